@@ -34,6 +34,14 @@ impl Caller {
         }
     }
 
+    /// Whether the caller's roles in any project include `permission`.
+    pub fn may_somewhere(&self, permission: Permission) -> bool {
+        match self {
+            Self::Anonymous => true,
+            Self::Authenticated(token) => token.grants.iter().any(|grant| grant.role.allows(permission)),
+        }
+    }
+
     /// Whether the caller's roles in `project` include `permission`.
     pub fn may(&self, permission: Permission, project: &str) -> bool {
         match self {

@@ -36,6 +36,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("icon.svg", IMAGE, include_bytes!("../assets/icon.svg")),
     ("keys.js", SCRIPT, include_bytes!("../assets/keys.js")),
     ("live.js", SCRIPT, include_bytes!("../assets/live.js")),
+    ("new_job.js", SCRIPT, include_bytes!("../assets/new_job.js")),
     ("plots.js", SCRIPT, include_bytes!("../assets/plots.js")),
     ("theme.js", SCRIPT, include_bytes!("../assets/theme.js")),
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),

@@ -16,6 +16,8 @@ use tunesmith_store::StoreError;
 pub(crate) enum PageError {
     /// What it is about does not exist.
     NotFound(String),
+    /// The visitor may not see it.
+    Denied(String),
     /// The address has an invalid part.
     Invalid(String),
     /// The server failed; the log has the cause.
@@ -71,6 +73,7 @@ impl PageError {
     pub(crate) fn respond(self, headers: &HeaderMap) -> Response {
         let (status, message) = match self {
             Self::NotFound(message) => (StatusCode::NOT_FOUND, message),
+            Self::Denied(message) => (StatusCode::FORBIDDEN, message),
             Self::Invalid(message) => (StatusCode::BAD_REQUEST, message),
             Self::Failed(message) => (StatusCode::INTERNAL_SERVER_ERROR, message),
         };

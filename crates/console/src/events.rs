@@ -129,7 +129,7 @@ impl Stream {
                 Ok(_) => {}
                 Err(PageError::NotFound(_)) => return None,
                 // The store may answer again.
-                Err(PageError::Invalid(_) | PageError::Failed(_)) => {}
+                Err(PageError::Denied(_) | PageError::Invalid(_) | PageError::Failed(_)) => {}
             }
             if self.last_sent.elapsed() >= HEARTBEAT {
                 self.last_sent = Instant::now();

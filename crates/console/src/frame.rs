@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use super::assets;
+use tunesmith_access::Permission;
 use tunesmith_http::pages::Visitor;
 
 /// Name of the cookie with the chosen theme, which a script sets.
@@ -57,6 +58,8 @@ pub(crate) struct Frame {
     pub(crate) principal: Option<String>,
     /// Whether only the content is wanted.
     pub(crate) is_fragment: bool,
+    /// Whether the visitor may submit jobs.
+    pub(crate) may_submit: bool,
     /// The secret that requests of the page send with changes.
     pub(crate) csrf: String,
     theme: Theme,
@@ -67,6 +70,7 @@ impl Frame {
     pub(crate) fn new(title: impl Into<String>, section: Section, visitor: &Visitor, parts: &Parts) -> Self {
         Self {
             principal: visitor.principal().map(str::to_owned),
+            may_submit: visitor.may_somewhere(Permission::JobsCreate),
             csrf: visitor.csrf().to_owned(),
             ..Self::without_visitor(title, section, &parts.headers)
         }
@@ -79,6 +83,7 @@ impl Frame {
             section,
             principal: None,
             is_fragment: headers.contains_key(FRAGMENT),
+            may_submit: false,
             csrf: String::new(),
             theme: theme(headers),
         }

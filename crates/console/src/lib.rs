@@ -12,6 +12,7 @@ mod job;
 mod jobs;
 mod login;
 mod logs;
+mod new_job;
 mod overview;
 mod plotly;
 mod router;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::errors::{self, PageError};
 use super::events::Streams;
-use super::{assets, details, events, explore, job, jobs, login, overview, trial, trials};
+use super::{assets, details, events, explore, job, jobs, login, new_job, overview, trial, trials};
 use tunesmith_http::pages::{PageCall, Pages, Visitor};
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -87,6 +87,8 @@ pub fn router(services: Services, pages: Pages) -> Router {
         .route("/console/projects/{project}/jobs/{job}/trials/{trial}", get(trial::page))
         .route("/console/projects/{project}/jobs/{job}/configuration", get(details::configuration))
         .route("/console/projects/{project}/jobs/{job}/output", get(details::output))
+        .route("/console/new", get(new_job::page))
+        .route("/console/check", post(new_job::check))
         .route("/console/events", get(events::all))
         .route("/console/projects/{project}/jobs/{job}/events", get(events::of_job))
         .route(login::PATH, get(login::form).post(login::sign_in))

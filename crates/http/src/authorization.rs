@@ -132,7 +132,12 @@ impl Call {
     pub(super) fn of_page(page: PageCall, parts: &Parts) -> Self {
         let PageCall { name, permission, project, job } = page;
         let required = permission.map_or(RequiredAccess::Token, RequiredAccess::Permission);
-        Self { project, job, ..Self::with(name, required, parts) }
+        Self { project, job, changes: false, ..Self::with(name, required, parts) }
+    }
+
+    /// The call, recorded as a change.
+    pub(super) fn changing(self) -> Self {
+        Self { changes: true, ..self }
     }
 
     fn with(method: &'static str, required: RequiredAccess, parts: &Parts) -> Self {

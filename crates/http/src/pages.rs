@@ -82,6 +82,11 @@ impl Visitor {
         self.caller.may(permission, project)
     }
 
+    /// Whether the roles of the visitor in any project include `permission`.
+    pub fn may_somewhere(&self, permission: Permission) -> bool {
+        self.caller.may_somewhere(permission)
+    }
+
     /// Whether the visitor has `permission` on `job`, by a role in its project or by its policy.
     pub fn may_on(&self, permission: Permission, job: &Job) -> bool {
         self.may(permission, job.id.parts().0) || job_policy::allows(&job.policy, self.caller.principal(), permission)
@@ -114,7 +119,7 @@ impl Pages {
     /// # Errors
     /// [`Refusal`] if the token is not valid, or a limit is exceeded.
     pub fn sign_in(&self, parts: &Parts, secret: &str, is_secure: bool) -> Result<Option<String>, Refusal> {
-        let call = Call::of_page(PageCall::of_all("console.login"), parts);
+        let call = Call::of_page(PageCall::of_all("console.login"), parts).changing();
         let cookie = self.dispatch.authorization.sign_in(&call, secret)?;
         Ok(cookie.map(|cookie| set_cookie(&cookie, "", is_secure)))
     }

@@ -37,3 +37,17 @@ with opened(expected="status of 400", viewport={"width": 1280, "height": 844}) a
     page.locator("dialog").get_by_role("button", name="Delete").click()
     page.wait_for_url("**/console/jobs")
     expect(page.get_by_text("No jobs yet")).to_be_visible()
+
+    # A job is submitted from its configuration, whose errors are shown in place, by keyboard.
+    page.get_by_role("link", name="New job").press("Enter")
+    text = page.get_by_label("Configuration")
+    expect(page.get_by_text("The configuration is valid.")).to_be_visible()
+    text.fill("trainingInput:\n  masterConfig: {containerCommand: [echo, done]}\n  unknown: 1\n")
+    expect(page.get_by_role("button", name="Go to line 3, column 3")).to_be_visible()
+    text.fill("trainingInput:\n  masterConfig: {containerCommand: [echo, done]}\n")
+    expect(page.get_by_text("The configuration is valid.")).to_be_visible()
+    page.get_by_label("Project").fill("p")
+    page.get_by_label("Name").fill("submitted")
+    page.get_by_label("Name").press("Enter")
+    page.wait_for_url("**/console/projects/p/jobs/submitted")
+    expect(page.locator("[data-live=badge]")).to_have_text("Succeeded")

@@ -15,6 +15,7 @@ PAGES = {
     "configuration": f"{JOB}/configuration",
     "program": "/console/projects/p/jobs/plain",
     "output": "/console/projects/p/jobs/plain/output",
+    "new-job": "/console/new",
     "login": "/console/login",
 }
 

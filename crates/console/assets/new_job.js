@@ -1,0 +1,103 @@
+// The page that submits a job: checks the configuration while it is written, and submits what the check has read.
+
+import { send } from "./actions.js";
+
+/** Time without a key after which the text is checked, in milliseconds. */
+const PAUSE = 300;
+
+/**
+ * @typedef {{isError: boolean, line: number, column: number, text: string}} Remark
+ * @typedef {{remarks: Remark[], request?: {jobId?: string}}} Checked
+ */
+
+/**
+ * @param {string} text
+ * @returns {Promise<Checked>}
+ */
+async function checked(text) {
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text }) };
+  const response = await fetch("/console/check", init);
+  if (!response.ok) throw new Error(`the server answered with status ${response.status}`);
+  return response.json();
+}
+
+/**
+ * @param {HTMLTextAreaElement} field
+ * @param {Remark[]} remarks
+ */
+function show(field, remarks) {
+  const list = document.createElement("ul");
+  list.className = "findings";
+  for (const remark of remarks) {
+    const item = document.createElement("li");
+    const place = document.createElement("button");
+    place.type = "button";
+    place.className = remark.isError ? "danger" : "";
+    place.textContent = `${remark.line}:${remark.column}`;
+    place.setAttribute("aria-label", `Go to line ${remark.line}, column ${remark.column}`);
+    place.addEventListener("click", () => select(field, remark));
+    const text = document.createElement("div");
+    text.textContent = remark.text;
+    item.append(place, text);
+    list.append(item);
+  }
+  const target = document.getElementById("remarks");
+  if (remarks.length) target?.replaceChildren(list);
+  else target?.replaceChildren("The configuration is valid.");
+  field.setAttribute("aria-invalid", String(remarks.some((remark) => remark.isError)));
+}
+
+/**
+ * Puts the caret at a remark.
+ * @param {HTMLTextAreaElement} field
+ * @param {Remark} remark
+ */
+function select(field, remark) {
+  const before = field.value.split("\n").slice(0, remark.line - 1);
+  const start = before.reduce((length, line) => length + line.length + 1, 0) + remark.column - 1;
+  field.focus();
+  field.setSelectionRange(start, start);
+}
+
+const form = document.getElementById("new-job");
+if (form instanceof HTMLFormElement) {
+  const field = /** @type {HTMLTextAreaElement} */ (form.elements.namedItem("text"));
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  let latest = 0;
+  const check = async () => {
+    const own = ++latest;
+    const answer = await checked(field.value);
+    if (own === latest) show(field, answer.remarks);
+    return answer;
+  };
+  const refuse = (/** @type {string} */ text) => {
+    const notice = document.getElementById("refusal");
+    if (!notice) return;
+    notice.textContent = text;
+    notice.hidden = !text;
+  };
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => check().catch((error) => refuse(String(error))), PAUSE);
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const values = new FormData(form);
+    const [project, jobId] = [String(values.get("project")), String(values.get("jobId"))];
+    try {
+      const answer = await check();
+      if (!answer.request) {
+        refuse("The configuration has errors; the job was not submitted.");
+        return;
+      }
+      const jobs = `projects/${encodeURIComponent(project)}/jobs`;
+      const error = await send("POST", `/v1/${jobs}`, { ...answer.request, jobId });
+      refuse(error);
+      if (!error) location.assign(`/console/${jobs}/${encodeURIComponent(jobId)}`);
+    } catch (error) {
+      refuse(String(error));
+    }
+  });
+  void check().catch((error) => refuse(String(error)));
+}

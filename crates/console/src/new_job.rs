@@ -1,0 +1,152 @@
+//! The page that submits a job: its configuration with the errors in place.
+
+use askama::Template;
+use axum::Json;
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::errors::PageError;
+use super::frame::{Frame, Section};
+use super::router::{Console, Visit, rendered};
+use tunesmith_access::Permission;
+use tunesmith_config::Diagnostic;
+use tunesmith_http::pages::PageCall;
+
+/// Maximum size of a checked configuration in bytes, that of a request.
+const MAX_TEXT: usize = 4 << 20;
+
+/// The project of the command line, unless another one is named.
+const DEFAULT_PROJECT: &str = "local";
+
+/// The configuration that the page starts with.
+const EXAMPLE: &str = "\
+trainingInput:
+  hyperparameters:
+    goal: MINIMIZE
+    hyperparameterMetricTag: loss
+    maxTrials: 20
+    maxParallelTrials: 2
+    params:
+    - {parameterName: learning_rate, type: DOUBLE, minValue: 1e-5, maxValue: 1, scaleType: UNIT_LOG_SCALE}
+    - {parameterName: layers, type: INTEGER, minValue: 1, maxValue: 8}
+  masterConfig:
+    # Receives --learning_rate=0.01 --layers=3, and prints lines such as loss=0.5 step=3
+    containerCommand: [python3, /path/to/train.py]
+  tunesmith:
+    metricFromStdout: true
+";
+
+#[derive(Template)]
+#[template(path = "new_job.html")]
+struct NewJobPage {
+    frame: Frame,
+    project: String,
+    text: &'static str,
+}
+
+pub(crate) async fn page(State(console): State<Console>, parts: Parts) -> Response {
+    let call = PageCall::of_all("console.newJob");
+    console.show(call, parts, async |console, visit| show(console, visit).await).await
+}
+
+async fn show(console: Console, visit: Visit) -> Result<Response, PageError> {
+    if !visit.visitor.may_somewhere(Permission::JobsCreate) {
+        let text = format!("permission {} is needed in a project to submit a job", Permission::JobsCreate);
+        return Err(PageError::Denied(text));
+    }
+    // The newest project in which the visitor may create jobs.
+    let visitor = visit.visitor.clone();
+    let known = console.jobs.pick(move |job| {
+        let project = job.id.parts().0;
+        visitor.may(Permission::JobsCreate, project).then(|| (job.create_time, project.to_owned()))
+    });
+    let newest = known.await?.into_iter().max();
+    let page = NewJobPage {
+        frame: Frame::new("New job", Section::Jobs, &visit.visitor, &visit.parts),
+        project: newest.map_or_else(|| DEFAULT_PROJECT.to_owned(), |(_, project)| project),
+        text: EXAMPLE,
+    };
+    Ok(rendered(&page))
+}
+
+/// A configuration to check.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Draft {
+    text: String,
+}
+
+/// An error or a warning.
+#[derive(Debug, PartialEq, Serialize)]
+struct Remark {
+    #[serde(rename = "isError")]
+    is_error: bool,
+    line: usize,
+    column: usize,
+    text: String,
+}
+
+/// Answers with the errors of a configuration or, if there are none, with the body of the request that submits it.
+pub(crate) async fn check(State(console): State<Console>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let call = PageCall::of_all("console.check");
+    let check = async move |_: Console, _: Visit| {
+        let bytes = to_bytes(body, MAX_TEXT).await;
+        let bytes = bytes.map_err(|_| PageError::Invalid("the configuration is larger than 4 MiB".to_owned()))?;
+        let draft: Draft = serde_json::from_slice(&bytes).map_err(|error| PageError::Invalid(error.to_string()))?;
+        Ok(Json(checked(&draft.text)).into_response())
+    };
+    console.show(call, parts, check).await
+}
+
+fn checked(text: &str) -> Value {
+    match tunesmith_config::parse("configuration", text) {
+        Ok(config) => {
+            let mut request = json!({ "trainingInput": config.training_input, "labels": config.labels });
+            if let Some(id) = &config.job_id {
+                request["jobId"] = json!(id.parts().1);
+            }
+            json!({ "remarks": remarks(&config.warnings), "request": request })
+        }
+        Err(errors) => json!({ "remarks": remarks(errors.diagnostics()) }),
+    }
+}
+
+fn remarks(diagnostics: &[Diagnostic]) -> Vec<Remark> {
+    let text = |diagnostic: &Diagnostic| {
+        let Diagnostic { field, message, allowed, help, .. } = diagnostic;
+        let field = if field.is_empty() { String::new() } else { format!("{field}: ") };
+        let allowed = if allowed.is_empty() { String::new() } else { format!("; allowed: {allowed}") };
+        let help = help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+        format!("{field}{message}{allowed}{help}")
+    };
+    let remark = |diagnostic: &Diagnostic| Remark {
+        is_error: diagnostic.is_error(),
+        line: diagnostic.line,
+        column: diagnostic.column,
+        text: text(diagnostic),
+    };
+    diagnostics.iter().map(remark).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn example_is_valid_and_errors_have_their_place() {
+        let answer = checked(EXAMPLE);
+        assert_eq!(answer["remarks"], json!([]), "{answer}");
+        assert_eq!(answer["request"]["trainingInput"]["hyperparameters"]["maxTrials"], 20);
+        let answer = checked(&EXAMPLE.replace("maxTrials: 20", "maxTrials: -1"));
+        assert!(answer.get("request").is_none());
+        let remark = &answer["remarks"][0];
+        assert_eq!((&remark["line"], &remark["isError"]), (&json!(5), &json!(true)), "{answer}");
+        assert!(remark["text"].as_str().unwrap().starts_with("trainingInput.hyperparameters.maxTrials: "), "{answer}");
+        assert_eq!(checked("a: [")["remarks"].as_array().unwrap().len(), 1);
+    }
+}
