@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn curve_contains_every_stored_measurement_once_whoever_stored_it() {
+    fn curve_contains_every_stored_measurement_once_from_any_server() {
         let live = LiveTrial::new(1, String::new(), "acc".to_owned(), &measured(0..2), 2);
         live.extend(&measured(2..3), 3);
         assert_eq!((steps(&live), live.known()), (vec![0, 1, 2], 3));

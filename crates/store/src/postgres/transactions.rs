@@ -178,7 +178,7 @@ impl Core {
             }
             Err(source) => match Failure::of(&source) {
                 Failure::Conflict => Run::Conflict,
-                // An error of a statement that is its own transaction has rolled it back. Another way tells its cause.
+                // An error of a statement that is its own transaction has rolled it back. Another way reports its cause.
                 Failure::Statement => Run::Needs(Way::ByStatement),
                 Failure::Lost => Run::Unknown(next, error::unreachable(&source)),
             },
