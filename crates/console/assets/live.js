@@ -92,6 +92,8 @@ export function keepUpToDate() {
       source = null;
     } else if (!source || source.readyState === EventSource.CLOSED) {
       source = new EventSource(stream());
+      // A change after the page was rendered and before the stream was open has no event.
+      source.addEventListener("open", soon);
       source.addEventListener("changed", soon);
     }
   };

@@ -41,10 +41,12 @@ function show(field, remarks) {
     item.append(place, text);
     list.append(item);
   }
-  const target = document.getElementById("remarks");
-  if (remarks.length) target?.replaceChildren(list);
-  else target?.replaceChildren("The configuration is valid.");
-  field.setAttribute("aria-invalid", String(remarks.some((remark) => remark.isError)));
+  const isInvalid = remarks.some((remark) => remark.isError);
+  const state = document.createElement("p");
+  if (isInvalid) state.textContent = "The configuration has errors.";
+  else state.textContent = `The configuration is valid.${remarks.length ? " Look at the warnings:" : ""}`;
+  document.getElementById("remarks")?.replaceChildren(state, list);
+  field.setAttribute("aria-invalid", String(isInvalid));
 }
 
 /**
