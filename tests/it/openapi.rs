@@ -158,5 +158,6 @@ fn responses_to_generated_requests_match_the_document() {
     let generated = text.lines().find_map(|line| line.trim().split_once(" generated, "));
     let generated: usize = generated.and_then(|(count, _)| count.parse().ok()).unwrap();
     assert!(generated > 2000, "{text}");
-    assert_eq!(server.get("/v1/projects/p/jobs/tuning").0, 200);
+    // The generated requests may have deleted the jobs.
+    assert_eq!(server.get("/v1/projects/p/jobs").0, 200);
 }
