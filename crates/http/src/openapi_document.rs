@@ -66,6 +66,7 @@ mod tests {
             "tunesmith.jobs.trials.get",
             "tunesmith.jobs.trials.addMeasurement",
             "tunesmith.jobs.runs.sync",
+            "tunesmith.jobs.runs.packages.get",
         ];
         assert_eq!(without_permission, expected);
     }
@@ -75,9 +76,10 @@ mod tests {
         for operation in operations() {
             let expected = match operation.id {
                 "openapi" | "healthz" | "readyz" | "metrics" => RequiredAccess::None,
-                "tunesmith.jobs.trials.get" | "tunesmith.jobs.trials.addMeasurement" | "tunesmith.jobs.runs.sync" => {
-                    RequiredAccess::TrialToken
-                }
+                "tunesmith.jobs.trials.get"
+                | "tunesmith.jobs.trials.addMeasurement"
+                | "tunesmith.jobs.runs.sync"
+                | "tunesmith.jobs.runs.packages.get" => RequiredAccess::TrialToken,
                 "ml.projects.jobs.testIamPermissions" => RequiredAccess::Token,
                 _ => continue,
             };

@@ -16,8 +16,9 @@ const MAX_SPEC_BYTES: usize = 120 << 10;
 /// The names in `options` of a placement.
 const KNOWN_OPTIONS: [&str; 1] = ["resources"];
 
-/// The ID of the submission of `id` by the server `identity`. It contains no character that has a meaning in an address or a shell.
-pub(super) fn name(identity: &str, id: &ExecutorJobId) -> String {
+/// The name of the record of `id`, with which the ID of its submission by the server `identity` begins. It contains no character that
+/// has a meaning in an address or a shell.
+pub(super) fn record_name(identity: &str, id: &ExecutorJobId) -> String {
     let rest = match id.trial {
         Some(trial) => format!("trial-{trial}-attempt-{}", id.attempt),
         None => format!("attempt-{}", id.attempt),
@@ -174,7 +175,7 @@ mod tests {
     }
 
     fn submitted(spec: &ExecutorJobSpec) -> Result<Value, String> {
-        submission(&name("cafe", &spec.id), spec, b"{}", &settings(), None)
+        submission(&record_name("cafe", &spec.id), spec, b"{}", &settings(), None)
     }
 
     #[test]

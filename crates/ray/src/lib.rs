@@ -4,6 +4,7 @@ mod client;
 mod entrypoint;
 mod package;
 mod status;
+mod submissions;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,10 @@ use async_trait::async_trait;
 use reqwest::Url;
 use tokio::sync::OnceCell;
 
-use self::client::{Client, ClientError};
-use self::entrypoint::submission;
+use self::client::{Client, ClientError, RayJob};
+use self::submissions::{Submission, Submissions};
 use tunesmith_domain::JobId;
-use tunesmith_executor::remote::{AgentEngine, PlaceState, Submitted};
+use tunesmith_executor::remote::{AgentEngine, PlaceState};
 use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, StopMode};
 
 /// Settings of a [`RayEngine`].
@@ -47,7 +48,7 @@ pub enum AgentProgram {
 pub struct RayEngine {
     settings: RaySettings,
     client: Client,
-    submitted: Submitted,
+    submissions: Submissions,
     /// The address of the uploaded package.
     package: OnceCell<String>,
 }
@@ -56,8 +57,8 @@ impl RayEngine {
     /// An engine that requests the cluster through `http`. Does no IO.
     pub fn new(settings: RaySettings, http: reqwest::Client) -> Self {
         let client = Client::new(http, settings.address.clone(), settings.token.clone());
-        let submitted = Submitted::new(settings.registry.clone());
-        Self { settings, client, submitted, package: OnceCell::new() }
+        let submissions = Submissions::new(settings.registry.clone());
+        Self { settings, client, submissions, package: OnceCell::new() }
     }
 
     /// Checks that the cluster answers.
@@ -75,12 +76,11 @@ impl RayEngine {
         })
     }
 
-    /// The ID of the submission of `id`.
-    fn name(&self, id: &ExecutorJobId) -> Result<String, ExecutorError> {
-        let identity = self.submitted.identity();
-        identity
-            .map(|identity| entrypoint::name(&identity, id))
-            .map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })
+    /// The submission of `id` and its job on the cluster.
+    async fn find(&self, id: &ExecutorJobId) -> Result<Option<(Submission, Option<RayJob>)>, ExecutorError> {
+        let Some(submission) = self.submissions.of(id).map_err(io_failed(id))? else { return Ok(None) };
+        let job = self.client.job(&submission.name).await.map_err(|error| unreachable(id, error))?;
+        Ok(Some((submission, job)))
     }
 
     /// Uploads the package with the agent, unless the cluster has it, and returns its address.
@@ -110,8 +110,12 @@ impl RayEngine {
     }
 }
 
+fn io_failed(id: &ExecutorJobId) -> impl Fn(io::Error) -> ExecutorError {
+    |source| ExecutorError::Unreachable { id: id.clone(), source }
+}
+
 fn unreachable(id: &ExecutorJobId, error: ClientError) -> ExecutorError {
-    ExecutorError::Unreachable { id: id.clone(), source: io::Error::other(error) }
+    io_failed(id)(io::Error::other(error))
 }
 
 #[async_trait]
@@ -122,67 +126,66 @@ impl AgentEngine for RayEngine {
 
     async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {
         let id = &spec.id;
-        let name = self.name(id)?;
         let failed = |error| unreachable(id, error);
-        let io_failed = |source| ExecutorError::Unreachable { id: id.clone(), source };
-        if self.submitted.note(&name).map_err(io_failed)?.is_some()
-            || self.client.job(&name).await.map_err(failed)?.is_some()
-        {
+        let submission = self.submissions.start(id).map_err(io_failed(id))?;
+        let name = &submission.name;
+        if submission.is_acknowledged {
             return Ok(());
         }
-        let text = tokio::fs::read(file).await.map_err(io_failed)?;
-        let working_folder = self.working_folder().await.map_err(failed)?;
-        let request = submission(&name, spec, &text, &self.settings, working_folder)
-            .map_err(|reason| ExecutorError::Rejected { id: id.clone(), reason })?;
-        match self.client.submit(&request).await {
-            Ok(()) => {}
-            Err(ClientError::Refused { status: 400, message }) => {
-                return Err(ExecutorError::Rejected { id: id.clone(), reason: format!("Ray refuses it: {message}") });
-            }
-            // The answer to a second submission, or an answer that was lost.
-            Err(error) => {
-                if self.client.job(&name).await.map_err(failed)?.is_none() {
-                    return Err(failed(error));
+        if self.client.job(name).await.map_err(failed)?.is_none() {
+            let text = tokio::fs::read(file).await.map_err(io_failed(id))?;
+            let working_folder = self.working_folder().await.map_err(failed)?;
+            let request = entrypoint::submission(name, spec, &text, &self.settings, working_folder)
+                .map_err(|reason| ExecutorError::Rejected { id: id.clone(), reason })?;
+            match self.client.submit(&request).await {
+                Ok(()) => {}
+                Err(ClientError::Refused { status: 400, message }) => {
+                    return Err(ExecutorError::Rejected {
+                        id: id.clone(),
+                        reason: format!("Ray refuses it: {message}"),
+                    });
+                }
+                // The answer to a second submission, or an answer that was lost.
+                Err(error) => {
+                    if self.client.job(name).await.map_err(failed)?.is_none() {
+                        return Err(failed(error));
+                    }
                 }
             }
         }
-        self.submitted.add(&name, "").map_err(io_failed)
+        self.submissions.acknowledge(&submission).map_err(io_failed(id))
     }
 
     async fn place(&self, id: &ExecutorJobId) -> Result<PlaceState, ExecutorError> {
-        let name = self.name(id)?;
-        let job = self.client.job(&name).await.map_err(|error| unreachable(id, error))?;
-        let io_failed = |source| ExecutorError::Unreachable { id: id.clone(), source };
-        let was_submitted = self.submitted.note(&name).map_err(io_failed)?.is_some();
-        let was_stopped = self.submitted.was_stopped(&name).map_err(io_failed)?;
-        Ok(status::place(job.as_ref(), was_submitted, was_stopped))
+        let Some((submission, job)) = self.find(id).await? else { return Ok(PlaceState::Unknown) };
+        let was_stopped = self.submissions.was_stopped(&submission).map_err(io_failed(id))?;
+        Ok(status::place(job.as_ref(), submission.is_acknowledged, was_stopped))
     }
 
     async fn stop(&self, id: &ExecutorJobId, _: StopMode) -> Result<(), ExecutorError> {
-        let name = self.name(id)?;
         // A running agent gets the request in the answer to its next report, and reports the end of its program. A signal of
         // Ray would be the notice of a preemption.
-        let job = self.client.job(&name).await.map_err(|error| unreachable(id, error))?;
-        if job.is_some_and(|job| job.is_waiting()) {
+        if let Some((submission, Some(job))) = self.find(id).await?
+            && job.is_waiting()
+        {
             // Ray may start it later all the same.
-            let marked = self.submitted.mark_stopped(&name);
-            marked.map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })?;
-            self.client.stop(&name).await.map_err(|error| unreachable(id, error))?;
+            self.submissions.mark_stopped(&submission).map_err(io_failed(id))?;
+            self.client.stop(&submission.name).await.map_err(|error| unreachable(id, error))?;
         }
         Ok(())
     }
 
     async fn forget(&self, job: &JobId) -> io::Result<()> {
-        for name in self.submitted.starting_with(&entrypoint::prefix(&self.submitted.identity()?, job))? {
+        for submission in self.submissions.of_job(job)? {
             // Ray keeps the jobs that run; those are of agents that end by themselves.
-            if let Err(error) = self.client.delete(&name).await {
+            if let Err(error) = self.client.delete(&submission.name).await {
                 tracing::warn!(
-                    job.name = name,
+                    job.name = submission.name,
                     error = &error as &dyn std::error::Error,
                     "Ray keeps the record of an ended job"
                 );
             }
-            self.submitted.remove(&name)?;
+            self.submissions.remove(&submission)?;
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ pub fn contour(columns: &Columns, rows: &Rows, metric: usize, [x, y]: [usize; 2]
         |row: usize| Some([columns.coordinate(x, row)?, columns.coordinate(y, row)?, columns.metric(metric, row)?]);
     let found: Vec<[f64; 3]> = rows.iter().filter_map(point).collect();
     // Few trials are spread over few cells, so that neighbours meet.
-    let cells = limit.min(4 * found.len()).max(1);
+    let cells = limit.min(found.len()).max(1);
     let bins = |axis: &Axis, other: &Axis, index: usize| {
         let most = match (axis.kind, other.kind) {
             (_, AxisKind::Level) => cells / other.levels.len().max(1),
@@ -56,9 +56,10 @@ pub fn contour(columns: &Columns, rows: &Rows, metric: usize, [x, y]: [usize; 2]
     for [x, y, value] in &found {
         let cell = bin(&y_edges, *y) * width + bin(&x_edges, *x);
         counts[cell] += 1;
-        // Without a sum, which may exceed the range of numbers.
+        // Without a sum, which may exceed the range of numbers; the rounded mean may exceed it as well.
         let count = f64::from(counts[cell]);
-        means[cell] = means[cell] * ((count - 1.0) / count) + value / count;
+        let mean: f64 = means[cell] * ((count - 1.0) / count) + value / count;
+        means[cell] = mean.clamp(f64::MIN, f64::MAX);
         if best[cell].is_none_or(|best| goal.is_better(*value, best)) {
             best[cell] = Some(*value);
         }

@@ -133,8 +133,7 @@ def main():
         page.wait_for_function(DRAWN)
         page.screenshot(path=FOLDER / "explore-dark.png")
         page.set_viewport_size({"width": 390, "height": 844})
-        page.wait_for_function(DRAWN)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.wait_for_function("() => document.documentElement.scrollWidth <= 390")
         page.screenshot(path=FOLDER / "explore-narrow.png")
         assert problems == [], problems
         browser.close()

@@ -284,14 +284,18 @@ impl Chaos {
         }
     }
 
-    /// Adds the processors that jobs have, of those on nodes that are up and answer: Slurm gives no job to another node, and
-    /// marks it by an asterisk.
+    /// Adds the processors that jobs have, of those on nodes that are up and answer: no other node starts a program. Slurm marks
+    /// them by an asterisk, those that were just killed only after a while.
     fn sample(&mut self) {
-        let output = self.cluster.output("sinfo", &["--noheader", "--Node", "--partition=main", "--format=%T|%C"]);
+        let output = self.cluster.output("sinfo", &["--noheader", "--Node", "--partition=main", "--format=%N|%T|%C"]);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let (mut busy, mut capacity) = (0, 0);
         for line in text.lines() {
-            let Some((state, counts)) = line.trim().split_once('|') else { continue };
+            let fields: Vec<&str> = line.trim().split('|').collect();
+            let [node, state, counts] = fields[..] else { continue };
+            if self.down.is_some_and(|(down, ..)| down == node) {
+                continue;
+            }
             let counts: Vec<u64> = counts.split('/').filter_map(|count| count.parse().ok()).collect();
             if let (true, [allocated, .., total]) = (USABLE.contains(&state), &counts[..]) {
                 busy += allocated;

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 
 pub use self::engine::{AgentEngine, PlaceState};
 pub use self::inbox::{AgentEnd, AgentReport, AgentSpec, Command, Inbox, LogPiece, LogPosition, Received, SPEC_FORMAT};
-pub use self::submitted::Submitted;
+pub use self::submitted::{Submitted, random_name};
 use super::logs::LogName;
 use super::reports::{Reports, SentReports};
 use super::{

@@ -41,16 +41,18 @@ impl Submitted {
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),
         }
-        let mut bytes = [0; 6];
-        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        let identity: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        match self.written(&identity)?.persist_noclobber(self.folder.join(IDENTITY)) {
-            Ok(_) => self.sync()?,
-            // Another caller was faster.
-            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return self.identity(),
-            Err(error) => return Err(error.error),
+        let identity = random_name()?;
+        // Otherwise another caller was faster.
+        if self.create(IDENTITY, &identity)? { Ok(identity) } else { self.identity() }
+    }
+
+    /// Creates the file `name` with `text`, durably. Returns whether it did not exist.
+    fn create(&self, name: &str, text: &str) -> io::Result<bool> {
+        match self.written(text)?.persist_noclobber(self.folder.join(name)) {
+            Ok(_) => self.sync().map(|()| true),
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error.error),
         }
-        Ok(identity)
     }
 
     /// A file with `text` in the folder that has no lasting name yet. Several processes may make one at the same time.
@@ -86,6 +88,15 @@ impl Submitted {
     pub fn add(&self, name: &str, note: &str) -> io::Result<()> {
         self.written(note)?.persist(self.folder.join(name)).map_err(|error| error.error)?;
         self.sync()
+    }
+
+    /// Records the submission `name` with `note`, durably, unless it is recorded. Returns the note that is recorded then.
+    ///
+    /// # Errors
+    /// If the file cannot be written or read.
+    pub fn add_once(&self, name: &str, note: &str) -> io::Result<String> {
+        self.create(name, note)?;
+        fs::read_to_string(self.folder.join(name))
     }
 
     /// Records that the submission `name` was asked to stop.
@@ -136,6 +147,16 @@ impl Submitted {
     }
 }
 
+/// A random text of 12 lower case hexadecimal digits.
+///
+/// # Errors
+/// If the system gives no random bytes.
+pub fn random_name() -> io::Result<String> {
+    let mut bytes = [0; 6];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 fn remove_file(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -158,7 +179,8 @@ mod tests {
         assert_ne!(Submitted::new(folder.path().join("other")).identity().unwrap(), identity);
         assert_eq!(submitted.note("a-1").unwrap(), None);
         submitted.add("a-1", "namespace").unwrap();
-        submitted.add("b-1", "").unwrap();
+        assert_eq!(submitted.add_once("a-1", "other").unwrap(), "namespace");
+        assert_eq!(submitted.add_once("b-1", "").unwrap(), "");
         assert_eq!(submitted.note("a-1").unwrap().as_deref(), Some("namespace"));
         assert!(!submitted.was_stopped("a-1").unwrap());
         submitted.mark_stopped("a-1").unwrap();

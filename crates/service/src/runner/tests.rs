@@ -120,24 +120,11 @@ struct Ran {
 
 /// Runs a job with one trial, or with one run if `study` is `None`, on an engine with these ends.
 async fn run(study: Option<StudySpec>, ends: Vec<ExecutorJobState>) -> Ran {
-    run_program(command(), study, ends, None).await
+    run_in(study, ends, None).await
 }
 
 /// As [`run`], with a limit on waiting. With a limit, the engine does not start the first attempt by itself.
 async fn run_in(study: Option<StudySpec>, ends: Vec<ExecutorJobState>, queue_deadline: Option<Duration>) -> Ran {
-    run_program(command(), study, ends, queue_deadline).await
-}
-
-fn command() -> ProgramPlan {
-    ProgramPlan::Command { argv: vec!["true".to_owned()] }
-}
-
-async fn run_program(
-    program: ProgramPlan,
-    study: Option<StudySpec>,
-    ends: Vec<ExecutorJobState>,
-    queue_deadline: Option<Duration>,
-) -> Ran {
     let folder = TempDir::new().unwrap();
     let root = folder.path().to_owned();
     let (executor, live) = (Scripted::new(ends), Arc::new(LiveTrials::default()));
@@ -164,7 +151,7 @@ async fn run_program(
         max_failed_trials: 0,
         max_lost_attempts: 1,
         metric_tag: "loss".to_owned(),
-        program,
+        program: ProgramPlan::Command { argv: vec!["true".to_owned()] },
         replicas: Vec::new(),
         working_directory: "/".into(),
         job_dir: None,
@@ -248,19 +235,6 @@ async fn preempted_run_without_hyperparameters_is_repeated_without_limit() {
     ends.push(exited(0));
     let Ran { job, .. } = run(None, ends).await;
     assert_eq!((job.state, job.error_message.as_str()), (JobState::Succeeded, ""));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn job_with_a_package_that_does_not_exist_fails_where_no_files_are_shared() {
-    let program = ProgramPlan::PythonModule {
-        package_uris: vec!["/nowhere/trainer-1.0.tar.gz".to_owned()],
-        package_path: None,
-        requirements: Vec::new(),
-        module: "trainer".to_owned(),
-    };
-    let Ran { job, .. } = run_program(program, None, Vec::new(), None).await;
-    assert_eq!(job.state, JobState::Failed);
-    assert!(job.error_message.contains("`/nowhere/trainer-1.0.tar.gz` was not found"), "{}", job.error_message);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
