@@ -39,10 +39,15 @@ fn started(workspace: &Workspace) -> usize {
 
 /// Servers on the database at `address` with the configuration `config` and one job slot each.
 fn servers(workspace: &Workspace, address: &str, config: &str, count: usize) -> Vec<Server> {
+    (0..count).map(|number| server(workspace, address, config, number)).collect()
+}
+
+/// The server of that number.
+fn server(workspace: &Workspace, address: &str, config: &str, number: usize) -> Server {
     workspace.write("server.yaml", config);
     let config = workspace.path().join("server.yaml");
     let options = ["--job-slots", "1", "--server-config", config.to_str().unwrap()];
-    (0..count).map(|number| Cluster::serve_in(&folder(workspace, number), address, &options)).collect()
+    Cluster::serve_in(&folder(workspace, number), address, &options)
 }
 
 fn folder(workspace: &Workspace, number: usize) -> std::path::PathBuf {
@@ -107,13 +112,14 @@ fn trials_of_a_dead_server_count_until_their_lease_ends() {
     let cluster = Cluster::start();
     let workspace = Workspace::new("");
     let address = cluster.create_database("tuning");
-    let mut servers = servers(&workspace, &address, "limits: {runningTrials: {cluster: 2}}\n", 2);
-    let dead = servers.remove(0);
+    let start = |number| server(&workspace, &address, "limits: {runningTrials: {cluster: 2}}\n", number);
+    let dead = start(0);
     assert_eq!(dead.post(JOBS, &job(&workspace, "first", 2)).0, 200);
     while started(&workspace) < 2 {}
-    let other = &servers[0];
+    // The other server is started now, so that it does not run the first job.
+    let other = start(1);
     assert_eq!(other.post(JOBS, &job(&workspace, "second", 1)).0, 200);
-    assert_eq!(limit(other, "second"), "the limit on running trials of all servers is reached: 2 of 2 run");
+    assert_eq!(limit(&other, "second"), "the limit on running trials of all servers is reached: 2 of 2 run");
     assert_eq!(started(&workspace), 2);
     dead.kill();
     while started(&workspace) < 3 {}

@@ -442,9 +442,9 @@ export function timeline(view, colours) {
     traces: [drawn(false), drawn(true), running],
     layout: {
       ...base,
-      xaxis: { ...base.xaxis, type: "date", anchor: "y2" },
+      xaxis: { ...base.xaxis, type: "date", anchor: "free", position: 0 },
       yaxis: { ...base.yaxis, domain: [0.3, 1], tickvals: shown.map((/** @type {string} */ _, /** @type {number} */ index) => index), ticktext: shown, autorange: "reversed" },
-      yaxis2: { ...base.yaxis, title: { text: "at once", font: { size: 12 } }, domain: [0, 0.22], rangemode: "tozero" },
+      yaxis2: { ...base.yaxis, anchor: "x", title: { text: "at once", font: { size: 12 } }, domain: [0, 0.22], rangemode: "tozero" },
     },
     csv: {
       header: ["client", "first trial", "trials", "start", "end", "failed"],
