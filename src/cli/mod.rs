@@ -22,6 +22,7 @@ mod logging;
 mod output;
 mod output_file;
 mod progress;
+mod recommended;
 mod results;
 mod run;
 mod run_again;

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use futures::TryStreamExt;
+use tunesmith_algorithms::insight::PredictedPoint;
 use tunesmith_algorithms::problem::Goal;
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 
 use super::progress::duration_text;
+use super::recommended::recommended;
 use super::table::{Column, Layout, Table};
 use tunesmith_api::ai_platform::job::{best_first, job_resource};
 use tunesmith_domain::{Job, JobState, Study, StudyState, Trial, TrialState};
@@ -55,6 +57,7 @@ impl Results {
             text.push_str(&self.table(metric, goal, layout)?);
             if let Some(best) = self.best(metric, goal) {
                 text.push_str(&self.best_text(best, metric));
+                text.push_str(&self.recommended_text(best, metric));
             }
         }
         text.push_str(&format!("job {} is {}", self.job.id, self.job.state));
@@ -181,6 +184,23 @@ impl Results {
         let arguments: Vec<String> =
             given.map(|(name, value)| shell_word(&format!("--{name}={}", RoundedValue(value)))).collect();
         format!("best: trial {} with {metric}={}\n  {}\n", best.id, Rounded(value), arguments.join(" "))
+    }
+
+    /// The trial that the model recommends, if it is another one than `best`.
+    fn recommended_text(&self, best: &Trial, metric: &str) -> String {
+        let found = self.study.as_ref().and_then(|study| recommended(study, &self.trials));
+        let Some(PredictedPoint { trial: Some(trial), predicted, .. }) = found else { return String::new() };
+        if trial == best.id || self.trials.iter().any(|other| other.id == trial && other.parameters == best.parameters)
+        {
+            return String::new();
+        }
+        format!(
+            "recommended: trial {trial}, of which the model expects {metric}={} ({} to {}); trial {} may have been lucky\n",
+            Rounded(predicted.median),
+            Rounded(predicted.lower),
+            Rounded(predicted.upper),
+            best.id
+        )
     }
 }
 

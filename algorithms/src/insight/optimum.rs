@@ -44,11 +44,10 @@ pub struct PredictedPoint {
 impl InsightModel {
     /// Computes the best points.
     pub fn optimum(&self) -> Optimum {
-        let means = self.posterior.predict(&self.data.points).means;
-        let mut rows: Vec<usize> = (0..self.rows.len()).collect();
-        rows.sort_by(|&a, &b| means[(0, b)].total_cmp(&means[(0, a)]).then(a.cmp(&b)));
+        let rows = self.rows_by_mean();
         let best = rows.first().copied().unwrap_or(0);
-        let found = self.best_of_space(&rows).filter(|point| self.mean(point) > means[(0, best)]);
+        let highest = self.mean(&self.rows[best].point);
+        let found = self.best_of_space(&rows).filter(|point| self.mean(point) > highest);
         Optimum {
             best_observed: self.measured(self.best_row()),
             best_measured_by_model: self.measured(best),
@@ -57,6 +56,19 @@ impl InsightModel {
                 None => self.measured(best),
             },
         }
+    }
+
+    /// The measured point with the best posterior mean.
+    pub fn best_measured(&self) -> PredictedPoint {
+        self.measured(self.rows_by_mean().first().copied().unwrap_or(0))
+    }
+
+    /// The rows, from the best to the worst posterior mean.
+    fn rows_by_mean(&self) -> Vec<usize> {
+        let means = self.posterior.predict(&self.data.points).means;
+        let mut rows: Vec<usize> = (0..self.rows.len()).collect();
+        rows.sort_by(|&a, &b| means[(0, b)].total_cmp(&means[(0, a)]).then(a.cmp(&b)));
+        rows
     }
 
     /// The best posterior mean found by the search of the acquisition function, starting near `rows`.

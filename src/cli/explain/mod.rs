@@ -12,15 +12,14 @@ use clap::Args;
 use tunesmith_algorithms::designer::History;
 use tunesmith_algorithms::designers::choose_algorithm;
 use tunesmith_algorithms::insight::{InsightError, MetricInsight, TrialCounts, explain};
-use tunesmith_algorithms::problem::{CompletedTrial, PendingTrial};
 
 use self::analysis::{Choice, Explanation, OriginCount, Subject};
 use super::client::{self, LocationArgs, TargetArgs};
 use super::output::print;
+use super::recommended::history;
 use super::results::Results;
 use super::table::Layout;
 use tunesmith_domain::{Algorithm, JobId, StoppingRuleKind, Study, Trial};
-use tunesmith_service::search_policy;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -90,7 +89,7 @@ async fn read(args: &ExplainArgs) -> anyhow::Result<Explained> {
 
 fn explanation(explained: &Explained) -> anyhow::Result<Explanation> {
     let Explained { subject, state, study, trials: of_study } = explained;
-    let (completed, pending) = trials(study, of_study);
+    let (completed, pending) = history(study, of_study);
     let history = History { completed: &completed, pending: &pending };
     let trials = TrialCounts::of(history);
     let metrics = study.problem.metrics().iter().map(|metric| explain(&study.problem, history, &metric.name));
@@ -135,19 +134,4 @@ fn origins(trials: &[Trial]) -> Vec<OriginCount> {
     }
     counts.sort_by_key(|count| std::cmp::Reverse(count.trials));
     counts
-}
-
-/// Converts the trials of the study to the types of the algorithms.
-fn trials(study: &Study, trials: &[Trial]) -> (Vec<CompletedTrial>, Vec<PendingTrial>) {
-    let (mut completed, mut pending) = (Vec::new(), Vec::new());
-    for trial in trials {
-        let (id, parameters) = (trial.id, trial.parameters.clone());
-        if trial.state.is_final() {
-            let outcome = search_policy::outcome(trial, study.problem.metrics());
-            completed.push(CompletedTrial { id, parameters, outcome });
-        } else {
-            pending.push(PendingTrial { id, parameters });
-        }
-    }
-    (completed, pending)
 }

@@ -89,7 +89,7 @@ fn optimum(text: &mut String, metric: &MetricInsight, layout: &Layout) -> anyhow
     let mut table = Table::new(columns);
     let rows = [
         ("best measured", &optimum.best_observed),
-        ("best measured, by the model", &optimum.best_measured_by_model),
+        ("recommended, by the model", &optimum.best_measured_by_model),
         ("predicted optimum", &optimum.predicted),
     ];
     for (name, point) in rows {
