@@ -245,7 +245,7 @@ function rowOf(trial) {
 
 /** Shows the best points of the model. @param {any[]} points */
 function showBest(points) {
-  const titles = ["Best measured", "Best measured, by the model", "Where the search would look next"];
+  const titles = ["Best measured", "Recommended, by the model", "Where the search would look next"];
   const rows = points.map((point, index) => {
     const band = [point.lower, point.upper].map((end) => String(Number(end.toPrecision(6)))).join(" to ");
     const values = space.parameters.map(({ name }) => point.parameters[name]);

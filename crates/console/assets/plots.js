@@ -359,10 +359,15 @@ export function trust(view, colours) {
   };
   const ends = [Math.min(...view.observed), Math.max(...view.observed)];
   const diagonal = { type: "scatter", mode: "lines", x: ends, y: ends, line: { color: colours.quiet, dash: "dot", width: 1 }, hoverinfo: "skip" };
+  const shown = [...view.observed, ...view.predicted];
+  const [low, high] = [Math.min(...shown), Math.max(...shown)];
+  // Long bands leave the plot, so that the points stay apart.
+  const margin = (high - low || 1) * 0.08;
+  const base = layout(colours, view.metric, { name: "predicted from the other trials, 95% band", kind: "NUMBER", isLog: false });
   const correlation = view.rankCorrelation === null ? "all predictions are equal" : `rank correlation ${short(Number(view.rankCorrelation.toPrecision(2)))}`;
   return {
     traces: [diagonal, points],
-    layout: layout(colours, view.metric, { name: "predicted from the other trials, 95% band", kind: "NUMBER", isLog: false }),
+    layout: { ...base, yaxis: { ...base.yaxis, range: [low - margin, high + margin] } },
     x: { root: "metric", axis: view.metric },
     csv: {
       header: ["trial", "observed", "predicted", "lower", "upper"],
