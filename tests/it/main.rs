@@ -54,6 +54,7 @@ mod python_packages;
 mod ray;
 mod real_trainers;
 mod reopen;
+mod report;
 mod response_form;
 mod route_access;
 mod run;

@@ -32,6 +32,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("console.css", STYLE, include_bytes!("../assets/console.css")),
     ("explore.css", STYLE, include_bytes!("../assets/explore.css")),
     ("explore.js", SCRIPT, include_bytes!("../assets/explore.js")),
+    ("figure.js", SCRIPT, include_bytes!("../assets/figure.js")),
     ("filters.js", SCRIPT, include_bytes!("../assets/filters.js")),
     ("icon.svg", IMAGE, include_bytes!("../assets/icon.svg")),
     ("keys.js", SCRIPT, include_bytes!("../assets/keys.js")),

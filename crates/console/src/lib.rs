@@ -15,6 +15,7 @@ mod logs;
 mod new_job;
 mod overview;
 mod plotly;
+mod report;
 mod router;
 mod subject;
 mod summary;
