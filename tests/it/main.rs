@@ -9,6 +9,7 @@ mod audit;
 mod bench;
 mod browser;
 mod cli_client;
+mod compare;
 mod config;
 mod connections;
 mod console;

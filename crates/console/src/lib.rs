@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod assets;
+mod compare;
 mod curve;
 mod details;
 mod errors;
