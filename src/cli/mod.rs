@@ -23,6 +23,7 @@ mod output;
 mod output_file;
 mod progress;
 mod recommended;
+mod report;
 mod results;
 mod run;
 mod run_again;
@@ -99,6 +100,8 @@ enum Command {
     /// Analyse a job or a study, also while it runs: the importance of its hyperparameters, the predicted optimum, and how
     /// reliable both are.
     Explain(explain::ExplainArgs),
+    /// Write a job's summary, plots and trials as one HTML page that needs no server and no internet access.
+    Report(report::ReportArgs),
     /// Compare search algorithms offline, on problems with known optima.
     Bench(Box<bench::BenchArgs>),
     /// Run one attempt of a trial for a server, as an engine starts it. See docs/reference/agent.md.
@@ -144,6 +147,7 @@ pub fn main() -> ExitCode {
         Command::Studies(command) => client::run(client::Command::Studies(command)),
         Command::Trials(command) => client::run(client::Command::Trials(command)),
         Command::Explain(args) => explain::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Bench(args) => bench::run(*args),
         Command::Completions(args) => completions::run(&args),
     };

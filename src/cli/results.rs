@@ -205,7 +205,10 @@ impl Results {
 }
 
 /// Replaces the file `path` atomically.
-fn replace_file(path: &Path, write: impl FnOnce(&mut std::fs::File) -> anyhow::Result<()>) -> anyhow::Result<()> {
+pub(super) fn replace_file(
+    path: &Path,
+    write: impl FnOnce(&mut std::fs::File) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let mut name =
         path.file_name().with_context(|| format!("{} is not the path of a file", path.display()))?.to_owned();
     name.push(".partial");

@@ -1,5 +1,6 @@
 // @ts-check
 // The page Explore: plots and a table of the trials that the filter in the address selects. A brushed plot changes the filter.
+import { bestRows, clearPlot, drawPlot, offerSaving, onThemeChange, tableRow } from "./figure.js";
 import { fieldOf, levelsOf, rangeOf, withRestrictions } from "./filters.js";
 import * as plots from "./plots.js";
 
@@ -8,9 +9,6 @@ import * as plots from "./plots.js";
  * @typedef {import("./plots.js").Brush} Brush
  * @typedef {{metrics: {name: string, isMaximized: boolean}[], parameters: {name: string}[]}} Space
  */
-
-/** @type {any} */
-const Plotly = /** @type {any} */ (window).Plotly;
 
 /** Selections of the address besides the filter. */
 const CHOICES = ["metric", "parameter", "x", "y", "mx", "my"];
@@ -93,37 +91,18 @@ async function draw(figure) {
     shown.set(figure, plot);
     if (name === "trust") showBest(answer.view.best);
     note.textContent = plot.note;
-    await Plotly.react(canvas, plot.traces, withFrame(plot, colours), {
-      responsive: true,
-      displaylogo: false,
-      modeBarButtonsToRemove: ["lasso2d", "toImage", "autoScale2d"],
-    });
+    await drawPlot(canvas, plot, colours, Boolean(plot.x || plot.y || plot.lines));
     listen(figure, canvas);
     figure.dataset.drawn = String(wanted);
   } catch (error) {
     if (wanted !== version) return;
-    Plotly.purge(canvas);
+    clearPlot(canvas);
     shown.delete(figure);
     note.textContent = error instanceof ViewError ? error.message : "the server cannot be reached; the plot is drawn at the next change";
     figure.dataset.drawn = String(wanted);
   } finally {
     canvas.removeAttribute("aria-busy");
   }
-}
-
-/** @param {Plot} plot @param {import("./plots.js").Colours} colours */
-function withFrame(plot, colours) {
-  return {
-    paper_bgcolor: "rgba(0,0,0,0)",
-    plot_bgcolor: "rgba(0,0,0,0)",
-    font: { color: colours.text, family: getComputedStyle(document.body).fontFamily, size: 12 },
-    margin: { l: 56, r: 12, t: 10, b: 44 },
-    showlegend: false,
-    hovermode: "closest",
-    dragmode: plot.x || plot.y || plot.lines ? "select" : "zoom",
-    newselection: { line: { color: colours.text, dash: "dot", width: 1 } },
-    ...plot.layout,
-  };
 }
 
 /** @param {HTMLElement} figure @param {any} canvas */
@@ -219,24 +198,6 @@ async function table() {
   }
 }
 
-/**
- * A row of a table: rounded numbers, with the exact ones on hover. The first cell is its head.
- * @param {unknown[]} values
- */
-function tableRow(values) {
-  const row = document.createElement("tr");
-  values.forEach((value, index) => {
-    const element = document.createElement(index === 0 ? "th" : "td");
-    if (index === 0) element.setAttribute("scope", "row");
-    const isNumber = typeof value === "number";
-    if (isNumber || index > 0) element.className = "right";
-    element.textContent = value === undefined || value === null ? "–" : isNumber ? String(Number(value.toPrecision(6))) : String(value);
-    if (isNumber) element.title = String(value);
-    row.append(element);
-  });
-  return row;
-}
-
 /** @param {any} trial */
 function rowOf(trial) {
   const results = space.metrics.map(({ name }) => trial.metrics[name]);
@@ -245,46 +206,10 @@ function rowOf(trial) {
 
 /** Shows the best points of the model. @param {any[]} points */
 function showBest(points) {
-  const titles = ["Best measured", "Recommended, by the model", "Where the search would look next"];
-  const rows = points.map((point, index) => {
-    const band = [point.lower, point.upper].map((end) => String(Number(end.toPrecision(6)))).join(" to ");
-    const values = space.parameters.map(({ name }) => point.parameters[name]);
-    return tableRow([titles[index], point.trial, point.observed, point.predicted, band, ...values]);
-  });
-  document.querySelector("#best tbody")?.replaceChildren(...rows);
+  document.querySelector("#best tbody")?.replaceChildren(...bestRows(points, space.parameters.map(({ name }) => name)));
 }
 
-/** @param {string} name @param {string} content @param {string} type */
-function save(name, content, type) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([content], { type }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
-/** A field of a CSV file. Text that a spreadsheet would take for a formula is text. @param {string | number | null} value */
-function csvField(value) {
-  if (value === null || typeof value === "number") return value === null ? "" : String(value);
-  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
-  return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
-}
-
-for (const figure of figures) {
-  figure.addEventListener("click", (event) => {
-    const form = event.target instanceof HTMLElement ? event.target.dataset.save : undefined;
-    const plot = shown.get(figure);
-    if (!form || !plot) return;
-    const name = `${root.dataset.name}-${figure.dataset.plot}`;
-    if (form === "csv") {
-      const lines = [plot.csv.header, ...plot.csv.rows].map((row) => row.map(csvField).join(","));
-      save(`${name}.csv`, `${lines.join("\r\n")}\r\n`, "text/csv");
-    } else {
-      const canvas = figure.querySelector(".canvas");
-      void Plotly.downloadImage(canvas, { format: form, filename: name, width: 1200, height: 700, scale: form === "png" ? 2 : 1 });
-    }
-  });
-}
+for (const figure of figures) offerSaving(figure, root.dataset.name ?? "", () => shown.get(figure));
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -317,12 +242,10 @@ const seen = new IntersectionObserver((entries) => {
 figures.forEach((figure) => seen.observe(figure));
 
 // The colours of plots follow the theme.
-const redraw = () => {
+onThemeChange(() => {
   drawn.clear();
   for (const figure of visible) void draw(figure);
-};
-new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+});
 
 setInterval(async () => {
   if (document.hidden || revision === "") return;

@@ -28,7 +28,7 @@ export async function refresh() {
     const next = fresh.querySelector(`[data-live="${part.getAttribute("data-live")}"]`);
     if (!next || next.innerHTML === part.innerHTML) continue;
     const focused = part.contains(document.activeElement) ? document.activeElement : null;
-    if (focused && /^(INPUT|TEXTAREA|SELECT)$/.test(focused.tagName)) continue;
+    if (focused?.matches("input:not([type=checkbox]), textarea, select")) continue;
     const path = focused && place(part, focused);
     const scrolled = [...part.querySelectorAll(".scroll, pre")].map((element) => [element.scrollLeft, element.scrollTop]);
     part.replaceChildren(...next.childNodes);

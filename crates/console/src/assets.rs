@@ -29,9 +29,11 @@ const IMAGE: &str = "image/svg+xml";
 const FILES: &[(&str, &str, &[u8])] = &[
     ("actions.js", SCRIPT, include_bytes!("../assets/actions.js")),
     ("app.js", SCRIPT, include_bytes!("../assets/app.js")),
+    ("compare.js", SCRIPT, include_bytes!("../assets/compare.js")),
     ("console.css", STYLE, include_bytes!("../assets/console.css")),
     ("explore.css", STYLE, include_bytes!("../assets/explore.css")),
     ("explore.js", SCRIPT, include_bytes!("../assets/explore.js")),
+    ("figure.js", SCRIPT, include_bytes!("../assets/figure.js")),
     ("filters.js", SCRIPT, include_bytes!("../assets/filters.js")),
     ("icon.svg", IMAGE, include_bytes!("../assets/icon.svg")),
     ("keys.js", SCRIPT, include_bytes!("../assets/keys.js")),
@@ -39,6 +41,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("new_job.js", SCRIPT, include_bytes!("../assets/new_job.js")),
     ("plots.js", SCRIPT, include_bytes!("../assets/plots.js")),
     ("theme.js", SCRIPT, include_bytes!("../assets/theme.js")),
+    ("ticks.js", SCRIPT, include_bytes!("../assets/ticks.js")),
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
 ];
 

@@ -69,14 +69,19 @@ struct ErrorPage {
 }
 
 impl PageError {
-    /// The page with this error.
-    pub(crate) fn respond(self, headers: &HeaderMap) -> Response {
-        let (status, message) = match self {
+    /// The status of the response, and what is wrong.
+    pub(crate) fn parts(self) -> (StatusCode, String) {
+        match self {
             Self::NotFound(message) => (StatusCode::NOT_FOUND, message),
             Self::Denied(message) => (StatusCode::FORBIDDEN, message),
             Self::Invalid(message) => (StatusCode::BAD_REQUEST, message),
             Self::Failed(message) => (StatusCode::INTERNAL_SERVER_ERROR, message),
-        };
+        }
+    }
+
+    /// The page with this error.
+    pub(crate) fn respond(self, headers: &HeaderMap) -> Response {
+        let (status, message) = self.parts();
         page(status, message, headers)
     }
 }

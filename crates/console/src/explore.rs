@@ -7,16 +7,17 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
 use super::errors::PageError;
+use super::format::encoded;
 use super::frame::{Frame, Section};
 use super::plotly;
 use super::router::{Console, Visit};
 use super::subject::{Head, Tab, job_call};
 use super::trials::parameter_names;
 use tunesmith_algorithms::problem::{Goal, MetricSpec};
+use tunesmith_domain::Study;
 
 #[derive(Template)]
 #[template(path = "explore.html")]
@@ -39,23 +40,23 @@ struct ExplorePage {
 }
 
 /// A plot of the page.
-struct Figure {
+pub(crate) struct Figure {
     /// The function that draws it.
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// The name of its view in the API.
-    view: &'static str,
-    title: &'static str,
-    is_wide: bool,
-    choices: Vec<Choice>,
+    pub(crate) view: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) is_wide: bool,
+    pub(crate) choices: Vec<Choice>,
 }
 
 /// What the axis of a plot may show.
-struct Choice {
-    name: &'static str,
-    label: &'static str,
-    options: Vec<String>,
+pub(crate) struct Choice {
+    pub(crate) name: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) options: Vec<String>,
     /// The option that is chosen first.
-    first: usize,
+    pub(crate) first: usize,
 }
 
 /// The page Explore.
@@ -87,8 +88,6 @@ async fn page(console: Console, visit: Visit, project: &str, job: &str, tab: Tab
     };
     let metrics: Vec<String> = study.problem.metrics().iter().map(|metric| metric.name.clone()).collect();
     let parameters = parameter_names(study);
-    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let (of_project, location, name) = study.id.parts();
     let of_metric = |metric: &MetricSpec| json!({"name": metric.name, "isMaximized": metric.goal == Goal::Maximize});
     let goals: Vec<_> = study.problem.metrics().iter().map(of_metric).collect();
     let named: Vec<_> = parameters.iter().map(|name| json!({"name": name})).collect();
@@ -102,20 +101,22 @@ async fn page(console: Console, visit: Visit, project: &str, job: &str, tab: Tab
         ),
         head: subject.head(&visit.visitor, tab),
         library: plotly::address().await,
-        study: format!(
-            "/v1/projects/{}/locations/{}/studies/{}",
-            encoded(of_project),
-            encoded(location),
-            encoded(name)
-        ),
+        study: address_of(study),
         space: json!({"metrics": goals, "parameters": named}).to_string(),
         example: parameters.first().cloned().unwrap_or_default(),
-        plots: if is_trust { figures_of_model() } else { figures(&metrics, &parameters) },
+        plots: if is_trust { figures_of_model() } else { figures(&metrics, &parameters, &parameters) },
         has_best_points: is_trust,
         metrics,
         parameters,
     };
     Ok(Frame::respond(true, StatusCode::OK, &page))
+}
+
+/// The address of `study` in the API.
+pub(crate) fn address_of(study: &Study) -> String {
+    let (project, location, name) = study.id.parts();
+    let [project, location, name] = [project, location, name].map(encoded);
+    format!("/v1/projects/{project}/locations/{location}/studies/{name}")
 }
 
 impl Figure {
@@ -126,7 +127,7 @@ impl Figure {
 }
 
 /// The plots of the page Trust.
-fn figures_of_model() -> Vec<Figure> {
+pub(crate) fn figures_of_model() -> Vec<Figure> {
     vec![
         Figure::of("trust", "Predicted against observed"),
         Figure { name: "coverage", ..Figure::of("trust", "Coverage of the predicted bands") },
@@ -134,8 +135,8 @@ fn figures_of_model() -> Vec<Figure> {
     ]
 }
 
-/// The plots of a study with these metrics and parameters.
-fn figures(metrics: &[String], parameters: &[String]) -> Vec<Figure> {
+/// The plots of a study with these metrics and parameters, those over two parameters with a choice among `paired`.
+pub(crate) fn figures(metrics: &[String], parameters: &[String], paired: &[String]) -> Vec<Figure> {
     let choice = |name, label, options: &[String], first: usize| Choice {
         name,
         label,
@@ -143,7 +144,7 @@ fn figures(metrics: &[String], parameters: &[String]) -> Vec<Figure> {
         first: first.min(options.len().saturating_sub(1)),
     };
     let figure = Figure::of;
-    let pair = || vec![choice("x", "Across", parameters, 0), choice("y", "Up", parameters, 1)];
+    let pair = || vec![choice("x", "Across", paired, 0), choice("y", "Up", paired, 1)];
     let mut figures = vec![
         figure("history", "History"),
         Figure {
@@ -156,7 +157,7 @@ fn figures(metrics: &[String], parameters: &[String]) -> Vec<Figure> {
         let choices = vec![choice("mx", "Across", metrics, 0), choice("my", "Up", metrics, 1)];
         figures.push(Figure { choices, ..figure("paretoFront", "Pareto front") });
     }
-    if parameters.len() > 1 {
+    if paired.len() > 1 {
         figures.push(Figure { choices: pair(), ..figure("contour", "Results over two parameters") });
         // The choice above is that of this plot, too.
         figures.push(figure("rank", "Ranks over the same two parameters"));
@@ -178,7 +179,7 @@ mod tests {
     fn plots_of_pairs_need_pairs() {
         let names = |count: usize| -> Vec<String> { (0..count).map(|index| format!("n{index}")).collect() };
         let views = |metrics: usize, parameters: usize| -> Vec<&str> {
-            figures(&names(metrics), &names(parameters)).iter().map(|figure| figure.view).collect()
+            figures(&names(metrics), &names(parameters), &names(parameters)).iter().map(|figure| figure.view).collect()
         };
         let [small, large] = [views(1, 1), views(3, 60)];
         assert_eq!((small.len(), large.len()), (7, 10));

@@ -160,6 +160,25 @@ impl Badge {
     }
 }
 
+/// The name of a trial, as a link if it has an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TrialLink {
+    pub(crate) address: Option<String>,
+    pub(crate) text: String,
+}
+
+impl HtmlSafe for TrialLink {}
+
+impl fmt::Display for TrialLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = Escaped(&self.text);
+        match &self.address {
+            Some(address) => write!(f, r#"<a href="{}">{text}</a>"#, Escaped(address)),
+            None => text.fmt(f),
+        }
+    }
+}
+
 /// Text in which no character has a meaning in HTML.
 pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 

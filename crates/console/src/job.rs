@@ -6,11 +6,11 @@ use axum::http::request::Parts;
 use axum::response::Response;
 
 use super::errors::PageError;
-use super::format::{Badge, Number, Span, Time, Value};
+use super::format::{Badge, Number, Span, Time, TrialLink, Value};
 use super::frame::{Frame, Section};
 use super::router::{Console, Visit, rendered};
 use super::subject::{Head, Subject, Tab, job_call};
-use super::summary::{Best, Progress, goal_word};
+use super::summary::{Best, Progress, goal_word, job_address};
 use super::trials::parameter_names;
 use tunesmith_domain::{Study, Trial};
 
@@ -22,46 +22,54 @@ const MOST_OPTIMAL: usize = 10;
 struct JobPage {
     frame: Frame,
     head: Head,
-    error_message: String,
-    create_time: Time,
-    start_time: Option<Time>,
-    end_time: Option<Time>,
-    run_time: Option<Span>,
-    position: Option<usize>,
-    reasons: Vec<String>,
-    study: Option<StudyPart>,
+    summary: Summary,
 }
 
-/// What the page shows about the study of the job.
-struct StudyPart {
-    metrics: Vec<MetricRow>,
-    progress: Progress,
-    best: Option<Best>,
-    optimal: Vec<OptimalRow>,
-    names: Vec<String>,
-    findings: Vec<Finding>,
-    saved_time: Option<Span>,
-    algorithm: &'static str,
-    seed: u64,
+/// What the summary of a job shows.
+pub(crate) struct Summary {
+    /// The address of the page of the job; `None` if trials are not linked.
+    pub(crate) address: Option<String>,
+    pub(crate) badge: Badge,
+    pub(crate) error_message: String,
+    pub(crate) create_time: Time,
+    pub(crate) start_time: Option<Time>,
+    pub(crate) end_time: Option<Time>,
+    pub(crate) run_time: Option<Span>,
+    pub(crate) position: Option<usize>,
+    pub(crate) reasons: Vec<String>,
+    pub(crate) study: Option<StudyPart>,
 }
 
-struct MetricRow {
-    name: String,
-    goal: &'static str,
+/// What the summary shows about the study of the job.
+pub(crate) struct StudyPart {
+    pub(crate) metrics: Vec<MetricRow>,
+    pub(crate) progress: Progress,
+    pub(crate) best: Option<Best>,
+    pub(crate) optimal: Vec<OptimalRow>,
+    pub(crate) names: Vec<String>,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) saved_time: Option<Span>,
+    pub(crate) algorithm: &'static str,
+    pub(crate) seed: u64,
 }
 
-struct OptimalRow {
-    number: u64,
-    values: Vec<Option<Number>>,
-    parameters: Vec<Option<Value>>,
+pub(crate) struct MetricRow {
+    pub(crate) name: String,
+    pub(crate) goal: &'static str,
+}
+
+pub(crate) struct OptimalRow {
+    pub(crate) number: u64,
+    pub(crate) values: Vec<Option<Number>>,
+    pub(crate) parameters: Vec<Option<Value>>,
 }
 
 /// Something that a person should know about a study, and what to do.
-struct Finding {
-    badge: &'static str,
-    class: &'static str,
-    text: String,
-    advice: &'static str,
+pub(crate) struct Finding {
+    pub(crate) badge: &'static str,
+    pub(crate) class: &'static str,
+    pub(crate) text: String,
+    pub(crate) advice: &'static str,
 }
 
 pub(crate) async fn page(
@@ -75,25 +83,41 @@ pub(crate) async fn page(
 
 async fn summary(console: Console, visit: Visit, project: &str, job: &str) -> Result<Response, PageError> {
     let subject = console.subject(project, job).await?;
-    let (position, waiting) = console.jobs.wait_of(&subject.job);
-    let study = match &subject.study {
-        Some(study) => Some(study_part(&console, &subject, study).await?),
-        None => None,
-    };
-    let Subject { job, .. } = &subject;
     let page = JobPage {
-        frame: Frame::new(job.id.parts().1, Section::Jobs, &visit.visitor, &visit.parts),
+        frame: Frame::new(job, Section::Jobs, &visit.visitor, &visit.parts),
         head: subject.head(&visit.visitor, Tab::Summary),
-        error_message: job.error_message.clone(),
-        create_time: Time(job.create_time),
-        start_time: job.start_time.map(Time),
-        end_time: job.end_time.map(Time),
-        run_time: console.run_time(job),
-        position,
-        reasons: waiting.into_iter().map(|waiting| waiting.reason).collect(),
-        study,
+        summary: Summary::of(&console, &subject, Some(job_address(&subject.job))).await?,
     };
     Ok(rendered(&page))
+}
+
+impl Summary {
+    /// The summary of `subject`, with links to pages below `address`.
+    pub(crate) async fn of(console: &Console, subject: &Subject, address: Option<String>) -> Result<Self, PageError> {
+        let Subject { job, study } = subject;
+        let (position, waiting) = console.jobs.wait_of(job);
+        Ok(Self {
+            address,
+            badge: job.state.into(),
+            error_message: job.error_message.clone(),
+            create_time: Time(job.create_time),
+            start_time: job.start_time.map(Time),
+            end_time: job.end_time.map(Time),
+            run_time: console.run_time(job),
+            position,
+            reasons: waiting.into_iter().map(|waiting| waiting.reason).collect(),
+            study: match study {
+                Some(study) => Some(study_part(console, subject, study).await?),
+                None => None,
+            },
+        })
+    }
+
+    /// The number of a trial after `word`, as a link if trials are linked.
+    pub(crate) fn trial(&self, number: impl std::fmt::Display, word: &str) -> TrialLink {
+        let text = format!("{word}{number}");
+        TrialLink { address: self.address.as_ref().map(|address| format!("{address}/trials/{number}")), text }
+    }
 }
 
 async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Result<StudyPart, PageError> {
@@ -181,7 +205,7 @@ fn findings(progress: &Progress) -> Vec<Finding> {
 
 impl StudyPart {
     /// The states of the trials with their numbers, those without a trial left out.
-    fn states(&self) -> Vec<(Badge, u64)> {
+    pub(crate) fn states(&self) -> Vec<(Badge, u64)> {
         use tunesmith_domain::TrialState;
         let figures = &self.progress.figures;
         let whole = figures.ended.succeeded.saturating_sub(figures.ended.stopped_early);

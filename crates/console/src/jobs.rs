@@ -1,12 +1,13 @@
 //! The list of jobs.
 
 use askama::Template;
-use axum::extract::{Query, State};
+use axum::extract::{Query, RawQuery, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::compare::jobs_of;
 use super::errors::PageError;
 use super::format::encoded;
 use super::frame::{Frame, Section};
@@ -40,16 +41,24 @@ struct JobsPage {
     rows: Vec<JobRow>,
     total: usize,
     first: usize,
+    /// The jobs that are ticked to be compared.
+    ticked: Vec<String>,
 }
 
 impl JobsPage {
     fn address(&self, page: usize) -> String {
         let Selection { filter, project, .. } = &self.selection;
-        format!("/console/jobs?filter={}&project={}&page={page}", encoded(filter), encoded(project))
+        let ticked: String = self.ticked.iter().map(|job| format!("&job={}", encoded(job))).collect();
+        format!("/console/jobs?filter={}&project={}&page={page}{ticked}", encoded(filter), encoded(project))
     }
 
     fn last(&self) -> usize {
         self.first + self.rows.len()
+    }
+
+    /// The ticked jobs that are not on this page of the list.
+    fn ticked_elsewhere(&self) -> impl Iterator<Item = &String> {
+        self.ticked.iter().filter(|job| !self.rows.iter().any(|row| row.key() == **job))
     }
 
     fn is_filtered(&self) -> bool {
@@ -57,12 +66,23 @@ impl JobsPage {
     }
 }
 
-pub(crate) async fn page(State(console): State<Console>, Query(selection): Query<Selection>, parts: Parts) -> Response {
+pub(crate) async fn page(
+    State(console): State<Console>,
+    Query(selection): Query<Selection>,
+    RawQuery(query): RawQuery,
+    parts: Parts,
+) -> Response {
     let call = PageCall::of_all("console.jobs");
-    console.show(call, parts, async move |console, visit| jobs(console, visit, selection).await).await
+    let ticked = jobs_of(query.as_deref().unwrap_or_default());
+    console.show(call, parts, async move |console, visit| jobs(console, visit, selection, ticked).await).await
 }
 
-async fn jobs(console: Console, visit: Visit, selection: Selection) -> Result<Response, PageError> {
+async fn jobs(
+    console: Console,
+    visit: Visit,
+    selection: Selection,
+    ticked: Vec<String>,
+) -> Result<Response, PageError> {
     let parsed = selection.filter.parse::<JobFilter>();
     let (filter, error) = match parsed {
         Ok(filter) => (Some(filter), None),
@@ -91,7 +111,10 @@ async fn jobs(console: Console, visit: Visit, selection: Selection) -> Result<Re
     let mut rows = Vec::new();
     for (_, id) in found.iter().skip(first).take(PAGE_SIZE) {
         match console.jobs.job(id).await.map_err(PageError::from) {
-            Ok(job) => rows.push(console.row(&job).await?),
+            Ok(job) => {
+                let row = console.row(&job).await?;
+                rows.push(JobRow { is_ticked: ticked.contains(&row.key()), ..row });
+            }
             // It was deleted since.
             Err(PageError::NotFound(_)) => {}
             Err(error) => return Err(error),
@@ -105,6 +128,7 @@ async fn jobs(console: Console, visit: Visit, selection: Selection) -> Result<Re
         rows,
         total: found.len(),
         first,
+        ticked,
     };
     Ok(rendered(&page))
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod assets;
+mod compare;
 mod curve;
 mod details;
 mod errors;
@@ -15,6 +16,7 @@ mod logs;
 mod new_job;
 mod overview;
 mod plotly;
+mod report;
 mod router;
 mod subject;
 mod summary;

@@ -61,6 +61,16 @@ pub(crate) async fn served(hash: String, is_compressed: bool) -> Option<Bytes> {
     read.await.ok().flatten()
 }
 
+/// The library in plain form, to be part of a page.
+///
+/// # Errors
+/// If the embedded library is damaged.
+pub(crate) fn text() -> std::io::Result<String> {
+    let mut plain = String::new();
+    GzDecoder::new(&library().compressed[..]).read_to_string(&mut plain)?;
+    Ok(plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::errors::{self, PageError};
 use super::events::Streams;
-use super::{assets, details, events, explore, job, jobs, login, new_job, overview, trial, trials};
+use super::{assets, compare, details, events, explore, job, jobs, login, new_job, overview, report, trial, trials};
 use tunesmith_http::pages::{PageCall, Pages, Visitor};
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -95,6 +95,8 @@ pub fn router(services: Services, pages: Pages) -> Router {
         .route("/console/logout", post(login::sign_out))
         .route("/console/projects/{project}/jobs/{job}/explore", get(explore::explore))
         .route("/console/projects/{project}/jobs/{job}/trust", get(explore::trust))
+        .route("/console/compare", get(compare::page))
+        .route("/console/projects/{project}/jobs/{job}/report", get(report::report))
         .route("/console/{*path}", get(unknown))
         .with_state(Console { jobs, studies, clock, pages, is_secure, streams })
         .route(assets::PATH, get(assets::asset))

@@ -96,6 +96,11 @@ impl Head {
 impl Subject {
     /// The head of the page `tab` for `visitor`.
     pub(crate) fn head(&self, visitor: &Visitor, tab: Tab) -> Head {
+        Head { actions: Actions::of(&self.job, visitor), ..self.head_without_actions(tab) }
+    }
+
+    /// The head of the page `tab`, on which nothing can be done.
+    pub(crate) fn head_without_actions(&self, tab: Tab) -> Head {
         let (project, name) = self.job.id.parts();
         Head {
             project: project.to_owned(),
@@ -105,7 +110,7 @@ impl Subject {
             labels: self.job.labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
             has_trials: self.study.is_some(),
             tab,
-            actions: Actions::of(&self.job, visitor),
+            actions: Actions::default(),
         }
     }
 }

@@ -25,6 +25,15 @@ pub(crate) struct JobRow {
     pub(crate) reasons: Vec<String>,
     pub(crate) progress: Option<Progress>,
     pub(crate) best: Option<Best>,
+    /// Whether it is ticked to be compared.
+    pub(crate) is_ticked: bool,
+}
+
+impl JobRow {
+    /// The name of the job in addresses.
+    pub(crate) fn key(&self) -> String {
+        format!("{}/{}", self.project, self.name)
+    }
 }
 
 /// How far a job is with its trials.
@@ -124,6 +133,7 @@ impl Console {
             reasons: waiting.into_iter().map(|waiting| waiting.reason).collect(),
             progress,
             best,
+            is_ticked: false,
         })
     }
 

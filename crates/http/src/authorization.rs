@@ -130,7 +130,7 @@ impl Call {
 
     /// The call of a page.
     pub(super) fn of_page(page: PageCall, parts: &Parts) -> Self {
-        let PageCall { name, permission, project, job } = page;
+        let PageCall { name, permission, project, job, time_limit_factor: _ } = page;
         let required = permission.map_or(RequiredAccess::Token, RequiredAccess::Permission);
         Self { project, job, changes: false, ..Self::with(name, required, parts) }
     }

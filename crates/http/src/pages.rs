@@ -36,17 +36,19 @@ pub struct PageCall {
     pub project: String,
     /// The job of the page.
     pub job: Option<String>,
+    /// The time limit as a multiple of that of other pages.
+    pub time_limit_factor: u32,
 }
 
 impl PageCall {
     /// A page outside of projects, which any token may see. It shows only what its visitor may see.
     pub fn of_all(name: &'static str) -> Self {
-        Self { name, permission: None, project: String::new(), job: None }
+        Self { name, permission: None, project: String::new(), job: None, time_limit_factor: 1 }
     }
 
     /// A page of `project` that requires `permission`.
     pub fn of_project(name: &'static str, permission: Permission, project: &str) -> Self {
-        Self { name, permission: Some(permission), project: project.to_owned(), job: None }
+        Self { name, permission: Some(permission), project: project.to_owned(), job: None, time_limit_factor: 1 }
     }
 
     /// A page of a job that requires `permission` on it.
@@ -146,19 +148,19 @@ impl Pages {
         F: Future<Output = Response> + Send + 'static,
     {
         let authorization = &self.dispatch.authorization;
+        let time_limit = self.dispatch.time_limit * call.time_limit_factor;
         let call = Call::of_page(call, parts);
         let Admission { caller, permit: _ } = authorization.admit(&call, &parts.headers).await?;
         let principal = caller.principal().to_owned();
         let csrf = authorization.session(&parts.headers).map(|session| session.csrf).unwrap_or_default();
-        let answer = completion::run(render(Visitor { caller, csrf }), self.dispatch.time_limit).await;
+        let answer = completion::run(render(Visitor { caller, csrf }), time_limit).await;
         let mut response = answer.map_err(|no_answer| match no_answer {
             NoAnswer::Panicked => {
                 tracing::error!(page = call.method, "a page panicked");
                 ApiError::new(Code::Internal, "internal error; see the server's log")
             }
             NoAnswer::TimedOut => {
-                let limit = self.dispatch.time_limit;
-                ApiError::new(Code::DeadlineExceeded, format!("the page was not ready within {limit:?}"))
+                ApiError::new(Code::DeadlineExceeded, format!("the page was not ready within {time_limit:?}"))
             }
         })?;
         authorization.record(&call, &principal, &response);

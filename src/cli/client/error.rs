@@ -27,6 +27,16 @@ pub(super) enum ClientError {
         /// What is wrong with the response.
         detail: String,
     },
+    /// The service does not show a page.
+    #[error("{reason} ({server} answered with status {status})")]
+    NoPage {
+        /// The address of the server, or the path of the data folder.
+        server: String,
+        /// The status of the response.
+        status: u16,
+        /// What the service states.
+        reason: String,
+    },
     /// No job has the given name.
     #[error(
         "job {given} does not exist{}",
@@ -104,7 +114,8 @@ impl ClientError {
                 "INVALID_ARGUMENT" | "NOT_FOUND" | "ALREADY_EXISTS" | "UNIMPLEMENTED" => BAD_INPUT,
                 _ => 1,
             },
-            Self::Unreachable { .. } | Self::Foreign { .. } => 1,
+            Self::NoPage { status: 400 | 404, .. } => BAD_INPUT,
+            Self::Unreachable { .. } | Self::Foreign { .. } | Self::NoPage { .. } => 1,
         }
     }
 
@@ -113,6 +124,7 @@ impl ClientError {
         match self {
             Self::Unreachable { .. } => true,
             Self::Refused(refusal) => matches!(refusal.status, 429 | 503),
+            Self::NoPage { status, .. } => matches!(status, 429 | 503),
             Self::Foreign { .. } | Self::Folder { .. } | Self::UnknownJob { .. } | Self::AmbiguousJob { .. } => false,
         }
     }

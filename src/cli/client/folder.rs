@@ -94,7 +94,16 @@ impl Folder {
             }
         };
         let store = Arc::clone(&application.store);
-        let router = server::router(application.http_service(access, None, REQUEST_TIMEOUT)?);
+        let service = application.http_service(access, None, REQUEST_TIMEOUT)?;
+        let console = tunesmith_console::Services {
+            jobs: Arc::clone(&service.jobs),
+            studies: Arc::clone(&service.studies),
+            clock: Arc::clone(&service.clock),
+            is_secure: false,
+            // No page of this process is open in a browser.
+            ended: watch::channel(true).1,
+        };
+        let router = server::router_with_pages(service, |pages| tunesmith_console::router(console, pages));
         Ok(Self { router, jobs, store, data_dir, endpoint })
     }
 

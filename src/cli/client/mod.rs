@@ -32,6 +32,8 @@ mod upload_body;
 
 use std::process::ExitCode;
 
+use axum::body::Bytes;
+
 use self::error::ClientError;
 use self::folder::Purpose;
 pub(crate) use self::http::http_client;
@@ -73,6 +75,14 @@ pub(super) async fn job_results(target: &TargetArgs, job: &JobId) -> anyhow::Res
     let client = target.client_in(target.project_of(job), Purpose::Look).await?;
     let job = job_name::find_job(&client, job).await?;
     read_back::job_results(&client, &job).await
+}
+
+/// Reads the report of a job as HTML, with the ID of the job.
+pub(super) async fn job_report(target: &TargetArgs, job: &JobId) -> anyhow::Result<(String, Bytes)> {
+    let client = target.client_in(target.project_of(job), Purpose::Look).await?;
+    let id = job_name::find_job_id(&client, job).await?;
+    let page = client.page(&["jobs", &id, "report"]).await?;
+    Ok((id, page))
 }
 
 /// Reads a study with its trials.

@@ -36,8 +36,12 @@ impl Client {
 
     /// Returns the path of a resource of the project, from the segments of its name.
     pub(super) fn path(&self, segments: &[&str]) -> String {
+        self.path_below("/v1", segments)
+    }
+
+    fn path_below(&self, root: &str, segments: &[&str]) -> String {
         let encode = |segment: &str| utf8_percent_encode(segment, SEGMENT).to_string();
-        let mut path = format!("/v1/projects/{}", encode(&self.project));
+        let mut path = format!("{root}/projects/{}", encode(&self.project));
         for segment in segments {
             path.push('/');
             path.push_str(&encode(segment));
@@ -68,6 +72,34 @@ impl Client {
     /// Sends a DELETE request.
     pub(super) async fn delete(&self, path: &str) -> Result<Value, ClientError> {
         self.send(Method::DELETE, path, &[], Payload::None).await
+    }
+
+    /// Reads the page of the console with these segments below the project.
+    ///
+    /// # Errors
+    /// [`ClientError::NoPage`] with the reason that the server gives.
+    pub(super) async fn page(&self, segments: &[&str]) -> Result<Bytes, ClientError> {
+        let target = self.path_below("/console", segments);
+        let request = Request { method: Method::GET, target, payload: Payload::None };
+        let Answer { status, body, .. } = self.answer(request).await?;
+        if (200..300).contains(&status) {
+            return Ok(body);
+        }
+        let reason = String::from_utf8_lossy(&body).into_owned();
+        // A server without this page answers with another one.
+        let is_html = reason.trim_start().starts_with('<');
+        Err(ClientError::NoPage {
+            server: self.address(),
+            status,
+            reason: if is_html { "it has no such page; it may be of another version".to_owned() } else { reason },
+        })
+    }
+
+    async fn answer(&self, request: Request) -> Result<Answer, ClientError> {
+        match &*self.transport {
+            Transport::Server(server) => server.send(request).await,
+            Transport::Folder(folder) => folder.send(request).await,
+        }
     }
 
     /// Returns the address of the server, or the path of the data folder.
@@ -107,10 +139,7 @@ impl Client {
             target.push_str(&format!("&{name}={}", utf8_percent_encode(value, SEGMENT)));
         }
         let request = Request { method, target, payload };
-        let Answer { status, request_id, body } = match &*self.transport {
-            Transport::Server(server) => server.send(request).await?,
-            Transport::Folder(folder) => folder.send(request).await?,
-        };
+        let Answer { status, request_id, body } = self.answer(request).await?;
         let foreign = |detail: String| ClientError::Foreign { server: self.address(), detail };
         let is_success = (200..300).contains(&status);
         let value: Value = serde_json::from_slice(&body)

@@ -37,7 +37,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("agent", &["api", "domain", "executor", "files", "packages"]),
     ("config", &["algorithms", "api", "domain"]),
     ("http", &["access", "algorithms", "api", "domain", "filter", "service", "store", "telemetry", "views"]),
-    ("console", &["access", "algorithms", "config", "domain", "http", "service", "store"]),
+    ("console", &["access", "algorithms", "benchmark", "config", "domain", "http", "service", "store", "views"]),
     ("benchmark", &["algorithms"]),
     ("harness", &["algorithms", "api", "benchmark", "config", "domain", "metrics", "store"]),
     (

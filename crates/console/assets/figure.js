@@ -1,0 +1,116 @@
+// @ts-check
+// What all pages with plots have in common: drawing a plot, saving it, the colours of the theme, rows of tables.
+
+/**
+ * @typedef {import("./plots.js").Plot} Plot
+ * @typedef {import("./plots.js").Colours} Colours
+ */
+
+/** @type {any} */
+const Plotly = /** @type {any} */ (window).Plotly;
+
+/**
+ * Draws a plot, in place of the one that the canvas shows.
+ * @param {HTMLElement} canvas
+ * @param {Plot} plot
+ * @param {Colours} colours
+ * @param {boolean} canSelect Whether dragging selects a range; otherwise it magnifies.
+ */
+export async function drawPlot(canvas, plot, colours, canSelect) {
+  const layout = {
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    font: { color: colours.text, family: getComputedStyle(document.body).fontFamily, size: 12 },
+    margin: { l: 56, r: 12, t: 10, b: 44 },
+    showlegend: false,
+    hovermode: "closest",
+    dragmode: canSelect ? "select" : "zoom",
+    newselection: { line: { color: colours.text, dash: "dot", width: 1 } },
+    ...plot.layout,
+  };
+  await Plotly.react(canvas, plot.traces, layout, {
+    responsive: true,
+    displaylogo: false,
+    modeBarButtonsToRemove: ["lasso2d", "toImage", "autoScale2d"],
+  });
+}
+
+/** Removes the plot of a canvas. @param {HTMLElement} canvas */
+export function clearPlot(canvas) {
+  Plotly.purge(canvas);
+}
+
+/** Calls `redraw` when the theme changes: the colours of plots follow it. @param {() => void} redraw */
+export function onThemeChange(redraw) {
+  new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+}
+
+/**
+ * A row of a table: rounded numbers, with the exact ones on hover. The first cell is its head.
+ * @param {unknown[]} values
+ */
+export function tableRow(values) {
+  const row = document.createElement("tr");
+  values.forEach((value, index) => {
+    const element = document.createElement(index === 0 ? "th" : "td");
+    if (index === 0) element.setAttribute("scope", "row");
+    const isNumber = typeof value === "number";
+    if (isNumber || index > 0) element.className = "right";
+    element.textContent = value === undefined || value === null ? "–" : isNumber ? String(Number(value.toPrecision(6))) : String(value);
+    if (isNumber) element.title = String(value);
+    row.append(element);
+  });
+  return row;
+}
+
+/**
+ * The rows of the best points of the model.
+ * @param {any[]} points
+ * @param {string[]} parameters
+ */
+export function bestRows(points, parameters) {
+  const titles = ["Best measured", "Recommended, by the model", "Where the search would look next"];
+  return points.map((point, index) => {
+    const band = [point.lower, point.upper].map((end) => String(Number(end.toPrecision(6)))).join(" to ");
+    return tableRow([titles[index], point.trial, point.observed, point.predicted, band, ...parameters.map((name) => point.parameters[name])]);
+  });
+}
+
+/** @param {string} name @param {string} content @param {string} type */
+function save(name, content, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([content], { type }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+/** A field of a CSV file. Text that a spreadsheet would take for a formula is text. @param {string | number | null} value */
+function csvField(value) {
+  if (value === null || typeof value === "number") return value === null ? "" : String(value);
+  const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+}
+
+/**
+ * Makes the buttons of a figure save its plot as PNG, SVG or CSV.
+ * @param {HTMLElement} figure
+ * @param {string} prefix The start of the name of the file.
+ * @param {() => Plot | undefined} shown The plot that the figure shows.
+ */
+export function offerSaving(figure, prefix, shown) {
+  figure.addEventListener("click", (event) => {
+    const form = event.target instanceof HTMLElement ? event.target.dataset.save : undefined;
+    const plot = shown();
+    if (!form || !plot) return;
+    const name = `${prefix}-${figure.dataset.plot}`;
+    if (form === "csv") {
+      const lines = [plot.csv.header, ...plot.csv.rows].map((row) => row.map(csvField).join(","));
+      save(`${name}.csv`, `${lines.join("\r\n")}\r\n`, "text/csv");
+    } else {
+      const canvas = figure.querySelector(".canvas");
+      void Plotly.downloadImage(canvas, { format: form, filename: name, width: 1200, height: 700, scale: form === "png" ? 2 : 1 });
+    }
+  });
+}

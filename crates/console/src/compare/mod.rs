@@ -1,0 +1,295 @@
+//! The page Compare: several jobs side by side, and which of them is better.
+
+mod statistics;
+
+use askama::Template;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use serde_json::json;
+
+use self::statistics::{Against, FEWEST_PAIRS, Outcome, Run, Setting, against_first, settings};
+use super::errors::PageError;
+use super::explore;
+use super::format::Number;
+use super::frame::{Frame, Section};
+use super::plotly;
+use super::router::{Console, Visit};
+use super::summary::{JobRow, goal_word};
+use tunesmith_access::Permission;
+use tunesmith_algorithms::problem::{Goal, MetricSpec};
+use tunesmith_benchmark::statistics::decision::Decision;
+use tunesmith_domain::{Job, JobId, Study};
+use tunesmith_http::pages::PageCall;
+use tunesmith_views::Columns;
+
+/// The most jobs that are compared at once. More curves in one plot cannot be distinguished.
+const MOST_JOBS: usize = 40;
+
+#[derive(Template)]
+#[template(path = "compare.html")]
+struct ComparePage {
+    frame: Frame,
+    /// Why the jobs are not compared.
+    problem: Option<String>,
+    /// What to keep in mind.
+    notices: Vec<String>,
+    metric: String,
+    goal: &'static str,
+    /// The number of trials after which the jobs are compared.
+    common: usize,
+    rows: Vec<Compared>,
+    tests: Vec<Test>,
+    /// The first setting, which the others are compared with.
+    reference: String,
+    /// The address of plotly.js.
+    library: String,
+    /// The names of the jobs and the addresses of their studies in the API, as JSON.
+    studies: String,
+}
+
+/// A job on the page.
+struct Compared {
+    row: JobRow,
+    algorithm: &'static str,
+    seed: u64,
+    /// The best result after as many trials as each of the jobs has.
+    best_of_common: Option<Number>,
+    /// How much worse its best result is than that of the best job.
+    behind: Option<Number>,
+}
+
+/// A setting against the first one.
+struct Test {
+    name: String,
+    pairs: usize,
+    difference: Option<Number>,
+    /// The interval of the difference and the p value.
+    figures: Option<[Number; 3]>,
+    finding: String,
+}
+
+/// A job that is compared.
+struct Subject {
+    job: Job,
+    study: Study,
+}
+
+pub(crate) async fn page(State(console): State<Console>, RawQuery(query): RawQuery, parts: Parts) -> Response {
+    let call = PageCall::of_all("console.compare");
+    let chosen = jobs_of(query.as_deref().unwrap_or_default());
+    console.show(call, parts, async move |console, visit| compare(console, visit, chosen).await).await
+}
+
+/// The values of the parameter `job` in the query of an address, each once.
+pub(crate) fn jobs_of(query: &str) -> Vec<String> {
+    let mut jobs = Vec::new();
+    for pair in query.split('&') {
+        let Some(value) = pair.strip_prefix("job=") else { continue };
+        let value = value.replace('+', " ");
+        let job = percent_encoding::percent_decode_str(&value).decode_utf8_lossy().into_owned();
+        if !job.is_empty() && !jobs.contains(&job) {
+            jobs.push(job);
+        }
+    }
+    jobs
+}
+
+async fn compare(console: Console, visit: Visit, chosen: Vec<String>) -> Result<Response, PageError> {
+    if chosen.len() > MOST_JOBS {
+        let count = chosen.len();
+        return Err(PageError::Invalid(format!(
+            "{count} jobs are selected; at most {MOST_JOBS} can be compared at once"
+        )));
+    }
+    let mut subjects = Vec::new();
+    let mut notices = Vec::new();
+    for name in &chosen {
+        let (job, study) = visible(&console, &visit, name).await?;
+        match study {
+            Some(study) => subjects.push(Subject { job, study }),
+            None => notices.push(format!("Job {name} has no trials: it runs its program once. It is left out.")),
+        }
+    }
+    let problem = refusal(&subjects);
+    let status = if problem.as_ref().is_some_and(|(status, _)| *status != StatusCode::OK) {
+        StatusCode::BAD_REQUEST
+    } else {
+        StatusCode::OK
+    };
+    let mut page = ComparePage {
+        frame: Frame::new("Compare", Section::Jobs, &visit.visitor, &visit.parts),
+        problem: problem.map(|(_, text)| text),
+        notices,
+        metric: String::new(),
+        goal: "",
+        common: 0,
+        rows: Vec::new(),
+        tests: Vec::new(),
+        reference: String::new(),
+        library: plotly::address().await,
+        studies: String::new(),
+    };
+    if page.problem.is_none() {
+        fill(&console, &subjects, &mut page).await?;
+    }
+    Ok(Frame::respond(true, status, &page))
+}
+
+/// The job `name` with its study. A job that the visitor may not see is answered as one that does not exist.
+async fn visible(console: &Console, visit: &Visit, name: &str) -> Result<(Job, Option<Study>), PageError> {
+    let id: JobId = name.parse().map_err(|error| PageError::Invalid(format!("job={name}: {error}")))?;
+    let absent = || PageError::NotFound(format!("job {name} does not exist, or you may not see it"));
+    let job = match console.jobs.job(&id).await.map_err(PageError::from) {
+        Err(PageError::NotFound(_)) => return Err(absent()),
+        job => job?,
+    };
+    if !visit.visitor.may_on(Permission::JobsGet, &job) {
+        return Err(absent());
+    }
+    let study = console.study_of(&job).await?;
+    Ok((job, study))
+}
+
+/// Why `subjects` cannot be compared, with the status of the response.
+fn refusal(subjects: &[Subject]) -> Option<(StatusCode, String)> {
+    let [first, others @ ..] = subjects else {
+        return Some((StatusCode::OK, "Tick two jobs with trials, or more, in the list of jobs.".to_owned()));
+    };
+    if others.is_empty() {
+        return Some((StatusCode::OK, "Tick one more job with trials in the list of jobs.".to_owned()));
+    }
+    let goal = |subject: &Subject| {
+        let MetricSpec { name, goal, .. } = &subject.study.problem.metrics()[0];
+        (*goal, format!("{} {}s {name}", subject.job.id, goal_word(*goal)))
+    };
+    let (wanted, of_first) = goal(first);
+    let (_, other) = others.iter().map(goal).find(|(goal, _)| *goal != wanted)?;
+    let text = format!(
+        "These jobs have different goals: {of_first}, and {other}. No result of one is better than one of the other."
+    );
+    Some((StatusCode::BAD_REQUEST, text))
+}
+
+async fn fill(console: &Console, subjects: &[Subject], page: &mut ComparePage) -> Result<(), PageError> {
+    let MetricSpec { name, goal, .. } = &subjects[0].study.problem.metrics()[0];
+    let mut results = Vec::with_capacity(subjects.len());
+    for Subject { study, .. } in subjects {
+        let columns = console.studies.columns(study).await?;
+        results.push(tokio::task::spawn_blocking(move || results_of(&columns)).await.map_err(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "jobs cannot be compared");
+            PageError::Failed("the jobs cannot be compared; see the server's log".to_owned())
+        })?);
+    }
+    let common = results.iter().map(Vec::len).min().unwrap_or(0);
+    let best_of = |results: &[f64]| results.iter().copied().reduce(|a, b| if goal.is_better(b, a) { b } else { a });
+    let bests: Vec<Option<f64>> = results.iter().map(|results| best_of(results)).collect();
+    let best = best_of(&bests.iter().copied().flatten().collect::<Vec<_>>());
+    let of_common = results.iter().map(|results| best_of(&results[..common]));
+    let runs: Vec<Run<'_>> = subjects
+        .iter()
+        .zip(of_common)
+        .map(|(Subject { job, study }, best)| Run {
+            input: &job.training_input,
+            plan: job.plan.as_ref().ok(),
+            problem: &study.problem,
+            seed: study.seed,
+            best,
+        })
+        .collect();
+    for ((Subject { job, study }, run), own) in subjects.iter().zip(&runs).zip(&bests) {
+        page.rows.push(Compared {
+            row: console.row(job).await?,
+            algorithm: study.algorithm.as_str(),
+            seed: study.seed,
+            best_of_common: run.best.map(Number),
+            behind: own.zip(best).map(|(own, best)| Number((own - best).abs())),
+        });
+    }
+    let settings = settings(&runs);
+    let labels = labels(subjects);
+    let names = |setting: &Setting| {
+        let names = setting.runs.iter().map(|index| &*labels[*index]);
+        let algorithm = subjects[setting.runs[0]].study.algorithm.as_str();
+        format!("{} ({algorithm})", names.collect::<Vec<_>>().join(", "))
+    };
+    page.reference = settings.first().map(&names).unwrap_or_default();
+    let tests = against_first(&runs, &settings, *goal);
+    page.tests = tests.into_iter().map(|against| test(names(&settings[against.setting]), against, *goal)).collect();
+    page.notices.extend(differences(subjects));
+    if common == 0 {
+        page.notices
+            .push("A job has no result yet: the jobs cannot be compared after the same number of trials.".to_owned());
+    }
+    let studies = subjects.iter().zip(&labels);
+    let studies: Vec<_> =
+        studies.map(|(subject, label)| json!({"name": label, "study": explore::address_of(&subject.study)})).collect();
+    page.studies = json!(studies).to_string();
+    (page.metric, page.goal, page.common) = (name.clone(), goal_word(*goal), common);
+    Ok(())
+}
+
+/// The IDs of the jobs, with their projects if they are of several.
+fn labels(subjects: &[Subject]) -> Vec<String> {
+    let parts = || subjects.iter().map(|subject| subject.job.id.parts());
+    let is_one = parts().all(|(project, _)| parts().next().is_some_and(|(first, _)| first == project));
+    parts().map(|(project, id)| if is_one { id.to_owned() } else { format!("{project}/{id}") }).collect()
+}
+
+/// The results of the first metric in the order of the trials.
+fn results_of(columns: &Columns) -> Vec<f64> {
+    columns.live().iter().filter_map(|row| columns.metric(0, row)).filter(|value| value.is_finite()).collect()
+}
+
+/// What differs between the problems of `subjects`.
+fn differences(subjects: &[Subject]) -> Vec<String> {
+    let mut notices = Vec::new();
+    let mut names: Vec<&str> = subjects.iter().map(|subject| &*subject.study.problem.metrics()[0].name).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.len() > 1 {
+        let names = names.join(", ");
+        notices.push(format!(
+            "The metrics have different names ({names}). The comparison is valid only if they measure the same."
+        ));
+    }
+    let space = |subject: &Subject| subject.study.problem.search_space().clone();
+    if subjects.iter().any(|subject| space(subject) != space(&subjects[0])) {
+        notices.push("The search spaces differ.".to_owned());
+    }
+    notices
+}
+
+fn test(name: String, against: Against, goal: Goal) -> Test {
+    let Against { pairs, difference, outcome, .. } = against;
+    let better = if goal == Goal::Maximize { "higher" } else { "lower" };
+    let (figures, finding) = match outcome {
+        Outcome::OtherProblem => (None, "Not tested: it has another search space or metric.".to_owned()),
+        Outcome::TooFewPairs if pairs == 0 => (
+            None,
+            format!(
+                "Not tested: no two jobs have the same seed. A test needs {FEWEST_PAIRS} pairs of jobs with equal seeds (tunesmith.seed)."
+            ),
+        ),
+        Outcome::TooFewPairs => {
+            let noun = if pairs == 1 { "pair" } else { "pairs" };
+            (
+                None,
+                format!("Too few runs for a test: {pairs} {noun} of jobs with equal seeds, {FEWEST_PAIRS} are needed."),
+            )
+        }
+        Outcome::Undefined(reason) => (None, format!("Not tested: {reason}.")),
+        Outcome::Tested { decision, low, high, p } => {
+            let finding = match decision {
+                Decision::Better => format!("Better: its results are {better}."),
+                Decision::Worse => {
+                    format!("Worse: its results are not as {}.", if goal == Goal::Maximize { "high" } else { "low" })
+                }
+                Decision::NoDifference => "No clear difference, which does not prove that they are equal.".to_owned(),
+            };
+            (Some([low, high, p].map(Number)), finding)
+        }
+    };
+    Test { name, pairs, difference: difference.map(Number), figures, finding }
+}

@@ -1,0 +1,244 @@
+//! Which of several jobs is better: repetitions with other seeds are tested pairwise, as `bench compare` tests.
+//!
+//! Jobs whose configurations differ only in their seed, their number of trials and their job-dir are repetitions of one
+//! setting. Two settings of the same problem are compared by pairs of jobs with the same seed, after the same number of
+//! trials.
+
+use serde_json::{Map, Value};
+
+use tunesmith_algorithms::problem::{Goal, ProblemStatement};
+use tunesmith_benchmark::statistics::decision::{Assessment, Decision, DecisionOptions, assess};
+use tunesmith_domain::JobPlan;
+
+/// The fewest pairs with which a signed-rank test can reach the level 0.05 (two-sided: 2 / 2⁶).
+pub(super) const FEWEST_PAIRS: usize = 6;
+
+/// A job in a comparison.
+pub(super) struct Run<'a> {
+    /// Its configuration.
+    pub(super) input: &'a Value,
+    /// Its plan, which also has what was given on the command line.
+    pub(super) plan: Option<&'a JobPlan>,
+    pub(super) problem: &'a ProblemStatement,
+    pub(super) seed: u64,
+    /// The best result after the number of trials that all compared jobs have.
+    pub(super) best: Option<f64>,
+}
+
+/// Jobs that are repetitions of each other, by their indices.
+#[derive(Debug, PartialEq)]
+pub(super) struct Setting {
+    pub(super) runs: Vec<usize>,
+}
+
+/// A setting against the first one.
+#[derive(Debug, PartialEq)]
+pub(super) struct Against {
+    /// The index of the setting.
+    pub(super) setting: usize,
+    /// The number of pairs of jobs with the same seed.
+    pub(super) pairs: usize,
+    /// The mean over the pairs of the result of this setting minus that of the first one; `None` without pairs.
+    pub(super) difference: Option<f64>,
+    pub(super) outcome: Outcome,
+}
+
+/// What can be said about a setting against the first one.
+#[derive(Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// The search spaces or the metrics differ.
+    OtherProblem,
+    /// There are fewer than [`FEWEST_PAIRS`] pairs.
+    TooFewPairs,
+    /// The statistic is not defined for these results.
+    Undefined(String),
+    /// The test was made.
+    Tested {
+        decision: Decision,
+        /// The interval of the mean difference.
+        low: f64,
+        high: f64,
+        /// The p value after Holm's correction for the number of tests.
+        p: f64,
+    },
+}
+
+/// The settings of `runs`, in the order of their first jobs.
+pub(super) fn settings(runs: &[Run<'_>]) -> Vec<Setting> {
+    let mut known: Vec<(_, Setting)> = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let programs = run.plan.map(|plan| (&plan.program, &plan.args, &plan.replicas));
+        let key = (repeated(run.input), programs);
+        match known.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, setting)) => setting.runs.push(index),
+            None => known.push((key, Setting { runs: vec![index] })),
+        }
+    }
+    known.into_iter().map(|(_, setting)| setting).collect()
+}
+
+/// `input` without what differs between repetitions.
+fn repeated(input: &Value) -> Value {
+    let mut input = input.clone();
+    remove(&mut input, "", "jobDir");
+    remove(&mut input, "/tunesmith", "seed");
+    remove(&mut input, "/hyperparameters", "maxTrials");
+    if input.get("tunesmith").and_then(Value::as_object).is_some_and(Map::is_empty) {
+        remove(&mut input, "", "tunesmith");
+    }
+    input
+}
+
+fn remove(input: &mut Value, parent: &str, field: &str) {
+    if let Some(Value::Object(fields)) = input.pointer_mut(parent) {
+        fields.remove(field);
+    }
+}
+
+/// Each setting except the first one against the first one. The tests are corrected for their number.
+pub(super) fn against_first(runs: &[Run<'_>], settings: &[Setting], goal: Goal) -> Vec<Against> {
+    let Some((first, others)) = settings.split_first() else { return Vec::new() };
+    let mut compared: Vec<(Against, Vec<f64>)> = Vec::new();
+    for (index, setting) in others.iter().enumerate() {
+        let is_same = runs[first.runs[0]].problem == runs[setting.runs[0]].problem;
+        let pairs = if is_same { pairs(runs, first, setting) } else { Vec::new() };
+        let differences: Vec<f64> = pairs.iter().map(|[first, other]| other - first).collect();
+        let mean = differences.iter().map(|difference| difference / differences.len() as f64).sum::<f64>();
+        let against = Against {
+            setting: index + 1,
+            pairs: pairs.len(),
+            difference: (!differences.is_empty()).then_some(mean),
+            outcome: if is_same { Outcome::TooFewPairs } else { Outcome::OtherProblem },
+        };
+        // Smaller is better in a test.
+        compared.push((against, pairs.iter().map(|[first, other]| goal.loss(*other) - goal.loss(*first)).collect()));
+    }
+    let is_tested = |losses: &Vec<f64>| losses.len() >= FEWEST_PAIRS;
+    let tested: Vec<&Vec<f64>> = compared.iter().map(|(_, losses)| losses).filter(|losses| is_tested(losses)).collect();
+    let mut outcomes = match assess(&tested, DecisionOptions::default()) {
+        Ok(assessments) => assessments.iter().map(|assessment| outcome(assessment, goal)).collect(),
+        Err(error) => tested.iter().map(|_| Outcome::Undefined(error.to_string())).collect::<Vec<_>>(),
+    }
+    .into_iter();
+    let with_outcome = |(against, losses): (Against, Vec<f64>)| match is_tested(&losses) {
+        true => Against { outcome: outcomes.next().unwrap_or(Outcome::TooFewPairs), ..against },
+        false => against,
+    };
+    compared.into_iter().map(with_outcome).collect()
+}
+
+fn outcome(assessment: &Assessment, goal: Goal) -> Outcome {
+    // From losses back to results.
+    let ends = [goal.loss(assessment.interval.low), goal.loss(assessment.interval.high)];
+    Outcome::Tested {
+        decision: assessment.decision,
+        low: ends[0].min(ends[1]),
+        high: ends[0].max(ends[1]),
+        p: assessment.adjusted_p,
+    }
+}
+
+/// The results of the jobs of `first` and of `other` with the same seed. Of several jobs with the same seed, the first one
+/// with a result counts.
+fn pairs(runs: &[Run<'_>], first: &Setting, other: &Setting) -> Vec<[f64; 2]> {
+    let mut seeds = Vec::new();
+    let result = |setting: &Setting, seed: u64| {
+        let with_seed = setting.runs.iter().map(|index| &runs[*index]).filter(|run| run.seed == seed);
+        with_seed.filter_map(|run| run.best).find(|best| best.is_finite())
+    };
+    let mut pairs = Vec::new();
+    for index in &first.runs {
+        let seed = runs[*index].seed;
+        if seeds.contains(&seed) {
+            continue;
+        }
+        seeds.push(seed);
+        if let (Some(a), Some(b)) = (result(first, seed), result(other, seed)) {
+            pairs.push([a, b]);
+        }
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use tunesmith_algorithms::problem::{MetricSpec, ParameterKind, ParameterSpec, ScaleType, SearchSpace};
+
+    fn problem(max: f64, goal: Goal) -> ProblemStatement {
+        let kind = ParameterKind::Double { min: 0.0, max, scale: ScaleType::UnitLinear };
+        let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
+        ProblemStatement::new(space, vec![MetricSpec { name: "score".to_owned(), goal }]).unwrap()
+    }
+
+    fn input(algorithm: &str, seed: u64) -> Value {
+        json!({
+            "jobDir": format!("models/{algorithm}_{seed}"),
+            "hyperparameters": {"algorithm": algorithm, "maxTrials": 10 + seed},
+            "tunesmith": {"seed": seed},
+        })
+    }
+
+    /// The outcome for `differences` of results of jobs with equal seeds.
+    fn against(differences: &[f64], goal: Goal) -> Against {
+        let problem = problem(1.0, goal);
+        let seeds: Vec<u64> = (0..differences.len() as u64).collect();
+        let inputs: Vec<[Value; 2]> = seeds.iter().map(|seed| [input("A", *seed), input("B", *seed)]).collect();
+        let mut runs = Vec::new();
+        for (seed, [a, b]) in seeds.iter().zip(&inputs) {
+            let run = |input, best| Run { input, plan: None, problem: &problem, seed: *seed, best: Some(best) };
+            runs.extend([run(a, 5.0), run(b, 5.0 + differences[*seed as usize])]);
+        }
+        let settings = settings(&runs);
+        assert_eq!(settings.len(), 2, "jobs that differ in seed, number of trials and job-dir are repetitions");
+        let mut found = against_first(&runs, &settings, goal);
+        assert_eq!(found.len(), 1);
+        found.remove(0)
+    }
+
+    #[test]
+    fn six_pairs_are_tested_and_five_are_not() {
+        let differences = [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0];
+        let found = against(&differences, Goal::Minimize);
+        assert_eq!((found.pairs, found.difference), (6, Some(-3.5)));
+        let Outcome::Tested { decision, low, high, p } = found.outcome else { panic!("{:?}", found.outcome) };
+        // All six have one sign: 2 of 64 patterns are as extreme.
+        assert_eq!((decision, p), (Decision::Better, 0.031_25));
+        assert!(low < -3.5 && -3.5 < high && high < 0.0, "{low} {high}");
+        let maximized = against(&differences, Goal::Maximize).outcome;
+        assert!(
+            matches!(maximized, Outcome::Tested { decision: Decision::Worse, low, high, .. } if low < high && high < 0.0)
+        );
+        let few = against(&differences[1..], Goal::Minimize);
+        assert_eq!((few.pairs, few.difference, few.outcome), (5, Some(-4.0), Outcome::TooFewPairs));
+    }
+
+    #[test]
+    fn differences_of_both_signs_are_no_finding() {
+        let found = against(&[-1.0, 2.0, -3.0, 4.0, -5.0, 6.0, 0.0], Goal::Minimize);
+        assert!(
+            matches!(found.outcome, Outcome::Tested { decision: Decision::NoDifference, p, .. } if p > 0.5),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn jobs_with_other_seeds_or_problems_are_not_paired() {
+        let (here, there) = (problem(1.0, Goal::Minimize), problem(2.0, Goal::Minimize));
+        let inputs = [input("A", 1), input("B", 2), input("C", 1), input("D", 1)];
+        let run = |index: usize, problem, seed, best| Run { input: &inputs[index], plan: None, problem, seed, best };
+        let runs = [
+            run(0, &here, 1, Some(1.0)),
+            run(1, &here, 2, Some(0.5)),
+            run(2, &there, 1, Some(0.1)),
+            run(3, &here, 1, None),
+        ];
+        let found = against_first(&runs, &settings(&runs), Goal::Minimize);
+        let outcomes: Vec<_> = found.into_iter().map(|against| (against.pairs, against.outcome)).collect();
+        let expected = [(0, Outcome::TooFewPairs), (0, Outcome::OtherProblem), (0, Outcome::TooFewPairs)];
+        assert_eq!(outcomes, expected);
+        assert_eq!(against_first(&[], &[], Goal::Minimize), []);
+    }
+}
