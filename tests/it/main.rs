@@ -57,6 +57,7 @@ mod reopen;
 mod response_form;
 mod route_access;
 mod run;
+mod search_settings;
 mod server;
 mod service_crash;
 mod service_order;
