@@ -5,6 +5,7 @@ pub mod designer;
 pub mod designers;
 pub mod early_stopping;
 pub mod encoding;
+pub mod expected_gain;
 pub mod gp;
 pub mod insight;
 pub mod numerics;

@@ -20,6 +20,9 @@ use tunesmith_store::{Store, StoreError};
 /// Maximum number of rows in the table: of trials that did not fail, and of failed ones.
 const TABLE_ROWS: usize = 50;
 
+/// The reason of a study whose points have all been tried.
+const EXHAUSTED: &str = "search space exhausted";
+
 /// A job with its study and its trials.
 pub(super) struct Results {
     pub(super) job: Job,
@@ -65,8 +68,11 @@ impl Results {
             text.push_str(&format!(": {}", self.job.error_message));
         }
         text.push('\n');
-        if self.is_exhausted() {
-            text.push_str(&format!("search space exhausted after {} trials\n", self.trials.len()));
+        if let Some(reason) = self.early_end() {
+            text.push_str(&match reason {
+                "" | EXHAUSTED => format!("{EXHAUSTED} after {} trials\n", self.trials.len()),
+                reason => format!("no further trials after {}: {reason}\n", self.trials.len()),
+            });
         }
         text.push_str(&format!("logs: {}\n", self.logs));
         if let Ok(plan) = self.job.plan()
@@ -77,12 +83,12 @@ impl Results {
         Ok(text)
     }
 
-    /// Whether the job succeeded with fewer trials than it asked for.
-    fn is_exhausted(&self) -> bool {
-        let Ok(plan) = self.job.plan() else { return false };
-        self.study.as_ref().is_some_and(|study| study.state == StudyState::Completed)
-            && self.job.state == JobState::Succeeded
-            && (self.trials.len() as u64) < plan.max_trials
+    /// The reason why the job succeeded with fewer trials than it asked for, if it did; empty if it is not known.
+    fn early_end(&self) -> Option<&str> {
+        let plan = self.job.plan().ok()?;
+        let study = self.study.as_ref().filter(|study| study.state == StudyState::Completed)?;
+        let is_early = self.job.state == JobState::Succeeded && (self.trials.len() as u64) < plan.max_trials;
+        is_early.then_some(&study.state_reason)
     }
 
     /// Writes the job resource as JSON.

@@ -59,6 +59,7 @@ mod report;
 mod response_form;
 mod route_access;
 mod run;
+mod search_settings;
 mod server;
 mod service_crash;
 mod service_order;

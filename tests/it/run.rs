@@ -433,7 +433,8 @@ fn wait(child: Child) -> Finished {
 
 #[test]
 fn every_algorithm_starts_with_initial_trials_and_prior_modes() {
-    for algorithm in ["GAUSSIAN_PROCESS_BANDIT", "RANDOM_SEARCH", "GRID_SEARCH"] {
+    for algorithm in ["GAUSSIAN_PROCESS_BANDIT", "RANDOM_SEARCH", "GRID_SEARCH", "TPE", "CMA_ES", "QUASI_RANDOM_SEARCH"]
+    {
         let config = "
 hyperparameters:
   goal: MAXIMIZE

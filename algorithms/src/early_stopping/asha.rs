@@ -62,6 +62,16 @@ impl AshaRule {
         }
     }
 
+    /// One in how many trials continues past a rung.
+    pub fn eta(&self) -> u32 {
+        self.eta
+    }
+
+    /// The step of the first rung; `None` if it follows the length of the curves.
+    pub fn first_rung(&self) -> Option<i64> {
+        self.first_rung
+    }
+
     /// Precomputes what decisions need of the curves of completed trials, including those that were stopped early.
     pub fn prepare<'a>(self, goal: Goal, completed: impl IntoIterator<Item = CompletedCurve<'a>>) -> PreparedAshaRule {
         let curves = completed.into_iter().map(|curve| BestSoFar::new(goal, curve.points));
@@ -289,6 +299,16 @@ mod tests {
         // At rung 3 the first report of each trial counts.
         let decision = rule.decide(&sparse(2.5)[..1], []);
         assert_eq!(decision, AshaDecision::Stop { rung: 3, value: 2.5, cutoff: 3.0, compared: 4 });
+    }
+
+    #[test]
+    fn three_reports_are_enough_where_trials_have_three() {
+        for steps in [[1, 2, 3], [1000, 2000, 3000], [0, 1, 2]] {
+            let three = |value: f64| steps.map(|step| CurvePoint { step, value }).to_vec();
+            let rule = prepared(Goal::Maximize, &[three(1.0), three(2.0)]);
+            assert!(rule.decide(&three(0.0)[..2], []).is_stop(), "{steps:?}");
+            assert!(!rule.decide(&three(2.5)[..2], []).is_stop(), "{steps:?}");
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod tests;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::curve::{CompletedCurve, CurvePoint, cleaned, median};
+use super::curve::{CompletedCurve, CurvePoint, cleaned, median, needed_reports};
 use crate::problem::Goal;
 
 /// Candidate exponents `c`, in addition to no rise at all. A guess.
@@ -37,15 +37,15 @@ const DEVIATION_FLOOR: f64 = 1e-9;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DecayCurveRule {
     min_finished: usize,
-    min_reports: usize,
+    min_reports: Option<usize>,
     min_progress: f64,
     probability: f64,
 }
 
 impl Default for DecayCurveRule {
-    /// 10 finished trials, 4 reports, a tenth of the usual length, and a probability below 0.01.
+    /// 10 finished trials, 4 reports or fewer for short curves, a tenth of the usual length, and a probability below 0.01.
     fn default() -> Self {
-        Self { min_finished: 10, min_reports: 4, min_progress: 0.1, probability: 0.01 }
+        Self { min_finished: 10, min_reports: None, min_progress: 0.1, probability: 0.01 }
     }
 }
 
@@ -53,18 +53,19 @@ impl DecayCurveRule {
     /// Returns a rule that stops a trial if the probability that it ends better than the best so far is below
     /// `probability` (above 0 and below 1). The rule makes decisions once
     /// - at least `min_finished` trials (at least 2) ran to their end with a curve,
-    /// - the candidate has reported at least `min_reports` times (at least 1), and
+    /// - the candidate has reported at least `min_reports` times (at least 1; `None`: 4 times, but less often than the
+    ///   longest finished curve), and
     /// - its last step is at least `min_progress` (from 0 to 1) of the median last step of the finished trials.
     ///
     /// # Errors
     /// [`DecayCurveRuleError`] if an argument is out of range.
     pub fn new(
         min_finished: usize,
-        min_reports: usize,
+        min_reports: Option<usize>,
         min_progress: f64,
         probability: f64,
     ) -> Result<Self, DecayCurveRuleError> {
-        if min_finished < FEWEST_FINISHED || min_reports == 0 {
+        if min_finished < FEWEST_FINISHED || min_reports == Some(0) {
             return Err(DecayCurveRuleError::NoEvidence);
         }
         if !(0.0..=1.0).contains(&min_progress) {
@@ -74,6 +75,26 @@ impl DecayCurveRule {
             return Err(DecayCurveRuleError::Probability { probability });
         }
         Ok(Self { min_finished, min_reports, min_progress, probability })
+    }
+
+    /// The number of finished trials before a decision.
+    pub fn min_finished(&self) -> usize {
+        self.min_finished
+    }
+
+    /// The number of reports of the candidate before a decision; `None` if it follows the length of the curves.
+    pub fn min_reports(&self) -> Option<usize> {
+        self.min_reports
+    }
+
+    /// The share of the usual length before a decision.
+    pub fn min_progress(&self) -> f64 {
+        self.min_progress
+    }
+
+    /// The probability below which a trial is stopped.
+    pub fn probability(&self) -> f64 {
+        self.probability
     }
 
     /// Precomputes what decisions need of the curves of completed trials. Of trials that were stopped early only the
@@ -107,6 +128,7 @@ impl DecayCurveRule {
             length: horizon.map(|horizon| horizon - origin),
             best,
             floor: (best - lowest) * DEVIATION_FLOOR,
+            reports: needed_reports(self.min_reports, finished.iter().map(Vec::len).max()),
             finished: finished.iter().map(|points| progress(goal, points, origin, None)).collect(),
         }
     }
@@ -123,6 +145,8 @@ pub struct PreparedDecayCurveRule {
     length: Option<f64>,
     /// The best final value, maximised.
     best: f64,
+    /// The number of reports before which a trial is not stopped.
+    reports: usize,
     /// The smallest deviation of errors.
     floor: f64,
     /// The curves of the finished trials, up to progress 1.
@@ -142,7 +166,7 @@ impl PreparedDecayCurveRule {
     /// Takes one pass over the reports of all finished trials.
     pub fn decide(&self, candidate: &[CurvePoint]) -> DecayCurveDecision {
         let candidate = cleaned(candidate);
-        if candidate.len() < self.rule.min_reports {
+        if candidate.len() < self.reports {
             return DecayCurveDecision::TooEarly;
         }
         let Some(length) = self.length else { return DecayCurveDecision::TooEarly };

@@ -5,7 +5,7 @@
 //! trials, of the *mean* of the values that each of them had reported up to `s`. The paper does not state how much
 //! evidence is required; [`MedianRule`] does.
 
-use super::curve::{CurvePoint, cleaned, median};
+use super::curve::{CurvePoint, cleaned, median, needed_reports};
 use crate::problem::Goal;
 
 /// The evidence that is required before a trial is stopped.
@@ -25,33 +25,50 @@ use crate::problem::Goal;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MedianRule {
     min_completed: usize,
-    min_reports: usize,
+    min_reports: Option<usize>,
     min_progress: f64,
 }
 
 impl Default for MedianRule {
-    /// 5 completed trials, 4 reports, a tenth of the usual length. Conservative guesses; Ray requires 3 trials.
+    /// 5 completed trials, 4 reports or fewer for short curves, a tenth of the usual length. Conservative guesses; Ray
+    /// requires 3 trials.
     fn default() -> Self {
-        Self { min_completed: 5, min_reports: 4, min_progress: 0.1 }
+        Self { min_completed: 5, min_reports: None, min_progress: 0.1 }
     }
 }
 
 impl MedianRule {
     /// Returns a rule that makes decisions once
     /// - at least `min_completed` completed trials (at least 1) reported at or before the candidate's last step,
-    /// - the candidate has reported at least `min_reports` times (at least 1), and
+    /// - the candidate has reported at least `min_reports` times (at least 1; `None`: 4 times, but less often than the
+    ///   longest completed curve), and
     /// - its last step is at least `min_progress` (from 0 to 1) of the median last step of the completed trials.
     ///
     /// # Errors
     /// [`MedianRuleError`] if an argument is out of range.
-    pub fn new(min_completed: usize, min_reports: usize, min_progress: f64) -> Result<Self, MedianRuleError> {
-        if min_completed == 0 || min_reports == 0 {
+    pub fn new(min_completed: usize, min_reports: Option<usize>, min_progress: f64) -> Result<Self, MedianRuleError> {
+        if min_completed == 0 || min_reports == Some(0) {
             return Err(MedianRuleError::NoEvidence);
         }
         if !(0.0..=1.0).contains(&min_progress) {
             return Err(MedianRuleError::Progress { min_progress });
         }
         Ok(Self { min_completed, min_reports, min_progress })
+    }
+
+    /// The number of completed trials before a decision.
+    pub fn min_completed(&self) -> usize {
+        self.min_completed
+    }
+
+    /// The number of reports of the candidate before a decision; `None` if it follows the length of the curves.
+    pub fn min_reports(&self) -> Option<usize> {
+        self.min_reports
+    }
+
+    /// The share of the usual length before a decision.
+    pub fn min_progress(&self) -> f64 {
+        self.min_progress
     }
 
     /// Precomputes what decisions need of the curves of completed trials, in one pass over all points.
@@ -64,7 +81,8 @@ impl MedianRule {
             completed.into_iter().map(RunningMeans::new).filter(|curve| !curve.steps.is_empty()).collect();
         let last_steps = curves.iter().filter_map(|curve| curve.steps.last()).map(|&step| step as f64).collect();
         let first_step = median(last_steps).map(|median_last_step| self.min_progress * median_last_step);
-        PreparedMedianRule { rule: self, goal, curves, first_step }
+        let reports = needed_reports(self.min_reports, curves.iter().map(|curve| curve.steps.len()).max());
+        PreparedMedianRule { rule: self, goal, curves, first_step, reports }
     }
 }
 
@@ -76,6 +94,8 @@ pub struct PreparedMedianRule {
     curves: Vec<RunningMeans>,
     /// The step before which no trial is stopped; `None` without completed trials.
     first_step: Option<f64>,
+    /// The number of reports before which a trial is not stopped.
+    reports: usize,
 }
 
 impl PreparedMedianRule {
@@ -88,7 +108,7 @@ impl PreparedMedianRule {
         let (Some(last), Some(first_step)) = (candidate.last(), self.first_step) else {
             return MedianDecision::TooEarly;
         };
-        if candidate.len() < self.rule.min_reports || (last.step as f64) < first_step {
+        if candidate.len() < self.reports || (last.step as f64) < first_step {
             return MedianDecision::TooEarly;
         }
         let means: Vec<f64> = self.curves.iter().filter_map(|curve| curve.up_to(last.step)).collect();
@@ -301,11 +321,32 @@ mod tests {
     }
 
     #[test]
+    fn short_curves_need_fewer_reports() {
+        let three = |value: f64| curve(&[value; 3]);
+        let completed: Vec<_> = [1.0, 2.0, 3.0, 4.0, 5.0].map(three).to_vec();
+        let stop = MedianDecision::Stop { best: 2.0, median: 3.0 };
+        let rule = prepared(Goal::Maximize, &completed);
+        assert_eq!(rule.decide(&three(2.0)), stop);
+        assert_eq!(rule.decide(&three(2.0)[..2]), stop);
+        assert_eq!(rule.decide(&three(2.0)[..1]), MedianDecision::TooEarly);
+        // One long curve shows that the others may go on.
+        let mut longer = completed.clone();
+        longer[0] = curve(&[1.0; 9]);
+        assert_eq!(prepared(Goal::Maximize, &longer).decide(&three(2.0)), MedianDecision::TooEarly);
+        // A given number is not adapted.
+        let given = |reports| {
+            let rule = MedianRule::new(5, Some(reports), 0.1).unwrap();
+            rule.prepare(Goal::Maximize, completed.iter().map(Vec::as_slice)).decide(&three(2.0))
+        };
+        assert_eq!((given(3), given(4)), (stop, MedianDecision::TooEarly));
+    }
+
+    #[test]
     fn settings_out_of_range_are_rejected() {
-        assert_eq!(MedianRule::new(0, 4, 0.1), Err(MedianRuleError::NoEvidence));
-        assert_eq!(MedianRule::new(5, 0, 0.1), Err(MedianRuleError::NoEvidence));
-        assert_eq!(MedianRule::new(5, 4, 1.5), Err(MedianRuleError::Progress { min_progress: 1.5 }));
-        assert!(MedianRule::new(5, 4, f64::NAN).is_err());
-        assert_eq!(MedianRule::new(5, 4, 0.1), Ok(MedianRule::default()));
+        assert_eq!(MedianRule::new(0, None, 0.1), Err(MedianRuleError::NoEvidence));
+        assert_eq!(MedianRule::new(5, Some(0), 0.1), Err(MedianRuleError::NoEvidence));
+        assert_eq!(MedianRule::new(5, None, 1.5), Err(MedianRuleError::Progress { min_progress: 1.5 }));
+        assert!(MedianRule::new(5, None, f64::NAN).is_err());
+        assert_eq!(MedianRule::new(5, None, 0.1), Ok(MedianRule::default()));
     }
 }

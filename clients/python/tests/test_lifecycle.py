@@ -147,6 +147,33 @@ def test_an_existing_study_is_returned_only_with_the_same_configuration(client: 
     assert "studyConfig.tunesmith.finalMeasurement is 'absent', not 'BEST'" in str(caught.value)
 
 
+def test_additions_are_sent_and_compared_by_their_meaning(client: Client) -> None:
+    def create(mode: object, **more: object) -> tunesmith.Study:
+        additions = {
+            "priors": [{"parameter": "x", "mode": mode, "confidence": "HIGH"}],
+            "initialTrials": [{"x": 4}],
+            "earlyStopping": "ASHA",
+            "earlyStoppingSettings": {"eta": 4, "minResource": 2},
+            "studyStoppingConfig": {"maxNumTrialsNoProgress": 2, "maxDurationNoProgress": "3600.0s"},
+        }
+        parameters = [tunesmith.integer("x", 1, 9)]
+        return client.create_study(
+            "s", parameters, [tunesmith.minimize("m")], algorithm="cma_es", additions=additions, **more,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    study = create(3)
+    assert create("3", exist_ok=True).name == study.name
+    with pytest.raises(tunesmith.StudyDiffers):
+        create(5, exist_ok=True)
+    values = []
+    for trial in study.trials():
+        with trial:
+            values.append(trial.parameters["x"])
+            trial.report(1.0, step=1)
+    assert values[0] == 4
+    assert len(values) == 3  # two trials in a row are not better than the first
+
+
 def test_the_best_report_is_the_result_with_final_measurement_best(client: Client) -> None:
     study = client.create_study(
         "s", [tunesmith.double("x", 0, 1)], [tunesmith.minimize("loss")], final_measurement="best"

@@ -12,7 +12,7 @@ use super::diagnostic::Finding;
 use super::schema::ConfigFile;
 use super::shape::Shape;
 use super::yaml::{Content, Entry, Node};
-use tunesmith_api::ai_platform::{Double, ProtoDuration, nearest};
+use tunesmith_api::ai_platform::{Double, ProtoDuration, is_time, nearest};
 
 static PLAIN: LazyLock<Shape> = LazyLock::new(|| ConfigFile::shape(false));
 static WRAPPED: LazyLock<Shape> = LazyLock::new(|| ConfigFile::shape(true));
@@ -216,6 +216,7 @@ fn placeholder(shape: &Shape) -> Value {
         Shape::Double => Value::from("NaN"),
         Shape::Bool => Value::Bool(false),
         Shape::Duration => Value::from("0s"),
+        Shape::Time => Value::from("1970-01-01T00:00:00Z"),
         Shape::Text | Shape::Choice(_) => Value::from(""),
     }
 }
@@ -229,6 +230,7 @@ fn noun(shape: &Shape) -> &'static str {
         Shape::Text => "text",
         Shape::Bool => "a truth value",
         Shape::Duration => "a duration",
+        Shape::Time => "a time",
         Shape::Integer { .. } => "a whole number",
         Shape::Double => "a number",
     }
@@ -263,6 +265,8 @@ fn scalar(text: &str, plain: bool, shape: &Shape) -> Result<Value, Mismatch> {
                 Err(Mismatch { message: None, help })
             }
         },
+        Shape::Time if is_time(text) => Ok(Value::from(text)),
+        Shape::Time => Err(Mismatch::default()),
         Shape::Integer { min, max } => {
             let value = integer(text).ok_or_else(Mismatch::default)?;
             let out_of_range = || Mismatch { message: Some(format!("{text} is out of range")), help: None };

@@ -8,9 +8,10 @@ use tunesmith_algorithms::designers::GridSearch;
 use tunesmith_algorithms::problem::{Condition, Goal, ParameterKind, ParameterPrior, ParameterSpec, ScaleType};
 
 use super::HptuningConfig;
+use super::stopping::{stopping_rule, study_stopping};
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 use tunesmith_api::ai_platform::TuningSpec;
-use tunesmith_domain::{Algorithm, FinalMeasurement, StoppingRuleKind};
+use tunesmith_domain::{Algorithm, FinalMeasurement};
 
 /// Maximum number of listed values of a parameter.
 const MAX_LISTED: usize = 8;
@@ -72,13 +73,24 @@ fn describe_study(tuning: &TuningSpec) -> String {
             Algorithm::GaussianProcessBandit => "Bayesian optimisation (Gaussian process)",
             Algorithm::GridSearch { .. } => "grid search",
             Algorithm::RandomSearch => "random search",
+            Algorithm::QuasiRandomSearch => "quasi-random search (Sobol sequence)",
+            Algorithm::Tpe => "tree-structured Parzen estimator (TPE)",
+            Algorithm::CmaEs => "covariance matrix adaptation (CMA-ES)",
         },
     );
     for parameter in space.parameters() {
         if let Some(prior) = parameter.prior() {
             let mut line_text = format!("{} {}", parameter.name(), self::prior(prior));
-            if matches!(study.algorithm, Algorithm::GridSearch { .. }) {
-                line_text.push_str(" (grid search makes no use of it)");
+            let without = match study.algorithm {
+                Algorithm::GridSearch { .. } => Some("grid search"),
+                Algorithm::QuasiRandomSearch => Some("quasi-random search"),
+                Algorithm::CmaEs => Some("CMA-ES"),
+                Algorithm::Automatic | Algorithm::GaussianProcessBandit | Algorithm::Tpe | Algorithm::RandomSearch => {
+                    None
+                }
+            };
+            if let Some(without) = without {
+                let _ = write!(line_text, " ({without} makes no use of it)");
             }
             line(&mut text, "prior", &line_text);
         }
@@ -101,16 +113,10 @@ fn describe_study(tuning: &TuningSpec) -> String {
         };
         line(&mut text, "metric", &format!("{goal} {}, the {which} report counts", metric.name));
     }
-    line(
-        &mut text,
-        "early stopping",
-        match study.stopping_rule {
-            Some(StoppingRuleKind::Median) => "median rule",
-            Some(StoppingRuleKind::DecayCurve) => "decay-curve rule",
-            Some(StoppingRuleKind::Asha) => "asynchronous successive halving",
-            None => "off",
-        },
-    );
+    line(&mut text, "early stopping", &study.stopping_rule.as_ref().map_or_else(|| "off".to_owned(), stopping_rule));
+    for rule in study_stopping(&study.study_stopping) {
+        line(&mut text, "the job ends", &rule);
+    }
     text
 }
 

@@ -3,10 +3,8 @@
 use super::HptuningConfig;
 use tunesmith_algorithms::designers::GridSearch;
 use tunesmith_api::ai_platform::TuningSpec;
-use tunesmith_domain::{Algorithm, StoppingRuleKind};
+use tunesmith_domain::{Algorithm, StoppingRule};
 
-/// Number of completed trials before which the median rule decides nothing.
-const MEDIAN_NEEDS: u32 = 5;
 /// Suggested number of trials for each parameter.
 const TRIALS_PER_PARAMETER: usize = 10;
 
@@ -70,14 +68,14 @@ fn number_in_space(tuning: &TuningSpec) -> Option<u128> {
 
 /// The savings are those of experiment 040.
 fn median_rule(config: &HptuningConfig, tuning: &TuningSpec) -> Option<String> {
-    if tuning.study.stopping_rule != Some(StoppingRuleKind::Median) {
-        return None;
-    }
-    if tuning.max_trials <= MEDIAN_NEEDS {
+    let Some(StoppingRule::Median(rule)) = tuning.study.stopping_rule else { return None };
+    let needed = u32::try_from(rule.min_completed()).unwrap_or(u32::MAX);
+    if tuning.max_trials <= needed {
         return Some(format!(
             "enableTrialEarlyStopping has no effect with maxTrials {}: the MEDIAN rule stops nothing before \
-             {MEDIAN_NEEDS} trials have completed",
-            tuning.max_trials
+             {needed} {} completed",
+            tuning.max_trials,
+            if needed == 1 { "trial has" } else { "trials have" }
         ));
     }
     if config.training_input.tunesmith.early_stopping.is_some() {

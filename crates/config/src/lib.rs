@@ -7,6 +7,7 @@ mod hints;
 mod schema;
 mod server;
 mod shape;
+mod stopping;
 mod yaml;
 
 use std::collections::BTreeMap;

@@ -25,6 +25,8 @@ pub(super) enum Shape {
     Bool,
     /// Seconds followed by `s`.
     Duration,
+    /// A point in time by RFC 3339.
+    Time,
     /// An integer in this range, bounds included.
     Integer {
         min: i128,
@@ -71,6 +73,7 @@ impl Shape {
                 Self::Integer { min: narrower("minimum").unwrap_or(min), max: narrower("maximum").unwrap_or(max) }
             }
             ("string", Some("protobuf-duration")) => Self::Duration,
+            ("string", Some("date-time")) => Self::Time,
             _ => Self::Text,
         }
     }
@@ -95,6 +98,7 @@ impl Shape {
             Self::Text => "text".to_owned(),
             Self::Bool => "true or false".to_owned(),
             Self::Duration => "seconds followed by an s, such as 3600s".to_owned(),
+            Self::Time => "a time such as 2030-01-31T12:00:00Z".to_owned(),
             Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
             Self::Double => "a number".to_owned(),
         }

@@ -8,6 +8,7 @@ mod measurement;
 mod plan;
 mod resources;
 mod study;
+mod study_stopping;
 mod trial;
 
 pub use final_measurement::{FinalSelection, NoFinalMeasurement, final_measurement};
@@ -18,11 +19,12 @@ pub use measurement::{Measurement, MetricValue, Source};
 pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePlan};
 pub use resources::{Accelerators, Resources};
 pub use study::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyChange, StudyFields, StudyState};
+pub use study_stopping::{EndedTrial, StudyStopping, StudyTime};
 pub use trial::{
     Completion, Lease, LossCause, NewTrial, RecordedRequest, RequestKey, Trial, TrialChange, TrialFields, TrialStart,
     TrialState,
 };
-pub use tunesmith_algorithms::early_stopping::StoppingRuleKind;
+pub use tunesmith_algorithms::early_stopping::{StoppingRule, StoppingRuleKind};
 pub use tunesmith_algorithms::problem::TrialId;
 
 /// A JSON document of the protocol that a record was created by. It is stored so that the same protocol can return it;

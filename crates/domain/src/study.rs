@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use std::collections::BTreeMap;
-use tunesmith_algorithms::early_stopping::StoppingRuleKind;
+use tunesmith_algorithms::early_stopping::StoppingRule;
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
-use super::{Document, Measurement, NewTrial, StudyId, TransitionError, Trial, TrialChange};
+use super::{Document, Measurement, NewTrial, StudyId, StudyStopping, TransitionError, Trial, TrialChange};
 
 /// The state of a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,24 +47,39 @@ pub enum Algorithm {
     },
     /// Independent uniform draws on each parameter's scale.
     RandomSearch,
+    /// Points of a scrambled Sobol sequence.
+    QuasiRandomSearch,
+    /// The tree-structured Parzen estimator.
+    Tpe,
+    /// Covariance matrix adaptation, for ordered and unconditional parameters.
+    CmaEs,
 }
 
 impl Algorithm {
-    /// The name in AI Platform; [`Algorithm::Automatic`] is Tunesmith's own.
+    /// The name in AI Platform. [`Algorithm::Automatic`] and the algorithms below [`Algorithm::RandomSearch`] are
+    /// Tunesmith's own.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Automatic => "AUTOMATIC",
             Self::GaussianProcessBandit => "GAUSSIAN_PROCESS_BANDIT",
             Self::GridSearch { .. } => "GRID_SEARCH",
             Self::RandomSearch => "RANDOM_SEARCH",
+            Self::QuasiRandomSearch => "QUASI_RANDOM_SEARCH",
+            Self::Tpe => "TPE",
+            Self::CmaEs => "CMA_ES",
         }
+    }
+
+    /// Whether trials of source studies outside the search space guide it.
+    pub fn uses_source_studies(&self) -> bool {
+        matches!(self, Self::Automatic | Self::GaussianProcessBandit)
     }
 
     /// Whether its suggestions depend on results.
     pub fn learns(&self) -> bool {
         match self {
-            Self::Automatic | Self::GaussianProcessBandit => true,
-            Self::GridSearch { .. } | Self::RandomSearch => false,
+            Self::Automatic | Self::GaussianProcessBandit | Self::Tpe | Self::CmaEs => true,
+            Self::GridSearch { .. } | Self::RandomSearch | Self::QuasiRandomSearch => false,
         }
     }
 }
@@ -104,9 +119,11 @@ pub struct StudyFields {
     /// Seed of all random streams.
     pub seed: u64,
     /// The early stopping rule; `None` to never stop early.
-    pub stopping_rule: Option<StoppingRuleKind>,
+    pub stopping_rule: Option<StoppingRule>,
     /// The axis along which the rule compares curves.
     pub stopping_axis: CurveAxis,
+    /// The rules that end the study.
+    pub study_stopping: StudyStopping,
     /// The measurement that becomes a trial's result.
     pub final_measurement: FinalMeasurement,
     /// Source studies, whose trials inform the search of this one.
@@ -211,6 +228,11 @@ impl Study {
             changed = changed.with_revision(self.next_revision());
         }
         Ok((changed, measurements))
+    }
+
+    /// The source studies of this study, oldest first, and the study itself.
+    pub fn with_sources(&self) -> impl Iterator<Item = &StudyId> {
+        self.prior_studies.iter().chain([&self.id])
     }
 
     fn next_revision(&mut self) -> u64 {

@@ -21,6 +21,8 @@ use tunesmith_api::ai_platform::optimizer::{StudyList, StudyMessage, StudyReques
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_domain::StudyId;
 use tunesmith_service::NewStudy;
+use tunesmith_service::studies::StudiesError;
+use tunesmith_store::StoreError;
 
 /// The field of a study that can be changed.
 const MAX_TRIALS: &str = "studyConfig.tunesmith.maxTrials";
@@ -90,20 +92,45 @@ async fn create(
         let text = format!("the location {location:?} is reserved for the studies of jobs");
         return Err(ApiError::invalid("parent", text));
     }
-    let notices = request.notices();
+    let mut notices = request.notices();
     let config = request.study_config.ok_or_else(|| ApiError::invalid("studyConfig", "is required"))?;
     let plan = study_plan(&config).map_err(ApiError::violations)?;
+    let prior_studies = source_studies(&api, &id, &plan.prior_studies).await?;
     let config = serde_json::to_value(&config)
         .map_err(|error| ApiError::invalid("studyConfig", format!("cannot be stored: {error}")))?;
+    notices.extend(plan.notices);
     let study = plan.spec.into_study(NewStudy {
         id,
         seed: plan.seed.unwrap_or_else(|| rand::rng().next_u64()),
-        prior_studies: Vec::new(),
+        prior_studies,
         config,
         create_time: api.clock.now(),
     });
     let study = api.studies.create_study(study).await?;
     Ok(Json(StudyMessage::from(&study).with_notices(notices)))
+}
+
+/// The source studies of the new study `id`: those with the IDs `earlier` at its location, with their own.
+async fn source_studies(api: &StudiesState, id: &StudyId, earlier: &[String]) -> Result<Vec<StudyId>, ApiError> {
+    let (project, location, _) = id.parts();
+    let mut studies = Vec::with_capacity(earlier.len());
+    for (index, name) in earlier.iter().enumerate() {
+        let field = format!("studyConfig.tunesmith.priorStudies[{index}]");
+        let study = StudyId::new(project, location, name);
+        let study = study.map_err(|error| ApiError::invalid(&field, error.to_string()))?;
+        if studies.contains(&study) {
+            return Err(ApiError::invalid(&field, format!("{name:?} is given twice")));
+        }
+        match api.studies.study(&study).await {
+            Err(StudiesError::Store(StoreError::NotFound { .. })) => {
+                let text = format!("{name:?} is not a study; allowed: IDs of studies at the location {location:?}");
+                return Err(ApiError::invalid(&field, text));
+            }
+            found => found?,
+        };
+        studies.push(study);
+    }
+    Ok(api.studies.source_studies(&studies).await?)
 }
 
 async fn get(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tunesmith_algorithms::early_stopping::{
-    CompletedCurve, CurvePoint, EarlyStopDecision, PreparedStoppingRule, StoppingRule, StoppingRuleKind,
+    CompletedCurve, CurvePoint, EarlyStopDecision, PreparedStoppingRule, StoppingRule,
 };
 use tunesmith_algorithms::problem::{Goal, TrialId};
 
@@ -40,14 +40,14 @@ struct Completed {
 
 impl EarlyStopping {
     /// The rule of `study`, without curves.
-    pub(super) fn new(rule: StoppingRuleKind, study: &Study) -> Self {
+    pub(super) fn new(rule: StoppingRule, study: &Study) -> Self {
         let metric = &study.problem.metrics()[0];
         Self {
             study: study.id.clone(),
             metric: metric.name.clone(),
             goal: metric.goal,
             axis: study.stopping_axis,
-            rule: rule.into(),
+            rule,
             learnt: Mutex::default(),
         }
     }

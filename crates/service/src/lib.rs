@@ -22,6 +22,7 @@ pub mod search_policy;
 mod secret;
 pub mod studies;
 mod study_cache;
+mod study_end;
 mod study_spec;
 mod submission;
 mod trainer;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
 
 use tunesmith_domain::{
-    Algorithm, CurveAxis, FinalMeasurement, StoppingRuleKind, Study, StudyFields, StudyId, StudyState,
+    Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyFields, StudyId, StudyState, StudyStopping,
 };
 
 /// What a study searches, and how.
@@ -20,9 +20,11 @@ pub struct StudySpec {
     /// The search algorithm.
     pub algorithm: Algorithm,
     /// The rule of early stopping; `None` to run all trials to their end.
-    pub stopping_rule: Option<StoppingRuleKind>,
+    pub stopping_rule: Option<StoppingRule>,
     /// The axis along which the rule compares curves.
     pub stopping_axis: CurveAxis,
+    /// The rules that end the study.
+    pub study_stopping: StudyStopping,
     /// Selects the measurement that becomes the result of a trial.
     pub final_measurement: FinalMeasurement,
     /// Maximum number of trials; `None` for any number, or if a job counts them.
@@ -57,6 +59,7 @@ impl StudySpec {
             seed: new.seed,
             stopping_rule: self.stopping_rule,
             stopping_axis: self.stopping_axis,
+            study_stopping: self.study_stopping,
             final_measurement: self.final_measurement,
             prior_studies: new.prior_studies,
             max_trials: self.max_trials,

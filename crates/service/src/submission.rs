@@ -211,9 +211,7 @@ async fn prior_studies(store: &dyn Store, previous: Option<&JobId>) -> Result<Ve
         Err(error) => return Err(error.into()),
     };
     let study = store.study(job.study.as_ref().ok_or_else(unknown)?).await?;
-    let mut studies = study.prior_studies.clone();
-    studies.push(study.id.clone());
-    Ok(studies)
+    Ok(study.with_sources().cloned().collect())
 }
 
 /// Generates a name from a prefix, the time and random digits, so that jobs sort by age and names are unique.

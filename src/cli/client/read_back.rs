@@ -107,7 +107,7 @@ fn study_of(id: StudyId, spec: StudySpec, message: &Value, trials: Vec<Trial>) -
         other => return Err(anyhow!("{other:?} is not the state of a study")),
     };
     let next_trial_id = trials.last().map_or(TrialId::FIRST, |trial| trial.id.offset(1));
-    let state_reason = text(message, "inactiveReason").to_owned();
+    let state_reason = [text(message, "inactiveReason"), text(&message["tunesmith"], "stateReason")].concat();
     let study = spec.into_study(new);
     Ok(Study::restore(StudyFields { state, state_reason, next_trial_id, ..(*study).clone() }))
 }

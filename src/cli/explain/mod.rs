@@ -106,14 +106,9 @@ fn explanation(explained: &Explained) -> anyhow::Result<Explanation> {
             Choice { algorithm: choice.algorithm, reason: choice.reason }
         }),
         origins: origins(of_study),
-        algorithm: match study.algorithm {
-            Algorithm::Automatic => "AUTOMATIC",
-            Algorithm::GaussianProcessBandit => "GAUSSIAN_PROCESS_BANDIT",
-            Algorithm::GridSearch { .. } => "GRID_SEARCH",
-            Algorithm::RandomSearch => "RANDOM_SEARCH",
-        },
+        algorithm: study.algorithm.as_str(),
         seed: study.seed.to_string(),
-        early_stopping: study.stopping_rule.map(|rule| match rule {
+        early_stopping: study.stopping_rule.map(|rule| match rule.kind() {
             StoppingRuleKind::Median => "MEDIAN",
             StoppingRuleKind::DecayCurve => "DECAY_CURVE",
             StoppingRuleKind::Asha => "ASHA",

@@ -6,7 +6,10 @@
 
 use std::path::{Path, PathBuf};
 
-use tunesmith_domain::{Job, JobChange, JobState, Source, StudyChange, TrialChange, TrialId, TrialState};
+use tunesmith_domain::{
+    FinalMeasurement, Job, JobChange, JobState, Source, StoppingRuleKind, StudyChange, StudyStopping, TrialChange,
+    TrialId, TrialState,
+};
 use tunesmith_store::contract::samples;
 use tunesmith_store::{OpenMode, Store, StoreError};
 
@@ -58,7 +61,8 @@ async fn check(store: &dyn Store) {
     assert_eq!(study.state_reason, "enough");
     assert_eq!((study.seed, study.next_trial_id, study.revision), (u64::MAX, TrialId(4), 11));
     assert_eq!(format!("{:?}", study.algorithm), r#"GridSearch { double_resolution: {"rate": 10} }"#);
-    assert_eq!(format!("{:?} {:?}", study.stopping_rule, study.final_measurement), "Some(Median) Best");
+    assert_eq!(study.stopping_rule, Some(StoppingRuleKind::Median.into()));
+    assert_eq!((&study.study_stopping, study.final_measurement), (&StudyStopping::default(), FinalMeasurement::Best));
     assert_eq!(study.prior_studies[0].as_str(), "earlier-1");
     let parameters: Vec<String> = study
         .problem

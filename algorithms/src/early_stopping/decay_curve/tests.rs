@@ -131,9 +131,20 @@ fn decisions_do_not_depend_on_the_unit_and_origin_of_steps() {
 
 #[test]
 fn settings_out_of_range_are_rejected() {
-    assert_eq!(DecayCurveRule::new(1, 4, 0.1, 0.01), Err(DecayCurveRuleError::NoEvidence));
-    assert_eq!(DecayCurveRule::new(10, 4, 2.0, 0.01), Err(DecayCurveRuleError::Progress { min_progress: 2.0 }));
-    assert_eq!(DecayCurveRule::new(10, 4, 0.1, 0.0), Err(DecayCurveRuleError::Probability { probability: 0.0 }));
-    assert!(DecayCurveRule::new(10, 4, 0.1, f64::NAN).is_err());
-    assert_eq!(DecayCurveRule::new(10, 4, 0.1, 0.01), Ok(DecayCurveRule::default()));
+    assert_eq!(DecayCurveRule::new(1, None, 0.1, 0.01), Err(DecayCurveRuleError::NoEvidence));
+    assert_eq!(DecayCurveRule::new(10, None, 2.0, 0.01), Err(DecayCurveRuleError::Progress { min_progress: 2.0 }));
+    assert_eq!(DecayCurveRule::new(10, None, 0.1, 0.0), Err(DecayCurveRuleError::Probability { probability: 0.0 }));
+    assert!(DecayCurveRule::new(10, None, 0.1, f64::NAN).is_err());
+    assert_eq!(DecayCurveRule::new(10, None, 0.1, 0.01), Ok(DecayCurveRule::default()));
+}
+
+#[test]
+fn short_curves_need_fewer_reports() {
+    let three =
+        |start: f64| (1..=3).map(|step| CurvePoint { step, value: start + 0.1 * step as f64 }).collect::<Vec<_>>();
+    let completed: Vec<_> = (0..10).map(|index| three(f64::from(index))).collect();
+    let rule = prepared(Goal::Maximize, &completed);
+    assert!(rule.decide(&three(2.0)[..2]).is_stop());
+    assert_eq!(rule.decide(&three(2.0)[..1]), DecayCurveDecision::TooEarly);
+    assert!(!rule.decide(&three(9.5)[..2]).is_stop());
 }

@@ -91,6 +91,7 @@ fn study(id: &str) -> Result<Study> {
         seed: 1,
         stopping_rule: None,
         stopping_axis: CurveAxis::Step,
+        study_stopping: Default::default(),
         final_measurement: FinalMeasurement::Last,
         prior_studies: Vec::new(),
         max_trials: None,

@@ -64,6 +64,7 @@ class Client:
         automated_stopping: AutomatedStopping | None = None,
         use_elapsed_time: bool = False,
         final_measurement: FinalMeasurement = "last",
+        additions: Mapping[str, Any] | None = None,
         exist_ok: bool = False,
     ) -> Study:
         """Creates a study.
@@ -72,6 +73,8 @@ class Client:
         without a request of its owner, a trial is offered to the next worker; without it, never. `automated_stopping`
         is the rule behind `Trial.should_stop`; it compares curves by step or, with `use_elapsed_time`, by elapsed time.
         `final_measurement` selects the report that becomes the result of a trial that is completed without one.
+        `additions` are further fields of `studyConfig.tunesmith`, such as `priors`, `initialTrials`, `priorStudies`,
+        `earlyStopping` and `studyStoppingConfig`.
 
         Raises `AlreadyExists` if a study of this name exists. With `exist_ok` the existing study is returned if it was
         created with the same arguments, and `StudyDiffers` is raised otherwise.
@@ -86,6 +89,7 @@ class Client:
             automated_stopping=automated_stopping,
             use_elapsed_time=use_elapsed_time,
             final_measurement=final_measurement,
+            additions=additions,
         )
         try:
             message = self._api.post(f"/v1/{self._parent}/studies", {"studyConfig": config}, {"studyId": name})

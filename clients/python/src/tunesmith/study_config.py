@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -10,7 +10,9 @@ from ._wire import duration_text, seconds_of
 from .metrics import Metric
 from .parameters import Parameter
 
-Algorithm = Literal["automatic", "gaussian_process_bandit", "grid_search", "random_search"]
+Algorithm = Literal[
+    "automatic", "gaussian_process_bandit", "grid_search", "random_search", "tpe", "cma_es", "quasi_random_search"
+]
 AutomatedStopping = Literal["median", "decay_curve"]
 FinalMeasurement = Literal["last", "best"]
 
@@ -28,6 +30,7 @@ def study_config(
     automated_stopping: AutomatedStopping | None = None,
     use_elapsed_time: bool = False,
     final_measurement: FinalMeasurement = "last",
+    additions: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Returns a `StudyConfig` of the API; `Client.create_study` documents the arguments."""
     for metric in metrics:
@@ -46,17 +49,17 @@ def study_config(
         config["automatedStoppingConfig"] = {_STOPPING[automated_stopping]: rule}
     elif use_elapsed_time:
         raise ValueError("use_elapsed_time has no effect without automated_stopping")
-    additions: dict[str, Any] = {}
+    added: dict[str, Any] = dict(additions or {})
     if seed is not None:
-        additions["seed"] = str(seed)
+        added["seed"] = str(seed)
     if max_trials is not None:
-        additions["maxTrials"] = str(max_trials)
+        added["maxTrials"] = str(max_trials)
     if trial_lease is not None:
-        additions["trialLease"] = duration_text(trial_lease)
+        added["trialLease"] = duration_text(trial_lease)
     if final_measurement != "last":
-        additions["finalMeasurement"] = final_measurement.upper()
-    if additions:
-        config["tunesmith"] = additions
+        added["finalMeasurement"] = final_measurement.upper()
+    if added:
+        config["tunesmith"] = added
     return config
 
 
@@ -76,27 +79,40 @@ _DEFAULTS = {
     "automatedStoppingConfig": {},
     "tunesmith": {},
 }
-_INTEGERS = frozenset({"seed", "maxTrials"})
+_INTEGERS = frozenset({"seed", "maxTrials", "minResource"})
+_DURATIONS = frozenset({"trialLease", "maxDuration", "maxDurationNoProgress"})
+# Values of parameters, which may be numbers or texts of numbers.
+_HOLDERS_OF_VALUES = frozenset({"mode", "initialTrials"})
 _HOLDERS_OF_INTEGERS = frozenset({"integerValueSpec", "parentIntValues"})
 
 
-def _canonical(value: Any, key: str = "", of_integers: bool = False) -> Any:
+def _canonical(value: Any, key: str = "", of_integers: bool = False, of_values: bool = False) -> Any:
     """Returns `value` with one spelling for each meaning."""
     if isinstance(value, dict):
         inner = of_integers or key in _HOLDERS_OF_INTEGERS
-        members = {name: _canonical(member, name, inner) for name, member in value.items()}
+        values = of_values or key in _HOLDERS_OF_VALUES
+        members = {name: _canonical(member, name, inner, values) for name, member in value.items()}
         if members.get("goal") == "GOAL_TYPE_UNSPECIFIED" or ("metric" in members and "goal" not in members):
             members["goal"] = "MAXIMIZE"
         return {name: member for name, member in members.items() if _DEFAULTS.get(name, _ABSENT) != member}
     if isinstance(value, list):
-        return [_canonical(member, key, of_integers) for member in value]
+        return [_canonical(member, key, of_integers, of_values) for member in value]
     if key in _INTEGERS or of_integers:
         return int(value)
-    if key == "trialLease":
+    if (of_values or key in _HOLDERS_OF_VALUES) and isinstance(value, str):
+        return _number_or_text(value)
+    if key in _DURATIONS:
         return seconds_of(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _differences(path: str, wanted: Any, found: Any) -> Iterator[str]:

@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Number;
 
-use super::{Double, ProtoDuration, is_default};
+use super::{Double, EarlyStoppingSettings, ProtoDuration, StudyStoppingConfig, is_default};
 use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 
 /// The default of [`Additions::stop_grace_period`]. A guess: the default of Kubernetes.
@@ -53,6 +53,12 @@ pub struct Additions {
     #[serde(skip_serializing_if = "Option::is_none", with = "early_stopping")]
     #[schemars(with = "Option<EarlyStopping>")]
     pub early_stopping: Option<StoppingRuleKind>,
+    /// (Tunesmith) Thresholds of that rule.
+    #[serde(skip_serializing_if = "is_default")]
+    pub early_stopping_settings: EarlyStoppingSettings,
+    /// (Tunesmith) Rules that end the job with the trials it has, as in `studyStoppingConfig` of Vertex AI.
+    #[serde(skip_serializing_if = "is_default")]
+    pub study_stopping_config: StudyStoppingConfig,
     /// (Tunesmith) Time limit of one trial; a trial that exceeds it fails. No limit by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial_time_limit: Option<ProtoDuration>,
@@ -197,7 +203,7 @@ pub enum FinalMeasurement {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "StoppingRuleKind", rename_all = "SCREAMING_SNAKE_CASE")]
 #[schemars(rename = "EarlyStopping")]
-enum EarlyStopping {
+pub(super) enum EarlyStopping {
     /// Stops a trial whose best value is worse than the median of the other trials' averages up to that step.
     Median,
     /// Stops a trial whose extrapolated curve has a probability below 1% of ending better than the best result. Active
@@ -209,7 +215,7 @@ enum EarlyStopping {
 }
 
 /// The spelling of an optional [`StoppingRuleKind`]: that of [`EarlyStopping`].
-mod early_stopping {
+pub(super) mod early_stopping {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::{EarlyStopping, StoppingRuleKind};
@@ -219,11 +225,14 @@ mod early_stopping {
     struct Field(#[serde(with = "EarlyStopping")] StoppingRuleKind);
 
     #[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
-    pub(super) fn serialize<S: Serializer>(rule: &Option<StoppingRuleKind>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(in super::super) fn serialize<S: Serializer>(
+        rule: &Option<StoppingRuleKind>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         rule.map(Field).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<StoppingRuleKind>, D::Error> {
         Ok(Option::<Field>::deserialize(deserializer)?.map(|Field(rule)| rule))

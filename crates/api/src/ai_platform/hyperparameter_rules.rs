@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 
+use super::algorithm::check_algorithm;
 use super::condition_rules::check_conditions;
+use super::early_stopping::{SETTINGS, stopping_rule};
 use super::prior_knowledge_rules::check_prior_knowledge;
 use super::scalars::LARGEST_EXACT_INTEGER;
+use super::study_stopping::check_study_stopping;
 use super::violations::Violations;
 use super::{
-    Additions, Algorithm, Double, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS, ScaleType,
+    Additions, Algorithm, Double, EarlyStoppingSettings, HyperparameterSpec, ParameterSpec, ParameterType,
+    RESERVED_METRIC_TAGS, ScaleType,
 };
 use tunesmith_algorithms::problem::MAX_DISCRETE_VALUES;
 use tunesmith_domain::JobId;
@@ -48,19 +52,8 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
             );
         }
         check_parameter(&path, parameter, violations);
-        let resolved = additions.double_resolution.contains_key(&parameter.parameter_name);
-        if spec.algorithm == Algorithm::GridSearch && parameter.parameter_type == ParameterType::Double && !resolved {
-            violations.error_with_help(
-                format_args!("{path}.type"),
-                "GRID_SEARCH cannot enumerate a DOUBLE",
-                "with GRID_SEARCH only INTEGER, CATEGORICAL or DISCRETE",
-                Some(format!(
-                    "give it a number of points with `tunesmith: {{doubleResolution: {{{}: 10}}}}`",
-                    parameter.parameter_name
-                )),
-            );
-        }
     }
+    check_algorithm(spec, additions, |index| format!("hyperparameters.params[{index}]"), violations);
     check_resolutions(spec, additions, violations);
     check_conditions(spec, additions, violations);
     check_prior_knowledge(spec, additions, violations);
@@ -71,6 +64,15 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
             "only with hyperparameters.enableTrialEarlyStopping: true",
         );
     }
+    if additions.early_stopping_settings != EarlyStoppingSettings::default() && !spec.enable_trial_early_stopping {
+        violations.warning(
+            SETTINGS,
+            "has no effect without enableTrialEarlyStopping",
+            "only with hyperparameters.enableTrialEarlyStopping: true",
+        );
+    }
+    stopping_rule(additions.early_stopping(), &additions.early_stopping_settings, violations);
+    check_study_stopping(&additions.study_stopping_config, 1, violations);
 }
 
 fn check_counts(spec: &HyperparameterSpec, violations: &mut Violations) {
@@ -290,7 +292,7 @@ fn check_points(path: &str, points: &[Double], scale: ScaleType, violations: &mu
     check_scale(path, "discreteValues[0]", scale, *first, violations);
 }
 
-fn check_resolutions(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
+pub(super) fn check_resolutions(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
     let doubles: Vec<&str> = spec
         .params
         .iter()

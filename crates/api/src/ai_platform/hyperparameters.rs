@@ -84,6 +84,13 @@ pub enum Algorithm {
     RandomSearch,
     /// Bayesian optimisation with a Gaussian process; the Optimizer's name of its default algorithm.
     GaussianProcessBandit,
+    /// (Tunesmith) The tree-structured Parzen estimator, for one metric.
+    Tpe,
+    /// (Tunesmith) Covariance matrix adaptation, for one metric. No conditional parameters, and no `CATEGORICAL` ones with
+    /// more than one value.
+    CmaEs,
+    /// (Tunesmith) Evenly spread points of a scrambled Sobol sequence, independent of results.
+    QuasiRandomSearch,
 }
 
 /// A parameter.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::notices::{Notice, Notices, job_notices};
 use super::{Int64, TrainingInput, is_default};
 use tunesmith_algorithms::problem::{Goal, Origin};
-use tunesmith_domain::{Job, JobState, Measurement, Study, Trial, TrialState};
+use tunesmith_domain::{Job, JobState, Measurement, Study, StudyState, Trial, TrialState};
 use tunesmith_service::WaitKind;
 use tunesmith_service::resource_pool::Waiting;
 
@@ -64,6 +64,10 @@ struct JobAdditions {
     /// Why the job waits, or trials of it. Empty if nothing waits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waiting: Vec<WaitingMessage>,
+    /// Why the job gets no further trials: it has all of them, its search space is exhausted, or a rule of
+    /// `studyStoppingConfig` holds. Absent while it may get some.
+    #[serde(rename = "studyStateReason", skip_serializing_if = "String::is_empty")]
+    study_state_reason: String,
 }
 
 /// Why a job waits, or trials of it.
@@ -312,6 +316,10 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
         tunesmith: JobAdditions {
             notices: Notices { notices: job_notices(&job.training_input, machine_notices) },
             waiting: Vec::new(),
+            study_state_reason: match study {
+                Some(study) if study.state == StudyState::Completed => study.state_reason.clone(),
+                _ => String::new(),
+            },
         },
     }
 }

@@ -11,7 +11,9 @@
 //! are text, durations have the form `"3.5s"`, and fields at their default are omitted.
 
 mod additions;
+mod algorithm;
 mod condition_rules;
+mod early_stopping;
 mod hyperparameter_rules;
 mod hyperparameters;
 pub mod iam;
@@ -30,6 +32,7 @@ pub mod rpc;
 mod rules;
 mod scalars;
 mod study_spec;
+mod study_stopping;
 mod training_input;
 mod violations;
 mod without_effect;
@@ -38,6 +41,7 @@ pub use additions::{
     Additions, Confidence, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, FinalMeasurement, ParameterCondition,
     ParameterPrior, ParentValue,
 };
+pub use early_stopping::EarlyStoppingSettings;
 pub use hyperparameters::{
     Algorithm, DEFAULT_METRIC_TAG, GoalType, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS,
     ScaleType,
@@ -46,8 +50,9 @@ pub use labels::check_labels;
 pub use notices::{Notice, Notices, command_line_notices};
 pub use replica_config::{AcceleratorConfig, AcceleratorType, DiskConfig, ReplicaConfig};
 pub use rules::check;
-pub use scalars::{Double, DurationError, Int64, ProtoDuration};
+pub use scalars::{Double, DurationError, Int64, ProtoDuration, is_time};
 pub use study_spec::{StudySpecError, TuningSpec, study_spec};
+pub use study_stopping::{StudyStoppingConfig, StudyTimeConstraint};
 pub use training_input::{EncryptionConfig, ScaleTier, Scheduling, TrainingInput};
 pub use violations::{Severity, Violation};
 pub use without_effect::{names_machine, without_effect, without_effect_in_a_local_run};

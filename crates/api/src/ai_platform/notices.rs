@@ -35,7 +35,7 @@ impl Notice {
         Self { field: field.to_owned(), description: "has no effect: the service sets it".to_owned() }
     }
 
-    fn of_warning(prefix: &str, violation: Violation) -> Self {
+    pub(super) fn of_warning(prefix: &str, violation: Violation) -> Self {
         let Violation { field, message, allowed, .. } = violation;
         Self { field: format!("{prefix}{field}"), description: format!("{message}; {allowed}") }
     }

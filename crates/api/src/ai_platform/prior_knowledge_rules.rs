@@ -5,11 +5,10 @@ use std::fmt;
 
 use tunesmith_algorithms::problem::{self, ParameterValue, ParameterValues, SMALLEST_SPREAD};
 
+use super::algorithm::without_priors;
 use super::condition_rules::parent_value;
 use super::violations::Violations;
-use super::{
-    Additions, Algorithm, HyperparameterSpec, ParameterPrior, ParameterSpec, ParameterType, ParentValue, nearest,
-};
+use super::{Additions, HyperparameterSpec, ParameterPrior, ParameterSpec, ParameterType, ParentValue, nearest};
 
 /// Checks the priors and the initial trials of `additions` against the parameters of `spec`.
 pub(super) fn check_prior_knowledge(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
@@ -29,12 +28,8 @@ pub(super) fn check_prior_knowledge(spec: &HyperparameterSpec, additions: &Addit
             None => unknown(spec, format_args!("{path}.parameter"), &prior.parameter, violations),
         }
     }
-    if !additions.priors.is_empty() && spec.algorithm == Algorithm::GridSearch {
-        violations.warning(
-            "tunesmith.priors",
-            "GRID_SEARCH tries its points in its own order: priors only complete initialTrials",
-            "only with another algorithm",
-        );
+    if let Some(reason) = without_priors(spec.algorithm).filter(|_| !additions.priors.is_empty()) {
+        violations.warning("tunesmith.priors", reason, "only with another algorithm");
     }
     for (index, values) in additions.initial_trials.iter().enumerate() {
         for (name, written) in values {

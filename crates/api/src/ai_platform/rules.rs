@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::hyperparameter_rules::check_hyperparameters;
 use super::no_effect_rules::check_effects;
 use super::violations::{Violation, Violations};
-use super::{Additions, Int64, ProtoDuration, ReplicaConfig, ScaleTier, Scheduling, TrainingInput};
+use super::{Additions, Int64, ProtoDuration, ReplicaConfig, ScaleTier, Scheduling, TrainingInput, is_default};
 
 /// Maximum number of packages of a job.
 const MAX_PACKAGES: usize = 100;
@@ -53,18 +53,16 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
                     "only names of DOUBLE parameters",
                 );
             }
-            if !input.tunesmith.conditions.is_empty() {
-                violations.error("tunesmith.conditions", "there are no hyperparameters", "only with hyperparameters");
-            }
-            if !input.tunesmith.priors.is_empty() {
-                violations.error("tunesmith.priors", "there are no hyperparameters", "only with hyperparameters");
-            }
-            if !input.tunesmith.initial_trials.is_empty() {
-                violations.error(
-                    "tunesmith.initialTrials",
-                    "there are no hyperparameters",
-                    "only with hyperparameters",
-                );
+            let tunesmith = &input.tunesmith;
+            let fields = [
+                ("tunesmith.conditions", !tunesmith.conditions.is_empty()),
+                ("tunesmith.priors", !tunesmith.priors.is_empty()),
+                ("tunesmith.initialTrials", !tunesmith.initial_trials.is_empty()),
+                ("tunesmith.earlyStoppingSettings", !is_default(&tunesmith.early_stopping_settings)),
+                ("tunesmith.studyStoppingConfig", !is_default(&tunesmith.study_stopping_config)),
+            ];
+            for (field, _) in fields.into_iter().filter(|(_, is_given)| *is_given) {
+                violations.error(field, "there are no hyperparameters", "only with hyperparameters");
             }
         }
     }

@@ -79,6 +79,11 @@ impl JsonSchema for Int64 {
     }
 }
 
+/// Whether `text` is a point in time by RFC 3339, such as `2030-01-31T12:00:00Z`.
+pub fn is_time(text: &str) -> bool {
+    text.parse::<jiff::Timestamp>().is_ok()
+}
+
 /// Parses an optional 32-bit integer from a JSON number or decimal text.
 pub(super) fn int32_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i32>, D::Error> {
     let Some(Int64(value)) = Option::deserialize(deserializer)? else { return Ok(None) };

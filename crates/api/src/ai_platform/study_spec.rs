@@ -2,15 +2,17 @@
 
 use tunesmith_algorithms::designers::completed_point;
 use tunesmith_algorithms::problem::{
-    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ProblemError,
-    ProblemStatement, ScaleType, SearchSpace, SearchSpaceError, ValueError,
+    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ParameterValues,
+    ProblemError, ProblemStatement, ScaleType, SearchSpace, SearchSpaceError, ValueError,
 };
 
 use tunesmith_service::StudySpec;
 
 use super::condition_rules::parent_value;
+use super::early_stopping::stopping_rule;
 use super::prior_knowledge_rules::{initial_values, parameter_prior};
-use super::{Additions, Algorithm, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition, ParameterType};
+use super::violations::Violations;
+use super::{Additions, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition, ParameterType};
 
 /// The study of a tuning job, and the numbers of its trials.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +66,9 @@ pub enum StudySpecError {
         #[source]
         source: Option<ValueError>,
     },
+    /// A threshold of early stopping is out of range.
+    #[error("a threshold of early stopping is out of range")]
+    EarlyStopping,
     /// The parameters together are not a search space.
     #[error(transparent)]
     Space(#[from] SearchSpaceError),
@@ -82,15 +87,7 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<Tu
         let kind = parameter_kind(parameter).ok_or(StudySpecError::Incomplete { index })?;
         let parameter = ParameterSpec::new(&*parameter.parameter_name, kind)
             .map_err(|source| StudySpecError::Parameter { index, source })?;
-        let foreknown = additions.priors.iter().find(|prior| prior.parameter == parameter.name());
-        let parameter = match foreknown {
-            Some(prior) => {
-                let fault = || StudySpecError::Prior { parameter: prior.parameter.clone() };
-                let prior = parameter_prior(&spec.params[index], prior).ok_or_else(fault)?;
-                parameter.with_prior(prior).map_err(|source| StudySpecError::Parameter { index, source })?
-            }
-            None => parameter,
-        };
+        let parameter = with_prior(parameter, index, spec, additions)?;
         let own = additions.conditions.iter().find(|condition| condition.parameter == parameter.name());
         parameters.push(match own {
             Some(own) => parameter.with_condition(condition(spec, own)?),
@@ -103,26 +100,19 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<Tu
     };
     let metric = MetricSpec { name: spec.metric_tag().to_owned(), goal };
     let problem = ProblemStatement::new(SearchSpace::new(parameters)?, vec![metric])?;
-    let mut initial_points = Vec::with_capacity(additions.initial_trials.len());
-    for (index, written) in additions.initial_trials.iter().enumerate() {
-        let values = initial_values(spec, written).ok_or(StudySpecError::InitialTrial { index, source: None })?;
-        let point = completed_point(&problem, &values)
-            .map_err(|source| StudySpecError::InitialTrial { index, source: Some(source) })?;
-        initial_points.push(point);
-    }
+    let initial_points = initial_points(&problem, spec, additions)?;
     let study = StudySpec {
         problem,
         initial_points,
-        algorithm: match spec.algorithm {
-            Algorithm::AlgorithmUnspecified => tunesmith_domain::Algorithm::Automatic,
-            Algorithm::GaussianProcessBandit => tunesmith_domain::Algorithm::GaussianProcessBandit,
-            Algorithm::GridSearch => {
-                let points = additions.double_resolution.iter().map(|(name, points)| (name.clone(), points.get()));
-                tunesmith_domain::Algorithm::GridSearch { double_resolution: points.collect() }
-            }
-            Algorithm::RandomSearch => tunesmith_domain::Algorithm::RandomSearch,
+        algorithm: spec.algorithm.to_domain(&additions.double_resolution),
+        stopping_rule: if spec.enable_trial_early_stopping {
+            let settings = &additions.early_stopping_settings;
+            let rule = stopping_rule(additions.early_stopping(), settings, &mut Violations::default());
+            Some(rule.ok_or(StudySpecError::EarlyStopping)?)
+        } else {
+            None
         },
-        stopping_rule: spec.enable_trial_early_stopping.then(|| additions.early_stopping()),
+        study_stopping: additions.study_stopping_config.to_domain(),
         final_measurement: match additions.final_measurement {
             FinalMeasurement::Last => tunesmith_domain::FinalMeasurement::Last,
             FinalMeasurement::Best => tunesmith_domain::FinalMeasurement::Best,
@@ -133,10 +123,42 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<Tu
     };
     Ok(TuningSpec {
         study,
-        max_trials: count(spec.max_trials).max(1),
+        max_trials: additions
+            .study_stopping_config
+            .max_num_trials
+            .map_or(u32::MAX, |most| most.max(1))
+            .min(count(spec.max_trials).max(1)),
         max_parallel_trials: count(spec.max_parallel_trials).max(1),
         max_failed_trials: count(spec.max_failed_trials),
     })
+}
+
+/// `parameter`, which is the one at `index` of `spec`, with its prior if it has one.
+pub(super) fn with_prior(
+    parameter: ParameterSpec,
+    index: usize,
+    spec: &HyperparameterSpec,
+    additions: &Additions,
+) -> Result<ParameterSpec, StudySpecError> {
+    let Some(prior) = additions.priors.iter().find(|prior| prior.parameter == parameter.name()) else {
+        return Ok(parameter);
+    };
+    let fault = || StudySpecError::Prior { parameter: prior.parameter.clone() };
+    let prior = parameter_prior(&spec.params[index], prior).ok_or_else(fault)?;
+    parameter.with_prior(prior).map_err(|source| StudySpecError::Parameter { index, source })
+}
+
+/// The initial trials as points of `problem`, whose parameters `spec` has.
+pub(super) fn initial_points(
+    problem: &ProblemStatement,
+    spec: &HyperparameterSpec,
+    additions: &Additions,
+) -> Result<Vec<ParameterValues>, StudySpecError> {
+    let point = |(index, written)| {
+        let values = initial_values(spec, written).ok_or(StudySpecError::InitialTrial { index, source: None })?;
+        completed_point(problem, &values).map_err(|source| StudySpecError::InitialTrial { index, source: Some(source) })
+    };
+    additions.initial_trials.iter().enumerate().map(point).collect()
 }
 
 /// `condition` with the values of its parent in `spec`.
@@ -211,10 +233,11 @@ mod tests {
             stopping_axis: tunesmith_domain::CurveAxis::Step,
             max_trials: None,
             trial_lease: None,
+            study_stopping: Default::default(),
             problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![metric]).unwrap(),
             initial_points: vec![],
             algorithm: tunesmith_domain::Algorithm::GridSearch { double_resolution: [("a".to_owned(), 4)].into() },
-            stopping_rule: Some(tunesmith_domain::StoppingRuleKind::Median),
+            stopping_rule: Some(tunesmith_domain::StoppingRuleKind::Median.into()),
             final_measurement: tunesmith_domain::FinalMeasurement::Best,
         };
         let expected = TuningSpec { study: expected, max_trials: 9, max_parallel_trials: 2, max_failed_trials: 3 };
@@ -241,13 +264,16 @@ mod tests {
             let additions: Additions = serde_json::from_str(additions).unwrap();
             study_spec(&serde_json::from_value(spec).unwrap(), &additions).unwrap().study.stopping_rule
         };
-        assert_eq!(rule("{}", true), Some(tunesmith_domain::StoppingRuleKind::Median));
-        assert_eq!(rule(r#"{"earlyStopping": "MEDIAN"}"#, true), Some(tunesmith_domain::StoppingRuleKind::Median));
+        assert_eq!(rule("{}", true), Some(tunesmith_domain::StoppingRuleKind::Median.into()));
+        assert_eq!(
+            rule(r#"{"earlyStopping": "MEDIAN"}"#, true),
+            Some(tunesmith_domain::StoppingRuleKind::Median.into())
+        );
         assert_eq!(
             rule(r#"{"earlyStopping": "DECAY_CURVE"}"#, true),
-            Some(tunesmith_domain::StoppingRuleKind::DecayCurve)
+            Some(tunesmith_domain::StoppingRuleKind::DecayCurve.into())
         );
-        assert_eq!(rule(r#"{"earlyStopping": "ASHA"}"#, true), Some(tunesmith_domain::StoppingRuleKind::Asha));
+        assert_eq!(rule(r#"{"earlyStopping": "ASHA"}"#, true), Some(tunesmith_domain::StoppingRuleKind::Asha.into()));
         assert_eq!(rule(r#"{"earlyStopping": "ASHA"}"#, false), None);
     }
 

@@ -24,7 +24,8 @@ enum Attribute {
 }
 
 const STATES: &[&str] = &["ACTIVE", "INACTIVE", "COMPLETED"];
-const ALGORITHMS: &[&str] = &["AUTOMATIC", "GAUSSIAN_PROCESS_BANDIT", "GRID_SEARCH", "RANDOM_SEARCH"];
+const ALGORITHMS: &[&str] =
+    &["AUTOMATIC", "GAUSSIAN_PROCESS_BANDIT", "GRID_SEARCH", "RANDOM_SEARCH", "QUASI_RANDOM_SEARCH", "TPE", "CMA_ES"];
 
 struct StudyAttributes;
 

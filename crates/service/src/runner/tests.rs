@@ -103,6 +103,7 @@ fn study() -> StudySpec {
         algorithm: Algorithm::RandomSearch,
         stopping_rule: None,
         stopping_axis: CurveAxis::Step,
+        study_stopping: Default::default(),
         final_measurement: FinalMeasurement::Last,
         max_trials: None,
         trial_lease: None,

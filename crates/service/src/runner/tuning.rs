@@ -18,6 +18,7 @@ use crate::early_stopping::EarlyStopping;
 use crate::pages;
 use crate::resource_pool::Grant;
 use crate::search_policy::{Proposal, SearchPolicyError, error_text};
+use crate::study_end::StudyEnd;
 use crate::{Activity, JobEvent};
 use tunesmith_domain::{
     Completion, JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialChange, TrialStart,
@@ -32,6 +33,8 @@ pub(super) struct Tuning {
     context: Arc<Context>,
     study: Study,
     stopping: Option<Arc<EarlyStopping>>,
+    /// The rules that end the study.
+    end: StudyEnd,
     failures: FailureRule,
     running: JoinSet<Result<TrialEnd, RunError>>,
     /// Trials in the store whose next attempt has not started: retried ones, and those of an interrupted process.
@@ -60,6 +63,7 @@ impl Tuning {
             context,
             study,
             stopping,
+            end: StudyEnd::default(),
             failures,
             running: JoinSet::new(),
             waiting: VecDeque::new(),
@@ -198,8 +202,15 @@ impl Tuning {
 
     /// Creates the next trial in the store. Returns `None` if the study has all its trials or its space is exhausted.
     async fn next_trial(&mut self) -> Result<Option<Trial>, RunError> {
-        let services = self.context.services();
+        let context = Arc::clone(&self.context);
+        let services = context.services();
         loop {
+            let reason = self.end.reason(&*services.store, &self.study, services.clock.now()).await?;
+            if let Some(reason) = reason {
+                let change = StudyChange::Complete { reason };
+                self.study = services.store.change_study(&self.study.id, change).await?;
+                return Ok(None);
+            }
             self.context.emit(JobEvent::Busy { activity: Some(Activity::Suggesting) });
             let proposal = services.policy.propose(&self.study.id).await;
             self.context.emit(JobEvent::Busy { activity: None });

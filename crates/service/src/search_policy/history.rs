@@ -34,6 +34,8 @@ pub(super) struct StudyHistory {
     create_time: Timestamp,
     problem: Arc<ProblemStatement>,
     algorithm: &'static str,
+    /// Whether the designer uses trials of source studies outside the search space.
+    uses_sources: bool,
     designer: Box<dyn Designer>,
     /// Revision of the study up to which its trials have been read.
     revision: u64,
@@ -81,6 +83,7 @@ impl StudyHistory {
             create_time: study.create_time,
             problem: Arc::clone(&study.problem),
             algorithm: study.algorithm.as_str(),
+            uses_sources: study.algorithm.uses_source_studies(),
             designer: designer(&[])?,
             revision: 0,
             prior_count: 0,
@@ -311,7 +314,7 @@ impl StudyHistory {
             return Ok(None);
         }
         let (study, trials) = (&self.study, foreign.len());
-        if self.designer.capabilities().learns {
+        if self.uses_sources {
             tracing::info!(
                 study.name = %study, prior.name = %prior, trials,
                 "trials of the source study are outside this search space and are used as trials of another one"

@@ -12,7 +12,9 @@ use std::time::Instant;
 
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tunesmith_algorithms::designer::{Designer, DesignerError};
-use tunesmith_algorithms::designers::{Automatic, GpBandit, GridSearch, InitialPoints, RandomSearch};
+use tunesmith_algorithms::designers::{
+    Automatic, CmaEs, GpBandit, GridSearch, InitialPoints, QuasiRandomSearch, RandomSearch, TreeParzen,
+};
 use tunesmith_algorithms::problem::{
     AlgorithmName, Origin, ParameterValues, ProblemStatement, TrialId, TrialSuggestion,
 };
@@ -293,8 +295,7 @@ impl SearchPolicy {
 }
 
 /// The designer of a study, which uses `sources`, trials of source studies with other search spaces, the oldest first.
-/// Grid and random search ignore results, also those of source studies. The study's initial points precede those of its
-/// algorithm.
+/// Only the automatic choice and the Gaussian process use them. The study's initial points precede those of its algorithm.
 ///
 /// # Errors
 /// [`DesignerError::Unsupported`] if the algorithm cannot search the study's space or cannot use source studies
@@ -306,6 +307,9 @@ pub fn designer(study: &Study, sources: &[SourceStudy]) -> Result<Box<dyn Design
         Algorithm::GaussianProcessBandit => Box::new(GpBandit::with_source_studies(problem, study.seed, sources)?),
         Algorithm::GridSearch { double_resolution } => Box::new(GridSearch::new(&problem, double_resolution)?),
         Algorithm::RandomSearch => Box::new(RandomSearch::new(&problem, study.seed)),
+        Algorithm::QuasiRandomSearch => Box::new(QuasiRandomSearch::new(&problem, study.seed)),
+        Algorithm::Tpe => Box::new(TreeParzen::new(&problem, study.seed)?),
+        Algorithm::CmaEs => Box::new(CmaEs::new(&problem, study.seed)?),
     };
     if study.initial_points.is_empty() {
         return Ok(designer);

@@ -4,11 +4,12 @@ use super::Studies;
 
 impl Studies {
     /// Drops what was kept for studies that were not used during the last `calls` calls of this function: histories with
-    /// their models, curves for early stopping, optimal trials, figures, and columns of trials. Returns the number of dropped
+    /// their models, curves for early stopping, results for the end of the study, optimal trials, figures, and columns of trials. Returns the number of dropped
     /// values.
     pub fn drop_idle(&self, calls: u32) -> usize {
         self.policy.drop_idle(calls)
             + self.stopping.drop_idle(calls)
+            + self.ends.drop_idle(calls)
             + self.optimal.drop_idle(calls)
             + self.views.drop_idle(calls)
             + self.figures.drop_idle(calls)
@@ -20,7 +21,8 @@ impl Studies {
         let mut dropped = 0;
         while is_over() {
             if !self.views.drop_oldest() && !self.policy.drop_oldest() {
-                return dropped + self.stopping.clear() + self.optimal.clear() + self.figures.clear();
+                let kept = self.stopping.clear() + self.ends.clear() + self.optimal.clear() + self.figures.clear();
+                return dropped + kept;
             }
             dropped += 1;
         }

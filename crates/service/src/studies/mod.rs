@@ -41,6 +41,8 @@ pub use self::views::ViewedColumns;
 use crate::clock::Clock;
 use crate::pages;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
+use crate::study_cache::StudyCache;
+use crate::study_end::StudyEnd;
 use tunesmith_domain::{Lease, Measurement, Study, StudyChange, StudyId, Trial, TrialChange, TrialState};
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::telemetry;
@@ -180,6 +182,7 @@ pub struct Studies {
     client_queues: KeyedQueues<(StudyId, String)>,
     failures: AlgorithmFailures,
     stopping: StoppingRules,
+    ends: StudyCache<StudyEnd>,
     operations: SuggestionOperations,
     optimal: OptimalTrials,
     views: StudyViews,
@@ -198,6 +201,7 @@ impl Studies {
             client_queues: KeyedQueues::default(),
             failures: AlgorithmFailures::default(),
             stopping: StoppingRules::default(),
+            ends: StudyCache::default(),
             operations: SuggestionOperations::default(),
             optimal: OptimalTrials::default(),
             views: StudyViews::default(),
@@ -220,6 +224,20 @@ impl Studies {
     pub async fn create_study(&self, study: Study) -> Result<Study, StudiesError> {
         self.store.create_study(study.clone()).await?;
         Ok(study)
+    }
+
+    /// The studies whose trials inform a study after `studies`: each after its own source studies, each once.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] for the first study that does not exist.
+    pub async fn source_studies(&self, studies: &[StudyId]) -> Result<Vec<StudyId>, StudiesError> {
+        let mut sources: Vec<StudyId> = Vec::new();
+        for id in studies {
+            let study = self.store.study(id).await?;
+            let new: Vec<StudyId> = study.with_sources().filter(|source| !sources.contains(source)).cloned().collect();
+            sources.extend(new);
+        }
+        Ok(sources)
     }
 
     /// The study `id`.
@@ -262,6 +280,7 @@ impl Studies {
         self.policy.forget(id);
         self.failures.forget(id);
         self.stopping.forget(id);
+        self.ends.forget(id);
         self.optimal.forget(id);
         self.views.forget(id);
         self.figures.forget(id);

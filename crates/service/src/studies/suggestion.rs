@@ -13,8 +13,9 @@ use tunesmith_algorithms::problem::TrialSuggestion;
 use super::keyed_queue::Entered;
 use super::{Studies, StudiesError, refuse_study_of_job};
 use crate::pages;
+use crate::study_end::StudyEnd;
 use tunesmith_domain::{
-    Lease, NewTrial, Study, StudyChange, StudyId, StudyState, Trial, TrialChange, TrialStart, TrialState,
+    Lease, NewTrial, Study, StudyChange, StudyId, StudyState, StudyStopping, Trial, TrialChange, TrialStart, TrialState,
 };
 use tunesmith_store::{FEW, StoreError};
 
@@ -54,6 +55,10 @@ impl Studies {
         let (mut study, mut trials, lease) = self.known_trials(id, request).await?;
         while let Some(missing) = NonZeroUsize::new(request.count.get() - trials.len()) {
             if study.state != StudyState::Active {
+                break;
+            }
+            if let Some(reason) = self.end_of(&study).await? {
+                study = self.finish(&study, &reason).await?;
                 break;
             }
             let (new, after) = self.new_trials(entered, study, missing, &request.client_id, lease).await?;
@@ -210,6 +215,16 @@ impl Studies {
             None => study,
         };
         Ok((trials, study))
+    }
+
+    /// The reason why a study gets no further trials by its rules, if it gets none.
+    async fn end_of(&self, study: &Study) -> Result<Option<String>, StudiesError> {
+        if study.study_stopping == StudyStopping::default() {
+            return Ok(None);
+        }
+        let end = self.ends.get_or_insert(&study.id, StudyEnd::default);
+        let reason = end.lock().await.reason(&*self.store, study, self.clock.now()).await?;
+        Ok(reason)
     }
 
     async fn finish(&self, study: &Study, reason: &str) -> Result<Study, StudiesError> {

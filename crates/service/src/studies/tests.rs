@@ -31,6 +31,7 @@ fn study(id: &str) -> StudyFields {
         seed: 7,
         stopping_rule: None,
         stopping_axis: CurveAxis::Step,
+        study_stopping: Default::default(),
         final_measurement: FinalMeasurement::Last,
         prior_studies: Vec::new(),
         initial_points: Vec::new(),
@@ -115,7 +116,7 @@ async fn curves_are_compared_by_elapsed_time_if_configured() {
     for (axis, expected) in [(CurveAxis::Step, false), (CurveAxis::ElapsedTime, true)] {
         let (studies, _) = studies();
         let fields =
-            StudyFields { stopping_rule: Some(StoppingRuleKind::Median), stopping_axis: axis, ..study("p/l/s") };
+            StudyFields { stopping_rule: Some(StoppingRuleKind::Median.into()), stopping_axis: axis, ..study("p/l/s") };
         let study = studies.create_study(Study::restore(fields)).await.unwrap();
         // Up to step 4 all others were worse, but up to the time of the last report all of them were better.
         for _ in 0..6 {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tunesmith_algorithms::early_stopping::DecayCurveRule;
 use tunesmith_algorithms::problem::{
     AlgorithmName, Condition, Goal, MetricSpec, Origin, ParameterKind, ParameterPrior, ParameterSpec, ParameterValue,
     ParameterValues, ProblemStatement, ScaleType, SearchSpace, Step,
@@ -12,7 +13,8 @@ use tunesmith_algorithms::problem::{
 use tunesmith_domain::{
     Accelerators, Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, JobState, Lease,
     LossCause, MachineNotice, MachinePlan, Measurement, MetricValue, NewTrial, ProgramPlan, ReplicaPlan, RequestKey,
-    Resources, Role, Source, StoppingRuleKind, Study, StudyFields, StudyState, TrialChange, TrialId, TrialStart,
+    Resources, Role, Source, StoppingRule, StoppingRuleKind, Study, StudyFields, StudyState, StudyStopping, StudyTime,
+    TrialChange, TrialId, TrialStart,
 };
 
 /// The time `secs` seconds after a fixed start, with nanoseconds.
@@ -113,7 +115,7 @@ pub fn study(id: &str) -> Study {
 }
 
 /// [`study`] with a conditional parameter of each kind of condition, none of them active in [`new_trial`], a prior of each
-/// kind, and a user-supplied trial.
+/// kind, a user-supplied trial, thresholds of its stopping rule, and rules that end it.
 pub fn conditional_study(id: &str) -> Study {
     let child = |name, parent, values| {
         let kind = ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear };
@@ -135,7 +137,20 @@ pub fn conditional_study(id: &str) -> Study {
         ("size".to_owned(), ParameterValue::Discrete(32.0)),
         ("kind".to_owned(), ParameterValue::Categorical("ä b".to_owned())),
     ]);
-    study_over(id, parameters, vec![point])
+    let study = study_over(id, parameters, vec![point]);
+    Study::restore(StudyFields {
+        algorithm: Algorithm::Tpe,
+        stopping_rule: Some(StoppingRule::DecayCurve(DecayCurveRule::new(3, Some(2), 0.1 / 3.0, 0.05).unwrap())),
+        study_stopping: StudyStopping {
+            min_time: Some(StudyTime::After(Duration::new(1, 1))),
+            max_time: Some(StudyTime::At(at(9))),
+            min_trials: Some(2),
+            max_trials_without_progress: Some(u64::MAX),
+            max_time_without_progress: Some(Duration::from_millis(1)),
+            min_expected_gain: Some(0.1 / 3.0),
+        },
+        ..(*study).clone()
+    })
 }
 
 fn parameters() -> Vec<ParameterSpec> {
@@ -159,8 +174,9 @@ fn study_over(id: &str, parameters: Vec<ParameterSpec>, initial_points: Vec<Para
         initial_points,
         algorithm: Algorithm::GridSearch { double_resolution: BTreeMap::from([("rate".to_owned(), 10)]) },
         seed: u64::MAX,
-        stopping_rule: Some(StoppingRuleKind::Median),
+        stopping_rule: Some(StoppingRuleKind::Median.into()),
         stopping_axis: CurveAxis::ElapsedTime,
+        study_stopping: StudyStopping::default(),
         final_measurement: FinalMeasurement::Best,
         prior_studies: vec!["earlier-1".parse().unwrap()],
         max_trials: Some(u64::MAX),

@@ -11,6 +11,7 @@ mod machines;
 mod measurement;
 mod origin;
 mod plan;
+mod stopping;
 mod study;
 mod trial;
 

@@ -12,9 +12,10 @@ use tunesmith_algorithms::problem::{
 };
 
 use super::float::Float;
+use super::stopping::{StoppingRuleField, StudyStoppingRecord, ThresholdsRecord, decode_rule, encode_rule};
 use super::trial::ValueRecord;
 use super::{Progress, RecordError, from_json, to_json};
-use tunesmith_domain::{Algorithm, CurveAxis, FinalMeasurement, StoppingRuleKind, Study, StudyFields, StudyState};
+use tunesmith_domain::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyFields, StudyState, StudyStopping};
 
 /// The newest version of the record. 1: as below.
 const VERSION: u32 = 1;
@@ -29,6 +30,7 @@ pub(crate) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
         seed,
         stopping_rule,
         stopping_axis,
+        study_stopping,
         final_measurement,
         prior_studies,
         max_trials,
@@ -40,6 +42,7 @@ pub(crate) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
         next_trial_id,
         revision,
     } = &**study;
+    let (stopping_rule, stopping_thresholds) = stopping_rule.map(encode_rule).unzip();
     let body = to_json(&StudyRecord {
         v: VERSION,
         id: id.to_string(),
@@ -52,8 +55,10 @@ pub(crate) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
         initial_points: initial_points.iter().map(point_record).collect(),
         algorithm: algorithm.clone(),
         seed: *seed,
-        stopping_rule: stopping_rule.map(StoppingRuleField),
+        stopping_rule,
+        stopping_thresholds: stopping_thresholds.flatten(),
         stopping_axis: *stopping_axis,
+        study_stopping: (*study_stopping != StudyStopping::default()).then(|| study_stopping.into()),
         final_measurement: *final_measurement,
         prior_studies: prior_studies.iter().map(ToString::to_string).collect(),
         max_trials: *max_trials,
@@ -81,8 +86,9 @@ pub(crate) fn decode_study(bytes: &[u8], progress: Progress) -> Result<Study, Re
         initial_points: record.initial_points.into_iter().map(point).collect(),
         algorithm: record.algorithm,
         seed: record.seed,
-        stopping_rule: record.stopping_rule.map(|rule| rule.0),
+        stopping_rule: decode_rule(record.stopping_rule, record.stopping_thresholds)?,
         stopping_axis: record.stopping_axis,
+        study_stopping: record.study_stopping.map(Into::into).unwrap_or_default(),
         final_measurement: record.final_measurement,
         prior_studies: prior_studies.map_err(RecordError::malformed)?,
         max_trials: record.max_trials,
@@ -111,8 +117,14 @@ struct StudyRecord {
     seed: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stopping_rule: Option<StoppingRuleField>,
+    /// Absent with the default thresholds, and in records of versions that have no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stopping_thresholds: Option<ThresholdsRecord>,
     #[serde(default, with = "CurveAxisRecord", skip_serializing_if = "is_step")]
     stopping_axis: CurveAxis,
+    /// Absent without any, and in records of versions without such rules.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    study_stopping: Option<StudyStoppingRecord>,
     #[serde(with = "FinalMeasurementRecord")]
     final_measurement: FinalMeasurement,
     prior_studies: Vec<String>,
@@ -332,18 +344,9 @@ enum AlgorithmRecord {
     GaussianProcessBandit,
     GridSearch { double_resolution: BTreeMap<String, u32> },
     RandomSearch,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(transparent)]
-struct StoppingRuleField(#[serde(with = "StoppingRuleRecord")] StoppingRuleKind);
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "StoppingRuleKind", rename_all = "SCREAMING_SNAKE_CASE")]
-enum StoppingRuleRecord {
-    Median,
-    DecayCurve,
-    Asha,
+    QuasiRandomSearch,
+    Tpe,
+    CmaEs,
 }
 
 fn is_step(axis: &CurveAxis) -> bool {

@@ -1,9 +1,13 @@
 use proptest::prelude::*;
+use tunesmith_algorithms::early_stopping::{AshaRule, DecayCurveRule, MedianRule};
 use tunesmith_algorithms::problem::{AlgorithmName, Origin, Step};
 
 use super::*;
 use crate::contract::samples;
-use tunesmith_domain::{JobPlan, MachinePlan, Measurement, MetricValue, NewTrial, Resources, Source, Trial};
+use tunesmith_domain::{
+    Algorithm, JobPlan, MachinePlan, Measurement, MetricValue, NewTrial, Resources, Source, StoppingRule,
+    StoppingRuleKind, Study, StudyFields, StudyStopping, Trial,
+};
 
 fn bits(measurements: &[Measurement]) -> Vec<String> {
     measurements
@@ -191,4 +195,35 @@ fn a_plan_that_cannot_be_read_is_kept_in_the_record_of_its_job() {
         let json: serde_json::Value = serde_json::from_slice(&encode_job(&job)).unwrap();
         assert_eq!(json["launch"], document);
     }
+}
+
+#[test]
+fn every_algorithm_and_threshold_of_a_study_is_stored() {
+    let study = samples::conditional_study("p/l/s");
+    let rules = [
+        StoppingRuleKind::Median.into(),
+        StoppingRule::Median(MedianRule::new(2, None, 0.5).unwrap()),
+        StoppingRule::DecayCurve(DecayCurveRule::new(2, Some(1), 0.0, 0.5).unwrap()),
+        StoppingRule::Asha(AshaRule::new(2, Some(7)).unwrap()),
+    ];
+    let algorithms = [Algorithm::Tpe, Algorithm::CmaEs, Algorithm::QuasiRandomSearch, Algorithm::Automatic];
+    for (rule, algorithm) in rules.into_iter().zip(algorithms) {
+        let fields = StudyFields { stopping_rule: Some(rule), algorithm, ..(*study).clone() };
+        let study = Study::restore(fields);
+        let (bytes, progress) = encode_study(&study);
+        let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(json["algorithm"], study.algorithm.as_str());
+        assert_eq!(json.get("stopping_thresholds").is_some(), rule != StoppingRule::from(rule.kind()));
+        assert_eq!(decode_study(&bytes, progress).unwrap(), study);
+    }
+    // A record of a version without these fields.
+    let (bytes, progress) = encode_study(&study);
+    let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    for field in ["stopping_thresholds", "study_stopping"] {
+        json.as_object_mut().unwrap().remove(field).unwrap();
+    }
+    let earlier = decode_study(&serde_json::to_vec(&json).unwrap(), progress).unwrap();
+    assert_eq!(earlier.stopping_rule, Some(StoppingRuleKind::DecayCurve.into()));
+    assert_eq!(earlier.study_stopping, StudyStopping::default());
+    assert!(decode_study(br#"{"v":1}"#, progress).is_err());
 }

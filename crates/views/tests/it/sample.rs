@@ -37,6 +37,7 @@ pub(crate) fn study() -> Study {
         seed: 1,
         stopping_rule: None,
         stopping_axis: CurveAxis::Step,
+        study_stopping: Default::default(),
         final_measurement: FinalMeasurement::Last,
         prior_studies: Vec::new(),
         max_trials: None,

@@ -11,6 +11,7 @@ pub mod operation;
 mod parameter_names;
 mod requests;
 pub mod study;
+pub mod study_additions;
 pub mod study_config;
 mod study_problem;
 mod study_rendering;

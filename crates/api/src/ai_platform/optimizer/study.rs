@@ -57,16 +57,29 @@ pub struct StudyMessage {
     /// Reason for the state `INACTIVE`.
     #[serde(skip_serializing_if = "String::is_empty")]
     inactive_reason: String,
-    /// Tunesmith's additions, in the response to the request that creates the study.
+    /// Tunesmith's additions.
     #[serde(skip_serializing_if = "is_default")]
-    tunesmith: Notices,
+    tunesmith: StudyOutputAdditions,
+}
+
+/// Tunesmith's additions to a study.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "StudyOutputAdditions")]
+struct StudyOutputAdditions {
+    /// What of the request has no effect, in the response to the request that creates the study.
+    #[serde(flatten)]
+    notices: Notices,
+    /// Reason for the state `COMPLETED`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    state_reason: String,
 }
 
 impl StudyMessage {
     /// Adds what of the request has no effect.
     #[must_use]
     pub fn with_notices(mut self, notices: Vec<Notice>) -> Self {
-        self.tunesmith.notices = notices;
+        self.tunesmith.notices.notices = notices;
         self
     }
 }
@@ -104,7 +117,13 @@ impl From<&Study> for StudyMessage {
                 StudyState::Inactive => study.state_reason.clone(),
                 StudyState::Active | StudyState::Completed => String::new(),
             },
-            tunesmith: Notices::default(),
+            tunesmith: StudyOutputAdditions {
+                notices: Notices::default(),
+                state_reason: match study.state {
+                    StudyState::Completed => study.state_reason.clone(),
+                    StudyState::Active | StudyState::Inactive => String::new(),
+                },
+            },
         }
     }
 }
@@ -124,7 +143,7 @@ pub enum StudyStateName {
     Active,
     /// The study was stopped because its algorithm failed.
     Inactive,
-    /// All points have been tried, or the maximum number of trials is reached.
+    /// All points have been tried, the maximum number of trials is reached, or a rule of `studyStoppingConfig` holds.
     Completed,
 }
 

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ai_platform::{Algorithm, Double, GoalType, Int64, ParameterType, ProtoDuration, is_default};
+use super::study_additions::StudyAdditions;
+use crate::ai_platform::{Algorithm, Double, GoalType, Int64, ParameterType, is_default};
 
 /// The search space, the metrics and the algorithm of a study.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -24,24 +25,6 @@ pub struct StudyConfig {
     /// Tunesmith's additions.
     #[serde(skip_serializing_if = "is_default")]
     pub tunesmith: StudyAdditions,
-}
-
-/// Tunesmith's additions to a study.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub struct StudyAdditions {
-    /// The random seed; drawn at random if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seed: Option<Int64>,
-    /// Maximum number of trials.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_trials: Option<Int64>,
-    /// Time without a request of its client after which a trial is assigned to another client. Default: never.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trial_lease: Option<ProtoDuration>,
-    /// The report that becomes the result of a trial that is completed without one.
-    #[serde(skip_serializing_if = "is_default")]
-    pub final_measurement: crate::ai_platform::FinalMeasurement,
 }
 
 /// A metric.

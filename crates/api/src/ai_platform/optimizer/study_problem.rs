@@ -1,15 +1,29 @@
 //! Conversion of a `StudyConfig` to domain types, with all violated rules.
 
+use std::collections::BTreeMap;
+
 use tunesmith_algorithms::problem::{
     Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
 };
 
 use tunesmith_service::StudySpec;
 
+use super::study_additions::as_of_a_job;
 use super::study_config::{StudyConfig, StudyParameterSpec, StudyScaleType};
 use super::{ParameterNames, PublishedNames};
+use crate::ai_platform::algorithm::check_algorithm;
+use crate::ai_platform::early_stopping::{SETTINGS, stopping_rule};
+use crate::ai_platform::hyperparameter_rules::check_resolutions;
+use crate::ai_platform::prior_knowledge_rules::check_prior_knowledge;
 use crate::ai_platform::rpc::FieldViolation;
-use crate::ai_platform::{Algorithm, FinalMeasurement, GoalType, ParameterType};
+use crate::ai_platform::study_spec::{initial_points, with_prior};
+use crate::ai_platform::study_stopping::check_study_stopping;
+use crate::ai_platform::violations::Violations;
+use crate::ai_platform::{
+    Additions, Algorithm, EarlyStoppingSettings, FinalMeasurement, GoalType, HyperparameterSpec, Notice, ParameterType,
+    Severity, Violation,
+};
+use tunesmith_domain::StoppingRuleKind;
 
 /// The study that a `StudyConfig` specifies.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +32,10 @@ pub struct StudyPlan {
     pub spec: StudySpec,
     /// The seed of all random choices, if it is given.
     pub seed: Option<u64>,
+    /// The IDs of the source studies whose trials inform the search, as they are written.
+    pub prior_studies: Vec<String>,
+    /// The settings that have no effect.
+    pub notices: Vec<Notice>,
 }
 
 /// The study that `config` describes.
@@ -25,7 +43,8 @@ pub struct StudyPlan {
 /// # Errors
 /// All violated rules.
 pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>> {
-    let mut reading = Reading { names: ParameterNames::of(config), violations: Vec::new() };
+    let mut reading =
+        Reading { names: ParameterNames::of(config), places: Vec::new(), violations: Vec::new(), notices: Vec::new() };
     let metrics = reading.metrics(config);
     let mut parameters = Vec::new();
     let mut path = Vec::new();
@@ -46,48 +65,115 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
     if additions.trial_lease.is_some_and(|lease| lease.0.is_zero()) {
         reading.refuse("tunesmith.trialLease".to_owned(), "must be longer than 0s");
     }
-    if matches!(config.algorithm, Algorithm::GridSearch)
-        && let Some(double) =
-            parameters.iter().find(|spec: &&ParameterSpec| matches!(spec.kind(), ParameterKind::Double { .. }))
-    {
-        let reason = format!("GRID_SEARCH does not support parameters of type DOUBLE, such as {:?}", double.name());
-        reading.refuse("algorithm".to_owned(), reason);
+    reading.check_metrics(config);
+    if reading.is_valid() {
+        let (as_of_a_job, references) = as_of_a_job(&parameters, config.algorithm, additions);
+        reading.check_search(&as_of_a_job, &references);
+        if !reading.is_valid() {
+            return Err(reading.violations);
+        }
+        let with_priors = (0..).zip(parameters).map(|(index, spec)| with_prior(spec, index, &as_of_a_job, &references));
+        match with_priors.collect() {
+            Ok(with_priors) => parameters = with_priors,
+            // Not after the rules above.
+            Err(error) => return Err(reading.refused("tunesmith.priors", &error)),
+        }
     }
-    let problem = if reading.violations.is_empty() { reading.problem(parameters, metrics) } else { None };
+    let problem = if reading.is_valid() { reading.problem(parameters, metrics) } else { None };
     let Some(problem) = problem else { return Err(reading.violations) };
     reading.check_published_names(problem.search_space());
-    if !reading.violations.is_empty() {
+    if !reading.is_valid() {
         return Err(reading.violations);
     }
+    let (as_of_a_job, references) = as_of_a_job(problem.search_space().parameters(), config.algorithm, additions);
+    let initial_points = match initial_points(&problem, &as_of_a_job, &references) {
+        Ok(points) => points,
+        Err(error) => return Err(reading.refused("tunesmith.initialTrials", &error)),
+    };
     let spec = StudySpec {
         problem,
-        initial_points: Vec::new(),
-        algorithm: match config.algorithm {
-            Algorithm::AlgorithmUnspecified => tunesmith_domain::Algorithm::Automatic,
-            Algorithm::GaussianProcessBandit => tunesmith_domain::Algorithm::GaussianProcessBandit,
-            Algorithm::GridSearch => tunesmith_domain::Algorithm::GridSearch { double_resolution: Default::default() },
-            Algorithm::RandomSearch => tunesmith_domain::Algorithm::RandomSearch,
-        },
+        initial_points,
+        algorithm: config.algorithm.to_domain(&additions.double_resolution),
         stopping_rule,
         stopping_axis,
+        study_stopping: additions.study_stopping_config.to_domain(),
         final_measurement: match additions.final_measurement {
             FinalMeasurement::Last => tunesmith_domain::FinalMeasurement::Last,
             FinalMeasurement::Best => tunesmith_domain::FinalMeasurement::Best,
         },
-        max_trials,
+        max_trials: additions.study_stopping_config.limit(max_trials),
         trial_lease: additions.trial_lease.map(|lease| lease.0),
     };
-    Ok(StudyPlan { spec, seed: additions.seed.map(|seed| seed.0.cast_unsigned()) })
+    Ok(StudyPlan {
+        spec,
+        seed: additions.seed.map(|seed| seed.0.cast_unsigned()),
+        prior_studies: additions.prior_studies.clone(),
+        notices: reading.notices,
+    })
 }
 
 struct Reading {
     names: ParameterNames,
+    /// The path of each parameter, in the order of the parameters.
+    places: Vec<String>,
     violations: Vec<FieldViolation>,
+    notices: Vec<Notice>,
 }
 
 impl Reading {
     fn refuse(&mut self, field: String, description: impl Into<String>) {
         self.violations.push(FieldViolation { field: format!("studyConfig.{field}"), description: description.into() });
+    }
+
+    fn is_valid(&self) -> bool {
+        self.violations.is_empty()
+    }
+
+    /// All violations, the last one that `field` has the fault `error`.
+    fn refused(mut self, field: &str, error: &dyn std::error::Error) -> Vec<FieldViolation> {
+        let causes = std::iter::successors(error.source(), |cause| cause.source());
+        let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+        self.refuse(field.to_owned(), text);
+        self.violations
+    }
+
+    /// Adds the violations of rules that jobs have as well.
+    fn add(&mut self, violations: Violations) {
+        for violation in violations.into_vec() {
+            match violation.severity {
+                Severity::Warning => self.notices.push(Notice::of_warning("studyConfig.", violation)),
+                Severity::Error => {
+                    let Violation { field, message, allowed, .. } = violation;
+                    self.refuse(field, format!("{message}; allowed: {allowed}"));
+                }
+            }
+        }
+    }
+
+    /// Checks what several metrics exclude, and the rules that end the study.
+    fn check_metrics(&mut self, config: &StudyConfig) {
+        if config.metrics.len() > 1 && matches!(config.algorithm, Algorithm::Tpe | Algorithm::CmaEs) {
+            let name = config.algorithm.to_domain(&BTreeMap::new()).as_str();
+            let reason = format!(
+                "{name} optimises one metric, not {}; allowed: ALGORITHM_UNSPECIFIED, GAUSSIAN_PROCESS_BANDIT, \
+                 GRID_SEARCH, RANDOM_SEARCH or QUASI_RANDOM_SEARCH, or one metric",
+                config.metrics.len()
+            );
+            self.refuse("algorithm".to_owned(), reason);
+        }
+        let mut violations = Violations::default();
+        check_study_stopping(&config.tunesmith.study_stopping_config, config.metrics.len(), &mut violations);
+        self.add(violations);
+    }
+
+    /// Checks the algorithm, the grid, the priors and the initial trials by the rules of jobs.
+    fn check_search(&mut self, spec: &HyperparameterSpec, additions: &Additions) {
+        let mut violations = Violations::default();
+        let places = &self.places;
+        check_algorithm(spec, additions, |index| places[index].clone(), &mut violations);
+        check_resolutions(spec, additions, &mut violations);
+        check_prior_knowledge(spec, additions, &mut violations);
+        self.add(violations);
     }
 
     fn metrics(&mut self, config: &StudyConfig) -> Vec<MetricSpec> {
@@ -131,10 +217,13 @@ impl Reading {
             match ParameterSpec::new(&*name, kind) {
                 Err(error) if !spec.parameter.is_empty() => self.refuse(field.clone(), error.to_string()),
                 Err(_) => {}
-                Ok(parameter) => parameters.push(match condition {
-                    Some(condition) => parameter.with_condition(condition),
-                    None => parameter,
-                }),
+                Ok(parameter) => {
+                    self.places.push(field);
+                    parameters.push(match condition {
+                        Some(condition) => parameter.with_condition(condition),
+                        None => parameter,
+                    });
+                }
             }
         }
         for (index, child) in spec.child_parameter_specs.iter().enumerate() {
@@ -237,28 +326,46 @@ impl Reading {
     fn stopping(
         &mut self,
         config: &StudyConfig,
-    ) -> (Option<tunesmith_domain::StoppingRuleKind>, tunesmith_domain::CurveAxis) {
-        let Some(stopping) = &config.automated_stopping_config else {
-            return (None, tunesmith_domain::CurveAxis::Step);
-        };
-        let (rule, axis) = match (&stopping.decay_curve_stopping_config, &stopping.median_automated_stopping_config) {
-            (Some(config), None) => (tunesmith_domain::StoppingRuleKind::DecayCurve, config),
-            (None, Some(config)) => (tunesmith_domain::StoppingRuleKind::Median, config),
-            (None, None) => return (None, tunesmith_domain::CurveAxis::Step),
-            (Some(_), Some(_)) => {
-                self.refuse("automatedStoppingConfig".to_owned(), "only one rule may be set");
-                return (None, tunesmith_domain::CurveAxis::Step);
+    ) -> (Option<tunesmith_domain::StoppingRule>, tunesmith_domain::CurveAxis) {
+        let automated = config.automated_stopping_config.as_ref();
+        let (mut kind, mut axis) = (config.tunesmith.early_stopping, tunesmith_domain::CurveAxis::Step);
+        let field = if kind.is_some() { "tunesmith.earlyStopping" } else { "automatedStoppingConfig" };
+        let published = [
+            (StoppingRuleKind::DecayCurve, automated.and_then(|rules| rules.decay_curve_stopping_config.as_ref())),
+            (StoppingRuleKind::Median, automated.and_then(|rules| rules.median_automated_stopping_config.as_ref())),
+        ];
+        for (rule, config) in published {
+            let Some(config) = config else { continue };
+            if kind.is_some_and(|kind| kind != rule || field != "automatedStoppingConfig") {
+                let reason = if field == "automatedStoppingConfig" {
+                    "only one rule may be set"
+                } else {
+                    "the rule is given as tunesmith.earlyStopping; allowed: one of them"
+                };
+                self.refuse("automatedStoppingConfig".to_owned(), reason);
+                return (None, axis);
             }
+            kind = Some(rule);
+            if config.use_elapsed_time {
+                axis = tunesmith_domain::CurveAxis::ElapsedTime;
+            }
+        }
+        let settings = &config.tunesmith.early_stopping_settings;
+        let mut violations = Violations::default();
+        let Some(kind) = kind else {
+            if *settings != EarlyStoppingSettings::default() {
+                let allowed = "only with automatedStoppingConfig or tunesmith.earlyStopping";
+                violations.warning(SETTINGS, "has no effect without a rule of early stopping", allowed);
+                self.add(violations);
+            }
+            return (None, axis);
         };
         if config.metrics.len() > 1 {
-            self.refuse("automatedStoppingConfig".to_owned(), "is only for studies with one metric");
+            self.refuse(field.to_owned(), "is only for studies with one metric");
         }
-        let axis = if axis.use_elapsed_time {
-            tunesmith_domain::CurveAxis::ElapsedTime
-        } else {
-            tunesmith_domain::CurveAxis::Step
-        };
-        (Some(rule), axis)
+        let rule = stopping_rule(kind, settings, &mut violations);
+        self.add(violations);
+        (rule, axis)
     }
 
     /// Reports names that would be published as other names: `x#2` beside `x`, both children of one parent.

@@ -1,15 +1,22 @@
 //! Conversion of a study to a `StudyConfig`, for studies that were not created by one: those of jobs and of other protocols.
 //!
-//! Priors, initial points and the stopping rule ASHA have no place in a `StudyConfig` and are left out.
+//! The source studies of a job have no place in a `StudyConfig` and are left out.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use tunesmith_algorithms::problem::{Goal, ParameterKind, ParameterSpec, ParameterValue, ScaleType};
 
 use super::PublishedNames;
+use super::study_additions::{StudyAdditions, initial_trials_of, priors_of};
 use super::study_config::{
     AutomatedStoppingConfig, DoubleValueSpec, DoubleValues, IntegerValueSpec, IntegerValues, MetricSpec,
-    StoppingConfig, StudyAdditions, StudyConfig, StudyParameterSpec, StudyScaleType, TextValues,
+    StoppingConfig, StudyConfig, StudyParameterSpec, StudyScaleType, TextValues,
 };
-use crate::ai_platform::{Algorithm, Double, FinalMeasurement, GoalType, Int64, ParameterType, ProtoDuration};
+use crate::ai_platform::early_stopping::settings_of;
+use crate::ai_platform::{
+    Algorithm, Double, FinalMeasurement, GoalType, Int64, ParameterType, ProtoDuration, StudyStoppingConfig,
+};
 use tunesmith_domain::{CurveAxis, StoppingRuleKind, Study};
 
 /// The configuration that describes `study`.
@@ -26,13 +33,8 @@ pub(super) fn study_config(study: &Study) -> StudyConfig {
     StudyConfig {
         metrics: metrics.collect(),
         parameters: children(None, space.parameters(), &names),
-        algorithm: match study.algorithm {
-            tunesmith_domain::Algorithm::Automatic => Algorithm::AlgorithmUnspecified,
-            tunesmith_domain::Algorithm::GaussianProcessBandit => Algorithm::GaussianProcessBandit,
-            tunesmith_domain::Algorithm::GridSearch { .. } => Algorithm::GridSearch,
-            tunesmith_domain::Algorithm::RandomSearch => Algorithm::RandomSearch,
-        },
-        automated_stopping_config: study.stopping_rule.and_then(|rule| stopping(rule, study.stopping_axis)),
+        algorithm: Algorithm::of_domain(&study.algorithm),
+        automated_stopping_config: study.stopping_rule.and_then(|rule| stopping(rule.kind(), study.stopping_axis)),
         tunesmith: StudyAdditions {
             seed: Some(Int64(study.seed.cast_signed())),
             max_trials: study.max_trials.map(|count| Int64(count.cast_signed())),
@@ -41,6 +43,22 @@ pub(super) fn study_config(study: &Study) -> StudyConfig {
                 tunesmith_domain::FinalMeasurement::Last => FinalMeasurement::Last,
                 tunesmith_domain::FinalMeasurement::Best => FinalMeasurement::Best,
             },
+            priors: priors_of(study),
+            initial_trials: initial_trials_of(study),
+            double_resolution: match &study.algorithm {
+                tunesmith_domain::Algorithm::GridSearch { double_resolution } => {
+                    let points = double_resolution.iter();
+                    points.filter_map(|(name, points)| Some((name.clone(), NonZeroU32::new(*points)?))).collect()
+                }
+                _ => BTreeMap::new(),
+            },
+            prior_studies: Vec::new(),
+            early_stopping: study
+                .stopping_rule
+                .map(|rule| rule.kind())
+                .filter(|kind| stopping(*kind, study.stopping_axis).is_none()),
+            early_stopping_settings: study.stopping_rule.as_ref().map(settings_of).unwrap_or_default(),
+            study_stopping_config: StudyStoppingConfig::of_domain(&study.study_stopping).unwrap_or_default(),
         },
     }
 }
@@ -102,9 +120,9 @@ fn scale_type(scale: ScaleType) -> StudyScaleType {
     }
 }
 
-fn stopping(rule: StoppingRuleKind, axis: CurveAxis) -> Option<AutomatedStoppingConfig> {
+fn stopping(kind: StoppingRuleKind, axis: CurveAxis) -> Option<AutomatedStoppingConfig> {
     let config = Some(StoppingConfig { use_elapsed_time: axis == CurveAxis::ElapsedTime });
-    match rule {
+    match kind {
         StoppingRuleKind::Median => {
             Some(AutomatedStoppingConfig { median_automated_stopping_config: config, ..Default::default() })
         }
@@ -125,7 +143,41 @@ mod tests {
     use crate::ai_platform::optimizer::{StudyConfig, study_plan};
 
     #[test]
-    fn a_rendered_study_describes_the_same_study() {
+    fn a_rendered_study_has_its_prior_knowledge_and_stopping_rules() {
+        let config: StudyConfig = serde_json::from_value(json!({
+            "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
+            "parameters": [
+                {"parameter": "rate", "type": "DOUBLE", "scaleType": "UNIT_LOG_SCALE",
+                    "doubleValueSpec": {"minValue": 0.001, "maxValue": 1}},
+                {"parameter": "model", "type": "CATEGORICAL", "categoricalValueSpec": {"values": ["tree", "net"]}}],
+            "algorithm": "GRID_SEARCH",
+            "tunesmith": {
+                "seed": "7",
+                "priors": [
+                    {"parameter": "rate", "mode": "0.1", "spread": 0.25},
+                    {"parameter": "model", "weights": {"tree": 1, "net": 3}}],
+                "initialTrials": [{"rate": "0.05", "model": "net"}],
+                "doubleResolution": {"rate": 5},
+                "earlyStopping": "ASHA",
+                "earlyStoppingSettings": {"eta": 4, "minResource": "2"},
+                "studyStoppingConfig": {
+                    "minNumTrials": 3, "maxNumTrialsNoProgress": 5, "maxDurationNoProgress": "3600s",
+                    "maximumRuntimeConstraint": {"maxDuration": "7200s"}}}
+        }))
+        .unwrap();
+        let plan = study_plan(&config).unwrap();
+        let study = plan.spec.into_study(NewStudy {
+            id: "p/l/s".parse().unwrap(),
+            seed: plan.seed.unwrap(),
+            prior_studies: Vec::new(),
+            config: Value::Null,
+            create_time: Timestamp::UNIX_EPOCH,
+        });
+        assert_eq!(study_config(&study), config);
+    }
+
+    #[test]
+    fn a_rendered_study_describes_describes_the_same_study() {
         let config: StudyConfig = serde_json::from_value(json!({
             "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
             "parameters": [

@@ -1,0 +1,144 @@
+//! Tunesmith's additions to a `StudyConfig`. Those of jobs are the same types, with the same rules.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tunesmith_algorithms::problem::{
+    ParameterKind, ParameterPrior as Prior, ParameterSpec, ParameterValues, ScaleType,
+};
+
+use crate::ai_platform::additions::{EarlyStopping, early_stopping};
+use crate::ai_platform::{
+    Additions, Algorithm, Double, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Int64,
+    ParameterCondition, ParameterPrior, ParameterSpec as WireParameter, ParameterType, ParentValue, ProtoDuration,
+    ScaleType as WireScale, StudyStoppingConfig, is_default,
+};
+use tunesmith_domain::{StoppingRuleKind, Study};
+
+/// Tunesmith's additions to a study.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct StudyAdditions {
+    /// The random seed; drawn at random if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<Int64>,
+    /// Maximum number of trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_trials: Option<Int64>,
+    /// Time without a request of its client after which a trial is assigned to another client. Default: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trial_lease: Option<ProtoDuration>,
+    /// The report that becomes the result of a trial that is completed without one.
+    #[serde(skip_serializing_if = "is_default")]
+    pub final_measurement: FinalMeasurement,
+    /// Prior distributions of the best values of some parameters, as in jobs. The second parameter of a name below one
+    /// parent has the name `name#2`, here and in `initialTrials`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub priors: Vec<ParameterPrior>,
+    /// The first trials, in this order: values by parameter name. A parameter without a value gets the mode of its prior,
+    /// or the middle of its range on its scale.
+    #[serde(skip_serializing_if = "is_default")]
+    pub initial_trials: Vec<BTreeMap<String, ParentValue>>,
+    /// By parameter name, the number of points into which `GRID_SEARCH` divides a `DOUBLE` parameter, at least 1.
+    #[serde(skip_serializing_if = "is_default")]
+    pub double_resolution: BTreeMap<String, NonZeroU32>,
+    /// Source studies of the same location, whose trials inform the search, the oldest first: their IDs. Their own source
+    /// studies are included.
+    #[serde(skip_serializing_if = "is_default")]
+    pub prior_studies: Vec<String>,
+    /// The rule of early stopping, in place of `automatedStoppingConfig`.
+    #[serde(skip_serializing_if = "Option::is_none", with = "early_stopping")]
+    #[schemars(with = "Option<EarlyStopping>")]
+    pub early_stopping: Option<StoppingRuleKind>,
+    /// Thresholds of the rule of early stopping, wherever it is given.
+    #[serde(skip_serializing_if = "is_default")]
+    pub early_stopping_settings: EarlyStoppingSettings,
+    /// Rules that end the study.
+    #[serde(skip_serializing_if = "is_default")]
+    pub study_stopping_config: StudyStoppingConfig,
+}
+
+/// The parameters of a study as those of a job, with the additions that refer to them, so that the rules and conversions of
+/// jobs apply.
+pub(super) fn as_of_a_job(
+    parameters: &[ParameterSpec],
+    algorithm: Algorithm,
+    study: &StudyAdditions,
+) -> (HyperparameterSpec, Additions) {
+    let conditions = parameters.iter().filter_map(|spec| {
+        let condition = spec.condition()?;
+        let values = condition.values().iter().map(|value| ParentValue(value.to_string()));
+        let parent = condition.parent().to_owned();
+        Some(ParameterCondition { parameter: spec.name().to_owned(), parent, values: values.collect() })
+    });
+    let additions = Additions {
+        conditions: conditions.collect(),
+        priors: study.priors.clone(),
+        initial_trials: study.initial_trials.clone(),
+        double_resolution: study.double_resolution.clone(),
+        ..Additions::default()
+    };
+    let params = parameters.iter().map(wire_parameter).collect();
+    (HyperparameterSpec { params, algorithm, ..HyperparameterSpec::default() }, additions)
+}
+
+fn wire_parameter(spec: &ParameterSpec) -> WireParameter {
+    let scale_type = |scale: &ScaleType| match scale {
+        ScaleType::UnitLinear => WireScale::UnitLinearScale,
+        ScaleType::UnitLog => WireScale::UnitLogScale,
+        ScaleType::UnitReverseLog => WireScale::UnitReverseLogScale,
+    };
+    let wire = WireParameter { parameter_name: spec.name().to_owned(), ..WireParameter::default() };
+    match spec.kind() {
+        ParameterKind::Double { min, max, scale } => WireParameter {
+            parameter_type: ParameterType::Double,
+            min_value: Some(Double(*min)),
+            max_value: Some(Double(*max)),
+            scale_type: scale_type(scale),
+            ..wire
+        },
+        ParameterKind::Integer { min, max, scale } => WireParameter {
+            parameter_type: ParameterType::Integer,
+            min_value: Some(Double(*min as f64)),
+            max_value: Some(Double(*max as f64)),
+            scale_type: scale_type(scale),
+            ..wire
+        },
+        ParameterKind::Discrete { values, scale } => WireParameter {
+            parameter_type: ParameterType::Discrete,
+            discrete_values: values.iter().copied().map(Double).collect(),
+            scale_type: scale_type(scale),
+            ..wire
+        },
+        ParameterKind::Categorical { values } => {
+            WireParameter { parameter_type: ParameterType::Categorical, categorical_values: values.clone(), ..wire }
+        }
+    }
+}
+
+/// The priors of the parameters of `study`.
+pub(super) fn priors_of(study: &Study) -> Vec<ParameterPrior> {
+    let prior = |spec: &ParameterSpec| {
+        let prior = ParameterPrior { parameter: spec.name().to_owned(), ..ParameterPrior::default() };
+        Some(match spec.prior()? {
+            Prior::Normal { mode, spread } => {
+                ParameterPrior { mode: Some(ParentValue(mode.to_string())), spread: Some(Double(*spread)), ..prior }
+            }
+            Prior::Weights(weights) => {
+                let weights = weights.iter().map(|(value, weight)| (value.to_string(), Double(*weight))).collect();
+                ParameterPrior { weights, ..prior }
+            }
+        })
+    };
+    study.problem.search_space().parameters().iter().filter_map(prior).collect()
+}
+
+/// The points that `study` tries first.
+pub(super) fn initial_trials_of(study: &Study) -> Vec<BTreeMap<String, ParentValue>> {
+    let point = |point: &ParameterValues| {
+        point.iter().map(|(name, value)| (name.clone(), ParentValue(value.to_string()))).collect()
+    };
+    study.initial_points.iter().map(point).collect()
+}

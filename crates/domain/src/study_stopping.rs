@@ -1,0 +1,191 @@
+//! Rules that end a whole study: no progress, or a limit of time.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tunesmith_algorithms::problem::{Goal, TrialId};
+use tunesmith_algorithms::rounded::Rounded;
+
+/// When a study gets no further trials. Running trials go on.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StudyStopping {
+    /// The study goes on before this time.
+    pub min_time: Option<StudyTime>,
+    /// The study ends at this time.
+    pub max_time: Option<StudyTime>,
+    /// The study goes on while fewer trials have ended.
+    pub min_trials: Option<u64>,
+    /// The study ends after this number of ended trials in a row, at least 1, of which none was better than all before.
+    pub max_trials_without_progress: Option<u64>,
+    /// The study ends if no trial was better than all before for this time.
+    pub max_time_without_progress: Option<Duration>,
+    /// The study ends if the best further trial is expected to improve the first metric by less than this, above 0.
+    pub min_expected_gain: Option<f64>,
+}
+
+/// A time in the course of a study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StudyTime {
+    /// Since the creation of the study.
+    After(Duration),
+    /// This point in time.
+    At(Timestamp),
+}
+
+impl StudyTime {
+    /// Whether the time has come at `now` in a study that was created at `created`.
+    fn is_over(self, created: Timestamp, now: Timestamp) -> bool {
+        match self {
+            Self::After(duration) => elapsed(created, now) >= duration,
+            Self::At(time) => now >= time,
+        }
+    }
+}
+
+/// An ended trial: when it ended, and its value of the first metric, if it has one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EndedTrial {
+    /// The number of the trial.
+    pub id: TrialId,
+    /// When the trial ended.
+    pub end_time: Timestamp,
+    /// The value; `None` for a trial without a result.
+    pub value: Option<f64>,
+}
+
+impl StudyStopping {
+    /// Whether no rule ends a study that was created at `created` at `now`, since it is too early or `ended` trials are too
+    /// few.
+    pub fn is_too_early(&self, ended: usize, created: Timestamp, now: Timestamp) -> bool {
+        let is_before = |time: Option<StudyTime>| time.is_some_and(|time| !time.is_over(created, now));
+        is_before(self.min_time) || self.min_trials.is_some_and(|least| (ended as u64) < least)
+    }
+
+    /// The reason why a study that was created at `created` ends at `now`, if it does. `trials` are its ended trials, in any
+    /// order, and `gain` is the expected improvement by a further one, if it is known.
+    pub fn reason(
+        &self,
+        goal: Goal,
+        trials: impl IntoIterator<Item = EndedTrial>,
+        gain: Option<f64>,
+        created: Timestamp,
+        now: Timestamp,
+    ) -> Option<String> {
+        let mut trials: Vec<EndedTrial> = trials.into_iter().collect();
+        if self.is_too_early(trials.len(), created, now) {
+            return None;
+        }
+        if let Some(limit) = self.max_time.filter(|limit| limit.is_over(created, now)) {
+            return Some(match limit {
+                StudyTime::After(limit) => format!("the study has run for {} s", limit.as_secs_f64()),
+                StudyTime::At(time) => format!("the end time {time} of the study is reached"),
+            });
+        }
+        trials.sort_by_key(|trial| (trial.end_time, trial.id));
+        let (mut best, mut since) = (None::<EndedTrial>, 0);
+        for trial in trials {
+            let value = trial.value.filter(|value| !value.is_nan());
+            let is_better = value
+                .is_some_and(|value| best.and_then(|best| best.value).is_none_or(|best| goal.is_better(value, best)));
+            if is_better {
+                (best, since) = (Some(trial), 0);
+            } else {
+                since += 1;
+            }
+        }
+        // Without any result, the rules of failed trials decide.
+        let best = best?;
+        if self.max_trials_without_progress.is_some_and(|most| since >= most) {
+            let trials = if since == 1 { "trial was" } else { "trials in a row were" };
+            return Some(format!("{since} {trials} not better than trial {}", best.id));
+        }
+        if let Some(limit) = self.max_time_without_progress.filter(|limit| elapsed(best.end_time, now) >= *limit) {
+            return Some(format!("no trial was better than trial {} for {} s", best.id, limit.as_secs_f64()));
+        }
+        let (gain, least) = gain.zip(self.min_expected_gain)?;
+        (gain < least)
+            .then(|| format!("a further trial is expected to gain {}, less than {}", Rounded(gain), Rounded(least)))
+    }
+}
+
+/// The time from `start` to `end`; none if the clock was set back.
+fn elapsed(start: Timestamp, end: Timestamp) -> Duration {
+    Duration::try_from(end.duration_since(start)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// Trials that end at the seconds 1, 2, ...
+    fn trials(values: &[f64]) -> Vec<EndedTrial> {
+        let trial = |(number, value): (i64, &f64)| EndedTrial {
+            id: TrialId(number.cast_unsigned()),
+            end_time: at(number),
+            value: value.is_finite().then_some(*value),
+        };
+        (1..).zip(values).map(trial).collect()
+    }
+
+    fn reason(rules: &StudyStopping, values: &[f64], now: i64) -> Option<String> {
+        rules.reason(Goal::Minimize, trials(values), None, at(0), at(now))
+    }
+
+    #[test]
+    fn study_ends_after_trials_without_progress() {
+        let rules = StudyStopping { max_trials_without_progress: Some(3), ..StudyStopping::default() };
+        assert_eq!(reason(&rules, &[5.0, 4.0, 4.0, 6.0], 9), None);
+        // A trial without a result and an equal value are no progress.
+        let expected = Some("3 trials in a row were not better than trial 2".to_owned());
+        assert_eq!(reason(&rules, &[5.0, 4.0, 4.0, 6.0, f64::NAN], 9), expected);
+        assert_eq!(reason(&rules, &[5.0, 4.0, 4.0, 6.0, 3.0], 9), None);
+        assert_eq!(reason(&rules, &[f64::NAN; 9], 9), None, "there is no result");
+        let least = StudyStopping { min_trials: Some(6), ..rules.clone() };
+        assert_eq!(reason(&least, &[5.0, 4.0, 4.0, 6.0, f64::NAN], 9), None);
+        // The order of the ends counts, not that of the numbers.
+        let mut late = trials(&[1.0, 2.0, 3.0, 4.0]);
+        late[0].end_time = at(9);
+        assert_eq!(rules.reason(Goal::Minimize, late, None, at(0), at(9)), None);
+        let maximized = rules.reason(Goal::Maximize, trials(&[5.0, 4.0, 4.0, 6.0, 5.0]), None, at(0), at(9));
+        assert_eq!(maximized, None);
+    }
+
+    #[test]
+    fn study_ends_after_time_without_progress() {
+        let limit = Some(Duration::from_secs(10));
+        let rules = StudyStopping { max_time_without_progress: limit, ..StudyStopping::default() };
+        assert_eq!(reason(&rules, &[5.0, 4.0, 6.0], 11), None);
+        assert_eq!(reason(&rules, &[5.0, 4.0, 6.0], 12), Some("no trial was better than trial 2 for 10 s".to_owned()));
+        assert_eq!(reason(&rules, &[], 99), None);
+    }
+
+    #[test]
+    fn study_ends_when_little_is_to_be_gained() {
+        let rules = StudyStopping { min_expected_gain: Some(0.25), min_trials: Some(2), ..StudyStopping::default() };
+        let reason = |values, gain| rules.reason(Goal::Minimize, trials(values), gain, at(0), at(9));
+        assert_eq!(reason(&[2.0, 1.0], None), None);
+        assert_eq!(reason(&[2.0, 1.0], Some(0.25)), None);
+        assert_eq!(reason(&[2.0], Some(0.125)), None);
+        let expected = "a further trial is expected to gain 0.125, less than 0.25";
+        assert_eq!(reason(&[2.0, 1.0], Some(0.125)), Some(expected.to_owned()));
+    }
+
+    #[test]
+    fn study_ends_at_its_time_and_not_before_another_one() {
+        let limit = |time| StudyStopping { max_time: Some(time), ..StudyStopping::default() };
+        let after = limit(StudyTime::After(Duration::from_millis(2500)));
+        assert_eq!(reason(&after, &[], 2), None);
+        assert_eq!(reason(&after, &[], 3), Some("the study has run for 2.5 s".to_owned()));
+        let end = limit(StudyTime::At(at(7)));
+        assert_eq!(reason(&end, &[1.0], 6), None);
+        let expected = Some("the end time 1970-01-01T00:00:07Z of the study is reached".to_owned());
+        assert_eq!(reason(&end, &[1.0], 7), expected);
+        let not_before = StudyStopping { min_time: Some(StudyTime::At(at(8))), ..end };
+        assert_eq!(reason(&not_before, &[1.0], 7), None);
+        assert_eq!(reason(&not_before, &[1.0], 8), expected);
+    }
+}

@@ -1,0 +1,98 @@
+//! Decides by the rules of a study whether it gets further trials, and keeps the results of its ended trials.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use jiff::Timestamp;
+use tunesmith_algorithms::designer::History;
+use tunesmith_algorithms::expected_gain::expected_gain;
+use tunesmith_algorithms::problem::{CompletedTrial, TrialId};
+
+use crate::pages;
+use crate::search_policy::outcome;
+use tunesmith_domain::{EndedTrial, Study, StudyStopping, Trial, TrialState};
+use tunesmith_store::{Store, StoreError};
+
+/// The ended trials of one study.
+#[derive(Default)]
+pub(crate) struct StudyEnd {
+    /// Distinguishes studies of the same name.
+    create_time: Option<Timestamp>,
+    /// Revision of the study up to which trials have been read.
+    revision: u64,
+    ended: BTreeMap<TrialId, EndedTrial>,
+    /// The ended trials as algorithms get them, if a rule needs a model.
+    completed: BTreeMap<TrialId, CompletedTrial>,
+    /// The expected gain, once it was computed since the last change of the trials.
+    gain: Option<Option<f64>>,
+}
+
+impl StudyEnd {
+    /// The reason why `study` gets no further trials at `now`, if it gets none. Reads what has changed since the last call.
+    pub(crate) async fn reason(
+        &mut self,
+        store: &dyn Store,
+        study: &Study,
+        now: Timestamp,
+    ) -> Result<Option<String>, StoreError> {
+        let rules = &study.study_stopping;
+        if *rules == StudyStopping::default() {
+            return Ok(None);
+        }
+        if self.create_time != Some(study.create_time) {
+            *self = Self { create_time: Some(study.create_time), ..Self::default() };
+        }
+        let mut changed = pin!(pages::changed_trials(store, &study.id, self.revision));
+        while let Some(trial) = changed.try_next().await? {
+            self.revision = trial.revision;
+            self.record(&trial, study);
+        }
+        let needs_gain = rules.min_expected_gain.is_some();
+        let gain = if needs_gain && !rules.is_too_early(self.ended.len(), study.create_time, now) {
+            self.expected_gain(study).await
+        } else {
+            None
+        };
+        let goal = study.problem.metrics()[0].goal;
+        Ok(rules.reason(goal, self.ended.values().copied(), gain, study.create_time, now))
+    }
+
+    /// The expected improvement by a further trial; `None` if it cannot be computed.
+    async fn expected_gain(&mut self, study: &Study) -> Option<f64> {
+        if let Some(gain) = self.gain {
+            return gain;
+        }
+        let problem = Arc::clone(&study.problem);
+        let completed: Vec<CompletedTrial> = self.completed.values().cloned().collect();
+        let compute = move || expected_gain(&problem, History { completed: &completed, pending: &[] });
+        let gain = tokio::task::spawn_blocking(compute).await.unwrap_or_else(|error| {
+            tracing::error!(study.name = %study.id, %error, "the expected gain of a study cannot be computed");
+            None
+        });
+        self.gain = Some(gain);
+        gain
+    }
+
+    fn record(&mut self, trial: &Trial, study: &Study) {
+        let is_deleted = trial.state == TrialState::Deleted;
+        let Some(end_time) = trial.end_time.filter(|_| trial.state.is_final() && !is_deleted) else {
+            // A retried trial had ended before.
+            if self.ended.remove(&trial.id).is_some() {
+                self.completed.remove(&trial.id);
+                self.gain = None;
+            }
+            return;
+        };
+        let measured = trial.final_measurement.as_ref().filter(|_| trial.state == TrialState::Succeeded);
+        let value = measured.and_then(|measurement| measurement.value(&study.problem.metrics()[0].name));
+        self.ended.insert(trial.id, EndedTrial { id: trial.id, end_time, value });
+        if study.study_stopping.min_expected_gain.is_some() {
+            let outcome = outcome(trial, study.problem.metrics());
+            let completed = CompletedTrial { id: trial.id, parameters: trial.parameters.clone(), outcome };
+            self.completed.insert(trial.id, completed);
+            self.gain = None;
+        }
+    }
+}
