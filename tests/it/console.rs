@@ -161,6 +161,7 @@ fn pages_may_load_nothing_from_elsewhere_and_be_shown_in_no_frame() {
     );
     assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
     assert_eq!(header("cache-control"), "no-store");
+    assert_eq!(header("referrer-policy"), "same-origin");
     let script = page.split("src=\"").nth(1).unwrap().split('"').next().unwrap();
     let (head, _) = server.parts("GET", script, "", "");
     assert!(head.contains("cache-control: public, max-age=31536000, immutable"), "{head}");

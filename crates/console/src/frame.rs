@@ -127,7 +127,8 @@ impl Frame {
             (CONTENT_TYPE, "text/html; charset=utf-8"),
             (CONTENT_SECURITY_POLICY, policy),
             (CACHE_CONTROL, "no-store"),
-            (REFERRER_POLICY, "no-referrer"),
+            // Without a referrer, browsers send `Origin: null` with forms, which the server refuses.
+            (REFERRER_POLICY, "same-origin"),
             (X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (X_FRAME_OPTIONS, "DENY"),
             (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
