@@ -37,7 +37,7 @@ fn job(id: &str, trials: u32) -> Value {
 const JOBS: &str = "/v1/projects/p/jobs";
 
 /// Runs `tests/data/console/SCRIPT` with the browser of this machine against `server`.
-fn browse(script: &str, server: &Server, more: &[&str]) {
+pub(crate) fn browse(script: &str, server: &Server, more: &[&str]) {
     let python = interpreter(&["playwright==1.65.2", "axe-playwright-python==0.1.8"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/console").join(script);
     let mut command = Command::new(python);

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
 mod access;
+mod administration;
 mod agent_contract;
 mod agents;
 mod attempt_files;
@@ -77,3 +78,4 @@ mod upload_progress;
 mod uploads_and_logs;
 mod views;
 mod wire;
+mod workers;

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod access;
 mod assets;
 mod curve;
 mod details;
@@ -12,13 +13,17 @@ mod job;
 mod jobs;
 mod login;
 mod logs;
+mod metrics;
 mod new_job;
 mod overview;
 mod plotly;
 mod router;
+mod server;
 mod subject;
 mod summary;
 mod trial;
 mod trials;
+mod workers;
 
 pub use router::{Services, router};
+pub use server::{ServerFacts, Setting};

@@ -12,7 +12,8 @@ use tokio::sync::watch;
 
 use super::errors::{self, PageError};
 use super::events::Streams;
-use super::{assets, details, events, explore, job, jobs, login, new_job, overview, trial, trials};
+use super::server::{self, ServerFacts};
+use super::{access, assets, details, events, explore, job, jobs, login, new_job, overview, trial, trials, workers};
 use tunesmith_http::pages::{PageCall, Pages, Visitor};
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -26,6 +27,8 @@ pub struct Services {
     pub studies: Arc<Studies>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// How this server was started.
+    pub server: ServerFacts,
     /// Whether browsers reach the server over HTTPS only, so that cookies are never sent without it.
     pub is_secure: bool,
     /// Becomes true when the server ends, and open streams with it.
@@ -39,6 +42,7 @@ pub(crate) struct Console {
     pub(crate) studies: Arc<Studies>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) pages: Pages,
+    pub(crate) server: Arc<ServerFacts>,
     pub(crate) is_secure: bool,
     pub(crate) streams: Streams,
 }
@@ -75,7 +79,7 @@ impl Console {
 
 /// The routes of the console, below `/console`. Requests are admitted by `pages`.
 pub fn router(services: Services, pages: Pages) -> Router {
-    let Services { jobs, studies, clock, is_secure, ended } = services;
+    let Services { jobs, studies, clock, server, is_secure, ended } = services;
     let streams = Streams::new(ended);
     Router::new()
         .route("/", get(async || Redirect::to("/console")))
@@ -96,7 +100,10 @@ pub fn router(services: Services, pages: Pages) -> Router {
         .route("/console/projects/{project}/jobs/{job}/explore", get(explore::explore))
         .route("/console/projects/{project}/jobs/{job}/trust", get(explore::trust))
         .route("/console/{*path}", get(unknown))
-        .with_state(Console { jobs, studies, clock, pages, is_secure, streams })
+        .route("/console/workers", get(workers::page))
+        .route("/console/server", get(server::page))
+        .route("/console/access", get(access::page))
+        .with_state(Console { jobs, studies, clock, server: Arc::new(server), pages, is_secure, streams })
         .route(assets::PATH, get(assets::asset))
 }
 
