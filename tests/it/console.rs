@@ -169,3 +169,10 @@ fn pages_may_load_nothing_from_elsewhere_and_be_shown_in_no_frame() {
     assert_eq!(server.text("GET", "/console/nothing").0, 404);
     assert_eq!(server.exchange("GET", "/console", "sec-fetch-site: cross-site\r\n", "").0, 403);
 }
+
+#[test]
+fn form_and_text_of_a_new_job_follow_each_other() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    browse("new_job.py", &server, &[]);
+}

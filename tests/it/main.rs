@@ -66,6 +66,7 @@ mod slurm;
 mod soak;
 mod store;
 mod store_failures;
+mod study_health;
 mod supervisors;
 mod support;
 mod tls;
