@@ -76,6 +76,7 @@ pub(crate) const MEMORY: usize = 256 << 20;
 
 /// The services on one data folder.
 pub(crate) struct Application {
+    pub(crate) executor: ExecutorKind,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) studies: Arc<Studies>,
@@ -159,6 +160,7 @@ pub(crate) async fn compose_shared(
         None => reports,
     };
     Ok(Application {
+        executor: kind,
         studies: Arc::new(Studies::new(Arc::clone(&store), policy, Arc::clone(&clock)).with_pending(pending)),
         jobs: Arc::new(jobs.with_queue_limits(settings.queue)),
         machines: settings.machines,
@@ -228,8 +230,8 @@ pub(crate) fn access(
     Ok(Access {
         authenticator,
         limits: Limits::new(settings.request_rate, settings.concurrent_suggestions),
-        admin_activity: log(ADMIN_ACTIVITY)?,
-        data_access: settings.records_reads.then(|| log("data_access.jsonl")).transpose()?,
+        admin_activity: Arc::new(log(ADMIN_ACTIVITY)?),
+        data_access: settings.records_reads.then(|| log("data_access.jsonl")).transpose()?.map(Arc::new),
         refuses_unrecorded: settings.refuses_unrecorded,
     })
 }
@@ -241,7 +243,8 @@ pub(crate) fn access(
 pub(crate) fn owner(path: &Path) -> anyhow::Result<Owner> {
     let admin_activity = open_log(&audit_of(path).join(ADMIN_ACTIVITY))?;
     admin_activity.prepare().with_context(|| format!("{} cannot be written", audit_of(path).display()))?;
-    Ok(Owner { principal: format!("uid:{}", rustix::process::getuid().as_raw()), admin_activity })
+    let principal = format!("uid:{}", rustix::process::getuid().as_raw());
+    Ok(Owner { principal, admin_activity: Arc::new(admin_activity) })
 }
 
 /// Records a change that `owner` made without a request.

@@ -1,6 +1,6 @@
 //! Arguments of the commands that work on a data folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
@@ -78,6 +78,11 @@ impl ServerConfigArgs {
     /// If the file has errors, or devices cannot be found.
     pub(super) fn settings(&self, executor: KnownExecutor<'_>) -> Result<ServerSettings, SettingsError> {
         ServerSettings::load(self.server_config.as_deref(), executor)
+    }
+
+    /// Returns the path of the file.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.server_config.as_deref()
     }
 }
 

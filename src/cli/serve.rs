@@ -1,5 +1,7 @@
 //! `tunesmith serve`: serves the jobs and studies of a data folder over HTTP.
 
+mod facts;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
@@ -220,6 +222,8 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
             retention,
         ))
     });
+    let listens_on = format!("{scheme}://{address}");
+    let facts = facts::facts(args, &data_dir, &application, listens_on, endpoint.clone(), &limits);
     let (set_control, control) = watch::channel(Control::Run);
     let slots = args.job_slots.map_or_else(composition::processors, NonZeroUsize::from);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
@@ -257,6 +261,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
         Duration::from_secs(args.request_timeout),
     )?;
     let console = tunesmith_console::Services {
+        server: Some(facts),
         jobs: Arc::clone(&service.jobs),
         studies: Arc::clone(&service.studies),
         clock: Arc::clone(&service.clock),

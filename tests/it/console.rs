@@ -161,10 +161,18 @@ fn pages_may_load_nothing_from_elsewhere_and_be_shown_in_no_frame() {
     );
     assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
     assert_eq!(header("cache-control"), "no-store");
+    assert_eq!(header("referrer-policy"), "same-origin");
     let script = page.split("src=\"").nth(1).unwrap().split('"').next().unwrap();
     let (head, _) = server.parts("GET", script, "", "");
     assert!(head.contains("cache-control: public, max-age=31536000, immutable"), "{head}");
     assert_eq!(server.text("GET", "/console/assets/0/app.js").0, 404);
     assert_eq!(server.text("GET", "/console/nothing").0, 404);
     assert_eq!(server.exchange("GET", "/console", "sec-fetch-site: cross-site\r\n", "").0, 403);
+}
+
+#[test]
+fn form_and_text_of_a_new_job_follow_each_other() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    browse("new_job.py", &server, &[]);
 }

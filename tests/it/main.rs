@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
 mod access;
+mod administration;
 mod agent_contract;
 mod agents;
 mod attempt_files;
@@ -68,6 +69,7 @@ mod slurm;
 mod soak;
 mod store;
 mod store_failures;
+mod study_health;
 mod supervisors;
 mod support;
 mod tls;
@@ -80,3 +82,4 @@ mod upload_progress;
 mod uploads_and_logs;
 mod views;
 mod wire;
+mod workers;

@@ -3,6 +3,7 @@
 //! A record that cannot be written is kept in memory, and written before later ones. Before a change is made, the log can
 //! reserve space on the disk, so that its record will fit. Refused requests of strangers are limited in number.
 
+mod newest;
 mod strangers;
 
 use std::collections::VecDeque;
@@ -17,6 +18,7 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, Statx, StatxFlags, fallocate, sta
 use rustix::io::Errno;
 use serde::Serialize;
 
+pub use newest::{AuditRecord, NewestRecords};
 use strangers::Strangers;
 
 /// Maximum length of a resource name in a record, in bytes; above that of any valid one.

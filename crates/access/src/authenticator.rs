@@ -1,10 +1,10 @@
 //! Identification of callers by their tokens.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
@@ -25,6 +25,8 @@ pub struct Authenticator {
 struct Cache {
     version: Option<Version>,
     tokens: Vec<Token>,
+    /// When each token was last used, by its ID.
+    uses: HashMap<String, Timestamp>,
 }
 
 /// The identity of the file's content; it changes when the file is replaced.
@@ -102,7 +104,7 @@ impl Authenticator {
         let Some(id) = id_of(secret) else { return Ok(None) };
         let token = self.with_tokens(|tokens| tokens.iter().find(|token| token.id == id).cloned())?;
         let is_valid = |token: &Token| token.matches(secret) && !token.has_expired(now);
-        Ok(token.filter(is_valid).map(Caller::Authenticated))
+        Ok(token.filter(is_valid).map(|token| self.used(token, now)))
     }
 
     /// Returns the caller with the token `id`; `None` if there is none that is valid at `now`.
@@ -111,14 +113,42 @@ impl Authenticator {
     /// If the file cannot be read.
     pub fn with_id(&self, id: &str, now: Timestamp) -> Result<Option<Caller>, TokenFileError> {
         let token = self.with_tokens(|tokens| tokens.iter().find(|token| token.id == id).cloned())?;
-        Ok(token.filter(|token| !token.has_expired(now)).map(Caller::Authenticated))
+        Ok(token.filter(|token| !token.has_expired(now)).map(|token| self.used(token, now)))
+    }
+
+    /// Returns all tokens in the order of creation, each with the time of its last use since the start of this process.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn tokens(&self) -> Result<Vec<(Token, Option<Timestamp>)>, TokenFileError> {
+        let tokens = self.with_tokens(<[Token]>::to_vec)?;
+        let uses = &self.cache().uses;
+        Ok(tokens
+            .into_iter()
+            .map(|token| {
+                let used = uses.get(&token.id).copied();
+                (token, used)
+            })
+            .collect())
+    }
+
+    /// The owner of `token`, which is used at `now`.
+    fn used(&self, token: Token, now: Timestamp) -> Caller {
+        self.cache().uses.insert(token.id.clone(), now);
+        Caller::Authenticated(token)
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with_tokens<T>(&self, read: impl FnOnce(&[Token]) -> T) -> Result<T, TokenFileError> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache();
         let version = std::fs::metadata(self.file.path()).ok().map(Version::from);
         if version.is_none() || cache.version != version {
-            *cache = Cache { tokens: self.file.read()?, version };
+            (cache.tokens, cache.version) = (self.file.read()?, version);
+            let Cache { tokens, uses, .. } = &mut *cache;
+            uses.retain(|id, _| tokens.iter().any(|token| token.id == *id));
         }
         Ok(read(&cache.tokens))
     }
@@ -149,12 +179,19 @@ mod tests {
         assert_eq!(authenticator.valid_principals(now).unwrap(), 2);
         assert_eq!(authenticator.valid_principals(later).unwrap(), 1);
 
+        assert_eq!(authenticator.tokens().unwrap(), [(viewer.token.clone(), None), (admin.token.clone(), None)]);
         let caller = authenticator.authenticate(&viewer.secret, now).unwrap().unwrap();
         assert_eq!(caller.principal(), "user:v@x");
         assert!(caller.may(Permission::StudiesGet, "p"));
         assert!(!caller.may(Permission::StudiesGet, "q"));
         assert!(!caller.may(Permission::StudiesCreate, "p"));
+        assert!(
+            !caller.may_everywhere(Permission::StudiesGet) && Caller::Anonymous.may_everywhere(Permission::StudiesGet)
+        );
         let caller = authenticator.authenticate(&admin.secret, later).unwrap().unwrap();
+        assert!(caller.may_everywhere(Permission::StudiesGet));
+        let used: Vec<_> = authenticator.tokens().unwrap().into_iter().map(|(_, used)| used).collect();
+        assert_eq!(used, [Some(now), Some(later)]);
         assert!(caller.may(Permission::JobsSetIamPolicy, "anything"));
         assert!(Caller::Anonymous.may(Permission::JobsSetIamPolicy, "anything"));
 

@@ -8,7 +8,7 @@ mod role;
 mod sessions;
 mod token;
 
-pub use audit::{AuditLog, Record};
+pub use audit::{AuditLog, AuditRecord, NewestRecords, Record};
 pub use authenticator::Authenticator;
 pub use file::{TokenFile, TokenFileError};
 pub use limits::{Limits, OverLimit, SuggestionPermit};
@@ -39,6 +39,17 @@ impl Caller {
         match self {
             Self::Anonymous => true,
             Self::Authenticated(token) => token.grants.iter().any(|grant| grant.role.allows(permission)),
+        }
+    }
+
+    /// Whether the caller has a role with `permission` in all projects.
+    pub fn may_everywhere(&self, permission: Permission) -> bool {
+        match self {
+            Self::Anonymous => true,
+            Self::Authenticated(token) => {
+                let everywhere = token.grants.iter().filter(|grant| grant.projects == Projects::All);
+                everywhere.into_iter().any(|grant| grant.role.allows(permission))
+            }
         }
     }
 

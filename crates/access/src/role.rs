@@ -81,7 +81,8 @@ impl Permission {
         }
     }
 
-    const ALL: [Self; 22] = [
+    /// All permissions.
+    pub const ALL: [Self; 22] = [
         Self::JobsCreate,
         Self::JobsGet,
         Self::JobsList,
@@ -159,7 +160,8 @@ pub enum Role {
 }
 
 impl Role {
-    const ALL: [Self; 4] = [Self::Admin, Self::Developer, Self::Viewer, Self::JobOwner];
+    /// All roles.
+    pub const ALL: [Self; 4] = [Self::Admin, Self::Developer, Self::Viewer, Self::JobOwner];
 
     /// The published name.
     pub fn as_str(self) -> &'static str {

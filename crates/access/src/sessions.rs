@@ -66,6 +66,15 @@ impl Sessions {
         self.sessions().remove(&digest(cookie));
     }
 
+    /// The number of sessions that are open at `now`, by the ID of their token.
+    pub fn counts(&self, now: Timestamp) -> HashMap<String, usize> {
+        let mut counts = HashMap::new();
+        for session in self.sessions().values().filter(|session| session.expire_time > now) {
+            *counts.entry(session.token_id.clone()).or_default() += 1;
+        }
+        counts
+    }
+
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,6 +113,8 @@ mod tests {
         assert_eq!(session.token_id, long.id);
         assert!(session.allows(&session.csrf) && !session.allows("") && !session.allows(&first));
         assert!(sessions.find(&second, at(59)).is_some());
+        assert_eq!(sessions.counts(at(59)), HashMap::from([(long.id.clone(), 1), (short.id.clone(), 1)]));
+        assert_eq!(sessions.counts(at(60)), HashMap::from([(long.id.clone(), 1)]));
         assert_eq!(sessions.find(&second, at(60)), None);
         assert_eq!(sessions.find(&first, at(12 * 60 * 60)), None);
         assert_eq!(sessions.find("", at(0)), None);

@@ -3,6 +3,7 @@
 mod conversion;
 mod describe;
 mod diagnostic;
+mod edit;
 mod hints;
 mod schema;
 mod server;
@@ -17,6 +18,7 @@ use std::path::Path;
 
 pub use describe::describe;
 pub use diagnostic::{ConfigErrors, Diagnostic};
+pub use edit::{Edit, EditError, Plain, Step, edit, outline};
 pub use hints::hints;
 pub use schema::json_schema;
 pub use server::{

@@ -1,21 +1,24 @@
-// The page that submits a job: checks the configuration while it is written, and submits what the check has read.
+// The page that submits a job: checks the configuration while it is written, keeps the form in step with it, and submits what
+// the check has read.
 
 import { send } from "./actions.js";
+import { onChange, showForm, showProblems } from "./job_form.js";
 
 /** Time without a key after which the text is checked, in milliseconds. */
 const PAUSE = 300;
 
 /**
- * @typedef {{isError: boolean, line: number, column: number, text: string}} Remark
- * @typedef {{remarks: Remark[], request?: {jobId?: string}}} Checked
+ * @typedef {{isError: boolean, line: number, column: number, field: string, text: string}} Remark
+ * @typedef {{remarks: Remark[], request?: {jobId?: string}, text: string, form: import("./job_form.js").Form, refusal: string | null}} Checked
  */
 
 /**
  * @param {string} text
+ * @param {import("./job_form.js").Change} [change] a change of the form, which the server makes in the text
  * @returns {Promise<Checked>}
  */
-async function checked(text) {
-  const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text }) };
+async function checked(text, change) {
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text, change }) };
   const response = await fetch("/console/check", init);
   if (!response.ok) throw new Error(`the server answered with status ${response.status}`);
   return response.json();
@@ -70,9 +73,33 @@ if (form instanceof HTMLFormElement) {
   const check = async () => {
     const own = ++latest;
     const answer = await checked(field.value);
-    if (own === latest) show(field, answer.remarks);
+    if (own === latest) showAll(answer);
     return answer;
   };
+  const showAll = (/** @type {Checked} */ answer) => {
+    show(field, answer.remarks);
+    showForm(answer.form);
+    showProblems(answer.remarks);
+  };
+  // One change after the other: each is made in the text that the one before has left.
+  let former = Promise.resolve();
+  onChange((change) => {
+    former = former.then(async () => {
+      clearTimeout(timer);
+      const own = ++latest;
+      try {
+        const answer = await checked(field.value, change);
+        // The text was changed meanwhile: it is the truth.
+        if (own !== latest) return;
+        if (field.value !== answer.text) field.value = answer.text;
+        showAll(answer);
+        refuse(answer.refusal ?? "");
+      } catch (error) {
+        refuse(String(error));
+      }
+    });
+    return former;
+  });
   const refuse = (/** @type {string} */ text) => {
     const notice = document.getElementById("refusal");
     if (!notice) return;
@@ -80,6 +107,7 @@ if (form instanceof HTMLFormElement) {
     notice.hidden = !text;
   };
   field.addEventListener("input", () => {
+    latest += 1;
     clearTimeout(timer);
     timer = setTimeout(() => check().catch((error) => refuse(String(error))), PAUSE);
   });

@@ -70,6 +70,16 @@ impl Span {
     pub(crate) fn between(begin: Timestamp, end: Timestamp) -> Self {
         Self(Duration::try_from(end.duration_since(begin)).unwrap_or_default())
     }
+
+    /// The span without markup.
+    pub(crate) fn text(self) -> String {
+        span_text(self.0)
+    }
+
+    /// The span without the fractions of a second, which make a running time restless.
+    pub(crate) fn whole(self) -> Self {
+        Self(Duration::from_secs(self.0.as_secs()))
+    }
 }
 
 impl fmt::Display for Span {

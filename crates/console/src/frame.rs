@@ -16,6 +16,9 @@ use tunesmith_http::pages::Visitor;
 /// Name of the cookie with the chosen theme, which a script sets.
 const THEME_COOKIE: &str = "tunesmith_theme";
 
+/// The permission that pages about the whole server require in all projects: that of the role `ml.admin`.
+pub(crate) const ADMINISTRATION: Permission = Permission::JobsSetIamPolicy;
+
 /// Header of requests for the content of a page without its frame.
 const FRAGMENT: HeaderName = HeaderName::from_static("x-console-fragment");
 
@@ -36,6 +39,12 @@ pub(crate) enum Section {
     Overview,
     /// Jobs, studies and their trials.
     Jobs,
+    /// What runs and waits.
+    Workers,
+    /// Tokens, roles and the audit log.
+    Access,
+    /// The server.
+    Server,
     /// None of them.
     Other,
 }
@@ -60,6 +69,8 @@ pub(crate) struct Frame {
     pub(crate) is_fragment: bool,
     /// Whether the visitor may submit jobs.
     pub(crate) may_submit: bool,
+    /// Whether the visitor is an administrator of the server.
+    pub(crate) is_administrator: bool,
     /// The secret that requests of the page send with changes.
     pub(crate) csrf: String,
     theme: Theme,
@@ -71,6 +82,7 @@ impl Frame {
         Self {
             principal: visitor.principal().map(str::to_owned),
             may_submit: visitor.may_somewhere(Permission::JobsCreate),
+            is_administrator: visitor.may_everywhere(ADMINISTRATION),
             csrf: visitor.csrf().to_owned(),
             ..Self::without_visitor(title, section, &parts.headers)
         }
@@ -84,6 +96,7 @@ impl Frame {
             principal: None,
             is_fragment: headers.contains_key(FRAGMENT),
             may_submit: false,
+            is_administrator: false,
             csrf: String::new(),
             theme: theme(headers),
         }
@@ -108,6 +121,9 @@ impl Frame {
             == match self.section {
                 Section::Overview => "overview",
                 Section::Jobs => "jobs",
+                Section::Workers => "workers",
+                Section::Access => "access",
+                Section::Server => "server",
                 Section::Other => "",
             }
     }
@@ -127,7 +143,8 @@ impl Frame {
             (CONTENT_TYPE, "text/html; charset=utf-8"),
             (CONTENT_SECURITY_POLICY, policy),
             (CACHE_CONTROL, "no-store"),
-            (REFERRER_POLICY, "no-referrer"),
+            // Without a referrer, browsers send `Origin: null` with forms, which the server refuses.
+            (REFERRER_POLICY, "same-origin"),
             (X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (X_FRAME_OPTIONS, "DENY"),
             (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),

@@ -6,8 +6,9 @@ use axum::http::request::Parts;
 use axum::response::Response;
 
 use super::errors::PageError;
-use super::format::{Badge, Number, Span, Time, TrialLink, Value};
+use super::format::{Badge, Number, Span, Time, TrialLink, Value, encoded};
 use super::frame::{Frame, Section};
+use super::health::{Finding, findings, pace};
 use super::router::{Console, Visit, rendered};
 use super::subject::{Head, Subject, Tab, job_call};
 use super::summary::{Best, Progress, goal_word, job_address};
@@ -16,6 +17,9 @@ use tunesmith_domain::{Study, Trial};
 
 /// Maximum number of listed optimal trials.
 const MOST_OPTIMAL: usize = 10;
+
+/// Number of results from which on the page asks for a model. Fewer have none.
+const FEWEST_RESULTS: u64 = 4;
 
 #[derive(Template)]
 #[template(path = "job.html")]
@@ -48,7 +52,14 @@ pub(crate) struct StudyPart {
     pub(crate) optimal: Vec<OptimalRow>,
     pub(crate) names: Vec<String>,
     pub(crate) findings: Vec<Finding>,
-    pub(crate) saved_time: Option<Span>,
+    /// Number of trials that have not started.
+    pub(crate) left: Option<u64>,
+    /// The time that they take at the present pace.
+    pub(crate) time_left: Option<Span>,
+    /// Number of further failed trials after which the job fails.
+    pub(crate) failures_left: Option<u64>,
+    /// The address of the view with the predictions of the model; `None` with too few results.
+    pub(crate) model: Option<String>,
     pub(crate) algorithm: &'static str,
     pub(crate) seed: u64,
 }
@@ -62,14 +73,6 @@ pub(crate) struct OptimalRow {
     pub(crate) number: u64,
     pub(crate) values: Vec<Option<Number>>,
     pub(crate) parameters: Vec<Option<Value>>,
-}
-
-/// Something that a person should know about a study, and what to do.
-pub(crate) struct Finding {
-    pub(crate) badge: &'static str,
-    pub(crate) class: &'static str,
-    pub(crate) text: String,
-    pub(crate) advice: &'static str,
 }
 
 pub(crate) async fn page(
@@ -138,8 +141,11 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
     };
     Ok(StudyPart {
         metrics: rows.collect(),
-        findings: findings(&progress),
-        saved_time: progress.figures.ended.saved_time().map(Span),
+        findings: findings(&progress, &metrics[0].name),
+        left: left(&progress, subject),
+        time_left: pace(&subject.job, &progress, console.clock.now()),
+        failures_left: failures_left(&progress, subject),
+        model: model_address(study, &progress),
         optimal: optimal.iter().map(row).collect(),
         best,
         progress,
@@ -149,58 +155,28 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
     })
 }
 
-/// What the results of the trials show about the job.
-fn findings(progress: &Progress) -> Vec<Finding> {
-    let ended = &progress.figures.ended;
-    let mut findings = Vec::new();
-    let mut add = |badge, class, text, advice| findings.push(Finding { badge, class, text, advice });
-    let all = progress.ended();
-    if ended.infeasible > 0 {
-        let share = ended.infeasible as f64 / all.max(1) as f64;
-        let class = if share >= 0.2 { "is-bad" } else { "is-ending" };
-        let text = format!("{} of {all} trials have no usable result.", ended.infeasible);
-        add("Failures", class, text, "The reasons are below. Read the log of one of these trials.");
-    }
-    if ended.succeeded > 0 && ended.finite == 0 {
-        let text = "No trial has a finite result.".to_owned();
-        add(
-            "Objective",
-            "is-bad",
-            text,
-            "The trainer reports NaN or infinity: look for a division by zero or a diverging loss.",
-        );
-    }
-    if let Some((low, high)) = ended.range
-        && ended.finite >= 5
-        && high - low <= 1e-9 * low.abs().max(high.abs())
-    {
-        let text = format!("All {} results are equal.", ended.finite);
-        add(
-            "Objective",
-            "is-bad",
-            text,
-            "The metric does not depend on the parameters: check that the trainer reads its arguments.",
-        );
-    }
-    if ended.duplicates > 0 {
-        let text = format!("{} of {all} trials repeat the parameters of another one.", ended.duplicates);
-        add(
-            "Duplicates",
-            "is-ending",
-            text,
-            "A small search space is exhausted, or the trials were given by hand. Lower maxTrials or widen the ranges.",
-        );
-    }
-    if ended.lost_attempts > 0 {
-        let text = format!("{} attempts were lost or preempted, and were run again.", ended.lost_attempts);
-        add(
-            "Lost attempts",
-            "is-ending",
-            text,
-            "Machines or supervisors ended. The page of a trial lists its attempts.",
-        );
-    }
-    findings
+/// Number of trials of the budget that have not started; `None` if the plan is not known.
+fn left(progress: &Progress, subject: &Subject) -> Option<u64> {
+    let started = progress.ended() + progress.open();
+    progress.max_trials.filter(|_| !subject.job.state.is_final()).map(|most| most.saturating_sub(started))
+}
+
+/// Number of further failed trials after which the job fails; `None` if the service decides, or the job has ended.
+fn failures_left(progress: &Progress, subject: &Subject) -> Option<u64> {
+    let most = subject.job.plan.as_ref().ok().map(|plan| plan.max_failed_trials).filter(|most| *most > 0)?;
+    (!subject.job.state.is_final()).then(|| most.saturating_sub(progress.figures.ended.infeasible))
+}
+
+/// The address of the view with the predictions of the model.
+fn model_address(study: &Study, progress: &Progress) -> Option<String> {
+    let (project, location, name) = study.id.parts();
+    let address = format!(
+        "/v1/projects/{}/locations/{}/studies/{}/views/trust",
+        encoded(project),
+        encoded(location),
+        encoded(name)
+    );
+    (progress.figures.ended.finite >= FEWEST_RESULTS).then_some(address)
 }
 
 impl StudyPart {

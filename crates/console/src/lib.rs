@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod access;
 mod assets;
 mod compare;
 mod curve;
@@ -9,18 +10,24 @@ mod events;
 mod explore;
 mod format;
 mod frame;
+mod health;
 mod job;
+mod job_form;
 mod jobs;
 mod login;
 mod logs;
+mod metrics;
 mod new_job;
 mod overview;
 mod plotly;
 mod report;
 mod router;
+mod server;
 mod subject;
 mod summary;
 mod trial;
 mod trials;
+mod workers;
 
 pub use router::{Services, router};
+pub use server::{ServerFacts, Setting};

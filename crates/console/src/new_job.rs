@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::errors::PageError;
 use super::frame::{Frame, Section};
+use super::job_form::{Change, Form, changed};
 use super::router::{Console, Visit, rendered};
 use tunesmith_access::Permission;
 use tunesmith_config::Diagnostic;
@@ -78,6 +79,9 @@ async fn show(console: Console, visit: Visit) -> Result<Response, PageError> {
 #[serde(deny_unknown_fields)]
 struct Draft {
     text: String,
+    /// A change of the form, which is made first.
+    #[serde(default)]
+    change: Option<Change>,
 }
 
 /// An error or a warning.
@@ -87,10 +91,13 @@ struct Remark {
     is_error: bool,
     line: usize,
     column: usize,
+    /// The path of the value; empty for the whole configuration.
+    field: String,
     text: String,
 }
 
-/// Answers with the errors of a configuration or, if there are none, with the body of the request that submits it.
+/// Answers with a configuration, after a change of the form if one is given, with its errors and what the form shows of it, and,
+/// if there are no errors, with the body of the request that submits it.
 pub(crate) async fn check(State(console): State<Console>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let call = PageCall::of_all("console.check");
@@ -98,7 +105,20 @@ pub(crate) async fn check(State(console): State<Console>, request: Request) -> R
         let bytes = to_bytes(body, MAX_TEXT).await;
         let bytes = bytes.map_err(|_| PageError::Invalid("the configuration is larger than 4 MiB".to_owned()))?;
         let draft: Draft = serde_json::from_slice(&bytes).map_err(|error| PageError::Invalid(error.to_string()))?;
-        Ok(Json(checked(&draft.text)).into_response())
+        let Draft { mut text, change } = draft;
+        let refusal = match change.map(|change| changed(&text, &change)) {
+            Some(Ok(changed)) => {
+                text = changed;
+                None
+            }
+            Some(Err(error)) => Some(error.to_string()),
+            None => None,
+        };
+        let mut answer = checked(&text);
+        answer["form"] = json!(Form::of(&text));
+        answer["text"] = json!(text);
+        answer["refusal"] = json!(refusal);
+        Ok(Json(answer).into_response())
     };
     console.show(call, parts, check).await
 }
@@ -128,6 +148,7 @@ fn remarks(diagnostics: &[Diagnostic]) -> Vec<Remark> {
         is_error: diagnostic.is_error(),
         line: diagnostic.line,
         column: diagnostic.column,
+        field: diagnostic.field.clone(),
         text: text(diagnostic),
     };
     diagnostics.iter().map(remark).collect()

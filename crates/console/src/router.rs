@@ -12,7 +12,11 @@ use tokio::sync::watch;
 
 use super::errors::{self, PageError};
 use super::events::Streams;
-use super::{assets, compare, details, events, explore, job, jobs, login, new_job, overview, report, trial, trials};
+use super::server::{self, ServerFacts};
+use super::{
+    access, assets, compare, details, events, explore, job, jobs, login, new_job, overview, report, trial, trials,
+    workers,
+};
 use tunesmith_http::pages::{PageCall, Pages, Visitor};
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
@@ -26,6 +30,8 @@ pub struct Services {
     pub studies: Arc<Studies>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// How this server was started; `None` in a process that serves no others.
+    pub server: Option<ServerFacts>,
     /// Whether browsers reach the server over HTTPS only, so that cookies are never sent without it.
     pub is_secure: bool,
     /// Becomes true when the server ends, and open streams with it.
@@ -39,6 +45,7 @@ pub(crate) struct Console {
     pub(crate) studies: Arc<Studies>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) pages: Pages,
+    server: Option<Arc<ServerFacts>>,
     pub(crate) is_secure: bool,
     pub(crate) streams: Streams,
 }
@@ -50,6 +57,14 @@ pub(crate) struct Visit {
 }
 
 impl Console {
+    /// How this server was started.
+    ///
+    /// # Errors
+    /// [`PageError::NotFound`] in a process that serves no others.
+    pub(crate) fn server(&self) -> Result<Arc<ServerFacts>, PageError> {
+        self.server.clone().ok_or_else(|| PageError::NotFound("`tunesmith serve` has this page".to_owned()))
+    }
+
     /// Answers the request `parts` with the page that `render` returns, if `call` is allowed.
     pub(crate) async fn show<F>(self, call: PageCall, parts: Parts, render: impl FnOnce(Self, Visit) -> F) -> Response
     where
@@ -75,7 +90,7 @@ impl Console {
 
 /// The routes of the console, below `/console`. Requests are admitted by `pages`.
 pub fn router(services: Services, pages: Pages) -> Router {
-    let Services { jobs, studies, clock, is_secure, ended } = services;
+    let Services { jobs, studies, clock, server, is_secure, ended } = services;
     let streams = Streams::new(ended);
     Router::new()
         .route("/", get(async || Redirect::to("/console")))
@@ -98,7 +113,10 @@ pub fn router(services: Services, pages: Pages) -> Router {
         .route("/console/compare", get(compare::page))
         .route("/console/projects/{project}/jobs/{job}/report", get(report::report))
         .route("/console/{*path}", get(unknown))
-        .with_state(Console { jobs, studies, clock, pages, is_secure, streams })
+        .route("/console/workers", get(workers::page))
+        .route("/console/server", get(server::page))
+        .route("/console/access", get(access::page))
+        .with_state(Console { jobs, studies, clock, server: server.map(Arc::new), pages, is_secure, streams })
         .route(assets::PATH, get(assets::asset))
 }
 

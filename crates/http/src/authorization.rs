@@ -14,6 +14,7 @@ use axum::response::Response;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
+use super::administration::{Credentials, TokenUse};
 use super::listener::Peer;
 use super::names::PathNames;
 use super::openapi::{Operation, RequiredAccess};
@@ -40,9 +41,9 @@ pub struct Access {
     /// The limits of each caller.
     pub limits: Limits,
     /// The log of every change.
-    pub admin_activity: AuditLog,
+    pub admin_activity: Arc<AuditLog>,
     /// The log of every read; `None`: reads are not logged.
-    pub data_access: Option<AuditLog>,
+    pub data_access: Option<Arc<AuditLog>>,
     /// Whether changes are refused while `admin_activity` cannot be written.
     pub refuses_unrecorded: bool,
 }
@@ -52,7 +53,7 @@ pub struct Owner {
     /// The name in the audit log.
     pub principal: String,
     /// The log of every change.
-    pub admin_activity: AuditLog,
+    pub admin_activity: Arc<AuditLog>,
 }
 
 /// The resource that a request created, as an extension of the response.
@@ -191,6 +192,36 @@ impl Authorization {
         if access.refuses_unrecorded { prepare(&access.admin_activity) } else { Ok(()) }
     }
 
+    /// The tokens and open sessions; `None` if every request is allowed.
+    ///
+    /// # Errors
+    /// What fails, as the message of an error.
+    pub(super) fn credentials(&self) -> Result<Option<Credentials>, String> {
+        let Mode::Checked(rules) = &self.mode else { return Ok(None) };
+        let authenticator = &rules.access.authenticator;
+        let tokens = authenticator.tokens().map_err(|error| {
+            tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
+            TOKENS_UNREADABLE.to_owned()
+        })?;
+        let sessions = rules.sessions.counts(rules.clock.now());
+        let tokens = tokens.into_iter().map(|(token, last_use)| TokenUse {
+            sessions: sessions.get(&token.id).copied().unwrap_or_default(),
+            token,
+            last_use,
+        });
+        Ok(Some(Credentials { are_required: authenticator.requires_tokens(), tokens: tokens.collect() }))
+    }
+
+    /// The audit log of changes or, if `of_reads`, of reads; `None` if there is none.
+    pub(super) fn audit_log(&self, of_reads: bool) -> Option<Arc<AuditLog>> {
+        match &self.mode {
+            Mode::Checked(rules) if of_reads => rules.access.data_access.clone(),
+            Mode::Checked(rules) => Some(Arc::clone(&rules.access.admin_activity)),
+            Mode::Owner(owner, _) if !of_reads => Some(Arc::clone(&owner.admin_activity)),
+            Mode::Owner(..) | Mode::Open => None,
+        }
+    }
+
     /// Allows or refuses `call`. A refused call is recorded in the audit log.
     pub(super) async fn admit(&self, call: &Call, headers: &HeaderMap) -> Result<Admission, ApiError> {
         let rules = match &self.mode {
@@ -259,6 +290,10 @@ impl Rules {
             && !self.allowed_by_job(call, &caller, permission).await
         {
             let resource = match &call.job {
+                None if call.project.is_empty() => {
+                    let text = format!("permission {permission} is denied: a role with it in all projects is required");
+                    return Err(ApiError::new(Code::PermissionDenied, text));
+                }
                 Some(job) => format!("projects/{}/jobs/{job}", call.project),
                 None => format!("projects/{}", call.project),
             };

@@ -40,21 +40,26 @@ pub(super) fn router(jobs: Arc<Jobs>, dispatch: &Arc<Dispatch>) -> Router {
     routes().with_state(Health { jobs, dispatch: Arc::clone(dispatch) }, dispatch)
 }
 
-/// The server is ready while the store responds and takes changes, tokens can be read, and changes can be recorded.
 async fn ready(State(health): State<Health>) -> Result<StatusCode, ApiError> {
-    let unavailable = |text: &str| Err(ApiError::new(Code::Unavailable, text));
-    if let Some(fault) = health.jobs.store_condition().borrow().fault() {
-        return unavailable(&format!("the store takes no changes: {fault}"));
+    let reason = reasons(&health.jobs, &health.dispatch).await.into_iter().next();
+    reason.map_or(Ok(StatusCode::OK), |reason| Err(ApiError::new(Code::Unavailable, reason)))
+}
+
+/// Why the server is not ready; empty if it is. It is while the store responds and takes changes, tokens can be read, and
+/// changes can be recorded.
+pub(super) async fn reasons(jobs: &Jobs, dispatch: &Dispatch) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if let Some(fault) = jobs.store_condition().borrow().fault() {
+        reasons.push(format!("the store takes no changes: {fault}"));
     }
-    if let Err(text) = health.dispatch.authorization.check_ready() {
-        return unavailable(&text);
-    }
-    match tokio::time::timeout(STORE_LIMIT, health.jobs.check_store()).await {
-        Ok(Ok(())) => Ok(StatusCode::OK),
+    reasons.extend(dispatch.authorization.check_ready().err());
+    match tokio::time::timeout(STORE_LIMIT, jobs.check_store()).await {
+        Ok(Ok(())) => {}
         Ok(Err(error)) => {
             tracing::error!(error = &error as &dyn std::error::Error, "the store does not answer");
-            unavailable("the store does not answer; see the server's log")
+            reasons.push("the store does not answer; see the server's log".to_owned());
         }
-        Err(_) => unavailable("the store does not answer in time"),
+        Err(_) => reasons.push("the store does not answer in time".to_owned()),
     }
+    reasons
 }

@@ -20,6 +20,13 @@ pub(super) fn allows(policy: &Value, principal: &str, permission: Permission) ->
     })
 }
 
+/// The roles that a job's policy grants, each with its members. A binding with a condition grants nothing.
+pub(super) fn bindings(policy: &Value) -> Vec<(String, Vec<String>)> {
+    let policy = IamPolicy::deserialize(policy).unwrap_or_default();
+    let granted = policy.bindings.into_iter().filter(|binding| binding.condition.is_none());
+    granted.map(|binding| (binding.role, binding.members)).collect()
+}
+
 /// The principal of a new job; `None` without access control.
 pub(super) fn principal(caller: &Caller) -> Option<String> {
     match caller {

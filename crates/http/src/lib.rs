@@ -1,7 +1,9 @@
 #![doc = include_str!("../README.md")]
 
 pub mod accept;
+pub mod administration;
 mod agents;
+pub mod audit_filter;
 pub mod authorization;
 mod body;
 mod completion;

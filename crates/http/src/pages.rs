@@ -22,7 +22,7 @@ use tunesmith_domain::Job;
 /// Admits requests for pages.
 #[derive(Clone)]
 pub struct Pages {
-    dispatch: Arc<Dispatch>,
+    pub(super) dispatch: Arc<Dispatch>,
 }
 
 /// A request for a page.
@@ -44,6 +44,11 @@ impl PageCall {
     /// A page outside of projects, which any token may see. It shows only what its visitor may see.
     pub fn of_all(name: &'static str) -> Self {
         Self { name, permission: None, project: String::new(), job: None, time_limit_factor: 1 }
+    }
+
+    /// A page about the whole server, which requires `permission` in all projects.
+    pub fn of_server(name: &'static str, permission: Permission) -> Self {
+        Self::of_project(name, permission, "")
     }
 
     /// A page of `project` that requires `permission`.
@@ -87,6 +92,11 @@ impl Visitor {
     /// Whether the roles of the visitor in any project include `permission`.
     pub fn may_somewhere(&self, permission: Permission) -> bool {
         self.caller.may_somewhere(permission)
+    }
+
+    /// Whether the visitor has a role with `permission` in all projects.
+    pub fn may_everywhere(&self, permission: Permission) -> bool {
+        self.caller.may_everywhere(permission)
     }
 
     /// Whether the visitor has `permission` on `job`, by a role in its project or by its policy.

@@ -70,7 +70,7 @@ pub fn timeline(columns: &Columns, rows: &Rows, now: i64, limit: usize) -> Timel
     let first = spans.first().map_or(0.0, |span| span.start);
     let last = spans.iter().map(end_of).fold(first, f64::max);
     let edges = if started == 0 { Vec::new() } else { even_edges(first, last, BINS, false) };
-    let running = running(&edges, spans.iter().map(|span| (span.start, end_of(span))));
+    let running = running_at_once(&edges, spans.iter().map(|span| (span.start, end_of(span))));
     // Spans that overlap are in different lanes of their client.
     let mut lanes: BTreeMap<&str, Vec<Vec<Span>>> = BTreeMap::new();
     for span in spans {
@@ -98,13 +98,25 @@ fn seconds(microseconds: i64) -> f64 {
 }
 
 fn span(columns: &Columns, row: usize) -> Option<Span> {
+    columns.state(row)?;
     let [_, start, end] = columns.times(row);
     let failed = columns.state(row) == Some(TrialState::Infeasible);
     Some(Span { row, start: seconds(start?), end: end.map(seconds), failed, count: 1 })
 }
 
-/// The mean number of `spans` at once between each two of `edges`.
-fn running(edges: &[f64], spans: impl Iterator<Item = (f64, f64)>) -> Vec<f64> {
+/// The times from the start to the end of the trials of `columns`, in seconds since 1970; `now`, in microseconds, is the end of
+/// those that run.
+pub fn running_times(columns: &Columns, now: i64) -> impl Iterator<Item = (f64, f64)> {
+    let now = seconds(now);
+    (0..columns.len()).filter_map(|row| span(columns, row)).map(move |span| {
+        let end = span.end.unwrap_or(now);
+        (span.start, end.max(span.start))
+    })
+}
+
+/// The mean number of `spans` at once between each two of `edges`, which are evenly spaced. What is outside of the edges does
+/// not count.
+pub fn running_at_once(edges: &[f64], spans: impl Iterator<Item = (f64, f64)>) -> Vec<f64> {
     let bins = edges.len().saturating_sub(1);
     let Some(first) = edges.first().copied().filter(|_| bins > 0) else { return Vec::new() };
     let width = (edges[bins] - first) / bins as f64;

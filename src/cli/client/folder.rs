@@ -99,6 +99,7 @@ impl Folder {
             jobs: Arc::clone(&service.jobs),
             studies: Arc::clone(&service.studies),
             clock: Arc::clone(&service.clock),
+            server: None,
             is_secure: false,
             // No page of this process is open in a browser.
             ended: watch::channel(true).1,

@@ -139,11 +139,13 @@ fn trial_of(space: &SearchSpace, message: &Value) -> anyhow::Result<Trial> {
         attempt: attempt.parse()?,
         lost_attempts: count(additions, "lostAttempts")?,
         preempted_attempts: count(additions, "preemptedAttempts")?,
+        lost_time: std::time::Duration::ZERO,
         delivered: 0,
         lease: None,
         expired_leases: 0,
         create_time: time(message, "startTime")?.unwrap_or_default(),
         start_time: time(message, "startTime")?,
+        attempt_start_time: time(message, "startTime")?,
         end_time: time(message, "endTime")?,
         measurement_count: 0,
         final_measurement: measurement

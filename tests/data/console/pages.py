@@ -17,6 +17,10 @@ PAGES = {
     "output": "/console/projects/p/jobs/plain/output",
     "new-job": "/console/new",
     "login": "/console/login",
+    "workers": "/console/workers",
+    "workers-for-an-hour": "/console/workers?hours=1",
+    "access": "/console/access",
+    "server": "/console/server",
 }
 
 for theme in ("light", "dark"):

@@ -93,6 +93,9 @@ pub struct TrialFields {
     pub lost_attempts: u64,
     /// Number of attempts since the last retry that ended because the engine's scheduler preempted them.
     pub preempted_attempts: u64,
+    /// How long the attempts since the last retry ran that were lost or preempted, or whose lease expired, until the loss was
+    /// handled.
+    pub lost_time: Duration,
     /// Number of measurements that the agent of the current attempt has delivered.
     pub delivered: u64,
     /// The owner's lease; `None` if ownership does not expire.
@@ -103,6 +106,8 @@ pub struct TrialFields {
     pub create_time: Timestamp,
     /// When the first attempt started; `None` after a retry until the next attempt starts.
     pub start_time: Option<Timestamp>,
+    /// When the current attempt started; `None` before the first one, and after a retry until the next one.
+    pub attempt_start_time: Option<Timestamp>,
     /// When the result became final.
     pub end_time: Option<Timestamp>,
     /// Number of stored measurements, which is the sequence number of the next one.

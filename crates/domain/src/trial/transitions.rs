@@ -1,6 +1,7 @@
 //! The legal changes of a trial and their effects.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -26,11 +27,13 @@ impl Trial {
             attempt: 0,
             lost_attempts: 0,
             preempted_attempts: 0,
+            lost_time: Duration::ZERO,
             delivered: 0,
             lease: None,
             expired_leases: 0,
             create_time: new.create_time,
             start_time: None,
+            attempt_start_time: None,
             end_time: None,
             measurement_count: 0,
             final_measurement: None,
@@ -129,9 +132,24 @@ impl Trial {
             Some(LossCause::Preemption) => self.0.preempted_attempts += 1,
             None => {}
         }
+        if previous_loss.is_some() {
+            self.add_lost_time(at);
+        }
+        self.start_attempt(at);
+        Ok(())
+    }
+
+    /// Sets the time at which the current attempt starts.
+    fn start_attempt(&mut self, at: Timestamp) {
         let at = self.not_before(at);
         self.0.start_time.get_or_insert(at);
-        Ok(())
+        self.0.attempt_start_time = Some(at);
+    }
+
+    /// Counts the time from the start of the current attempt to `at` as lost.
+    fn add_lost_time(&mut self, at: Timestamp) {
+        let ran = self.attempt_start_time.and_then(|start| Duration::try_from(at.duration_since(start)).ok());
+        self.0.lost_time = self.lost_time.saturating_add(ran.unwrap_or_default());
     }
 
     fn assign(&mut self, client_id: String, lease: Option<Lease>, at: Timestamp) -> Result<(), TransitionError> {
@@ -143,8 +161,7 @@ impl Trial {
         self.0.attempt += 1;
         self.0.delivered = 0;
         self.0.lease = lease;
-        let at = self.not_before(at);
-        self.0.start_time.get_or_insert(at);
+        self.start_attempt(at);
         Ok(())
     }
 
@@ -165,6 +182,7 @@ impl Trial {
             self.0.client_id = String::new();
             self.0.lease = None;
             self.0.expired_leases += 1;
+            self.add_lost_time(at);
         }
     }
 
@@ -174,7 +192,9 @@ impl Trial {
             self.0.infeasible_reason = None;
             self.0.lost_attempts = 0;
             self.0.preempted_attempts = 0;
+            self.0.lost_time = Duration::ZERO;
             self.0.start_time = None;
+            self.0.attempt_start_time = None;
             self.0.end_time = None;
         }
     }
@@ -202,8 +222,7 @@ impl Trial {
         self.check_measurements(&measurements)?;
         if self.state == TrialState::Requested {
             self.0.state = TrialState::Active;
-            let at = self.not_before(at);
-            self.0.start_time.get_or_insert(at);
+            self.start_attempt(at);
         }
         self.extend_lease(at);
         self.0.measurement_count += measurements.len() as u64;

@@ -30,7 +30,7 @@ fn router(folder: &Path) -> (Router, oneshot::Sender<()>, String) {
     let access = Access {
         authenticator: Authenticator::new(file).unwrap(),
         limits: Limits::new(None, NonZeroU32::new(1)),
-        admin_activity: AuditLog::open(&folder.join("admin.jsonl")).unwrap(),
+        admin_activity: Arc::new(AuditLog::open(&folder.join("admin.jsonl")).unwrap()),
         data_access: None,
         refuses_unrecorded: true,
     };

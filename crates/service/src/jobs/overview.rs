@@ -4,10 +4,10 @@ use std::pin::pin;
 
 use futures::TryStreamExt;
 
-use super::{Jobs, JobsError};
+use super::{Jobs, JobsError, QueueLimits};
 use crate::pages;
-use crate::resource_pool::Waiting;
-use tunesmith_domain::{Job, JobId};
+use crate::resource_pool::{PoolLoad, Waiting};
+use tunesmith_domain::{Job, JobId, Trial};
 
 /// The queue of this process and its slots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,6 +23,25 @@ impl Jobs {
     pub fn load(&self) -> QueueLoad {
         let state = self.state();
         QueueLoad { queued: state.queue.jobs().map(|(id, _)| id.clone()).collect(), slots: state.slots }
+    }
+
+    /// Returns the resources of this process, and what of them is in use.
+    pub fn resources(&self) -> PoolLoad {
+        self.services.pool.load()
+    }
+
+    /// Returns the limits on queued jobs.
+    pub fn queue_limits(&self) -> QueueLimits {
+        self.queue_limits
+    }
+
+    /// Returns why `job` waits, or trials of it, given its trials `open` that have not ended.
+    pub fn waits(&self, job: &Job, open: &[Trial]) -> Vec<Waiting> {
+        let waiting = self.waiting(job);
+        match &job.study {
+            Some(study) => self.with_engine(waiting, study, open),
+            None => waiting,
+        }
     }
 
     /// Returns the number of jobs ahead of `job` in the queue, if it is queued, and why it waits.

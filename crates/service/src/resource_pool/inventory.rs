@@ -58,6 +58,11 @@ impl Demand {
         }
     }
 
+    /// Processor time in thousandths of a processor, and main memory in bytes.
+    pub(super) fn amounts(&self) -> (u64, u64) {
+        (self.milli_cpus, self.memory_bytes)
+    }
+
     fn device_count(&self) -> u64 {
         self.accelerators.iter().flatten().map(|(_, count)| u64::from(*count)).sum()
     }

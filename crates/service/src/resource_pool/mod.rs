@@ -10,6 +10,7 @@
 mod admission;
 mod inventory;
 mod limits;
+mod load;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use self::admission::Servers;
 use self::inventory::{Blocked, Demand, Usage};
 pub use self::inventory::{Capacity, Device};
 pub use self::limits::RunningLimits;
+pub use self::load::{DeviceLoad, PoolLoad};
 use tunesmith_domain::{JobId, Resources, TrialId};
 use tunesmith_executor::ExecutorJobId;
 use tunesmith_store::{RunningTrial, RunningTrials};

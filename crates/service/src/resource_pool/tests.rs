@@ -176,3 +176,20 @@ fn resources_of_running_programs_are_reserved_and_adopted_after_a_restart() {
     pool.release_reserved(&id(2));
     assert_eq!(take(&mut new).devices(0), Some(vec!["0".to_owned()]));
 }
+
+#[test]
+fn load_names_what_is_in_use() {
+    let pool = pool(8, &[("0", None), ("1", None)], RunningLimits::default());
+    let mut first = pool.request(claim("tune", None, &[gpus(None, 1), cpus(3)]));
+    let grant = take(&mut first);
+    let mut waits = pool.request(claim("other", None, &[cpus(6)]));
+    waits.set_trials(2);
+    let load = pool.load();
+    assert_eq!((load.running, load.waiting, load.milli_cpus, load.memory_bytes), (1, 2, 3000, 0));
+    let users: Vec<Option<String>> =
+        load.devices.iter().map(|load| load.job.as_ref().map(ToString::to_string)).collect();
+    assert_eq!(users, [grant.devices(0).map(|_| claim("tune", None, &[]).job.to_string()), None]);
+    drop(grant);
+    let load = pool.load();
+    assert_eq!((load.running, load.waiting, load.milli_cpus), (1, 0, 6000));
+}

@@ -27,6 +27,10 @@ pub struct StudyFigures {
     pub active: u64,
     /// Number of trials that are being stopped.
     pub stopping: u64,
+    /// Number of attempts of the trials that have not ended that were lost or preempted.
+    pub open_lost_attempts: u64,
+    /// How long those attempts ran.
+    pub open_lost_time: Duration,
     /// Figures of the trials that have ended.
     pub ended: EndedFigures,
 }
@@ -40,6 +44,8 @@ pub struct EndedFigures {
     pub stopped_early: u64,
     /// Number of trials without a usable result.
     pub infeasible: u64,
+    /// Number of trials that reported a measurement, or have a result.
+    pub measured: u64,
     /// Number of infeasible trials by reason. Those of rare reasons are not listed if there are many.
     pub reasons: BTreeMap<String, u64>,
     /// Number of trials with the parameters of another one.
@@ -52,6 +58,10 @@ pub struct EndedFigures {
     pub measurements: u64,
     /// Number of attempts that were lost or preempted.
     pub lost_attempts: u64,
+    /// How long those attempts ran.
+    pub lost_time: Duration,
+    /// Total time of all trials from their start to their end.
+    pub time: Duration,
     /// Total time of the succeeded trials that were not stopped early.
     pub time_of_whole: Duration,
     /// Total time of those that were stopped early.
@@ -114,6 +124,8 @@ impl Figures {
         let mut figures = StudyFigures { ended: known.ended.clone(), ..StudyFigures::default() };
         let mut open = pin!(pages::open_trials(store, &study.id));
         while let Some(trial) = open.try_next().await? {
+            figures.open_lost_attempts += trial.lost_attempts + trial.preempted_attempts;
+            figures.open_lost_time += trial.lost_time;
             match trial.state {
                 TrialState::Requested => figures.requested += 1,
                 TrialState::Active => figures.active += 1,
@@ -173,11 +185,14 @@ impl Known {
         self.counted.insert(trial.id);
         let ended = &mut self.ended;
         ended.duplicates += u64::from(!self.points.insert(digest(&trial.parameters)));
+        ended.measured += u64::from(trial.measurement_count > 0 || trial.final_measurement.is_some());
         ended.measurements += trial.measurement_count;
         ended.lost_attempts += trial.lost_attempts + trial.preempted_attempts;
+        ended.lost_time += trial.lost_time;
         ended.last_end = ended.last_end.max(trial.end_time);
         let time = trial.start_time.zip(trial.end_time).map(|(start, end)| end.duration_since(start));
         let time = time.and_then(|time| Duration::try_from(time).ok()).unwrap_or_default();
+        ended.time += time;
         if trial.state == TrialState::Infeasible {
             ended.infeasible += 1;
             let reason = trial.infeasible_reason.as_deref().unwrap_or_default();

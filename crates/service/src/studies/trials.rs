@@ -74,6 +74,14 @@ impl Studies {
         Ok(trials)
     }
 
+    /// The trials of `study` that have not ended, by number, at most `limit` of them.
+    ///
+    /// # Errors
+    /// [`StudiesError::Store`].
+    pub async fn unfinished_trials(&self, study: &StudyId, limit: usize) -> Result<Vec<Trial>, StudiesError> {
+        Ok(self.store.open_trials(study, None, limit).await?)
+    }
+
     /// The measurements of a trial as it was read, by step and elapsed time.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use crate::pages;
 use crate::study_cache::StudyCache;
 use tunesmith_domain::{Measurement, Study, StudyId};
 use tunesmith_store::{Store, StoreError};
-use tunesmith_views::Columns;
+use tunesmith_views::{Columns, running_at_once, running_times};
 
 /// Limit of the estimated memory of all columns in bytes: a million trials of some parameters. The memory budget of a server
 /// drops columns before.
@@ -145,6 +145,16 @@ impl Studies {
     /// [`StoreError::NotFound`].
     pub async fn columns(&self, study: &Study) -> Result<ViewedColumns, StudiesError> {
         Ok(self.views.columns(&*self.store, study).await?)
+    }
+
+    /// The mean number of trials of `study` that ran at once between each two of `edges`, in seconds since 1970.
+    ///
+    /// # Errors
+    /// As [`Self::columns`].
+    pub async fn running_at_once(&self, study: &Study, edges: &[f64]) -> Result<Vec<f64>, StudiesError> {
+        let now = self.clock.now().as_microsecond();
+        let columns = self.columns(study).await?;
+        Ok(running_at_once(edges, running_times(&columns, now)))
     }
 
     /// The trials with these numbers that still exist, with their measurements.

@@ -157,15 +157,18 @@ pub(super) async fn count_preemptions_apart(place: &impl Place) {
     let id = TrialId(1);
     store.create_trial(&study, samples::new_trial(1)).await.unwrap();
     let losses = [None, Some(LossCause::Preemption), Some(LossCause::Failure), Some(LossCause::Preemption)];
-    for (attempt, loss) in (1..).zip(losses) {
-        store.change_trial(&study, id, samples::begin_after(attempt, loss)).await.unwrap();
+    for ((attempt, loss), second) in (1..).zip(losses).zip([2, 12, 42, 43]) {
+        let begin = TrialChange::BeginAttempt { attempt, previous_loss: loss, at: samples::at(second) };
+        store.change_trial(&study, id, begin).await.unwrap();
     }
     let store = reopen(place, store).await;
     let trial = store.trial(&study, id).await.unwrap();
     assert_eq!((trial.attempt, trial.lost_attempts, trial.preempted_attempts), (4, 1, 2));
+    assert_eq!((trial.start_time, trial.attempt_start_time), (Some(samples::at(2)), Some(samples::at(43))));
+    assert_eq!(trial.lost_time.as_secs(), 10 + 30 + 1);
     store.change_trial(&study, id, samples::fail(4, "failed")).await.unwrap();
     let trial = store.change_trial(&study, id, TrialChange::Retry).await.unwrap();
-    assert_eq!((trial.lost_attempts, trial.preempted_attempts), (0, 0));
+    assert_eq!((trial.lost_attempts, trial.preempted_attempts, trial.lost_time.as_secs()), (0, 0, 0));
 }
 
 pub(super) async fn add_deliveries_once(place: &impl Place) {

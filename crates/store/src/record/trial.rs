@@ -27,11 +27,13 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
         attempt,
         lost_attempts,
         preempted_attempts,
+        lost_time,
         delivered,
         lease,
         expired_leases,
         create_time,
         start_time,
+        attempt_start_time,
         end_time,
         measurement_count,
         final_measurement,
@@ -51,11 +53,13 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
         attempt: *attempt,
         lost_attempts: *lost_attempts,
         preempted_attempts: *preempted_attempts,
+        lost_millis: u64::try_from(lost_time.as_millis()).unwrap_or(u64::MAX),
         delivered: *delivered,
         lease: lease.map(LeaseRecord::from),
         expired_leases: *expired_leases,
         create_time: *create_time,
         start_time: *start_time,
+        attempt_start_time: attempt_start_time.filter(|time| Some(*time) != *start_time),
         end_time: *end_time,
         measurement_count: *measurement_count,
         final_measurement: final_measurement.as_ref().map(MeasurementRecord::from),
@@ -79,11 +83,13 @@ pub(crate) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError> {
         attempt: record.attempt,
         lost_attempts: record.lost_attempts,
         preempted_attempts: record.preempted_attempts,
+        lost_time: Duration::from_millis(record.lost_millis),
         delivered: record.delivered,
         lease: record.lease.map(Into::into),
         expired_leases: record.expired_leases,
         create_time: record.create_time,
         start_time: record.start_time,
+        attempt_start_time: record.attempt_start_time.or(record.start_time),
         end_time: record.end_time,
         measurement_count: record.measurement_count,
         final_measurement: record.final_measurement.map(Into::into),
@@ -112,6 +118,9 @@ struct TrialRecord {
     /// Absent if it is zero, and in records of versions that did not count preemptions.
     #[serde(default, skip_serializing_if = "is_zero")]
     preempted_attempts: u64,
+    /// Absent if it is zero, and in records of versions that did not measure it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    lost_millis: u64,
     /// Absent if it is zero, and in records of versions without agents.
     #[serde(default, skip_serializing_if = "is_zero")]
     delivered: u64,
@@ -123,6 +132,9 @@ struct TrialRecord {
     create_time: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     start_time: Option<Timestamp>,
+    /// Absent if it is the start of the first attempt, and in records of versions that did not store it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attempt_start_time: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
     measurement_count: u64,

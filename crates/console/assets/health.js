@@ -1,0 +1,79 @@
+// The prediction of the model of the search at the best result and the noise of the metric, which the server computes on demand.
+
+/**
+ * @typedef {{observed: number | null, predicted: number, lower: number, upper: number, trial: number | null}} Prediction
+ * @typedef {{best: Prediction[], noiseToSignal: number, modelled: number}} Trust
+ */
+
+/** Ratios of noise to signal from which on noise matters, and from which on it hides the effects of the parameters. */
+const SOME_NOISE = 0.25;
+const MUCH_NOISE = 1;
+
+/**
+ * @param {number} value
+ * @returns {HTMLElement} the rounded number with the exact one as its title
+ */
+function number(value) {
+  const span = document.createElement("span");
+  span.className = "number";
+  span.title = String(value);
+  span.textContent = String(Number(value.toPrecision(4)));
+  return span;
+}
+
+/**
+ * @param {string} kind
+ * @param {string} name
+ * @param {(string | Node)[]} text
+ * @returns {HTMLElement}
+ */
+function finding(kind, name, text) {
+  const item = document.createElement("li");
+  const badge = document.createElement("span");
+  badge.className = `badge ${kind}`;
+  badge.textContent = name;
+  const body = document.createElement("div");
+  body.append(...text);
+  item.append(badge, body);
+  return item;
+}
+
+/**
+ * @param {Trust} trust
+ * @returns {HTMLElement[]}
+ */
+function findings({ best: [best], noiseToSignal, modelled }) {
+  const items = [];
+  if (best) {
+    const text = ["The model expects ", number(best.predicted), " at the point of the best result, with a 95% band from ",
+      number(best.lower), " to ", number(best.upper), `. It was fitted to ${modelled} trials.`];
+    items.push(finding("is-waiting", "Best", text));
+  }
+  const ratio = ["noise / signal ", number(noiseToSignal), ": "];
+  if (noiseToSignal >= MUCH_NOISE) {
+    ratio.push("noise hides the effects of the parameters. Repeat trials with other seeds, or report a mean of several runs.");
+    items.push(finding("is-bad", "Noise", ratio));
+  } else if (noiseToSignal >= SOME_NOISE) {
+    ratio.push("the order of good results is partly chance. Repeat the best ones.");
+    items.push(finding("is-ending", "Noise", ratio));
+  } else {
+    ratio.push("the results depend on the parameters more than on chance.");
+    items.push(finding("is-good", "Noise", ratio));
+  }
+  return items;
+}
+
+const list = document.getElementById("model");
+if (list?.dataset.url) {
+  const note = document.getElementById("model-note");
+  try {
+    const response = await fetch(list.dataset.url);
+    const answer = await response.json();
+    if (response.ok) {
+      list.replaceChildren(...findings(answer.view));
+      note?.remove();
+    } else if (note) note.textContent = `There is no model yet: ${answer.error?.message ?? response.status}`;
+  } catch {
+    if (note) note.textContent = "The model could not be loaded; load the page again.";
+  }
+}

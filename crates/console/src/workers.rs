@@ -1,0 +1,337 @@
+//! The page about workers: what runs and what waits, how much of the server is used, and the time that was lost.
+
+use std::cmp::Reverse;
+use std::fmt::Write;
+use std::time::Duration;
+
+use askama::Template;
+use axum::extract::{Query, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+
+use super::errors::PageError;
+use super::format::{Number, Span, Time};
+use super::frame::{Frame, Section};
+use super::router::{Console, Visit, rendered};
+use super::summary::job_address;
+use tunesmith_access::Permission;
+use tunesmith_domain::{Job, JobState, Study, Trial, TrialState};
+use tunesmith_http::pages::PageCall;
+use tunesmith_service::studies::running_at_once;
+
+/// Number of bins of the drawings.
+const BINS: usize = 120;
+
+/// Size of the drawings.
+const WIDTH: f64 = 560.0;
+const HEIGHT: f64 = 150.0;
+
+/// Number of trials whose times are read for one view of the page.
+const MOST_TRIALS: u64 = 300_000;
+
+/// Number of rows of each table.
+const MOST_ROWS: usize = 100;
+
+/// The spans of time that can be chosen, in hours.
+const CHOICES: [(u32, &str); 3] = [(1, "1 hour"), (24, "24 hours"), (168, "7 days")];
+
+/// The selection in the address.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Selection {
+    hours: Option<u32>,
+}
+
+#[derive(Template)]
+#[template(path = "workers.html")]
+struct WorkersPage {
+    frame: Frame,
+    hours: u32,
+    choices: [(u32, &'static str); 3],
+    slots: Option<(usize, usize)>,
+    queued: usize,
+    running_trials: usize,
+    /// The mean share of the job slots that were in use.
+    utilisation: Option<Number>,
+    lost_time: Span,
+    lost_attempts: u64,
+    charts: Vec<Chart>,
+    running: Vec<RunningRow>,
+    waiting: Vec<WaitingRow>,
+    losses: Vec<LossRow>,
+    /// Whether any job is run by a known server.
+    has_servers: bool,
+    /// Number of jobs whose trials are too many to be read.
+    left_out: usize,
+    /// Number of rows that the tables lack.
+    rows_left_out: usize,
+}
+
+/// Something over time.
+struct Chart {
+    title: &'static str,
+    from: Time,
+    to: Time,
+    mean: Number,
+    highest: Number,
+    /// The attribute `points` of a polygon.
+    points: String,
+    /// The height of the line of what is available, and its number.
+    limit: Option<(f64, usize)>,
+}
+
+/// A trial that runs, or a job that runs its program once.
+struct RunningRow {
+    job: JobLink,
+    trial: Option<u64>,
+    attempt: Option<u64>,
+    what: &'static str,
+    since: Option<Time>,
+    ran: Option<Span>,
+    server: String,
+}
+
+struct WaitingRow {
+    job: JobLink,
+    /// The trial; `None` for trials that do not exist yet, and for a job.
+    trial: Option<u64>,
+    /// Number of trials that wait; 0 for a job.
+    trials: u64,
+    reason: String,
+    since: Time,
+    waited: Span,
+}
+
+struct LossRow {
+    job: JobLink,
+    attempts: u64,
+    time: Span,
+    /// The part of the run time of its trials that was lost, in percent.
+    share: Option<Number>,
+    server: String,
+}
+
+#[derive(Clone)]
+struct JobLink {
+    name: String,
+    project: String,
+    address: String,
+}
+
+pub(crate) async fn page(State(console): State<Console>, Query(selection): Query<Selection>, parts: Parts) -> Response {
+    let call = PageCall::of_all("console.workers");
+    console.show(call, parts, async move |console, visit| show(console, visit, selection).await).await
+}
+
+async fn show(console: Console, visit: Visit, Selection { hours }: Selection) -> Result<Response, PageError> {
+    let hours = hours.unwrap_or(24);
+    if !CHOICES.iter().any(|(choice, _)| *choice == hours) {
+        let allowed = CHOICES.map(|(choice, _)| choice.to_string()).join(", ");
+        return Err(PageError::Invalid(format!("hours is {hours}; allowed: {allowed}")));
+    }
+    let now = console.clock.now();
+    let begin = now.checked_sub(SignedDuration::from_hours(i64::from(hours))).unwrap_or(Timestamp::MIN);
+    let visitor = visit.visitor.clone();
+    let is_wanted = move |job: Job| {
+        let is_recent = !job.state.is_final() || job.end_time.is_some_and(|end| end >= begin);
+        (is_recent && visitor.may_on(Permission::JobsGet, &job)).then_some(job)
+    };
+    let mut jobs = console.jobs.pick(is_wanted).await?;
+    jobs.sort_by_key(|job| Reverse(job.create_time));
+    let edges = edges(begin, now);
+    let mut found = Found::default();
+    let mut trials_at_once = vec![0.0; BINS];
+    for job in &jobs {
+        console.look_at(job, now, &edges, &mut found, &mut trials_at_once).await?;
+    }
+    let load = console.jobs.load();
+    let spans = jobs.iter().filter_map(|job| {
+        let start = job.start_time?;
+        Some((seconds(start), seconds(job.end_time.unwrap_or(now).max(start))))
+    });
+    let jobs_at_once = running_at_once(&edges, spans);
+    let slots = load.slots.map(|(_, all)| all);
+    let utilisation = slots.filter(|all| *all > 0).map(|all| Number(percent(mean(&jobs_at_once) / all as f64)));
+    let chart = |title, values: &[f64], limit| Chart::new(title, values, limit, (begin, now));
+    found.losses.sort_by_key(|row| Reverse((row.time.0, row.attempts)));
+    let rows_left_out = [found.running.len(), found.waiting.len(), found.losses.len()]
+        .map(|rows| rows.saturating_sub(MOST_ROWS))
+        .iter()
+        .sum();
+    let page = WorkersPage {
+        frame: Frame::new("Workers", Section::Workers, &visit.visitor, &visit.parts),
+        hours,
+        choices: CHOICES,
+        slots: load.slots,
+        queued: load.queued.len(),
+        running_trials: found.running.len(),
+        utilisation,
+        lost_time: Span(found.losses.iter().map(|row| row.time.0).sum::<Duration>()),
+        lost_attempts: found.losses.iter().map(|row| row.attempts).sum(),
+        charts: vec![chart("Jobs at once", &jobs_at_once, slots), chart("Trials at once", &trials_at_once, None)],
+        has_servers: found.has_servers,
+        left_out: found.left_out,
+        rows_left_out,
+        running: found.running.into_iter().take(MOST_ROWS).collect(),
+        waiting: found.waiting.into_iter().take(MOST_ROWS).collect(),
+        losses: found.losses.into_iter().take(MOST_ROWS).collect(),
+    };
+    Ok(rendered(&page))
+}
+
+/// What the jobs amount to.
+#[derive(Default)]
+struct Found {
+    running: Vec<RunningRow>,
+    waiting: Vec<WaitingRow>,
+    losses: Vec<LossRow>,
+    has_servers: bool,
+    trials_read: u64,
+    left_out: usize,
+}
+
+impl Console {
+    /// Adds `job` to `found`, and the trials of it that ran between each two of `edges` to `trials_at_once`.
+    async fn look_at(
+        &self,
+        job: &Job,
+        now: Timestamp,
+        edges: &[f64],
+        found: &mut Found,
+        trials_at_once: &mut [f64],
+    ) -> Result<(), PageError> {
+        let (project, name) = job.id.parts();
+        let link = JobLink { name: name.to_owned(), project: project.to_owned(), address: job_address(job) };
+        let owner = self.jobs.owner(&job.id).await?;
+        found.has_servers |= owner.is_some();
+        let server = owner.map(|owner| owner.name).unwrap_or_default();
+        let study = self.study_of(job).await?;
+        let open = match &study {
+            Some(study) if !job.state.is_final() => self.studies.unfinished_trials(&study.id, MOST_ROWS).await?,
+            _ => Vec::new(),
+        };
+        let waits = if job.state.is_final() { Vec::new() } else { self.jobs.waits(job, &open) };
+        let is_waiting = |trial: &Trial| waits.iter().any(|waiting| waiting.trial == Some(trial.id));
+        let ran = |since: Option<Timestamp>| since.map(|since| Span::between(since, now).whole());
+        for trial in open.iter().filter(|trial| trial.start_time.is_some() && !is_waiting(trial)) {
+            found.running.push(RunningRow {
+                job: link.clone(),
+                trial: Some(trial.id.0),
+                attempt: Some(trial.attempt),
+                what: if trial.state == TrialState::Stopping { "is being stopped" } else { "runs" },
+                since: trial.attempt_start_time.map(Time),
+                ran: ran(trial.attempt_start_time),
+                server: server.clone(),
+            });
+        }
+        if study.is_none() && job.state == JobState::Running && waits.is_empty() {
+            found.running.push(RunningRow {
+                job: link.clone(),
+                trial: None,
+                attempt: None,
+                what: "runs its program",
+                since: job.start_time.map(Time),
+                ran: ran(job.start_time),
+                server: server.clone(),
+            });
+        }
+        found.waiting.extend(waits.into_iter().map(|waiting| WaitingRow {
+            job: link.clone(),
+            trial: waiting.trial.map(|trial| trial.0),
+            trials: waiting.trials,
+            reason: waiting.reason,
+            since: Time(waiting.since),
+            waited: Span::between(waiting.since, now).whole(),
+        }));
+        let Some(study) = study else { return Ok(()) };
+        found.losses.extend(self.losses(&study, link, server).await?);
+        let count = study.next_trial_id.0.saturating_sub(1);
+        if found.trials_read.saturating_add(count) > MOST_TRIALS {
+            found.left_out += 1;
+            return Ok(());
+        }
+        found.trials_read += count;
+        let of_study = self.studies.running_at_once(&study, edges).await?;
+        trials_at_once.iter_mut().zip(of_study).for_each(|(all, of_study)| *all += of_study);
+        Ok(())
+    }
+
+    /// What the study of a job has lost; `None` if that is nothing.
+    async fn losses(&self, study: &Study, job: JobLink, server: String) -> Result<Option<LossRow>, PageError> {
+        let figures = self.studies.figures(study).await?;
+        let attempts = figures.ended.lost_attempts + figures.open_lost_attempts;
+        let lost = figures.ended.lost_time + figures.open_lost_time;
+        if attempts == 0 && lost.is_zero() {
+            return Ok(None);
+        }
+        let all = figures.ended.time.as_secs_f64();
+        let share = (all > 0.0).then(|| Number(percent(figures.ended.lost_time.as_secs_f64() / all)));
+        Ok(Some(LossRow { job, attempts, time: Span(lost), share, server }))
+    }
+}
+
+impl Chart {
+    fn new(title: &'static str, values: &[f64], limit: Option<usize>, (from, to): (Timestamp, Timestamp)) -> Self {
+        let highest = values.iter().copied().fold(0.0, f64::max);
+        let top = highest.max(limit.unwrap_or_default() as f64).max(1.0);
+        let height = |value: f64| HEIGHT - value / top * HEIGHT;
+        let mut points = format!("0,{HEIGHT} ");
+        for (index, value) in values.iter().enumerate() {
+            let x = |index: usize| index as f64 / values.len() as f64 * WIDTH;
+            // Writing to a string does not fail.
+            let _ = write!(points, "{:.1},{:.1} {:.1},{:.1} ", x(index), height(*value), x(index + 1), height(*value));
+        }
+        let _ = write!(points, "{WIDTH},{HEIGHT}");
+        let limit = limit.map(|limit| (height(limit as f64), limit));
+        let rounded = |value: f64| Number((value * 100.0).round() / 100.0);
+        Self {
+            title,
+            from: Time(from),
+            to: Time(to),
+            mean: rounded(mean(values)),
+            highest: rounded(highest),
+            points,
+            limit,
+        }
+    }
+}
+
+/// The edges of the bins between two times, in seconds since 1970.
+fn edges(begin: Timestamp, end: Timestamp) -> Vec<f64> {
+    let (begin, end) = (seconds(begin), seconds(end));
+    (0..=BINS).map(|index| begin + (end - begin) * index as f64 / BINS as f64).collect()
+}
+
+fn seconds(time: Timestamp) -> f64 {
+    time.as_microsecond() as f64 / 1e6
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
+
+/// `share` in percent, with one digit.
+fn percent(share: f64) -> f64 {
+    (share * 1000.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chart_has_the_height_of_its_limit() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let edges = edges(at(0), at(120));
+        assert_eq!((edges.len(), edges[0], edges[BINS]), (BINS + 1, 0.0, 120.0));
+        let chart = Chart::new("t", &[0.0, 2.0], Some(4), (at(0), at(2)));
+        assert_eq!(chart.points, "0,150 0.0,150.0 280.0,150.0 280.0,75.0 560.0,75.0 560,150");
+        assert_eq!(chart.limit, Some((0.0, 4)));
+        assert_eq!((chart.mean.0, chart.highest.0), (1.0, 2.0));
+        let empty = Chart::new("t", &[0.0], None, (at(0), at(2)));
+        assert!(!empty.points.contains("NaN"), "{}", empty.points);
+        assert_eq!(percent(0.12345), 12.3);
+    }
+}

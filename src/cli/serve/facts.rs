@@ -1,0 +1,86 @@
+//! What the page Server of the console shows about how this server was started.
+
+use std::time::Duration;
+
+use super::{AuditFailure, ServeArgs};
+use crate::cli::progress::duration_text;
+use crate::composition::Application;
+use crate::data_dir::DataDir;
+use tunesmith_console::{ServerFacts, Setting};
+use tunesmith_http::connection_limits::ConnectionLimits;
+
+/// The facts about the server of `application`, which starts to serve now, and which listens on `listen`.
+pub(super) fn facts(
+    args: &ServeArgs,
+    data_dir: &DataDir,
+    application: &Application,
+    listen: String,
+    endpoint: String,
+    connections: &ConnectionLimits,
+) -> ServerFacts {
+    ServerFacts {
+        version: env!("CARGO_PKG_VERSION"),
+        started: application.clock.now(),
+        listen,
+        endpoint,
+        data_dir: std::path::absolute(data_dir.path())
+            .unwrap_or_else(|_| data_dir.path().to_owned())
+            .display()
+            .to_string(),
+        store: data_dir.kind().as_str(),
+        executor: application.executor.as_str(),
+        server_config: args.server_config.path().map(|path| path.display().to_string()),
+        memory_budget: u64::from(args.memory) << 20,
+        settings: settings(args, connections),
+    }
+}
+
+fn settings(args: &ServeArgs, connections: &ConnectionLimits) -> Vec<Setting> {
+    let setting = |option, meaning, value: String| Setting { option, meaning, value };
+    let or_any = |number: u32| if number == 0 { "any number".to_owned() } else { number.to_string() };
+    let seconds = |seconds: u64| duration_text(Duration::from_secs(seconds).as_secs_f64());
+    let days = |days: Option<u32>| days.map_or_else(|| "never".to_owned(), |days| format!("after {days} days"));
+    let limits = args.logs.limits();
+    let space =
+        |bytes: Option<u64>| bytes.map_or_else(|| "any size".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
+    let log_days = limits.retention.and_then(|span| u32::try_from(span.as_secs() / (24 * 60 * 60)).ok());
+    vec![
+        setting("--request-rate", "requests per second and principal", or_any(args.request_rate)),
+        setting(
+            "--concurrent-suggestions",
+            "suggestions that a principal waits for at once",
+            or_any(args.concurrent_suggestions),
+        ),
+        setting("--request-timeout", "the longest request", seconds(args.request_timeout)),
+        setting(
+            "--connections",
+            "connections, at most half of the files that may be open",
+            connections.total.to_string(),
+        ),
+        setting("--connections-per-address", "connections of one address", connections.per_address.to_string()),
+        setting("--idle-timeout", "the longest wait for a client", seconds(args.idle_timeout)),
+        setting(
+            "--job-lease",
+            "the time after which another server continues the jobs of this one",
+            seconds(args.job_lease),
+        ),
+        setting("--retention", "unused packages and environments are removed", days(args.retention)),
+        setting("--job-log-quota", "disk space of the logs of a job", space(limits.job_bytes)),
+        setting("--project-log-quota", "disk space of the logs of a project", space(limits.project_bytes)),
+        setting("--log-retention", "logs of ended jobs are removed", days(log_days)),
+        setting(
+            "--data-access-log",
+            "reading requests are recorded in the audit log",
+            if args.data_access_log { "on" } else { "off" }.to_owned(),
+        ),
+        setting(
+            "--on-audit-failure",
+            "changes while the audit log cannot be written",
+            match args.on_audit_failure {
+                AuditFailure::Refuse => "are refused",
+                AuditFailure::Allow => "are made",
+            }
+            .to_owned(),
+        ),
+    ]
+}

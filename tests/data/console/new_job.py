@@ -1,0 +1,114 @@
+"""Fills in the form of a new job and its text, each of which follows the other, and submits it by keyboard only."""
+
+from axe_playwright_python.sync_playwright import Axe
+from browser import expect, is_within_width, opened, photograph
+
+TEXT = """\
+trainingInput:
+  hyperparameters:
+    goal: MINIMIZE  # less is better
+    hyperparameterMetricTag: loss
+    maxTrials: 2
+    enableTrialEarlyStopping: false
+    params:
+    - {parameterName: rate, type: DOUBLE, minValue: 1e-5, maxValue: 1}
+  masterConfig:
+    containerCommand: [sh, -c, 'echo loss=0.5']  # prints a result
+  tunesmith: {metricFromStdout: true}
+"""
+
+with opened(viewport={"width": 1280, "height": 844}) as page:
+    page.goto("/console/new")
+    text = page.get_by_label("Configuration in YAML or JSON")
+    trials = page.get_by_label("Trials in all")
+    goal = page.locator("select[data-field=goal]")
+    expect(trials).to_have_value("20")
+
+    # The text is shown in the form; what the form does not show is named.
+    text.fill(TEXT)
+    expect(trials).to_have_value("2")
+    expect(page.locator("#not-shown")).to_contain_text("trainingInput.hyperparameters.enableTrialEarlyStopping")
+    expect(page.locator("#not-shown")).to_contain_text("trainingInput.masterConfig")
+    expect(page.get_by_label("Lowest")).to_have_value("1e-5")
+    expect(page.get_by_role("button", name="Remove parameter 1")).to_be_disabled()
+
+    # A change of the form is a change of one value in the text, which keeps its comments.
+    trials.fill("3")
+    trials.press("Tab")
+    expect(text).to_have_value(TEXT.replace("maxTrials: 2", "maxTrials: 3"))
+    goal.select_option("MAXIMIZE")
+    changed = TEXT.replace("maxTrials: 2", "maxTrials: 3").replace("goal: MINIMIZE", "goal: MAXIMIZE")
+    expect(text).to_have_value(changed)
+
+    # Errors are shown beside their fields and at their place in the text.
+    trials.fill("none")
+    trials.press("Tab")
+    expect(trials).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#study .problem")).to_be_visible()
+    expect(page.get_by_text("The configuration has errors.")).to_be_visible()
+    trials.fill("3")
+    trials.press("Tab")
+    expect(page.locator("#study .problem")).to_have_count(0)
+    expect(text).to_have_value(changed)
+
+    # Text that cannot be read disables nothing but the form.
+    text.fill("trainingInput: [")
+    expect(page.get_by_text("The configuration cannot be read.", exact=False)).to_be_visible()
+    expect(trials).to_be_hidden()
+    text.fill("trainingInput:\n  masterConfig: {containerCommand: [echo, done]}\n")
+    add = page.get_by_role("button", name="Tune hyperparameters")
+    add.press("Enter")
+    expect(goal).to_be_focused()
+    expect(page.get_by_label("Parameter name")).to_have_value("parameter_1")
+
+    # What cannot be changed in the text is refused, with the reason.
+    text.fill("trainingInput:\n  hyperparameters: &h {goal: MINIMIZE, params: [{parameterName: x}]}\nother: *h\n")
+    expect(goal).to_have_value("MINIMIZE")
+    goal.select_option("MAXIMIZE")
+    expect(page.get_by_role("alert")).to_contain_text("because of the way in which the configuration is written")
+    expect(goal).to_have_value("MINIMIZE")
+
+    # By keyboard only: a parameter with categories, its removal, and the submission.
+    page.reload()
+    expect(trials).to_have_value("20")
+    text.fill(TEXT)
+    expect(trials).to_have_value("2")
+    button = page.get_by_role("button", name="Add a parameter")
+    button.press("Enter")
+    second = page.get_by_role("group", name="Parameter 2")
+    name = second.get_by_label("Parameter name")
+    expect(name).to_be_focused()
+    page.keyboard.type("<img src=x onerror=injected()>")
+    page.keyboard.press("Tab")
+    expect(second.get_by_label("Type")).to_be_focused()
+    page.keyboard.type("category")
+    page.keyboard.press("Tab")
+    categories = second.get_by_label("Categories")
+    expect(categories).to_have_value("a\nb")
+    categories.focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("adam\nplain sgd")
+    page.keyboard.press("Tab")
+    expect(text).to_have_value(TEXT.replace("  masterConfig:", """\
+    - {parameterName: "<img src=x onerror=injected()>", type: CATEGORICAL, categoricalValues: [adam, "plain sgd"]}
+  masterConfig:"""))
+    photograph(page, "new-job-form")
+    button.press("Enter")
+    expect(page.get_by_role("group")).to_have_count(3)
+    page.get_by_role("button", name="Remove parameter 3").press("Enter")
+    expect(page.get_by_role("group")).to_have_count(2)
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        is_within_width(page)
+        form, side = page.locator("#study").bounding_box(), text.bounding_box()
+        is_above = form["y"] + form["height"] <= side["y"]
+        assert is_above == (width == 390), (width, form, side)
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+    photograph(page, "new-job-form-narrow")
+    page.get_by_label("Project").fill("p")
+    page.get_by_label("Name", exact=True).fill("submitted")
+    page.get_by_label("Name", exact=True).press("Enter")
+    page.wait_for_url("**/console/projects/p/jobs/submitted")
+    expect(page.locator("[data-live=badge]")).to_have_text("Succeeded")
+    expect(page.get_by_text("2 of 2 ended trials have reported a metric")).to_be_visible()
