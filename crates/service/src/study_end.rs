@@ -17,7 +17,7 @@ use tunesmith_store::{Store, StoreError};
 
 /// The ended trials of one study.
 #[derive(Default)]
-pub(crate) struct StudyEnd {
+pub(crate) struct EndedTrials {
     /// Distinguishes studies of the same name.
     create_time: Option<Timestamp>,
     /// Revision of the study up to which trials have been read.
@@ -29,7 +29,7 @@ pub(crate) struct StudyEnd {
     gain: Option<Option<f64>>,
 }
 
-impl StudyEnd {
+impl EndedTrials {
     /// The reason why `study` gets no further trials at `now`, if it gets none. Reads what has changed since the last call.
     pub(crate) async fn reason(
         &mut self,

@@ -18,7 +18,7 @@ use crate::early_stopping::EarlyStopping;
 use crate::pages;
 use crate::resource_pool::Grant;
 use crate::search_policy::{Proposal, SearchPolicyError, error_text};
-use crate::study_end::StudyEnd;
+use crate::study_end::EndedTrials;
 use crate::{Activity, JobEvent};
 use tunesmith_domain::{
     Completion, JobState, NewTrial, Study, StudyChange, StudyState, Trial, TrialChange, TrialStart,
@@ -34,7 +34,7 @@ pub(super) struct Tuning {
     study: Study,
     stopping: Option<Arc<EarlyStopping>>,
     /// The rules that end the study.
-    end: StudyEnd,
+    end: EndedTrials,
     failures: FailureRule,
     running: JoinSet<Result<TrialEnd, RunError>>,
     /// Trials in the store whose next attempt has not started: retried ones, and those of an interrupted process.
@@ -63,7 +63,7 @@ impl Tuning {
             context,
             study,
             stopping,
-            end: StudyEnd::default(),
+            end: EndedTrials::default(),
             failures,
             running: JoinSet::new(),
             waiting: VecDeque::new(),

@@ -42,7 +42,7 @@ use crate::clock::Clock;
 use crate::pages;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
 use crate::study_cache::StudyCache;
-use crate::study_end::StudyEnd;
+use crate::study_end::EndedTrials;
 use tunesmith_domain::{Lease, Measurement, Study, StudyChange, StudyId, Trial, TrialChange, TrialState};
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::telemetry;
@@ -183,7 +183,7 @@ pub struct Studies {
     client_queues: KeyedQueues<(StudyId, String)>,
     failures: AlgorithmFailures,
     stopping: StoppingRules,
-    ends: StudyCache<StudyEnd>,
+    ends: StudyCache<EndedTrials>,
     operations: SuggestionOperations,
     optimal: OptimalTrials,
     views: StudyViews,

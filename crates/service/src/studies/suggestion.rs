@@ -13,7 +13,7 @@ use tunesmith_algorithms::problem::TrialSuggestion;
 use super::keyed_queue::Entered;
 use super::{Studies, StudiesError, refuse_study_of_job};
 use crate::pages;
-use crate::study_end::StudyEnd;
+use crate::study_end::EndedTrials;
 use tunesmith_domain::{
     Lease, NewTrial, Study, StudyChange, StudyId, StudyState, StudyStopping, Trial, TrialChange, TrialStart, TrialState,
 };
@@ -222,7 +222,7 @@ impl Studies {
         if study.study_stopping == StudyStopping::default() {
             return Ok(None);
         }
-        let end = self.ends.get_or_insert(&study.id, StudyEnd::default);
+        let end = self.ends.get_or_insert(&study.id, EndedTrials::default);
         let reason = end.lock().await.reason(&*self.store, study, self.clock.now()).await?;
         Ok(reason)
     }
