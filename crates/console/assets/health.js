@@ -77,3 +77,5 @@ if (list?.dataset.url) {
     if (note) note.textContent = "The model could not be loaded; load the page again.";
   }
 }
+
+export {};
