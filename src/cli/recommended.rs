@@ -7,7 +7,7 @@ use tunesmith_algorithms::problem::{CompletedTrial, PendingTrial};
 use tunesmith_domain::{Study, Trial};
 use tunesmith_service::search_policy;
 
-/// The smallest number of points for which a model says more than the results themselves. A guess.
+/// The smallest number of points for which a model contains more than the results themselves. A guess.
 const FEWEST_POINTS: usize = 10;
 
 /// Returns the tried point with the best expected result of the first metric, by a Gaussian process. With noise it is a better choice

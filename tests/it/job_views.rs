@@ -268,7 +268,7 @@ fn replicas_of_a_local_run_get_consecutive_ports() {
     assert!(finished(command.output().unwrap()).expect(2).stderr.contains("--start-port needs --distributed"));
 }
 
-/// The model recommends another trial than the best one where that was lucky, and says nothing where they agree.
+/// The model recommends another trial than the best one where that was lucky, and none where they agree.
 #[test]
 fn trial_that_was_not_just_lucky_is_recommended() {
     let config = "trainingInput:\n  hyperparameters:\n    goal: MINIMIZE\n    hyperparameterMetricTag: loss\n    maxTrials: 40\n    \
