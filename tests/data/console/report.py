@@ -45,7 +45,7 @@ with opened(viewport={"width": 1280, "height": 900}, color_scheme="light", offli
     # The summary: the goal, the best result, the numbers of trials, and what is wrong.
     summary = page.inner_text("main")
     assert "minimize loss" in summary and "of 30" in summary and "RANDOM_SEARCH" in summary, summary[:1000]
-    failed = int(re.search(r"(\d+) of 30 trials have no usable result", summary)[1])
+    failed = int(re.search(r"(\d+) of 30 trials \(\d+ %\) have no usable result", summary)[1])
     assert 1 <= failed <= 12, failed
     assert PAYLOAD in page.inner_text("#trials thead")
     rows = page.locator("#trials tbody tr")
