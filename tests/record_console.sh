@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Takes the pictures of docs/guide/console.md anew: runs jobs, serves them, and opens the console in chromium.
+# usage: tests/record_console.sh [PROGRAM]     PROGRAM: the tunesmith to show, target/debug/tunesmith by default
+set -euo pipefail
+root="$(cd "$(dirname "$0")/.." && pwd)"
+program="$(readlink -f "${1:-$root/target/debug/tunesmith}")"
+pictures="$root/docs/guide/console"
+work="$(mktemp -d)"
+trap '[ -z "${server:-}" ] || kill "$server"; rm -rf "$work"' EXIT
+cd "$work"
+
+python3 -m venv environment
+environment/bin/pip install --quiet --disable-pip-version-check playwright==1.65.2
+
+cat > train.py <<'TRAINER'
+import argparse, math, random
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--learning_rate", type=float)
+parser.add_argument("--layers", type=int)
+parser.add_argument("--optimizer")
+arguments = parser.parse_args()
+if arguments.layers == 8 and arguments.optimizer == "sgd":
+    raise SystemExit("out of memory")
+error = (math.log10(arguments.learning_rate) + 2) ** 2 + abs(arguments.layers - 4) / 4
+error += {"adam": 0, "sgd": 0.3, "rmsprop": 0.1}[arguments.optimizer]
+for epoch in range(1, 13):
+    print(f"step={epoch} loss={0.2 + error / 4 + 1 / epoch + random.gauss(0, 0.02):.4f}")
+TRAINER
+
+# Runs the job $1 by the algorithm $2 with the seed $3.
+tune() {
+    cat > config.yaml <<CONFIG
+trainingInput:
+  hyperparameters:
+    goal: MINIMIZE
+    hyperparameterMetricTag: loss
+    maxTrials: 40
+    maxParallelTrials: 4
+    algorithm: $2
+    params:
+    - {parameterName: learning_rate, type: DOUBLE, minValue: 0.0001, maxValue: 1, scaleType: UNIT_LOG_SCALE}
+    - {parameterName: layers, type: INTEGER, minValue: 1, maxValue: 8}
+    - {parameterName: optimizer, type: CATEGORICAL, categoricalValues: [adam, sgd, rmsprop]}
+  tunesmith: {metricFromStdout: true, seed: $3}
+labels: {team: vision}
+CONFIG
+    "$program" run --config config.yaml --data-dir data --job-id "$1" -- python3 train.py > "$1.log"
+}
+tune digits_bayes GAUSSIAN_PROCESS_BANDIT 7
+tune digits_random RANDOM_SEARCH 7
+
+"$program" serve --data-dir data --listen 127.0.0.1:0 > serve.log &
+server=$!
+until address="$(sed -n 's/^listening on //p' serve.log)" && [ -n "$address" ]; do
+    kill -0 "$server"
+done
+
+mkdir -p "$pictures"
+cat > pictures.py <<'SCRIPT'
+import sys
+
+from playwright.sync_api import sync_playwright
+
+ADDRESS, FOLDER = sys.argv[1], sys.argv[2]
+JOB = "/console/projects/local/jobs/digits_bayes"
+COMPARED = "/console/compare?job=local/digits_bayes&job=local/digits_random"
+PAGES = {
+    "job": (JOB, "light", 1280, 1000),
+    "explore": (f"{JOB}/explore", "light", 1280, 2100),
+    "trust-dark": (f"{JOB}/trust", "dark", 1280, 1200),
+    "compare": (COMPARED, "light", 1280, 1300),
+    "new-job": ("/console/new", "light", 1280, 1000),
+    "explore-narrow": (f"{JOB}/explore", "light", 390, 900),
+}
+# All plots in the window are drawn, and the model has answered.
+DRAWN = """() => [...document.querySelectorAll("figure[data-plot]")].every((figure) =>
+  figure.getBoundingClientRect().top >= innerHeight || figure.querySelector(".main-svg"))
+  && !document.getElementById("model-note")?.textContent.includes("is being fitted")"""
+
+with sync_playwright() as playwright:
+    browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+    for name, (path, theme, width, height) in PAGES.items():
+        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=theme)
+        page.set_default_timeout(120_000)
+        page.goto(ADDRESS + path, wait_until="load")
+        page.wait_for_function(DRAWN)
+        page.screenshot(path=f"{FOLDER}/{name}.png")
+        page.close()
+    browser.close()
+SCRIPT
+environment/bin/python pictures.py "$address" "$pictures"
