@@ -24,6 +24,8 @@ need "command -v strip" binutils
 need "command -v curl" curl
 # A page of another site tries to use a server.
 need "command -v chromium" chromium
+# TypeScript and ESLint check the scripts of the console.
+need "command -v npm" nodejs npm
 need "[ -x /bin/busybox ] && ! ldd /bin/busybox" busybox-static
 # For tests that draw on a terminal, and for programs in the background of a trial.
 need "command -v script" bsdutils

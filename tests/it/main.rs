@@ -14,6 +14,7 @@ mod compare;
 mod config;
 mod connections;
 mod console;
+mod console_scripts;
 mod containers;
 mod crash;
 mod docs;

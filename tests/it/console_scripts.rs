@@ -1,0 +1,66 @@
+//! The scripts of the console are checked by TypeScript and ESLint.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{Finished, finished};
+
+/// A folder with the two programs, which is made once, and the scripts `assets`.
+struct Checker {
+    folder: PathBuf,
+    _lock: File,
+}
+
+impl Checker {
+    fn new() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scripts");
+        fs::create_dir_all(&folder).unwrap();
+        let lock = File::create(folder.join("lock")).unwrap();
+        lock.lock().unwrap();
+        let wanted = fs::read(root.join("tests/data/scripts/package-lock.json")).unwrap();
+        for name in ["package.json", "package-lock.json", "eslint.config.js", "tsconfig.json"] {
+            fs::copy(root.join("tests/data/scripts").join(name), folder.join(name)).unwrap();
+        }
+        let done = folder.join("installed.json");
+        if fs::read(&done).ok().as_deref() != Some(&wanted[..]) {
+            let install = ["ci", "--no-audit", "--no-fund", "--ignore-scripts"];
+            let installed = finished(Command::new("npm").args(install).current_dir(&folder).output().unwrap());
+            assert_eq!(installed.code, Some(0), "{}{}", installed.stdout, installed.stderr);
+            fs::write(done, wanted).unwrap();
+        }
+        let assets = folder.join("assets");
+        if assets.exists() {
+            fs::remove_dir_all(&assets).unwrap();
+        }
+        fs::create_dir(&assets).unwrap();
+        for entry in fs::read_dir(root.join("crates/console/assets")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "js") {
+                fs::copy(&path, assets.join(path.file_name().unwrap())).unwrap();
+            }
+        }
+        Self { folder, _lock: lock }
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) -> Finished {
+        let program = self.folder.join("node_modules/.bin").join(program);
+        finished(Command::new(program).args(arguments).current_dir(&self.folder).output().unwrap())
+    }
+}
+
+#[test]
+fn scripts_of_the_console_have_correct_types_and_no_findings() {
+    let checker = Checker::new();
+    let types = checker.run("tsc", &["--project", "tsconfig.json"]);
+    assert_eq!((types.code, types.stdout.as_str()), (Some(0), ""));
+    let findings = checker.run("eslint", &["--max-warnings", "0", "assets"]);
+    assert_eq!((findings.code, findings.stdout.as_str()), (Some(0), ""));
+    // Both find what is wrong.
+    fs::write(checker.folder.join("assets/wrong.js"), "export const a = 1 + document.body;\nvar b = 2;\n").unwrap();
+    let types = checker.run("tsc", &["--project", "tsconfig.json"]);
+    assert!(types.code != Some(0) && types.stdout.contains("assets/wrong.js(1,18): error TS2365"), "{}", types.stdout);
+    let findings = checker.run("eslint", &["assets"]);
+    assert!(findings.code == Some(1) && findings.stdout.contains("no-var"), "{}", findings.stdout);
+}
