@@ -65,7 +65,8 @@ function axisLayout(axis, colours) {
     const levels = axis.levels ?? [];
     return { ...common, tickvals: levels.map((_, index) => index), ticktext: levels.map((level) => plain(level.slice(0, 40))) };
   }
-  return { ...common, type: axis.isLog ? "log" : "linear" };
+  // Powers of ten instead of "100µ".
+  return axis.isLog ? { ...common, type: "log", exponentformat: "power" } : { ...common, type: "linear" };
 }
 
 /**
