@@ -1,8 +1,9 @@
 // @ts-check
 // The page Explore: plots and a table of the trials that the filter in the address selects. A brushed plot changes the filter.
-import { bestRows, clearPlot, drawPlot, offerSaving, onThemeChange, tableRow } from "./figure.js";
+import { bestRows, clearPlot, drawPlot, hasLibrary, library, offerSaving, onThemeChange, tableRow } from "./figure.js";
 import { fieldOf, levelsOf, rangeOf, withRestrictions } from "./filters.js";
 import * as plots from "./plots.js";
+import { sketch } from "./sketch.js";
 
 /**
  * @typedef {import("./plots.js").Plot} Plot
@@ -15,6 +16,9 @@ const CHOICES = ["metric", "parameter", "x", "y", "mx", "my"];
 
 /** Milliseconds between two looks for changes. */
 const POLL_INTERVAL = 5000;
+
+/** Milliseconds for which plots and trials that come first are awaited before plotly.js is run, which halts the page. */
+const LONGEST_SKETCHING = 1000;
 
 /** Number of trials of a page of the table. */
 const PAGE = 25;
@@ -39,6 +43,8 @@ const shown = new Map();
 const visible = new Set();
 /** @type {Map<HTMLElement, number>} */
 const drawn = new Map();
+/** The requests for what the page shows first. @type {Set<Promise<unknown>>} */
+const first = new Set();
 
 /** @param {string} name */
 function selected(name) {
@@ -83,7 +89,9 @@ async function draw(figure) {
   const note = /** @type {HTMLElement} */ (figure.querySelector(".note"));
   canvas.setAttribute("aria-busy", "true");
   try {
-    const answer = await read(view, parametersOf(view));
+    const reading = read(view, parametersOf(view));
+    if (!hasLibrary()) first.add(reading);
+    const answer = await reading;
     if (wanted !== version) return;
     const colours = plots.colours();
     if (name === "parallelCoordinates") answer.view.metrics = space.metrics.length;
@@ -91,6 +99,13 @@ async function draw(figure) {
     shown.set(figure, plot);
     if (name === "trust") showBest(answer.view.best);
     note.textContent = plot.note;
+    if (!hasLibrary()) {
+      sketch(canvas, plot, colours);
+      figure.dataset.sketched = String(wanted);
+      await Promise.race([Promise.allSettled(first), new Promise((resolve) => setTimeout(resolve, LONGEST_SKETCHING))]);
+      await library();
+      if (wanted !== version) return;
+    }
     await drawPlot(canvas, plot, colours, Boolean(plot.x || plot.y || plot.lines));
     listen(figure, canvas);
     figure.dataset.drawn = String(wanted);
@@ -166,7 +181,8 @@ function show() {
     if (choice instanceof HTMLSelectElement) choice.value = selected(name) || (choice.options[Number(choice.dataset.first ?? 0)]?.value ?? "");
   }
   for (const figure of visible) void draw(figure);
-  void table();
+  const shownTable = table();
+  if (!hasLibrary()) first.add(shownTable);
 }
 
 async function table() {

@@ -6,8 +6,42 @@
  * @typedef {import("./plots.js").Colours} Colours
  */
 
-/** @type {any} */
-const Plotly = /** @type {any} */ (window).Plotly;
+/** @type {Promise<any> | undefined} */
+let loading;
+
+/** Whether plotly.js is loaded. */
+export function hasLibrary() {
+  return "Plotly" in window;
+}
+
+/**
+ * plotly.js, which a page preloads. It is run after what the page shows by now has been painted: that takes a second on a slow
+ * machine, and nothing is painted meanwhile.
+ */
+export function library() {
+  loading ??= hasLibrary() ? Promise.resolve(/** @type {any} */ (window).Plotly) : load();
+  return loading;
+}
+
+async function load() {
+  const preload = /** @type {HTMLLinkElement | null} */ (document.querySelector("link[rel=preload][as=script]"));
+  await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  const script = document.createElement("script");
+  script.src = preload?.href ?? "";
+  const loaded = new Promise((resolve, reject) => {
+    script.addEventListener("load", resolve);
+    script.addEventListener("error", () => reject(new TypeError("plotly.js cannot be loaded")));
+  });
+  document.head.append(script);
+  try {
+    await loaded;
+  } catch (error) {
+    // The next plot tries again.
+    loading = undefined;
+    throw error;
+  }
+  return /** @type {any} */ (window).Plotly;
+}
 
 /**
  * Draws a plot, in place of the one that the canvas shows.
@@ -28,7 +62,9 @@ export async function drawPlot(canvas, plot, colours, canSelect) {
     newselection: { line: { color: colours.text, dash: "dot", width: 1 } },
     ...plot.layout,
   };
-  await Plotly.react(canvas, plot.traces, layout, {
+  const plotly = await library();
+  canvas.querySelector(":scope > .sketch")?.remove();
+  await plotly.react(canvas, plot.traces, layout, {
     responsive: true,
     displaylogo: false,
     modeBarButtonsToRemove: ["lasso2d", "toImage", "autoScale2d"],
@@ -37,7 +73,8 @@ export async function drawPlot(canvas, plot, colours, canSelect) {
 
 /** Removes the plot of a canvas. @param {HTMLElement} canvas */
 export function clearPlot(canvas) {
-  Plotly.purge(canvas);
+  if (hasLibrary()) /** @type {any} */ (window).Plotly.purge(canvas);
+  canvas.replaceChildren();
 }
 
 /** Calls `redraw` when the theme changes: the colours of plots follow it. @param {() => void} redraw */
@@ -110,7 +147,7 @@ export function offerSaving(figure, prefix, shown) {
       save(`${name}.csv`, `${lines.join("\r\n")}\r\n`, "text/csv");
     } else {
       const canvas = figure.querySelector(".canvas");
-      void Plotly.downloadImage(canvas, { format: form, filename: name, width: 1200, height: 700, scale: form === "png" ? 2 : 1 });
+      void library().then((plotly) => plotly.downloadImage(canvas, { format: form, filename: name, width: 1200, height: 700, scale: form === "png" ? 2 : 1 }));
     }
   });
 }

@@ -42,6 +42,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("live.js", SCRIPT, include_bytes!("../assets/live.js")),
     ("new_job.js", SCRIPT, include_bytes!("../assets/new_job.js")),
     ("plots.js", SCRIPT, include_bytes!("../assets/plots.js")),
+    ("sketch.js", SCRIPT, include_bytes!("../assets/sketch.js")),
     ("theme.js", SCRIPT, include_bytes!("../assets/theme.js")),
     ("ticks.js", SCRIPT, include_bytes!("../assets/ticks.js")),
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
@@ -90,7 +91,7 @@ pub(crate) fn address(name: &str) -> String {
 /// Answers with a file. It is public: it is part of the program.
 pub(crate) async fn asset(Path((hash, name)): Path<(String, String)>, headers: HeaderMap) -> Response {
     if name == plotly::NAME {
-        return library(hash, &headers).await;
+        return library(&hash, &headers).await;
     }
     let Some(file) = assets().files.get(name.as_str()).filter(|_| hash == assets().hash) else {
         return missing();
@@ -100,7 +101,7 @@ pub(crate) async fn asset(Path((hash, name)): Path<(String, String)>, headers: H
 }
 
 /// Answers with plotly.js.
-async fn library(hash: String, headers: &HeaderMap) -> Response {
+async fn library(hash: &str, headers: &HeaderMap) -> Response {
     let is_compressed = accepts_compressed(headers);
     let content = plotly::served(hash, is_compressed).await;
     content.map_or_else(missing, |content| response(content, SCRIPT, is_compressed))

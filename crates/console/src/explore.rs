@@ -2,6 +2,8 @@
 //!
 //! The pages have no trials: their script reads views of the study from the API, and draws them.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -86,6 +88,7 @@ async fn page(console: Console, visit: Visit, project: &str, job: &str, tab: Tab
     let Some(study) = &subject.study else {
         return Err(PageError::NotFound(format!("job {job} has no trials: it runs its program once")));
     };
+    read_ahead(&console, study);
     let metrics: Vec<String> = study.problem.metrics().iter().map(|metric| metric.name.clone()).collect();
     let parameters = parameter_names(study);
     let of_metric = |metric: &MetricSpec| json!({"name": metric.name, "isMaximized": metric.goal == Goal::Maximize});
@@ -100,7 +103,7 @@ async fn page(console: Console, visit: Visit, project: &str, job: &str, tab: Tab
             &visit.parts,
         ),
         head: subject.head(&visit.visitor, tab),
-        library: plotly::address().await,
+        library: plotly::address(),
         study: address_of(study),
         space: json!({"metrics": goals, "parameters": named}).to_string(),
         example: parameters.first().cloned().unwrap_or_default(),
@@ -110,6 +113,15 @@ async fn page(console: Console, visit: Visit, project: &str, job: &str, tab: Tab
         parameters,
     };
     Ok(Frame::respond(true, StatusCode::OK, &page))
+}
+
+/// Reads the trials of `study` while the browser loads the page, whose plots ask for them next.
+fn read_ahead(console: &Console, study: &Study) {
+    let (studies, study) = (Arc::clone(&console.studies), study.clone());
+    tokio::spawn(async move {
+        // An error is answered to the requests of the plots, which read again.
+        let _ = studies.columns(&study).await;
+    });
 }
 
 /// The address of `study` in the API.

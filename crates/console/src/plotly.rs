@@ -1,73 +1,43 @@
-//! plotly.js, as the crate `plotly` embeds it, served compressed under the hash of its content.
+//! plotly.js, as the crate `plotly` embeds it, served under the hash of its content.
 
-use std::io::{Read, Write};
-use std::sync::OnceLock;
+use std::io::Read;
 
 use bytes::Bytes;
-use flate2::Compression;
 use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
-use sha2::{Digest, Sha256};
 
 /// The name of the file.
 pub(crate) const NAME: &str = "plotly.min.js";
 
-/// The library, compressed: it is not kept in plain form a second time.
-struct Library {
-    hash: String,
-    compressed: Bytes,
-}
+/// The library, compressed by the build script.
+static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.min.js.gz"));
 
-/// The library. The first call takes some tenths of a second.
-fn library() -> &'static Library {
-    static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let scripts = plotly::Plot::offline_js_sources();
-        let source = source(&scripts);
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        // Writing to memory cannot fail.
-        let _ = encoder.write_all(source.as_bytes());
-        let compressed = encoder.finish().unwrap_or_default().into();
-        Library { hash: hex::encode(&Sha256::digest(source)[..8]), compressed }
-    })
-}
-
-/// The content of the first of `scripts`, elements of HTML. The second one is MathJax, which the console does not use.
-fn source(scripts: &str) -> &str {
-    let content = scripts.split_once('>').map_or("", |(_, content)| content);
-    content.split_once("</script>").map_or("", |(content, _)| content)
-}
+/// The hash of the library.
+const HASH: &str = env!("PLOTLY_HASH");
 
 /// The address of the library.
-pub(crate) async fn address() -> String {
-    let hash = tokio::task::spawn_blocking(|| &*library().hash).await.unwrap_or_default();
-    format!("/console/assets/{hash}/{NAME}")
+pub(crate) fn address() -> String {
+    format!("/console/assets/{HASH}/{NAME}")
 }
 
 /// The library under `hash`, compressed or in plain form; `None` if there is none.
-pub(crate) async fn served(hash: String, is_compressed: bool) -> Option<Bytes> {
-    let read = tokio::task::spawn_blocking(move || {
-        let library = library();
-        if library.hash != hash {
-            return None;
-        }
-        if is_compressed {
-            return Some(library.compressed.clone());
-        }
-        let mut plain = Vec::new();
-        GzDecoder::new(&library.compressed[..]).read_to_end(&mut plain).ok()?;
-        Some(plain.into())
-    });
-    read.await.ok().flatten()
+pub(crate) async fn served(hash: &str, is_compressed: bool) -> Option<Bytes> {
+    if hash != HASH {
+        return None;
+    }
+    if is_compressed {
+        return Some(Bytes::from_static(COMPRESSED));
+    }
+    let text = tokio::task::spawn_blocking(text).await.ok()?;
+    Some(text.ok()?.into())
 }
 
-/// The library in plain form, to be part of a page.
+/// The library in plain form. It takes some hundredths of a second.
 ///
 /// # Errors
 /// If the embedded library is damaged.
 pub(crate) fn text() -> std::io::Result<String> {
     let mut plain = String::new();
-    GzDecoder::new(&library().compressed[..]).read_to_string(&mut plain)?;
+    GzDecoder::new(COMPRESSED).read_to_string(&mut plain)?;
     Ok(plain)
 }
 
@@ -77,18 +47,11 @@ mod tests {
 
     #[tokio::test]
     async fn library_is_the_embedded_one() {
-        let address = address().await;
-        let hash = address.split('/').nth(3).unwrap().to_owned();
-        assert_eq!(address, format!("/console/assets/{hash}/plotly.min.js"));
-        let plain = served(hash.clone(), false).await.unwrap();
+        assert_eq!(address(), format!("/console/assets/{HASH}/plotly.min.js"));
+        let plain = served(HASH, false).await.unwrap();
         let text = std::str::from_utf8(&plain).unwrap();
         assert!(text.contains("plotly.js v") && !text.contains("<script"), "{}", &text[..200]);
-        assert!(served(hash, true).await.unwrap().len() < plain.len() / 2);
-        assert!(served("0".to_owned(), true).await.is_none());
-    }
-
-    #[test]
-    fn source_is_the_first_script() {
-        assert_eq!(source("<script type=\"a\">x = 1 > 0</script>\n<script>y</script>"), "x = 1 > 0");
+        assert!(served(HASH, true).await.unwrap().len() < plain.len() / 2);
+        assert!(served("0", true).await.is_none());
     }
 }

@@ -3,13 +3,16 @@
 //! The first page is small, so that short results are read at low cost.
 
 use futures::future::BoxFuture;
-use futures::stream::{self, Stream, TryStreamExt};
+use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 use tunesmith_store::{FEW, Store, StoreError};
 
 /// Number of records in every page but the first.
-const PAGE: usize = 1000;
+pub(crate) const PAGE: usize = 1000;
+
+/// Number of pages that are read at the same time.
+const READS: usize = 4;
 
 /// Returns all jobs by ID, starting after `after`.
 pub fn jobs(store: &dyn Store, after: Option<JobId>) -> impl Stream<Item = Result<Job, StoreError>> + Send {
@@ -26,6 +29,20 @@ pub fn trials<'a>(
     study: &'a StudyId,
 ) -> impl Stream<Item = Result<Trial, StoreError>> + Send + use<'a> {
     records(None, move |after, limit| store.trials(study, after, limit), |trial| Some(trial.id))
+}
+
+/// Returns pages of the trials that `study` had at its revision, in any order: several are read at the same time.
+pub(crate) fn trials_in_any_order<'a>(
+    store: &'a dyn Store,
+    study: &'a Study,
+) -> impl Stream<Item = Result<Vec<Trial>, StoreError>> + Send + use<'a> {
+    let count = study.next_trial_id.0.saturating_sub(1);
+    let starts = (0..count).step_by(PAGE).map(TrialId);
+    let pages = stream::iter(starts).map(move |after| {
+        let limit = PAGE.min(usize::try_from(count - after.0).unwrap_or(PAGE));
+        store.trials(&study.id, Some(after), limit)
+    });
+    pages.buffer_unordered(READS)
 }
 
 /// Returns the trials of `study` that are not final, by number.

@@ -55,8 +55,21 @@ def main():
         page.on("pageerror", lambda error: problems.append(f"error: {error}"))
         page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
         page.on("dialog", lambda dialog: (problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        # Plots are sketched, and the trials shown, before plotly.js is there.
+        held = []
+        page.route("**/plotly.min.js", lambda route: held.append(route))
         page.goto(ADDRESS)
+        page.wait_for_selector("#matches tbody tr")
+        page.wait_for_selector("figure[data-plot=history] .sketch")
+        points = page.get_attribute("figure[data-plot=history] .sketch path:nth-of-type(2)", "d")
+        assert points.count("M") == 40 and "NaN" not in points, points
+        assert page.locator("figure[data-plot=history] .sketch text").first.inner_html() == "1"
+        page.screenshot(path=FOLDER / "sketch.png")
+        for route in held:
+            route.continue_()
+        page.unroute("**/plotly.min.js")
         page.wait_for_function(DRAWN)
+        assert held and page.locator(".sketch").count() == 0
         assert page.inner_text("#matched") == "40 of 40 trials", page.inner_text("#matched")
         plots = page.eval_on_selector_all("figure[data-plot]", "figures => figures.map(figure => figure.dataset.plot)")
         assert set(plots) == {

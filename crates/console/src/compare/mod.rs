@@ -128,7 +128,7 @@ async fn compare(console: Console, visit: Visit, chosen: Vec<String>) -> Result<
         rows: Vec::new(),
         tests: Vec::new(),
         reference: String::new(),
-        library: plotly::address().await,
+        library: plotly::address(),
         studies: String::new(),
     };
     if page.problem.is_none() {

@@ -74,14 +74,25 @@ async fn refresh(
 ) -> Result<OwnedMutexGuard<Known>, StoreError> {
     let metrics = study.problem.metrics();
     loop {
-        let mut new = Vec::new();
+        let mut new = BTreeMap::new();
         let mut revision = known.revision;
         let mut lost = false;
+        if revision == 0 {
+            let mut pages = std::pin::pin!(pages::trials_in_any_order(store, study));
+            while let Some(trials) = pages.try_next().await? {
+                new.extend(trials.iter().filter_map(|trial| Some((trial.id, values(metrics, trial)?))));
+            }
+            // Trials that change while others are read have a higher revision, and are read again.
+            revision = study.revision;
+        }
         {
             let mut changed = std::pin::pin!(pages::changed_trials(store, &study.id, revision));
             while let Some(trial) = changed.try_next().await? {
                 revision = trial.revision;
-                lost |= trial.state == TrialState::Deleted && known.front.0.contains_key(&trial.id);
+                if trial.state == TrialState::Deleted {
+                    lost |= known.front.0.contains_key(&trial.id);
+                    new.remove(&trial.id);
+                }
                 new.extend(values(metrics, &trial).map(|values| (trial.id, values)));
             }
         }
@@ -90,6 +101,7 @@ async fn refresh(
             *known = Known::new(study);
             continue;
         }
+        let new: Vec<_> = new.into_iter().collect();
         if new.len() * known.front.0.len().max(FEW) > LONG {
             let single = metrics.len() == 1;
             let extended = tokio::task::spawn_blocking(move || {

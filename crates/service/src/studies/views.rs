@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::TryStreamExt;
 use tokio::sync::{Mutex, OwnedRwLockReadGuard, RwLock, Semaphore};
 use tunesmith_algorithms::designer::History;
 use tunesmith_algorithms::insight::{InsightError, MetricInsight, explain};
@@ -20,10 +20,6 @@ use tunesmith_views::{Columns, running_at_once, running_times};
 /// Limit of the estimated memory of all columns in bytes: a million trials of some parameters. The memory budget of a server
 /// drops columns before.
 const MEMORY: usize = 256 << 20;
-
-/// Number of trials that the first load reads at once, and of such reads at the same time.
-const PAGE: usize = 1000;
-const READS: usize = 4;
 
 /// Number of models that are kept for each study.
 const MODELS: usize = 4;
@@ -106,16 +102,10 @@ impl StudyViews {
     }
 }
 
-/// Reads all trials of `study`, several pages at the same time.
+/// Reads all trials of `study`.
 async fn load(store: &dyn Store, study: &Study) -> Result<Columns, StoreError> {
     let mut columns = Columns::new(study);
-    let count = study.next_trial_id.0.saturating_sub(1);
-    let starts = (0..count).step_by(PAGE).map(TrialId);
-    let pages = stream::iter(starts).map(|after| {
-        let limit = PAGE.min(usize::try_from(count - after.0).unwrap_or(PAGE));
-        store.trials(&study.id, Some(after), limit)
-    });
-    let mut pages = pages.buffer_unordered(READS);
+    let mut pages = std::pin::pin!(pages::trials_in_any_order(store, study));
     while let Some(trials) = pages.try_next().await? {
         trials.iter().for_each(|trial| columns.apply(trial));
         tokio::task::yield_now().await;

@@ -9,8 +9,8 @@ use tunesmith_store::contract::samples;
 use tunesmith_store::{MemoryStore, Store};
 
 use super::super::{ReportedOutcome, Studies, SuggestionRequest, TrialRef};
-use super::PAGE;
 use crate::clock::ManualClock;
+use crate::pages::PAGE;
 use crate::search_policy::SearchPolicy;
 
 fn studies(store: &Arc<MemoryStore>) -> Studies {
