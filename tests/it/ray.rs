@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 use tunesmith_domain::LossCause;
 use tunesmith_executor::contract::{Harness, run, shell};
-use tunesmith_executor::remote::{AgentEngine, Inbox, PlaceState, RemoteExecutor};
+use tunesmith_executor::remote::{AgentEngine, AgentId, Inbox, PlaceState, RemoteExecutor};
 use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ProgramEnd, StopMode};
 use tunesmith_ray::{AgentProgram, RayEngine, RaySettings};
 
@@ -170,8 +170,8 @@ fn ray_runs_an_uploaded_agent_and_states_why_a_job_waits_or_is_gone() {
             let error = executor.state(&long.id).await.unwrap_err();
             assert!(matches!(error, ExecutorError::Unreachable { .. }), "{error:?}");
             cluster.start_head();
-            let PlaceState::Gone { cause: LossCause::Failure, reason } = place.engine().place(&long.id).await.unwrap()
-            else {
+            let state = place.engine().place(&AgentId::of(&long)).await.unwrap();
+            let PlaceState::Gone { cause: LossCause::Failure, reason } = state else {
                 panic!("the head knows the job")
             };
             assert!(reason.contains("does not know its job any more"), "{reason}");

@@ -18,6 +18,13 @@ use tunesmith_service::job_logs::{LogName, LogStream};
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "SyncAttemptRequest")]
 pub struct SyncRequest {
+    /// The task of the replica that the agent runs, such as `worker-0`; empty for an agent that runs all of the attempt.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub task: String,
+    /// The address and port at which the other replicas reach this one, such as `10.0.0.7:2222`, until the answer has those of all;
+    /// empty otherwise.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub address: String,
     /// Parts of logs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<LogPart>,
@@ -132,6 +139,9 @@ pub struct SyncAnswer {
     pub next_measurement: Int64,
     /// Where each log of the report continues: all earlier bytes are stored.
     pub logs: Vec<LogEnd>,
+    /// The addresses of all replicas, in the order of the attempt, if the request has one and all are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<String>,
     /// `CONTINUE`; `STOP`: end the program with its grace period; `KILL`: end it at once.
     pub command: String,
     /// Whether the end is stored: the agent has nothing left to do.
@@ -174,7 +184,11 @@ impl SyncRequest {
         for (index, one) in self.measurements.into_iter().enumerate() {
             measurements.push(one.into_measurement(index)?);
         }
+        let address = Some(self.address).filter(|address| !address.is_empty());
+        let address = address.map(|address| address.parse()).transpose();
         Ok(AgentReport {
+            task: Some(self.task).filter(|task| !task.is_empty()),
+            address: address.map_err(|_| violation("address", "must be an IP address and a port, such as 10.0.0.7:2222"))?,
             logs,
             first_measurement: u64::try_from(self.first_measurement.0)
                 .map_err(|_| violation("firstMeasurement", "is negative"))?,
@@ -190,6 +204,8 @@ impl SyncRequest {
 impl From<&AgentReport> for SyncRequest {
     fn from(report: &AgentReport) -> Self {
         Self {
+            task: report.task.clone().unwrap_or_default(),
+            address: report.address.map(|address| address.to_string()).unwrap_or_default(),
             logs: report
                 .logs
                 .iter()
@@ -323,6 +339,7 @@ impl From<AgentAnswer> for SyncAnswer {
         Self {
             next_measurement: Int64(answer.next_measurement.cast_signed()),
             logs: logs.collect(),
+            addresses: answer.addresses,
             command: command_text(answer.command).to_owned(),
             ended: answer.ended,
         }
@@ -364,6 +381,8 @@ mod tests {
     fn report() -> AgentReport {
         let metrics = vec![MetricValue { metric: "loss".to_owned(), value: f64::NEG_INFINITY }];
         AgentReport {
+            task: Some("worker-1".to_owned()),
+            address: Some("10.0.0.7:2222".parse().unwrap()),
             logs: vec![LogPiece {
                 position: LogPosition { task: "worker-1".to_owned(), stream: LogStream::Stderr, offset: 7 },
                 bytes: vec![0, 255, 10],
@@ -406,6 +425,7 @@ mod tests {
     fn invalid_reports_are_refused_by_field() {
         let refused = |text: &str| serde_json::from_str::<SyncRequest>(text).unwrap().into_report().unwrap_err().field;
         assert_eq!(refused(r#"{"firstMeasurement": "-1"}"#), "firstMeasurement");
+        assert_eq!(refused(r#"{"address": "node:2222"}"#), "address");
         assert_eq!(refused(r#"{"logs": [{"task": "../x", "stream": "stdout"}]}"#), "logs[0].task");
         assert_eq!(refused(r#"{"logs": [{"task": "ps-0", "stream": "stdout", "data": "?"}]}"#), "logs[0].data");
         assert_eq!(refused(r#"{"end": {"exitCode": 1, "signal": 9}}"#), "end");

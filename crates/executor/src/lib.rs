@@ -8,6 +8,7 @@ mod form;
 pub mod local;
 mod log_space;
 pub mod logs;
+mod part;
 pub mod remote;
 pub mod reports;
 pub mod tf_config;
@@ -26,6 +27,7 @@ use self::reports::{FileReports, ReportSources, Reports};
 use tunesmith_domain::{JobId, Measurement, TrialId};
 
 pub use self::folders::create_folders;
+pub use self::part::AttemptPart;
 pub use tunesmith_domain::{Accelerators, LossCause, Resources, Role};
 
 /// The environment variable with the path of the file that `hypertune` writes.
@@ -243,6 +245,9 @@ pub struct ExecutorJobSpec {
     /// The Python packages that an agent installs before it starts the programs; `None` if the programs need none, or find them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packages: Option<AgentPackages>,
+    /// The replica that this specification starts; `None` for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<AttemptPart>,
 }
 
 /// The first word of a command that runs the interpreter of the environment with [`AgentPackages`].

@@ -86,6 +86,7 @@ impl From<AgentError> for ApiError {
             AgentError::WrongToken { .. } => Self::new(Code::Unauthenticated, error.to_string()),
             AgentError::Superseded { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
             AgentError::OtherServer { .. } => Self::new(Code::Unavailable, error.to_string()),
+            AgentError::NoReplica { .. } => Self::invalid("task", error.to_string()),
             AgentError::NoPackage { .. } => Self::new(Code::NotFound, error.to_string()),
             AgentError::Files { .. } => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the report of an agent cannot be stored");

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tunesmith_domain::{Measurement, Source, StudyId, TransitionError, Trial, TrialChange};
 use tunesmith_executor::ExecutorJobId;
-use tunesmith_executor::remote::{AgentReport, Command, Inbox, LogPosition};
+use tunesmith_executor::remote::{AgentId, AgentReport, Command, Inbox, LogPosition, Received};
 use tunesmith_store::{Documents, JobClaims, Store, StoreError};
 
 use super::clock::Clock;
@@ -34,6 +34,8 @@ pub struct AgentAnswer {
     pub next_measurement: u64,
     /// Where each log of the report continues.
     pub logs: Vec<LogPosition>,
+    /// The addresses of all replicas, if the report has one and all are known.
+    pub addresses: Vec<String>,
     /// What is asked of the agent.
     pub command: Command,
     /// Whether the end is recorded.
@@ -64,6 +66,16 @@ pub enum AgentError {
         id: ExecutorJobId,
         /// The server.
         reason: String,
+    },
+    /// The attempt has no such replica.
+    #[error("{id} has no replica {task:?}; its replicas are {}", known.join(", "))]
+    NoReplica {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// The task of the report; empty if it has none.
+        task: String,
+        /// The tasks of the attempt.
+        known: Vec<String>,
     },
     /// The job has no such package.
     #[error("{id} has no package {name}")]
@@ -140,8 +152,12 @@ impl AgentReports {
         self.authorize(id, token).await?;
         let folder = (inner.directory)(&id.job);
         let superseded = |reason: &str| AgentError::Superseded { id: id.clone(), reason: reason.to_owned() };
-        let (inbox, known) = (Arc::clone(&inner.inbox), id.clone());
-        let (is_open, recorded) = blocking(id, move || Ok((inbox.is_open(&known)?, inbox.end(&known)?))).await?;
+        let agent = AgentId { run: id.clone(), task: report.task.clone() };
+        let (inbox, known) = (Arc::clone(&inner.inbox), agent.clone());
+        let (is_open, recorded, agents) = blocking(id, move || {
+            Ok((inbox.is_open(&known.run)?, inbox.end_of(&known)?, inbox.agents(&known.run)?))
+        })
+        .await?;
         let wanted = report.first_measurement + report.measurements.len() as u64;
         match recorded {
             // The answer to the first report of the end was lost.
@@ -151,7 +167,7 @@ impl AgentReports {
                     LogPosition { offset, ..piece.position.clone() }
                 });
                 let (logs, command) = (logs.collect(), Command::Continue);
-                return Ok(AgentAnswer { next_measurement: wanted, logs, command, ended: true });
+                return Ok(AgentAnswer { next_measurement: wanted, logs, addresses: Vec::new(), command, ended: true });
             }
             Some(_) => return Err(superseded("the server has recorded its end")),
             None if !is_open => {
@@ -162,12 +178,17 @@ impl AgentReports {
             None => {}
         }
         let trial = self.current(id).await?;
-        let (inbox, known) = (Arc::clone(&inner.inbox), id.clone());
+        if !agents.contains(&agent) {
+            let known = agents.into_iter().filter_map(|agent| agent.task).collect();
+            return Err(AgentError::NoReplica { id: id.clone(), task: agent.task.unwrap_or_default(), known });
+        }
+        let is_master = agents.first() == Some(&agent);
+        let (inbox, known) = (Arc::clone(&inner.inbox), agent.clone());
         let (received, report) = blocking(id, move || Ok((inbox.receive(&known, &folder, &report)?, report))).await?;
         let next_measurement = match trial {
-            Some(trial) => self.deliver(id, trial, &report).await?,
-            // A job without hyperparameters has no measurements.
-            None => wanted,
+            Some(trial) if is_master => self.deliver(id, trial, &report).await?,
+            // A job without hyperparameters has no measurements, and the metric is that of the master.
+            _ => wanted,
         };
         let complete = next_measurement == wanted
             && report
@@ -177,15 +198,16 @@ impl AgentReports {
                 .all(|(piece, position)| position.offset >= piece.position.offset + piece.bytes.len() as u64);
         let ended = match report.end {
             Some(end) if complete => {
-                let (inbox, known, wanted) = (Arc::clone(&inner.inbox), id.clone(), end.clone());
+                let (inbox, known, wanted) = (Arc::clone(&inner.inbox), agent, end.clone());
                 blocking(id, move || inbox.close(&known, end)).await? == wanted
             }
             _ => false,
         };
-        if let Some(trial) = id.trial.filter(|_| ended) {
+        if let Some(trial) = id.trial.filter(|_| ended && is_master) {
             self.earlier_events().remove(&TrialKey { study: StudyId::from(&id.job), trial });
         }
-        Ok(AgentAnswer { next_measurement, logs: received.logs, command: received.command, ended })
+        let Received { logs, addresses, command } = received;
+        Ok(AgentAnswer { next_measurement, logs, addresses, command, ended })
     }
 
     /// Checks that no other server has claimed the job of `id`: the files of its attempts are on that server.

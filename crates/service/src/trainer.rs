@@ -70,6 +70,7 @@ impl Launch<'_> {
             grace: self.plan.grace,
             start_port: None,
             packages: self.packages.cloned(),
+            part: None,
             placement: Placement { queue: machines.queue.clone(), options: machines.options.clone() },
             id: self.id,
             directory: self.directory,
@@ -276,6 +277,7 @@ mod tests {
             directory: "/a".into(),
             python: Some(Path::new("/env/bin/python")),
             packages: None,
+            part: None,
             endpoint: "http://127.0.0.1:1",
             token: "t".into(),
         }
