@@ -113,7 +113,7 @@ pub(crate) async fn compose_shared(
 ) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
     store.finish_deletions().await?;
-    let inbox = Arc::new(Inbox::new(data_dir.path().join("agents")));
+    let inbox = Arc::new(Inbox::new(data_dir.path().join("agents")).with_log_quota(isolation.log_quota_bytes));
     let (kind, executor) = executors::executor(data_dir.path(), executor, container, isolation.clone(), &inbox).await?;
     let mut pool = settings.pool;
     if kind != ExecutorKind::Local {

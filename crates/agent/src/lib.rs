@@ -3,7 +3,7 @@
 mod client;
 mod endpoint;
 mod kept;
-mod meeting;
+mod rendezvous;
 mod packages;
 pub mod process;
 mod shipper;
@@ -22,8 +22,8 @@ use tokio::sync::{mpsc, watch};
 use self::client::Client;
 use self::endpoint::Endpoint;
 use self::kept::Kept;
-use self::meeting::{Reserved, host_towards};
-use self::shipper::{Event, Meeting, Shipper, Shipping};
+use self::rendezvous::{Reserved, host_towards};
+use self::shipper::{Event, Rendezvous, Shipper, Shipping};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_executor::remote::{AgentEnd, AgentId, AgentSpec, SPEC_FORMAT};
 use tunesmith_executor::reports::SentReports;
@@ -127,7 +127,7 @@ pub async fn run(
     http: impl FnOnce(&str) -> Result<reqwest::Client, String>,
 ) -> Result<AgentOutcome, AgentFailure> {
     let spool_error = |source| AgentFailure::Spool { path: settings.spool.clone(), source };
-    let spec = read_spec(&settings.spec)?;
+    let AgentSpec { spec, log_quota_bytes, .. } = read_spec(&settings.spec)?;
     let address = settings.server.as_ref().unwrap_or(&spec.server.address).clone();
     let http = http(&address).map_err(|reason| AgentFailure::Server { address: address.clone(), reason })?;
     let client = Client::new(http.clone(), &address, &settings, &spec)?;
@@ -152,6 +152,7 @@ pub async fn run(
         registry: settings.spool.join("executions"),
         environment: settings.environment.clone(),
         ends_with_this_process: true,
+        log_quota_bytes,
         ..LocalSettings::default()
     });
     let attempt = AttemptReports { id: &spec.id, directory: &spec.directory, sources: &spec.reports };
@@ -162,7 +163,7 @@ pub async fn run(
     };
     let (mut reserved, addresses) = (reserve(&settings, &spec, client.url()).await?, Arc::new(OnceLock::new()));
     let task = AgentId::of(&spec).task;
-    let meeting = task.zip(reserved.as_ref()).map(|(task, reserved)| Meeting {
+    let rendezvous = task.zip(reserved.as_ref()).map(|(task, reserved)| Rendezvous {
         task,
         address: reserved.address,
         addresses: Arc::clone(&addresses),
@@ -172,7 +173,7 @@ pub async fn run(
     let (notice, preempted) = watch::channel(None);
     let id = spec.id.clone();
     let packages_client = client.clone();
-    let shipping = Shipping { client, reports, job, id, ended, preempted, events, kept, meeting, settings: &settings };
+    let shipping = Shipping { client, reports, job, id, ended, preempted, events, kept, rendezvous, settings: &settings };
     // It ends when it has nothing left to do, and its channel with it.
     tokio::spawn(Shipper::new(shipping).run());
     let mut terminated = signal(SignalKind::terminate()).map_err(spool_error)?;
@@ -290,7 +291,7 @@ async fn preempt(
     executor.stop(&spec.id, StopMode::Graceful).await
 }
 
-fn read_spec(path: &Path) -> Result<ExecutorJobSpec, AgentFailure> {
+fn read_spec(path: &Path) -> Result<AgentSpec, AgentFailure> {
     let refuse = |reason: String| AgentFailure::Spec { path: path.to_owned(), reason };
     let bytes = Place::from(path.to_owned())
         .read(MAX_SPEC_BYTES)
@@ -303,7 +304,7 @@ fn read_spec(path: &Path) -> Result<ExecutorJobSpec, AgentFailure> {
     if spec.spec.own_replicas().is_empty() {
         return Err(refuse("has no replica for this agent".to_owned()));
     }
-    Ok(spec.spec)
+    Ok(spec)
 }
 
 /// Reserves an address for the replica of `spec`, if the attempt has others in other places.

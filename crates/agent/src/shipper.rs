@@ -50,13 +50,13 @@ pub(super) struct Shipping<'a> {
     pub(super) events: mpsc::UnboundedSender<Event>,
     pub(super) kept: Arc<Kept>,
     /// The replica, of an attempt with several agents.
-    pub(super) meeting: Option<Meeting>,
+    pub(super) rendezvous: Option<Rendezvous>,
     pub(super) settings: &'a AgentSettings,
 }
 
 /// What an agent of several tells the others, and gets from them.
 #[derive(Debug)]
-pub(super) struct Meeting {
+pub(super) struct Rendezvous {
     /// The task of its replica.
     pub(super) task: String,
     /// The address of its replica.
@@ -77,7 +77,7 @@ pub(super) struct Shipper {
     out_of_reach: Duration,
     interval: Duration,
     kept: Arc<Kept>,
-    meeting: Option<Meeting>,
+    rendezvous: Option<Rendezvous>,
     /// The bytes of each log that the server has.
     delivered: Vec<(LogName, u64)>,
     sent_tags: BTreeSet<String>,
@@ -90,7 +90,7 @@ pub(super) struct Shipper {
 
 impl Shipper {
     pub(super) fn new(shipping: Shipping<'_>) -> Self {
-        let Shipping { client, reports, job, id, ended, preempted, events, kept, meeting, settings } = shipping;
+        let Shipping { client, reports, job, id, ended, preempted, events, kept, rendezvous, settings } = shipping;
         Self {
             client,
             reports: Some(reports),
@@ -102,7 +102,7 @@ impl Shipper {
             out_of_reach: settings.out_of_reach,
             interval: settings.interval,
             kept,
-            meeting,
+            rendezvous,
             delivered: Vec::new(),
             sent_tags: BTreeSet::new(),
             sent_problems: 0,
@@ -189,14 +189,14 @@ impl Shipper {
                 Command::Kill => self.emit(Event::Stop(StopMode::Immediate)),
             }
         }
-        let mut is_met = true;
-        if let Some(meeting) = &self.meeting {
+        let mut is_complete = true;
+        if let Some(rendezvous) = &self.rendezvous {
             if !answer.addresses.is_empty() {
-                meeting.addresses.get_or_init(|| answer.addresses.clone());
+                rendezvous.addresses.get_or_init(|| answer.addresses.clone());
             }
-            is_met = meeting.addresses.get().is_some();
+            is_complete = rendezvous.addresses.get().is_some();
         }
-        if is_met && !std::mem::replace(&mut self.was_wanted, true) && asked == Command::Continue {
+        if is_complete && !std::mem::replace(&mut self.was_wanted, true) && asked == Command::Continue {
             self.emit(Event::Wanted);
         }
         Ok(match (answer.ended, has_more) {
@@ -240,20 +240,20 @@ impl Shipper {
             if known.is_some() && log.size_bytes <= offset {
                 continue;
             }
-            let bytes = read_bytes(&self.job, &log.name, offset, left)?.unwrap_or_default();
+            let (start, bytes) = read_bytes(&self.job, &log.name, offset, left)?.unwrap_or((offset, Vec::new()));
             left -= bytes.len();
-            let position = LogPosition { task: log.name.task, stream: log.name.stream, offset };
-            pieces.push(LogPiece { position, bytes });
+            let position = LogPosition { task: log.name.task, stream: log.name.stream, offset: start };
+            pieces.push(LogPiece { position, removed: start - offset, bytes });
         }
         let (mut tags, problems) = match &self.reports {
             Some(reports) => (reports.seen_tags(), reports.problems()),
             None => Default::default(),
         };
         tags.extend(self.kept.tags());
-        let meeting = self.meeting.as_ref();
+        let rendezvous = self.rendezvous.as_ref();
         let report = AgentReport {
-            task: meeting.map(|meeting| meeting.task.clone()),
-            address: meeting.filter(|meeting| meeting.addresses.get().is_none()).map(|meeting| meeting.address),
+            task: rendezvous.map(|rendezvous| rendezvous.task.clone()),
+            address: rendezvous.filter(|rendezvous| rendezvous.addresses.get().is_none()).map(|rendezvous| rendezvous.address),
             logs: pieces,
             first_measurement: first,
             seen_tags: tags.difference(&self.sent_tags).cloned().collect(),

@@ -57,6 +57,9 @@ pub struct LogPart {
     pub stream: String,
     /// Offset of the first byte.
     pub offset: Int64,
+    /// Number of bytes before that offset that were removed, since the log exceeded its quota.
+    #[serde(skip_serializing_if = "is_none_removed")]
+    pub removed: Int64,
     /// The bytes in base64.
     pub data: String,
 }
@@ -176,9 +179,10 @@ impl SyncRequest {
             let name: LogName =
                 name.parse().map_err(|_| refuse("task", format!("{name:?} is not a task and a stream")))?;
             let offset = u64::try_from(part.offset.0).map_err(|_| refuse("offset", "is negative".to_owned()))?;
+            let removed = u64::try_from(part.removed.0).map_err(|_| refuse("removed", "is negative".to_owned()))?;
             let bytes = STANDARD.decode(part.data).map_err(|error| refuse("data", error.to_string()))?;
             let position = LogPosition { task: name.task, stream: name.stream, offset };
-            logs.push(LogPiece { position, bytes });
+            logs.push(LogPiece { position, removed, bytes });
         }
         let mut measurements = Vec::with_capacity(self.measurements.len());
         for (index, one) in self.measurements.into_iter().enumerate() {
@@ -213,6 +217,7 @@ impl From<&AgentReport> for SyncRequest {
                     task: piece.position.task.clone(),
                     stream: piece.position.stream.as_str().to_owned(),
                     offset: Int64(piece.position.offset.cast_signed()),
+                    removed: Int64(piece.removed.cast_signed()),
                     data: STANDARD.encode(&piece.bytes),
                 })
                 .collect(),
@@ -362,6 +367,11 @@ impl SyncAnswer {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_none_removed(removed: &Int64) -> bool {
+    removed.0 == 0
+}
+
 fn command_text(command: Command) -> &'static str {
     match command {
         Command::Continue => "CONTINUE",
@@ -385,6 +395,7 @@ mod tests {
             address: Some("10.0.0.7:2222".parse().unwrap()),
             logs: vec![LogPiece {
                 position: LogPosition { task: "worker-1".to_owned(), stream: LogStream::Stderr, offset: 7 },
+                removed: 5,
                 bytes: vec![0, 255, 10],
             }],
             first_measurement: 3,

@@ -6,7 +6,7 @@
 //! | `replicas.json` | the executor | the tasks of an attempt with several agents, in the order of the replicas |
 //! | `stop.json` | the executor | the requested stop mode, for the answers to the next reports |
 //! | `summary.json` | the service | the metrics that the agents have seen |
-//! | `verdict.json` | the service, or the executor | the end of an attempt, some of whose agents have not ended |
+//! | `outcome.json` | the service, or the executor | the end of an attempt, some of whose agents have not ended |
 //! | `end.json` | the service, or the executor that finds the place gone | the end; never replaced |
 //!
 //! These are of one agent, in a folder with the name of its task if there are several:
@@ -19,7 +19,7 @@
 //! | `preemption.json` | the service | the agent was notified that its place is taken |
 //! | `end.json` | the service, or the executor | its end; never replaced |
 //!
-//! The end of the master is the verdict on its attempt, and so is the first other agent whose place is lost, or whose program
+//! The end of the master is the outcome of its attempt, and so is the first other agent whose place is lost, or whose program
 //! was not started or had no memory. The remaining agents are then asked to stop, and the attempt ends when none is left.
 
 use std::collections::BTreeSet;
@@ -36,6 +36,7 @@ use tokio::sync::watch;
 use super::engine::AgentId;
 use super::log_name;
 use super::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPiece, LogPosition, Received};
+use crate::log_space::shorten;
 use crate::reports::SentReports;
 use crate::{AttemptPart, ExecutorJobId, ExecutorJobSpec, ProgramEnd, StopMode};
 use tunesmith_domain::JobId;
@@ -48,6 +49,8 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 pub struct Inbox {
     folder: PathBuf,
+    /// Maximum space of the logs of one attempt in bytes; `None` for any.
+    log_quota_bytes: Option<u64>,
     /// Reports of one attempt are received one after the other.
     receiving: Mutex<()>,
     /// Changes when an end was recorded.
@@ -57,7 +60,13 @@ pub struct Inbox {
 impl Inbox {
     /// An inbox in `folder`, which is created when needed. Does no IO.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, receiving: Mutex::default(), changes: watch::Sender::new(()) }
+        Self { folder, log_quota_bytes: None, receiving: Mutex::default(), changes: watch::Sender::new(()) }
+    }
+
+    /// The same with a limit of the space of the logs of one attempt in bytes, on its nodes and here.
+    #[must_use]
+    pub fn with_log_quota(self, log_quota_bytes: Option<u64>) -> Self {
+        Self { log_quota_bytes, ..self }
     }
 
     /// Returns a receiver that is notified of ends.
@@ -81,14 +90,14 @@ impl Inbox {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
             // Before that, an attempt may have been opened by a server with another address.
             if !self.has_contact(&agent)? {
-                write(&folder, "spec.json", &AgentSpec::new(part.clone()), false)?;
+                write(&folder, "spec.json", &AgentSpec::new(part.clone(), self.log_quota_bytes.map(|quota| quota / parts.len() as u64)), false)?;
             }
             opened.push((part.clone(), folder.join("spec.json")));
         }
         if parts.len() > 1 && !self.is_open(&spec.id)? {
             let tasks: Vec<Option<String>> = parts.iter().map(|part| AgentId::of(part).task).collect();
             write(&self.attempt(&spec.id), "replicas.json", &tasks, false)?;
-            write(&self.attempt(&spec.id), "spec.json", &AgentSpec::new(spec.clone()), false)?;
+            write(&self.attempt(&spec.id), "spec.json", &AgentSpec::new(spec.clone(), self.log_quota_bytes), false)?;
         }
         Ok(opened)
     }
@@ -144,8 +153,8 @@ impl Inbox {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn verdict(&self, id: &ExecutorJobId) -> io::Result<Option<AgentEnd>> {
-        read(&self.attempt(id), "verdict.json")
+    pub fn outcome(&self, id: &ExecutorJobId) -> io::Result<Option<AgentEnd>> {
+        read(&self.attempt(id), "outcome.json")
     }
 
     /// Records the end of `agent`, and returns it; an earlier end stays.
@@ -157,10 +166,10 @@ impl Inbox {
         if let Some(earlier) = self.end_of(agent)? {
             return Ok(earlier);
         }
-        if agent.task.is_some() && self.verdict(&agent.run)?.is_none() {
+        if agent.task.is_some() && self.outcome(&agent.run)?.is_none() {
             let is_master = self.agents(&agent.run)?.first() == Some(agent);
-            if let Some(verdict) = verdict_of(agent, is_master, &end) {
-                write(&self.attempt(&agent.run), "verdict.json", &verdict, true)?;
+            if let Some(outcome) = outcome_of(agent, is_master, &end) {
+                write(&self.attempt(&agent.run), "outcome.json", &outcome, true)?;
             }
         }
         write(&self.folder_of(agent), "end.json", &end, true)?;
@@ -181,7 +190,7 @@ impl Inbox {
     }
 
     fn conclude(&self, id: &ExecutorJobId) -> io::Result<()> {
-        let Some(verdict) = self.verdict(id)? else { return Ok(()) };
+        let Some(outcome) = self.outcome(id)? else { return Ok(()) };
         if self.end(id)?.is_some() {
             return Ok(());
         }
@@ -190,7 +199,7 @@ impl Inbox {
                 return Ok(());
             }
         }
-        write(&self.attempt(id), "end.json", &verdict, true)
+        write(&self.attempt(id), "end.json", &outcome, true)
     }
 
     /// Returns the stop request for `id`.
@@ -269,9 +278,14 @@ impl Inbox {
             }
             write(&self.attempt(id), "summary.json", &form, false)?;
         }
+        // Each replica has two logs.
+        let quota_bytes = match self.log_quota_bytes.filter(|_| !report.logs.is_empty()) {
+            Some(quota) => Some(quota / (2 * self.agents(id)?.len() as u64)),
+            None => None,
+        };
         let mut logs = Vec::with_capacity(report.logs.len());
         for piece in &report.logs {
-            let offset = append(&log_name(id, &piece.position).place(job), piece)?;
+            let offset = append(&log_name(id, &piece.position).place(job), piece, quota_bytes)?;
             logs.push(LogPosition { offset, ..piece.position.clone() });
         }
         let addresses = match report.address {
@@ -280,7 +294,7 @@ impl Inbox {
         };
         let command = match self.stop_request(id)? {
             // Its master has ended, or another replica is lost.
-            None if agent.task.is_some() && self.verdict(id)?.is_some() => Command::Stop,
+            None if agent.task.is_some() && self.outcome(id)?.is_some() => Command::Stop,
             None => Command::Continue,
             Some(StopMode::Graceful) => Command::Stop,
             Some(StopMode::Immediate) => Command::Kill,
@@ -317,7 +331,7 @@ impl Inbox {
         for agent in self.agents(id)?.iter().filter(|agent| agent.task.is_some()) {
             fs::remove_dir_all(self.folder_of(agent)).or_else(|error| if is_missing(&error) { Ok(()) } else { Err(error) })?;
         }
-        let names = ["spec.json", "contact", "stop.json", "preemption.json", "summary.json", "verdict.json", "replicas.json"];
+        let names = ["spec.json", "contact", "stop.json", "preemption.json", "summary.json", "outcome.json", "replicas.json"];
         for name in names {
             let removed = fs::remove_file(self.attempt(id).join(name));
             removed.or_else(|error| if is_missing(&error) { Ok(()) } else { Err(error) })?;
@@ -369,7 +383,7 @@ fn parts(spec: &ExecutorJobSpec) -> Vec<ExecutorJobSpec> {
 }
 
 /// The end of an attempt with several agents by the `end` of `agent`; `None` if it goes on.
-fn verdict_of(agent: &AgentId, is_master: bool, end: &AgentEnd) -> Option<AgentEnd> {
+fn outcome_of(agent: &AgentId, is_master: bool, end: &AgentEnd) -> Option<AgentEnd> {
     if is_master {
         return Some(end.clone());
     }
@@ -403,13 +417,24 @@ fn write<T: Serialize>(folder: &Path, name: &str, value: &T, durable: bool) -> i
     Ok(Place::new(folder, name).replace(&serde_json::to_vec(value)?, durable)?)
 }
 
-/// Writes the bytes of `piece` that the log lacks, and returns the size of the log.
-fn append(log: &Place, piece: &LogPiece) -> io::Result<u64> {
+/// Writes the bytes of `piece` that the log lacks, keeps the log within `quota_bytes`, and returns its size. Bytes that were removed
+/// on the node become a hole.
+fn append(log: &Place, piece: &LogPiece, quota_bytes: Option<u64>) -> io::Result<u64> {
     let mut file = log.append()?;
-    let size = file.metadata()?.len();
-    let known = usize::try_from(size.saturating_sub(piece.position.offset)).unwrap_or(usize::MAX);
-    let Some(new) = piece.bytes.get(known..).filter(|_| piece.position.offset <= size) else { return Ok(size) };
+    let (mut size, offset) = (file.metadata()?.len(), piece.position.offset);
+    if size < offset && size >= offset.saturating_sub(piece.removed) {
+        file.set_len(offset)?;
+        size = offset;
+    }
+    let known = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let Some(new) = piece.bytes.get(known..).filter(|new| offset <= size && !new.is_empty()) else { return Ok(size) };
     file.write_all(new)?;
+    if let Some(quota_bytes) = quota_bytes
+        && let Err(error) = shorten(&file, quota_bytes)
+    {
+        // As on one machine, the log is kept where the file system cannot give space back.
+        tracing::warn!(%error, "a log that an agent has sent cannot be kept within its quota");
+    }
     Ok(size + new.len() as u64)
 }
 

@@ -22,14 +22,17 @@ pub struct AgentSpec {
     pub format: u32,
     /// The run.
     pub spec: ExecutorJobSpec,
+    /// Maximum disk space of the logs on the node in bytes; `None` for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_quota_bytes: Option<u64>,
 }
 
 impl AgentSpec {
-    /// The input of the agent that runs `spec`.
-    pub fn new(spec: ExecutorJobSpec) -> Self {
+    /// The input of the agent that runs `spec`, whose logs may take `log_quota_bytes`.
+    pub fn new(spec: ExecutorJobSpec, log_quota_bytes: Option<u64>) -> Self {
         // An agent that does not know parts would start all replicas.
         let format = if spec.part.is_some() { SPEC_FORMAT } else { SPEC_FORMAT_OF_ONE_PLACE };
-        Self { format, spec }
+        Self { format, spec, log_quota_bytes }
     }
 }
 
@@ -61,6 +64,8 @@ pub struct AgentReport {
 pub struct LogPiece {
     /// Where the bytes stand.
     pub position: LogPosition,
+    /// The number of bytes before them that were removed, since the log exceeded its quota.
+    pub removed: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
 }

@@ -79,7 +79,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         let known = agent.clone();
         self.blocking(&agent.run, move |inbox| {
             let stop = inbox.stop_request(&known.run)?;
-            let is_unwanted = stop.is_some() || inbox.verdict(&known.run)?.is_some();
+            let is_unwanted = stop.is_some() || inbox.outcome(&known.run)?.is_some();
             let end = match (inbox.preemption(&known)?, inbox.has_contact(&known)?, stop) {
                 (Some(notice), ..) => AgentEnd::Preempted { reason: notice },
                 (None, false, _) if is_unwanted => AgentEnd::Ended(ExitStatus {
@@ -135,9 +135,8 @@ impl<E: AgentEngine> RemoteExecutor<E> {
 
 /// The agents of `id` that have not ended, and whether all of the attempt is to end.
 fn open_agents(inbox: &Inbox, id: &ExecutorJobId) -> io::Result<(Vec<AgentId>, bool)> {
-    let mut agents = inbox.agents(id)?;
-    let mut open = Vec::with_capacity(agents.len());
-    for agent in agents.drain(..) {
+    let mut open = Vec::new();
+    for agent in inbox.agents(id)? {
         if inbox.end_of(&agent)?.is_none() {
             open.push(agent);
         }
@@ -145,7 +144,7 @@ fn open_agents(inbox: &Inbox, id: &ExecutorJobId) -> io::Result<(Vec<AgentId>, b
     if open.is_empty() {
         inbox.settle(id)?;
     }
-    Ok((open, inbox.verdict(id)?.is_some()))
+    Ok((open, inbox.outcome(id)?.is_some()))
 }
 
 fn lost(cause: LossCause, reason: String) -> AgentEnd {

@@ -110,7 +110,7 @@ fn job_that_kubernetes_cannot_run_is_refused() {
 
 #[test]
 fn specification_for_a_pod_has_the_command_of_the_container() {
-    let agent = AgentSpec { format: SPEC_FORMAT, spec: spec() };
+    let agent = AgentSpec::new(spec(), None);
     let text = agent_spec(agent.clone()).unwrap();
     let found: AgentSpec = serde_json::from_str(&text).unwrap();
     let argv = ["python3", "-m", "train"].map(str::to_owned).to_vec();
@@ -155,7 +155,7 @@ fn each_replica_has_a_job_with_its_own_image_and_resources() {
     assert_eq!(pod["containers"][0]["resources"]["requests"]["cpu"], "4000m");
     let host = pod["containers"][0]["env"].as_array().unwrap().iter().find(|one| one["name"] == "TUNESMITH_AGENT_HOST");
     assert_eq!(host.unwrap()["valueFrom"]["fieldRef"]["fieldPath"], "status.podIP");
-    let text = agent_spec(AgentSpec::new(spec.clone())).unwrap();
+    let text = agent_spec(AgentSpec::new(spec.clone(), None)).unwrap();
     let written: AgentSpec = serde_json::from_str(&text).unwrap();
     assert_eq!(written.format, SPEC_FORMAT);
     assert_eq!(written.spec.own_replicas()[0].program, Program::Command { argv: vec!["work".to_owned()] });

@@ -8,7 +8,7 @@ fn id() -> ExecutorJobId {
 
 fn piece(offset: u64, bytes: &str) -> AgentReport {
     let position = LogPosition { task: "master-0".to_owned(), stream: LogStream::Stdout, offset };
-    AgentReport { logs: vec![LogPiece { position, bytes: bytes.into() }], ..AgentReport::default() }
+    AgentReport { logs: vec![LogPiece { position, removed: 0, bytes: bytes.into() }], ..AgentReport::default() }
 }
 
 #[test]
@@ -26,6 +26,48 @@ fn repeated_part_of_a_log_has_no_effect_and_a_gap_is_not_written() {
     assert_eq!(next(&piece(2, "c")), 5);
     assert_eq!(next(&piece(5, "")), 5);
     assert_eq!(fs::read_to_string(attempt.join("stdout.log")).unwrap(), "abcde");
+}
+
+#[test]
+fn log_above_its_quota_keeps_its_head_and_tail_and_what_was_removed_on_the_node_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let inbox = Inbox::new(folder.path().join("agents")).with_log_quota(Some(128 << 10));
+    let job = folder.path().join("job");
+    fs::create_dir_all(job.join("trials/3/attempt-1")).unwrap();
+    fs::create_dir_all(inbox.attempt(&id())).unwrap();
+    let agent = AgentId::from(&id());
+    let send = |offset: u64, removed: u64, bytes: &[u8]| {
+        let position = LogPosition { task: "master-0".to_owned(), stream: LogStream::Stdout, offset };
+        let logs = vec![LogPiece { position, removed, bytes: bytes.to_vec() }];
+        inbox.receive(&agent, &job, &AgentReport { logs, ..AgentReport::default() }).unwrap().logs[0].offset
+    };
+    let line = |number: usize| format!("line {number:011}\n");
+    let text: String = (0..16_384).map(line).collect();
+    for (index, piece) in text.as_bytes().chunks(32 << 10).enumerate() {
+        assert_eq!(send((index * (32 << 10)) as u64, 0, piece), ((index + 1) * (32 << 10)) as u64);
+    }
+    let name: crate::logs::LogName = "trial-3.attempt-1.master-0.stdout".parse().unwrap();
+    let log = || crate::logs::logs(&job, Some(3)).unwrap().remove(0);
+    assert_eq!(log().size_bytes, text.len() as u64);
+    assert!(log().space_bytes <= 96 << 10, "{}", log().space_bytes);
+    let read = |offset| {
+        crate::logs::read(&job, &name, crate::logs::LogStart::At(offset), 16 << 10).unwrap().unwrap()
+    };
+    assert!(text.starts_with(&read(0).text) && !read(0).text.is_empty());
+    assert!(text.ends_with(&read(text.len() as u64 - 4096).text));
+    // What the node has removed is not sent, and a report may be repeated.
+    let end = text.len() as u64;
+    assert_eq!(send(end + 500, 400, b"late"), end, "more is missing than was removed");
+    for _ in 0..2 {
+        assert_eq!(send(end + (1 << 20), 1 << 20, b"late"), end + (1 << 20) + 4);
+    }
+    let gap = read(end);
+    let removed = gap.next_offset - end;
+    assert_eq!(gap.text, format!("\n[{removed} bytes of this log were removed, since it exceeded a quota]\n"));
+    assert!(removed > (1 << 20) - 8192 && removed <= 1 << 20, "{removed}");
+    assert!(read(gap.next_offset).text.ends_with("late"));
+    let file = fs::read(job.join("trials/3/attempt-1/stdout.log")).unwrap();
+    assert!(file.ends_with(b"late") && file.len() as u64 == end + (1 << 20) + 4);
 }
 
 #[test]
@@ -49,7 +91,7 @@ fn first_end_stays_and_immediate_stop_is_not_softened() {
     assert_eq!(inbox.end(&id()).unwrap(), None);
 }
 /// An attempt with a master, two workers and a parameter server, all of whose agents have reported.
-fn gang(folder: &Path) -> (Inbox, Vec<AgentId>) {
+fn several(folder: &Path) -> (Inbox, Vec<AgentId>) {
     let program = crate::Program::Command { argv: vec!["true".to_owned()] };
     let replica = |role, index| crate::Replica::new(role, index, program.clone());
     let stored = serde_json::json!({
@@ -88,7 +130,7 @@ fn exited(code: i32) -> AgentEnd {
 #[test]
 fn addresses_are_given_once_all_replicas_have_one() {
     let folder = tempfile::tempdir().unwrap();
-    let (inbox, agents) = gang(folder.path());
+    let (inbox, agents) = several(folder.path());
     for (agent, port) in agents.iter().zip(2000..2003) {
         assert_eq!(answer(&inbox, agent, Some(port)).addresses, [""; 0]);
     }
@@ -101,7 +143,7 @@ fn addresses_are_given_once_all_replicas_have_one() {
 #[test]
 fn end_of_the_master_stops_the_others_and_is_the_end_when_none_is_left() {
     let folder = tempfile::tempdir().unwrap();
-    let (inbox, agents) = gang(folder.path());
+    let (inbox, agents) = several(folder.path());
     inbox.close(&agents[1], exited(7)).unwrap();
     assert_eq!(answer(&inbox, &agents[2], None).command, Command::Continue, "the end of a worker decides nothing");
     inbox.close(&agents[0], exited(0)).unwrap();
@@ -126,15 +168,15 @@ fn lost_replica_ends_the_attempt_as_a_whole() {
             AgentEnd::Ended(crate::ExitStatus { end: ProgramEnd::NotStarted("worker-1: no".to_owned()), stopped: None }),
         ),
     ];
-    for (end, verdict) in ends {
+    for (end, outcome) in ends {
         let folder = tempfile::tempdir().unwrap();
-        let (inbox, agents) = gang(folder.path());
+        let (inbox, agents) = several(folder.path());
         inbox.close(&agents[2], end).unwrap();
-        assert_eq!(inbox.verdict(&id()).unwrap(), Some(verdict.clone()));
+        assert_eq!(inbox.outcome(&id()).unwrap(), Some(outcome.clone()));
         for agent in [&agents[0], &agents[1], &agents[3]] {
             assert_eq!(answer(&inbox, agent, None).command, Command::Stop);
             inbox.close(agent, exited(0)).unwrap();
         }
-        assert_eq!(inbox.end(&id()).unwrap(), Some(verdict));
+        assert_eq!(inbox.end(&id()).unwrap(), Some(outcome));
     }
 }
