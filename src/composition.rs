@@ -120,7 +120,7 @@ pub(crate) async fn compose_shared(
         // The engine counts what its nodes have.
         pool.capacity = Capacity::default();
     }
-    let Sharing { claims, running, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
+    let Sharing { claims, running, relay, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
     let pending = match &documents {
         Some(documents) => PendingSuggestions::shared(Arc::clone(documents)),
         None => PendingSuggestions::new(data_dir.suggestions()),
@@ -175,7 +175,8 @@ pub(crate) async fn compose_shared(
             directory_of(data_dir),
             documents.clone(),
             claims,
-        ),
+        )
+        .with_relay(relay),
         store,
         clock,
     })

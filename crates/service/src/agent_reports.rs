@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tunesmith_domain::{Measurement, Source, StudyId, TransitionError, Trial, TrialChange};
 use tunesmith_executor::ExecutorJobId;
 use tunesmith_executor::remote::{AgentId, AgentReport, Command, Inbox, LogPosition, Received};
-use tunesmith_store::{Documents, JobClaims, Store, StoreError};
+use tunesmith_store::{Documents, JobClaims, Relay, Store, StoreError};
 
 use super::clock::Clock;
 use super::live_trials::{LiveTrials, TrialKey};
@@ -107,7 +107,10 @@ type Marks = Arc<HashSet<(i64, u64)>>;
 
 /// Receives the reports of agents.
 #[derive(Clone)]
-pub struct AgentReports(Arc<Inner>);
+pub struct AgentReports {
+    inner: Arc<Inner>,
+    relay: Option<Arc<dyn Relay>>,
+}
 
 struct Inner {
     store: Arc<dyn Store>,
@@ -135,7 +138,19 @@ impl AgentReports {
         claims: Arc<dyn JobClaims>,
     ) -> Self {
         let earlier_events = Mutex::default();
-        Self(Arc::new(Inner { store, live, inbox, clock, directory, documents, claims, earlier_events }))
+        let inner = Inner { store, live, inbox, clock, directory, documents, claims, earlier_events };
+        Self { inner: Arc::new(inner), relay: None }
+    }
+
+    /// The same beside other servers, which `relay` reaches.
+    #[must_use]
+    pub fn with_relay(self, relay: Option<Arc<dyn Relay>>) -> Self {
+        Self { relay, ..self }
+    }
+
+    /// The way to the server that runs a job, for requests that [`AgentError::OtherServer`] refuses; `None` if there is one server.
+    pub fn relay(&self) -> Option<Arc<dyn Relay>> {
+        self.relay.clone()
     }
 
     /// Receives a report of the attempt `id`, if `token` is that of the attempt. What the answer confirms is stored.
@@ -148,7 +163,7 @@ impl AgentReports {
         token: &str,
         report: AgentReport,
     ) -> Result<AgentAnswer, AgentError> {
-        let inner = &self.0;
+        let inner = &self.inner;
         self.authorize(id, token).await?;
         let folder = (inner.directory)(&id.job);
         let superseded = |reason: &str| AgentError::Superseded { id: id.clone(), reason: reason.to_owned() };
@@ -212,7 +227,7 @@ impl AgentReports {
 
     /// Checks that no other server has claimed the job of `id`: the files of its attempts are on that server.
     async fn check_owner(&self, id: &ExecutorJobId) -> Result<(), AgentError> {
-        let reason = match self.0.claims.owner(&id.job).await? {
+        let reason = match self.inner.claims.owner(&id.job).await? {
             Some(owner) if owner.is_self => return Ok(()),
             Some(owner) if owner.is_current => {
                 format!("its job is run by {}; send the report to that server", owner.name)
@@ -225,7 +240,7 @@ impl AgentReports {
 
     /// Checks that `token` is that of the attempt `id`.
     async fn authorize(&self, id: &ExecutorJobId, token: &str) -> Result<(), AgentError> {
-        let inner = &self.0;
+        let inner = &self.inner;
         let secret = match &inner.documents {
             Some(documents) => existing_shared_secret(&**documents, &id.job).await?,
             None => {
@@ -257,7 +272,7 @@ impl AgentReports {
         // A valid name refers to no other folder.
         let (project, _) = id.job.parts();
         PackageName::new(project, sha256, file_name).map_err(|_| unknown())?;
-        let path = (self.0.directory)(&id.job).join(STAGED_PACKAGES).join(sha256).join(file_name);
+        let path = (self.inner.directory)(&id.job).join(STAGED_PACKAGES).join(sha256).join(file_name);
         let opened = blocking(id, move || match File::open(&path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -269,7 +284,7 @@ impl AgentReports {
     /// Returns the trial of `id`; `None` for a job without hyperparameters.
     async fn current(&self, id: &ExecutorJobId) -> Result<Option<Trial>, AgentError> {
         let superseded = |reason: String| AgentError::Superseded { id: id.clone(), reason };
-        let store = &self.0.store;
+        let store = &self.inner.store;
         let job = match store.job(&id.job).await {
             Ok(job) if job.state.is_final() => return Err(superseded(format!("its job is {}", job.state))),
             Ok(job) => job,
@@ -293,7 +308,7 @@ impl AgentReports {
 
     /// Stores the measurements of `report` that follow the stored ones, and returns the number of the next one.
     async fn deliver(&self, id: &ExecutorJobId, mut trial: Trial, report: &AgentReport) -> Result<u64, AgentError> {
-        let inner = &self.0;
+        let inner = &self.inner;
         let study = StudyId::from(&id.job);
         let key = TrialKey { study: study.clone(), trial: trial.id };
         for _ in 0..MAX_OVERTAKEN {
@@ -344,7 +359,7 @@ impl AgentReports {
         let earlier = match cached {
             Some((_, earlier)) => earlier,
             None => {
-                let stored = pages::measurements(&*self.0.store, &key.study, trial).await?;
+                let stored = pages::measurements(&*self.inner.store, &key.study, trial).await?;
                 let marks = stored.iter().filter(|one| is_event(one)).map(|one| (one.step, one.mark));
                 let earlier: Marks = Arc::new(marks.collect());
                 self.earlier_events().insert(key.clone(), (trial.attempt, Arc::clone(&earlier)));
@@ -356,7 +371,7 @@ impl AgentReports {
     }
 
     fn earlier_events(&self) -> std::sync::MutexGuard<'_, HashMap<TrialKey, (u64, Marks)>> {
-        self.0.earlier_events.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.earlier_events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
