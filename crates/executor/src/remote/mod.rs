@@ -28,7 +28,7 @@ use super::logs::LogName;
 use super::reports::{Reports, SentReports};
 use super::{
     AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState,
-    ExitStatus, LossCause, ProgramEnd, StopMode, StopReason, create_folders,
+    ExitStatus, LossCause, Placement, ProgramEnd, StopMode, StopReason, create_folders,
 };
 use tunesmith_domain::{JobId, Measurement};
 
@@ -156,7 +156,7 @@ fn lost(cause: LossCause, reason: String) -> AgentEnd {
 
 #[async_trait]
 impl<E: AgentEngine> Executor for RemoteExecutor<E> {
-    fn capabilities(&self) -> Capabilities {
+    fn capabilities(&self, _: &Placement) -> Capabilities {
         self.engine.capabilities()
     }
 
