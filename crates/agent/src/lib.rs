@@ -3,9 +3,9 @@
 mod client;
 mod endpoint;
 mod kept;
-mod rendezvous;
 mod packages;
 pub mod process;
+mod rendezvous;
 mod shipper;
 mod spool;
 
@@ -173,7 +173,8 @@ pub async fn run(
     let (notice, preempted) = watch::channel(None);
     let id = spec.id.clone();
     let packages_client = client.clone();
-    let shipping = Shipping { client, reports, job, id, ended, preempted, events, kept, rendezvous, settings: &settings };
+    let shipping =
+        Shipping { client, reports, job, id, ended, preempted, events, kept, rendezvous, settings: &settings };
     // It ends when it has nothing left to do, and its channel with it.
     tokio::spawn(Shipper::new(shipping).run());
     let mut terminated = signal(SignalKind::terminate()).map_err(spool_error)?;

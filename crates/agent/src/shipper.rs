@@ -54,7 +54,7 @@ pub(super) struct Shipping<'a> {
     pub(super) settings: &'a AgentSettings,
 }
 
-/// What an agent of several tells the others, and gets from them.
+/// What an agent of several sends to the others, and gets from them.
 #[derive(Debug)]
 pub(super) struct Rendezvous {
     /// The task of its replica.
@@ -253,7 +253,9 @@ impl Shipper {
         let rendezvous = self.rendezvous.as_ref();
         let report = AgentReport {
             task: rendezvous.map(|rendezvous| rendezvous.task.clone()),
-            address: rendezvous.filter(|rendezvous| rendezvous.addresses.get().is_none()).map(|rendezvous| rendezvous.address),
+            address: rendezvous
+                .filter(|rendezvous| rendezvous.addresses.get().is_none())
+                .map(|rendezvous| rendezvous.address),
             logs: pieces,
             first_measurement: first,
             seen_tags: tags.difference(&self.sent_tags).cloned().collect(),

@@ -192,7 +192,8 @@ impl SyncRequest {
         let address = address.map(|address| address.parse()).transpose();
         Ok(AgentReport {
             task: Some(self.task).filter(|task| !task.is_empty()),
-            address: address.map_err(|_| violation("address", "must be an IP address and a port, such as 10.0.0.7:2222"))?,
+            address: address
+                .map_err(|_| violation("address", "must be an IP address and a port, such as 10.0.0.7:2222"))?,
             logs,
             first_measurement: u64::try_from(self.first_measurement.0)
                 .map_err(|_| violation("firstMeasurement", "is negative"))?,

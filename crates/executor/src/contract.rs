@@ -334,9 +334,8 @@ pub async fn environment_is_passed_to_the_program(harness: &dyn Harness) {
 /// Adds replicas to `spec` that run `script` with `sh -c`. They need little, so that several fit on a small node.
 pub fn add_replicas(spec: &mut ExecutorJobSpec, roles: &[(Role, u32)], script: &str) {
     let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-    spec.replicas.extend(roles.iter().map(|&(role, index)| {
-        Replica::new(role, index, Program::Command { argv: argv.clone() })
-    }));
+    spec.replicas
+        .extend(roles.iter().map(|&(role, index)| Replica::new(role, index, Program::Command { argv: argv.clone() })));
     for replica in &mut spec.replicas {
         replica.resources.milli_cpus = Some(100);
     }

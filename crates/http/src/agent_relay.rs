@@ -147,7 +147,10 @@ pub async fn answer_other_servers(reports: AgentReports) {
                 }
             }
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "the requests of other servers cannot be read");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the requests of other servers cannot be read"
+                );
             }
         }
         // Without a notice, it looks by itself. The sender lives as long as the relay.
@@ -160,9 +163,7 @@ async fn answer(reports: &AgentReports, request: &[u8]) -> Vec<u8> {
     let answered = match apply(reports, request).await {
         Ok(Applied::Piece(bytes)) => return bytes,
         Ok(Applied::Sync(answer)) => Answered::Sync(answer),
-        Err(error) => {
-            Answered::Refused { code: error.code().name().to_owned(), message: error.message().to_owned() }
-        }
+        Err(error) => Answered::Refused { code: error.code().name().to_owned(), message: error.message().to_owned() },
     };
     let mut bytes = vec![JSON];
     match serde_json::to_writer(&mut bytes, &answered) {
@@ -227,7 +228,9 @@ mod tests {
 
     #[test]
     fn refusals_keep_their_code() {
-        for code in [Code::InvalidArgument, Code::FailedPrecondition, Code::Unauthenticated, Code::NotFound, Code::Unavailable] {
+        for code in
+            [Code::InvalidArgument, Code::FailedPrecondition, Code::Unauthenticated, Code::NotFound, Code::Unavailable]
+        {
             let refused = Answered::Refused { code: code.name().to_owned(), message: "why".to_owned() };
             assert_eq!(refusal(refused), ApiError::new(code, "why"));
         }

@@ -210,7 +210,10 @@ mod tests {
         spec.part = Some(AttemptPart { replica: 1, addresses: Vec::new() });
         let body = submitted(&spec).unwrap();
         let name = body["submission_id"].as_str().unwrap();
-        assert!(name.ends_with("-trial-3-attempt-2-worker-0") && name.starts_with(&prefix("cafe", &spec.id.job)), "{name}");
+        assert!(
+            name.ends_with("-trial-3-attempt-2-worker-0") && name.starts_with(&prefix("cafe", &spec.id.job)),
+            "{name}"
+        );
         assert_eq!(body["entrypoint_num_cpus"], 4.0);
     }
 

@@ -169,10 +169,9 @@ impl AgentReports {
         let superseded = |reason: &str| AgentError::Superseded { id: id.clone(), reason: reason.to_owned() };
         let agent = AgentId { run: id.clone(), task: report.task.clone() };
         let (inbox, known) = (Arc::clone(&inner.inbox), agent.clone());
-        let (is_open, recorded, agents) = blocking(id, move || {
-            Ok((inbox.is_open(&known.run)?, inbox.end_of(&known)?, inbox.agents(&known.run)?))
-        })
-        .await?;
+        let (is_open, recorded, agents) =
+            blocking(id, move || Ok((inbox.is_open(&known.run)?, inbox.end_of(&known)?, inbox.agents(&known.run)?)))
+                .await?;
         let wanted = report.first_measurement + report.measurements.len() as u64;
         match recorded {
             // The answer to the first report of the end was lost.

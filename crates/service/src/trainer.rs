@@ -284,7 +284,6 @@ mod tests {
             directory: "/a".into(),
             python: Some(Path::new("/env/bin/python")),
             packages: None,
-            part: None,
             endpoint: "http://127.0.0.1:1",
             token: "t".into(),
         }

@@ -2,9 +2,7 @@
 
 use serde_json::json;
 use tunesmith_domain::LossCause;
-use tunesmith_executor::contract::{
-    Harness, add_replicas, log_of, run, shell, until_ready, until_replica_is_ready,
-};
+use tunesmith_executor::contract::{Harness, add_replicas, log_of, run, shell, until_ready, until_replica_is_ready};
 use tunesmith_executor::logs::LogStream;
 use tunesmith_executor::remote::{AgentEngine, AgentId, PlaceState};
 use tunesmith_executor::{
@@ -75,8 +73,10 @@ async fn preempted_pod_is_a_preemption() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn preempted_replica_ends_the_attempt_as_a_whole() {
     let place = InProcess::new();
-    let (executor, mut spec) =
-        (place.executor(), shell(&place, 1, "trap 'echo asked; exit 0' TERM; sh -c 'echo ready; exec sleep 1000' & wait"));
+    let (executor, mut spec) = (
+        place.executor(),
+        shell(&place, 1, "trap 'echo asked; exit 0' TERM; sh -c 'echo ready; exec sleep 1000' & wait"),
+    );
     add_replicas(&mut spec, &[(Role::Worker, 0), (Role::Worker, 1)], LONG);
     executor.submit(&spec).await.unwrap();
     assert_eq!(place.api().all("jobs").len(), 3);

@@ -121,7 +121,8 @@ async fn tier_starts_its_replicas_and_the_metric_is_that_of_the_master() {
     finish(run, 0).await;
     let job = job(&workspace);
     assert_eq!(job["trainingOutput"]["trials"][0]["finalMetric"]["objectiveValue"], 0.5, "{job:#}");
-    let task = |(_, made): (Key, Value)| made["metadata"]["labels"]["tunesmith.dev/replica"].as_str().unwrap().to_owned();
+    let task =
+        |(_, made): (Key, Value)| made["metadata"]["labels"]["tunesmith.dev/replica"].as_str().unwrap().to_owned();
     let mut tasks: Vec<String> = place.api().created("jobs").into_iter().map(task).collect();
     tasks.sort();
     assert_eq!(tasks, ["master-0", "ps-0", "ps-1", "ps-2", "worker-0", "worker-1", "worker-2", "worker-3"]);

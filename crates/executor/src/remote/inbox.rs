@@ -90,7 +90,12 @@ impl Inbox {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
             // Before that, an attempt may have been opened by a server with another address.
             if !self.has_contact(&agent)? {
-                write(&folder, "spec.json", &AgentSpec::new(part.clone(), self.log_quota_bytes.map(|quota| quota / parts.len() as u64)), false)?;
+                write(
+                    &folder,
+                    "spec.json",
+                    &AgentSpec::new(part.clone(), self.log_quota_bytes.map(|quota| quota / parts.len() as u64)),
+                    false,
+                )?;
             }
             opened.push((part.clone(), folder.join("spec.json")));
         }
@@ -329,9 +334,11 @@ impl Inbox {
         }
         let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         for agent in self.agents(id)?.iter().filter(|agent| agent.task.is_some()) {
-            fs::remove_dir_all(self.folder_of(agent)).or_else(|error| if is_missing(&error) { Ok(()) } else { Err(error) })?;
+            fs::remove_dir_all(self.folder_of(agent))
+                .or_else(|error| if is_missing(&error) { Ok(()) } else { Err(error) })?;
         }
-        let names = ["spec.json", "contact", "stop.json", "preemption.json", "summary.json", "outcome.json", "replicas.json"];
+        let names =
+            ["spec.json", "contact", "stop.json", "preemption.json", "summary.json", "outcome.json", "replicas.json"];
         for name in names {
             let removed = fs::remove_file(self.attempt(id).join(name));
             removed.or_else(|error| if is_missing(&error) { Ok(()) } else { Err(error) })?;

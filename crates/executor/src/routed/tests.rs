@@ -98,7 +98,10 @@ async fn job_runs_where_its_placement_names_and_is_found_there_after_a_restart()
     assert!(!executor.capabilities(&specs[2].placement).shares_files);
     let error = executor.submit(&spec(4, Some("ray"))).await.unwrap_err();
     let ExecutorError::Rejected { reason, .. } = error else { panic!("{error:?}") };
-    assert!(reason.ends_with("names the executor \"ray\", and the executors of this server are local, slurm"), "{reason}");
+    assert!(
+        reason.ends_with("names the executor \"ray\", and the executors of this server are local, slurm"),
+        "{reason}"
+    );
     assert_eq!(executor.state(&spec(4, None).id).await.unwrap(), ExecutorJobState::Unknown, "nothing was recorded");
 
     // The configuration names another executor by now.
@@ -111,7 +114,9 @@ async fn job_runs_where_its_placement_names_and_is_found_there_after_a_restart()
     let ExecutorError::Unreachable { source, .. } = without.state(&specs[2].id).await.unwrap_err() else {
         panic!("its state is not known")
     };
-    assert!(source.to_string().starts_with("it runs on the executor \"slurm\", and the executors of this server are local"));
+    assert!(
+        source.to_string().starts_with("it runs on the executor \"slurm\", and the executors of this server are local")
+    );
 
     restarted.forget(&specs[2].id.job).await.unwrap();
     assert_eq!(restarted.state(&specs[2].id).await.unwrap(), ExecutorJobState::Unknown);

@@ -9,7 +9,7 @@ fn pool(cpus: u64, devices: &[(&str, Option<&str>)], limits: RunningLimits) -> A
         memory_bytes: None,
         devices: Some(devices.iter().map(device).collect()),
     };
-    ResourcePool::new(PoolSettings { capacity, limits, queue_deadline: None })
+    ResourcePool::new(PoolSettings { capacity, limits, ..PoolSettings::default() })
 }
 
 fn gpus(kind: Option<&str>, count: u32) -> Resources {

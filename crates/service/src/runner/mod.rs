@@ -244,7 +244,9 @@ impl Runner {
             return Ok(JobOutcome::Ended(job));
         }
         let mut plan = job.plan()?.clone();
-        if let Some(reason) = self.services.pool.impossible(plan.machines.executor.as_deref(), &replica_resources(&plan)) {
+        if let Some(reason) =
+            self.services.pool.impossible(plan.machines.executor.as_deref(), &replica_resources(&plan))
+        {
             // It was submitted to a server with another configuration.
             let reason = format!("the job can never start: it {reason}");
             return Ok(JobOutcome::Ended(end_job(&self.services, &self.id, JobState::Failed, &reason).await?));

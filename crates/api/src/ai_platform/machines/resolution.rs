@@ -423,10 +423,7 @@ mod tests {
         assert_eq!(texts(&pods), Vec::<String>::new(), "its scheduler counts all resources");
         let slurm = resolve(&map, json!({"region": "other", "runtimeVersion": "2.4"})).unwrap();
         assert!(slurm.plan.options.is_empty());
-        assert_eq!(
-            texts(&slurm),
-            ["runtimeVersion: has no effect on the executor slurm, which runs no images"]
-        );
+        assert_eq!(texts(&slurm), ["runtimeVersion: has no effect on the executor slurm, which runs no images"]);
         map.machine_types.get_mut("big").unwrap().place.executor = Some("local".to_owned());
         let refused = resolve(&map, json!({"masterType": "big", "region": "other"})).unwrap_err();
         assert_eq!(refused[0].field, "region");

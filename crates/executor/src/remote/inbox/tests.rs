@@ -50,9 +50,7 @@ fn log_above_its_quota_keeps_its_head_and_tail_and_what_was_removed_on_the_node_
     let log = || crate::logs::logs(&job, Some(3)).unwrap().remove(0);
     assert_eq!(log().size_bytes, text.len() as u64);
     assert!(log().space_bytes <= 96 << 10, "{}", log().space_bytes);
-    let read = |offset| {
-        crate::logs::read(&job, &name, crate::logs::LogStart::At(offset), 16 << 10).unwrap().unwrap()
-    };
+    let read = |offset| crate::logs::read(&job, &name, crate::logs::LogStart::At(offset), 16 << 10).unwrap().unwrap();
     assert!(text.starts_with(&read(0).text) && !read(0).text.is_empty());
     assert!(text.ends_with(&read(text.len() as u64 - 4096).text));
     // What the node has removed is not sent, and a report may be repeated.
@@ -79,7 +77,10 @@ fn first_end_stays_and_immediate_stop_is_not_softened() {
     fs::write(inbox.attempt(&id()).join("spec.json"), "{}").unwrap();
     assert!(inbox.request_stop(&id(), StopMode::Immediate).unwrap());
     assert!(inbox.request_stop(&id(), StopMode::Graceful).unwrap());
-    assert_eq!(inbox.receive(&AgentId::from(&id()), folder.path(), &AgentReport::default()).unwrap().command, Command::Kill);
+    assert_eq!(
+        inbox.receive(&AgentId::from(&id()), folder.path(), &AgentReport::default()).unwrap().command,
+        Command::Kill
+    );
     let lost = AgentEnd::Lost { reason: "gone".to_owned() };
     assert_eq!(inbox.close(&AgentId::from(&id()), lost.clone()).unwrap(), lost);
     let late = AgentEnd::Preempted { reason: "late".to_owned() };
@@ -108,13 +109,17 @@ fn several(folder: &Path) -> (Inbox, Vec<AgentId>) {
     ];
     let inbox = Inbox::new(folder.to_owned());
     let opened = inbox.open(&spec).unwrap();
-    let own: Vec<&str> = opened.iter().map(|(spec, _)| crate::tf_config::role_name(spec.own_replicas()[0].role, false)).collect();
+    let own: Vec<&str> =
+        opened.iter().map(|(spec, _)| crate::tf_config::role_name(spec.own_replicas()[0].role, false)).collect();
     assert_eq!(own, ["master", "worker", "worker", "ps"]);
     let text = fs::read_to_string(&opened[2].1).unwrap();
     let written: AgentSpec = serde_json::from_str(&text).unwrap();
     assert_eq!((written.format, &written.spec), (2, &opened[2].0));
     let agents = inbox.agents(&id()).unwrap();
-    assert_eq!(agents.iter().map(|agent| agent.task.as_deref().unwrap()).collect::<Vec<_>>(), ["master-0", "worker-0", "worker-1", "ps-0"]);
+    assert_eq!(
+        agents.iter().map(|agent| agent.task.as_deref().unwrap()).collect::<Vec<_>>(),
+        ["master-0", "worker-0", "worker-1", "ps-0"]
+    );
     (inbox, agents)
 }
 
@@ -161,11 +166,17 @@ fn end_of_the_master_stops_the_others_and_is_the_end_when_none_is_left() {
 #[test]
 fn lost_replica_ends_the_attempt_as_a_whole() {
     let ends = [
-        (AgentEnd::Preempted { reason: "spot".to_owned() }, AgentEnd::Preempted { reason: "worker-1: spot".to_owned() }),
+        (
+            AgentEnd::Preempted { reason: "spot".to_owned() },
+            AgentEnd::Preempted { reason: "worker-1: spot".to_owned() },
+        ),
         (AgentEnd::Lost { reason: "gone".to_owned() }, AgentEnd::Lost { reason: "worker-1: gone".to_owned() }),
         (
             AgentEnd::Ended(crate::ExitStatus { end: ProgramEnd::NotStarted("no".to_owned()), stopped: None }),
-            AgentEnd::Ended(crate::ExitStatus { end: ProgramEnd::NotStarted("worker-1: no".to_owned()), stopped: None }),
+            AgentEnd::Ended(crate::ExitStatus {
+                end: ProgramEnd::NotStarted("worker-1: no".to_owned()),
+                stopped: None,
+            }),
         ),
     ];
     for (end, outcome) in ends {
