@@ -302,7 +302,7 @@ fn read_spec(path: &Path) -> Result<AgentSpec, AgentFailure> {
     if !(1..=SPEC_FORMAT).contains(&spec.format) {
         return Err(refuse(format!("has the format {}; this agent reads those up to {SPEC_FORMAT}", spec.format)));
     }
-    if spec.spec.own_replicas().is_empty() {
+    if spec.spec.part.is_some() && spec.spec.own_replicas().is_empty() {
         return Err(refuse("has no replica for this agent".to_owned()));
     }
     Ok(spec)
