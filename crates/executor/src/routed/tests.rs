@@ -120,5 +120,5 @@ async fn job_runs_where_its_placement_names_and_is_found_there_after_a_restart()
 
     restarted.forget(&specs[2].id.job).await.unwrap();
     assert_eq!(restarted.state(&specs[2].id).await.unwrap(), ExecutorJobState::Unknown);
-    assert_eq!(without.state(&specs[2].id).await.unwrap(), ExecutorJobState::Unknown, "its record is removed");
+    assert_eq!(routed(&[]).state(&specs[2].id).await.unwrap(), ExecutorJobState::Unknown, "its record is removed");
 }

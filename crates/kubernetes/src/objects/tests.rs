@@ -72,7 +72,7 @@ fn job_runs_the_agent_once_in_the_image_of_the_trial() {
     assert_eq!(trial["image"], "trainer:1");
     assert_eq!(trial["command"], json!(["/tunesmith/tunesmith"]));
     assert_eq!(trial["args"], json!(["agent", "--spec", "/tunesmith-spec/spec.json", "--spool", "/tunesmith-spool"]));
-    assert_eq!(trial["env"][2], json!({"name": "TUNESMITH_SERVER", "value": "http://tunesmith:8080"}));
+    assert_eq!(trial["env"][3], json!({"name": "TUNESMITH_SERVER", "value": "http://tunesmith:8080"}));
     assert_eq!(trial["terminationMessagePolicy"], "FallbackToLogsOnError");
     assert_eq!(trial["volumeMounts"][3]["mountPath"], "/models");
     let volumes = pod["volumes"].as_array().unwrap();

@@ -210,7 +210,7 @@ fn resources_of_an_executor_that_counts_them_itself_are_not_those_of_this_machin
     assert_eq!(pool.impossible(Some("slurm"), &[cpus(64), gpus(None, 8)]), None);
     assert!(pool.impossible(None, &[cpus(64)]).is_some() && pool.impossible(Some("local"), &[cpus(64)]).is_some());
     let here = take(&mut on(None, &[cpus(4), gpus(None, 1)]));
-    assert_eq!(here.devices(0), Some(vec!["0".to_owned()]));
+    assert_eq!(here.devices(1), Some(vec!["0".to_owned()]));
     let mut there = on(Some("slurm"), &[cpus(64), gpus(None, 8)]);
     let there = take(&mut there);
     assert_eq!(there.devices(0), None, "its scheduler hands out the devices");

@@ -44,7 +44,8 @@ fn log_above_its_quota_keeps_its_head_and_tail_and_what_was_removed_on_the_node_
     let line = |number: usize| format!("line {number:011}\n");
     let text: String = (0..16_384).map(line).collect();
     for (index, piece) in text.as_bytes().chunks(32 << 10).enumerate() {
-        assert_eq!(send((index * (32 << 10)) as u64, 0, piece), ((index + 1) * (32 << 10)) as u64);
+        let offset = index * (32 << 10);
+        assert_eq!(send(offset as u64, 0, piece), (offset + piece.len()) as u64);
     }
     let name: crate::logs::LogName = "trial-3.attempt-1.master-0.stdout".parse().unwrap();
     let log = || crate::logs::logs(&job, Some(3)).unwrap().remove(0);
