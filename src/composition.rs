@@ -3,6 +3,7 @@
 //! [`executors`] names the concrete executors, [`DataDir`] the concrete stores. `tunesmith run`,
 //! `tunesmith serve` and the commands on a data folder use the same [`Application`].
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use clap::ValueEnum;
 
 use crate::data_dir::{DataDir, audit_of};
 use crate::executors::{self, ExecutorKind, ExecutorOptions};
@@ -27,7 +29,7 @@ use tunesmith_packages::{Environments, PackageRules, ProgramUser};
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::{Jobs, RETRY_PAUSES};
 use tunesmith_service::packages::Packages;
-use tunesmith_service::resource_pool::Capacity;
+use tunesmith_service::resource_pool::{Capacity, PoolSettings};
 use tunesmith_service::search_policy::SearchPolicy;
 use tunesmith_service::studies::{PendingSuggestions, Studies};
 use tunesmith_service::{AgentReports, DirectoryOf, JobServices, LiveTrials, ResourcePool, TrialReports};
@@ -113,14 +115,12 @@ pub(crate) async fn compose_shared(
 ) -> anyhow::Result<Application> {
     let store = data_dir.store().await?;
     store.finish_deletions().await?;
-    let inbox = Arc::new(Inbox::new(data_dir.path().join("agents")));
-    let (kind, executor) = executors::executor(data_dir.path(), executor, container, isolation.clone(), &inbox).await?;
-    let mut pool = settings.pool;
-    if kind != ExecutorKind::Local {
-        // The engine counts what its nodes have.
-        pool.capacity = Capacity::default();
-    }
-    let Sharing { claims, running, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
+    let inbox = Arc::new(Inbox::new(data_dir.path().join("agents")).with_log_quota(isolation.log_quota_bytes));
+    let others: BTreeSet<String> = settings.machines.other_executors().into_iter().map(str::to_owned).collect();
+    let (kind, executor) =
+        executors::executor(data_dir.path(), executor, &others, container, isolation.clone(), &inbox).await?;
+    let pool = counted(settings.pool, kind, &others);
+    let Sharing { claims, running, relay, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
     let pending = match &documents {
         Some(documents) => PendingSuggestions::shared(Arc::clone(documents)),
         None => PendingSuggestions::new(data_dir.suggestions()),
@@ -175,10 +175,24 @@ pub(crate) async fn compose_shared(
             directory_of(data_dir),
             documents.clone(),
             claims,
-        ),
+        )
+        .with_relay(relay),
         store,
         clock,
     })
+}
+
+/// `pool`, in which only the resources of this machine are counted: other executors count what their nodes have.
+fn counted(mut pool: PoolSettings, own: ExecutorKind, others: &BTreeSet<String>) -> PoolSettings {
+    let elsewhere = ExecutorKind::value_variants().iter().filter(|kind| **kind != ExecutorKind::Local);
+    pool.scheduled = elsewhere.map(|kind| Some(kind.as_str().to_owned())).collect();
+    if own != ExecutorKind::Local {
+        pool.scheduled.insert(None);
+        if !others.contains(ExecutorKind::Local.as_str()) {
+            pool.capacity = Capacity::default();
+        }
+    }
+    pool
 }
 
 impl Application {

@@ -1,7 +1,9 @@
 //! The executors that programs can run on, and the one that a data folder keeps.
 //!
-//! A folder keeps the executor that it was first used with: another one does not know the programs that may still run.
+//! A folder keeps the executor that it was first used with: another one does not know the programs that may still run. Regions and
+//! machine types of a server configuration may name further ones.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +16,8 @@ use reqwest::Url;
 use crate::cli::client::http_client;
 use crate::composition::{ContainerOptions, Isolation, local_executor, this_program};
 use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
-use tunesmith_executor::Executor;
 use tunesmith_executor::remote::{Inbox, RemoteExecutor};
+use tunesmith_executor::{Executor, NamedExecutors, RoutedExecutor};
 use tunesmith_files::Place;
 use tunesmith_kubernetes::{KubernetesEngine, KubernetesSettings, PodSettings};
 use tunesmith_ray::{AgentProgram, RayEngine, RaySettings};
@@ -96,64 +98,107 @@ pub(crate) struct RayOptions {
 /// The address of the dashboard of a cluster on this machine.
 const RAY_ADDRESS: &str = "http://127.0.0.1:8265";
 
-/// Builds the executor of the data folder `folder`, lets the folder keep it, and returns it with its kind.
+/// The folder of a data folder with the records of its further executors, one for each.
+const OTHERS: &str = "executors";
+
+/// The folder of a data folder that records which attempts run on further executors.
+const ROUTES: &str = "routes";
+
+/// Builds the executor of the data folder `folder`, lets the folder keep it, and returns it with its kind. It passes the jobs whose
+/// region or machine type names one of `others` on to that executor.
 ///
 /// # Errors
-/// If the folder has another executor, or the executor cannot be used.
+/// If the folder has another executor, or an executor cannot be used.
 pub(crate) async fn executor(
     folder: &Path,
     options: ExecutorOptions,
+    others: &BTreeSet<String>,
     container: ContainerOptions,
     isolation: Isolation,
     inbox: &Arc<Inbox>,
 ) -> anyhow::Result<(ExecutorKind, Arc<dyn Executor>)> {
-    match settle(folder, options.kind)? {
-        kind @ ExecutorKind::Local => Ok((kind, Arc::new(local_executor(folder, container, isolation)?))),
-        kind @ ExecutorKind::Agent => {
-            if isolation.identities.are_given() {
-                bail!("--run-as has no effect on agents, whose programs run as their user: omit it");
+    let kind = settle(folder, options.kind)?;
+    let building = Building { options, container, isolation, inbox };
+    let own = building.build(kind, folder).await?;
+    if kind != ExecutorKind::Local {
+        keep(folder, kind)?;
+    }
+    let routes = folder.join(ROUTES);
+    if others.is_empty() && !routes.try_exists()? {
+        return Ok((kind, own));
+    }
+    let mut named = NamedExecutors::new();
+    for name in others {
+        let other = ExecutorKind::from_str(name, false).map_err(anyhow::Error::msg)?;
+        let folder = folder.join(OTHERS).join(name);
+        std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+        let built = building.build(other, &folder).await;
+        named.insert(name.clone(), built.with_context(|| format!("the executor {name} of the server configuration"))?);
+    }
+    Ok((kind, Arc::new(RoutedExecutor::new(kind.as_str().to_owned(), own, named, routes))))
+}
+
+/// What executors are built of.
+struct Building<'a> {
+    options: ExecutorOptions,
+    container: ContainerOptions,
+    isolation: Isolation,
+    inbox: &'a Arc<Inbox>,
+}
+
+impl Building<'_> {
+    /// Builds the executor `kind`, which keeps its records in `folder`, and checks that it can be used.
+    async fn build(&self, kind: ExecutorKind, folder: &Path) -> anyhow::Result<Arc<dyn Executor>> {
+        let (isolation, inbox) = (&self.isolation, Arc::clone(self.inbox));
+        if isolation.identities.are_given() {
+            match kind {
+                ExecutorKind::Local => {}
+                ExecutorKind::Agent => {
+                    bail!("--run-as has no effect on agents, whose programs run as their user: omit it")
+                }
+                ExecutorKind::Ray => {
+                    bail!("--run-as has no effect on Ray, where jobs run as the user of the cluster: omit it")
+                }
+                ExecutorKind::Kubernetes => bail!(
+                    "--run-as has no effect on Kubernetes, where programs run as the user of their image: omit it"
+                ),
+                ExecutorKind::Slurm => {
+                    bail!("--run-as has no effect on Slurm, where jobs run as the user of this process: omit it")
+                }
             }
-            let engine = ProcessEngine::new(ProcessSettings {
-                program: this_program()?,
-                folder: folder.join("agent-spools"),
-                interval: AGENT_INTERVAL,
-            });
-            keep(folder, kind)?;
-            Ok((kind, Arc::new(RemoteExecutor::new(engine, Arc::clone(inbox)))))
         }
-        kind @ ExecutorKind::Ray => {
-            if isolation.identities.are_given() {
-                bail!("--run-as has no effect on Ray, where jobs run as the user of the cluster: omit it");
+        Ok(match kind {
+            ExecutorKind::Local => Arc::new(local_executor(folder, self.container.clone(), isolation.clone())?),
+            ExecutorKind::Agent => {
+                let engine = ProcessEngine::new(ProcessSettings {
+                    program: this_program()?,
+                    folder: folder.join("agent-spools"),
+                    interval: AGENT_INTERVAL,
+                });
+                Arc::new(RemoteExecutor::new(engine, inbox))
             }
-            let engine = ray(folder, options.ray)?;
-            engine.check().await.map_err(anyhow::Error::msg)?;
-            keep(folder, kind)?;
-            Ok((kind, Arc::new(RemoteExecutor::new(engine, Arc::clone(inbox)))))
-        }
-        kind @ ExecutorKind::Kubernetes => {
-            if isolation.identities.are_given() {
-                bail!("--run-as has no effect on Kubernetes, where programs run as the user of their image: omit it");
+            ExecutorKind::Ray => {
+                let engine = ray(folder, self.options.ray.clone())?;
+                engine.check().await.map_err(anyhow::Error::msg)?;
+                Arc::new(RemoteExecutor::new(engine, inbox))
             }
-            let engine = kubernetes(folder, options.kubernetes).await?;
-            engine.check().await?;
-            keep(folder, kind)?;
-            Ok((kind, Arc::new(RemoteExecutor::new(engine, Arc::clone(inbox)))))
-        }
-        kind @ ExecutorKind::Slurm => {
-            if isolation.identities.are_given() {
-                bail!("--run-as has no effect on Slurm, where jobs run as the user of this process: omit it");
+            ExecutorKind::Kubernetes => {
+                let engine = kubernetes(folder, self.options.kubernetes.clone()).await?;
+                engine.check().await?;
+                Arc::new(RemoteExecutor::new(engine, inbox))
             }
-            let executor = SlurmExecutor::new(SlurmSettings {
-                supervisor: this_program()?,
-                registry: folder.join("executions"),
-                environment: isolation.environment,
-                log_quota_bytes: isolation.log_quota_bytes,
-                ..options.slurm
-            });
-            executor.check().await?;
-            keep(folder, kind)?;
-            Ok((kind, Arc::new(executor)))
-        }
+            ExecutorKind::Slurm => {
+                let executor = SlurmExecutor::new(SlurmSettings {
+                    supervisor: this_program()?,
+                    registry: folder.join("executions"),
+                    environment: isolation.environment.clone(),
+                    log_quota_bytes: isolation.log_quota_bytes,
+                    ..self.options.slurm.clone()
+                });
+                executor.check().await?;
+                Arc::new(executor)
+            }
+        })
     }
 }
 

@@ -72,7 +72,7 @@ impl ServerSettings {
         Ok(Self {
             executor,
             machines: Arc::new(machines),
-            pool: PoolSettings { capacity, limits, queue_deadline },
+            pool: PoolSettings { capacity, limits, queue_deadline, ..PoolSettings::default() },
             queue: QueueLimits { cluster: queued_cluster, project: queued_project, principal: queued_principal },
         })
     }

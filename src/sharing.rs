@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::data_dir::DataDir;
 use tunesmith_service::clock::{Clock, SharedClock, SystemClock};
-use tunesmith_store::{Documents, JobClaims, OnlyServer, RunningTrials, Store};
+use tunesmith_store::{Documents, JobClaims, OnlyServer, Relay, RunningTrials, Store};
 
 /// The lease of the jobs of commands that have no option for it.
 pub(crate) const JOB_LEASE: Duration = Duration::from_secs(30);
@@ -20,6 +20,8 @@ pub(crate) struct Sharing {
     pub(crate) claims: Arc<dyn JobClaims>,
     /// The running trials of all servers; `None` if there is one server.
     pub(crate) running: Option<Arc<dyn RunningTrials>>,
+    /// The way to the other servers; `None` if there is one server.
+    pub(crate) relay: Option<Arc<dyn Relay>>,
     /// `None` if there is one server.
     pub(crate) documents: Option<Arc<dyn Documents>>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -30,6 +32,7 @@ fn alone(store: &Arc<dyn Store>) -> Sharing {
     Sharing {
         claims: Arc::new(OnlyServer::new(Arc::clone(store))),
         running: None,
+        relay: None,
         documents: None,
         clock: Arc::new(SystemClock),
     }
@@ -54,7 +57,8 @@ pub(crate) async fn open(data_dir: &DataDir, store: &Arc<dyn Store>, lease: Dura
     tokio::spawn(follow(Arc::downgrade(&clock), Arc::clone(&documents)));
     let claims = Arc::new(PostgresClaims::new(shared, id, name, lease));
     let running: Arc<dyn RunningTrials> = Arc::<PostgresClaims>::clone(&claims);
-    Ok(Sharing { claims, running: Some(running), documents: Some(documents), clock })
+    let relay: Arc<dyn Relay> = Arc::<PostgresClaims>::clone(&claims);
+    Ok(Sharing { claims, running: Some(running), relay: Some(relay), documents: Some(documents), clock })
 }
 
 /// As the other function of this name, without databases.

@@ -35,6 +35,10 @@ pub(super) struct AgentArgs {
     /// Token of the attempt; default: that in the specification.
     #[arg(long, value_name = "TOKEN", env = "TUNESMITH_AGENT_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// IP address of this machine for the other replicas of the attempt, which have agents of their own; default: that on the way to
+    /// the server.
+    #[arg(long, value_name = "ADDRESS", env = "TUNESMITH_AGENT_HOST")]
+    host: Option<std::net::IpAddr>,
     /// Seconds without an answer of the server after which the program is ended.
     #[arg(long, value_name = "SECONDS", env = "TUNESMITH_AGENT_OUT_OF_REACH", default_value_t = 600.0, value_parser = seconds)]
     out_of_reach: f64,
@@ -66,6 +70,7 @@ pub(super) fn agent(args: AgentArgs) -> anyhow::Result<ExitCode> {
         spec: args.spec,
         server: args.server.filter(|server| !server.is_empty()),
         token: args.token.filter(|token| !token.is_empty()),
+        host: args.host,
         out_of_reach: Duration::from_secs_f64(args.out_of_reach),
         interval: Duration::from_millis(args.interval_ms),
         supervisor: std::env::current_exe().context("this program's own file cannot be found")?,

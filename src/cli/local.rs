@@ -126,6 +126,7 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
         start_port: args.start_port,
         placement: Placement::default(),
         packages: None,
+        part: None,
         reports: ReportSources::default(),
         server: Default::default(),
         grace: Additions::default().stop_grace_period(),

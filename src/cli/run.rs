@@ -38,6 +38,7 @@ use tunesmith_config::HptuningConfig;
 use tunesmith_config::KnownExecutor;
 use tunesmith_domain::{Job, JobId, JobPlan, JobState, MachineNotice};
 use tunesmith_files::Place;
+use tunesmith_http::agent_relay::answer_other_servers;
 use tunesmith_http::server;
 use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_service::{AgentReports, Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
@@ -383,6 +384,7 @@ async fn serve_reports(directory: &Path, reports: TrialReports, agents: AgentRep
     let address = listener.local_addr()?;
     let written = Place::from(remembered.clone()).replace(format!("{}\n", address.port()).as_bytes(), false);
     written.with_context(|| format!("{} cannot be written", remembered.display()))?;
+    tokio::spawn(answer_other_servers(agents.clone()));
     let router = server::reports_router(reports, agents, AllowedHosts::new(address.ip(), Vec::new()));
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router).await {

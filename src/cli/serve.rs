@@ -34,6 +34,7 @@ use crate::memory;
 use crate::server_settings::ServerSettings;
 use tunesmith_config::KnownExecutor;
 use tunesmith_http::accept;
+use tunesmith_http::agent_relay::answer_other_servers;
 use tunesmith_http::authorization::Access;
 use tunesmith_http::connection_limits::ConnectionLimits;
 use tunesmith_http::listener::Connections;
@@ -268,6 +269,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
         is_secure: endpoint_is_secure,
         ended: console_ended,
     };
+    let answering = tokio::spawn(answer_other_servers(service.agents.clone()));
     let router = server::router_with_pages(service, |pages| tunesmith_console::router(console, pages));
     let serving = accept::serve(connections, router, Duration::from_secs(args.idle_timeout), ended);
     // Connections that are open longer than any request may take are closed.
@@ -290,6 +292,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
         pruner.abort();
     }
     log_limiter.abort();
+    answering.abort();
     memory_check.abort();
     Ok(())
 }

@@ -13,10 +13,9 @@ use tokio::net::TcpListener;
 use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
 use tunesmith_api::agent::{SyncAnswer, SyncRequest, run_id};
 use tunesmith_executor::contract::{Harness, run, shell};
-use tunesmith_executor::remote::{AgentEngine, Inbox, PlaceState, RemoteExecutor};
+use tunesmith_executor::remote::{AgentEngine, AgentId, Inbox, PlaceState, Received, RemoteExecutor};
 use tunesmith_executor::{
-    Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, ProgramEnd,
-    StopMode,
+    Capabilities, Executor, ExecutorError, ExecutorJobSpec, ExecutorJobState, ExitStatus, ProgramEnd, StopMode,
 };
 use tunesmith_service::AgentAnswer;
 
@@ -46,16 +45,16 @@ impl AgentEngine for Engine {
         let text = std::fs::read_to_string(file).unwrap();
         let mut copy: serde_json::Value = serde_json::from_str(&text).unwrap();
         copy["spec"]["server"]["address"] = self.address.clone().into();
-        let file = self.folder.join(format!("{}.json", spec.id));
+        let file = self.folder.join(format!("{}.json", AgentId::of(spec)));
         std::fs::write(&file, copy.to_string()).unwrap();
         self.inner.start(spec, &file).await
     }
 
-    async fn place(&self, id: &ExecutorJobId) -> Result<PlaceState, ExecutorError> {
+    async fn place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
         self.inner.place(id).await
     }
 
-    async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError> {
+    async fn stop(&self, id: &AgentId, how: StopMode) -> Result<(), ExecutorError> {
         self.inner.stop(id, how).await
     }
 
@@ -107,9 +106,10 @@ async fn sync(
 ) -> Json<SyncAnswer> {
     let id = run_id(name.parse().unwrap(), run.strip_suffix(":sync").unwrap()).unwrap();
     let mut report = request.into_report().unwrap();
-    let received = inbox.receive(&id, &job, &report).unwrap();
-    let ended = report.end.take().map(|end| inbox.close(&id, end).unwrap()).is_some();
-    Json(SyncAnswer::from(AgentAnswer { next_measurement: 0, logs: received.logs, command: received.command, ended }))
+    let agent = AgentId { run: id, task: report.task.clone() };
+    let Received { logs, addresses, command } = inbox.receive(&agent, &job, &report).unwrap();
+    let ended = report.end.take().map(|end| inbox.close(&agent, end).unwrap()).is_some();
+    Json(SyncAnswer::from(AgentAnswer { next_measurement: 0, logs, addresses, command, ended }))
 }
 
 impl Harness for Agents {

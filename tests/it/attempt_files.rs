@@ -24,16 +24,19 @@ tunesmith:
 fn logs_that_exceed_their_quota_keep_head_and_tail_and_the_result() {
     let workspace = Workspace::new(CONFIG);
     workspace.write("train.sh", "echo first; seq 1 1500000; echo acc=0.5; seq 1 1500000 >&2; echo last >&2");
-    let run = workspace.run(["--data-dir", "data", "--job-id", "j", "--log-quota", "2", "--", "bash", "train.sh"]);
-    run.expect(0);
-    assert_eq!(workspace.column("objective_value"), ["0.5"]);
-    let folder = workspace.path().join("data/jobs/j/trials/1/attempt-1");
-    let taken: u64 =
-        ["stdout.log", "stderr.log"].map(|log| folder.join(log).metadata().unwrap().blocks() * 512).iter().sum();
-    assert!(taken <= 2 << 20, "{taken} bytes");
-    let log = |name: &str| String::from_utf8(std::fs::read(folder.join(name)).unwrap()).unwrap();
-    assert!(log("stdout.log").starts_with("first\n1\n2\n") && log("stdout.log").ends_with("1500000\nacc=0.5\n"));
-    assert!(log("stderr.log").ends_with("\nlast\n"));
+    // An agent sends the logs to the server, which keeps them within the same limit.
+    for executor in ["local", "agent"] {
+        let args = ["--executor", executor, "--data-dir", executor, "--job-id", "j", "--log-quota", "2"];
+        workspace.run(args.into_iter().chain(["--", "bash", "train.sh"])).expect(0);
+        assert_eq!(workspace.column("objective_value"), ["0.5"]);
+        let folder = workspace.path().join(executor).join("jobs/j/trials/1/attempt-1");
+        let taken: u64 =
+            ["stdout.log", "stderr.log"].map(|log| folder.join(log).metadata().unwrap().blocks() * 512).iter().sum();
+        assert!(taken <= 2 << 20, "{executor}: {taken} bytes");
+        let log = |name: &str| String::from_utf8(std::fs::read(folder.join(name)).unwrap()).unwrap();
+        assert!(log("stdout.log").starts_with("first\n1\n2\n") && log("stdout.log").ends_with("1500000\nacc=0.5\n"));
+        assert!(log("stderr.log").ends_with("\nlast\n"));
+    }
 }
 
 #[test]

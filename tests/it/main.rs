@@ -60,6 +60,7 @@ mod reopen;
 mod report;
 mod response_form;
 mod route_access;
+mod routing;
 mod run;
 mod search_settings;
 mod server;

@@ -65,15 +65,28 @@ fn reports_to_another_server_reach_the_one_that_runs_the_trial() {
     assert_eq!((status, &answer["error"]["status"]), (401, &json!("UNAUTHENTICATED")), "{answer}");
     let (status, answer) = send(&other, "GET", &trial, token, "");
     assert_eq!((status, &answer["state"]), (200, &json!("ACTIVE")), "{answer}");
-    // An agent sends its reports to the server that runs the job, because the files are there.
+    // The report of an agent is passed on. This attempt has none.
     let sync = format!("{path}/runs/trial-{SILENT}.attempt-1:sync");
     let (status, answer) = send(&other, "POST", &sync, token, "{}");
-    assert_eq!((status, &answer["error"]["status"]), (503, &json!("UNAVAILABLE")), "{answer}");
+    assert_eq!((status, &answer["error"]["status"]), (400, &json!("FAILED_PRECONDITION")), "{answer}");
     let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.contains("is not of this server: its job is run by"), "{message}");
-    assert!(message.contains("first; send the report to that server"), "{message}");
+    assert!(message.ends_with("is superseded: the server does not know it any more"), "{message}");
     let (status, answer) = send(&other, "POST", &format!("{path}/runs/trial-{SILENT}.attempt-2:sync"), token, "{}");
     assert_eq!(status, 401, "{answer}");
+    // Packages for agents are with the server that runs the job, and are passed on in pieces.
+    let package = "package ".repeat(700_000);
+    let sha256 = "0123456789abcdef".repeat(4);
+    let staged = folder("first").join("projects/p/jobs/j/packages").join(&sha256);
+    std::fs::create_dir_all(&staged).unwrap();
+    std::fs::write(staged.join("census-1.0.tar.gz"), &package).unwrap();
+    let get = |sha256: &str, token: &str| {
+        let path = format!("{path}/runs/trial-{SILENT}.attempt-1/packages/{sha256}/census-1.0.tar.gz");
+        other.exchange("GET", &path, &format!("authorization: Bearer {token}\r\n"), "")
+    };
+    let (status, received) = get(&sha256, token);
+    assert!(status == 200 && received == package, "{status}, {} bytes", received.len());
+    assert_eq!(get(&sha256, "wrong").0, 401);
+    assert_eq!(get(&"f".repeat(64), token).0, 404);
     // The rule of early stopping is applied where the trial runs.
     for step in 1..=10 {
         let server = if step == 4 { &runner } else { &other };
@@ -128,4 +141,52 @@ fn folder_of_a_job_that_another_server_deletes_is_removed() {
     again.until(&path, "SUCCEEDED");
     assert!(files.join("trials").is_dir());
     assert!(!files.join("of-the-former").exists());
+}
+
+/// The agent of a job reaches only another server than the one that runs the job, as behind a load balancer.
+#[test]
+fn agent_reports_through_any_server() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let folder = |name: &str| workspace.path().join(name);
+    let port = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let balanced = format!("http://127.0.0.1:{port}");
+    // Agents of this server reach the other one only.
+    let more = ["--executor", "agent", "--public-url", &balanced];
+    let runner = Cluster::serve_in(&folder("first"), &address, &more);
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, folder("go"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let script = format!("echo acc=0.5; cat {}; echo late", folder("go").display());
+    let input = json!({
+        "masterConfig": {"containerCommand": ["sh", "-c", script]},
+        "hyperparameters": {"goal": "MAXIMIZE", "hyperparameterMetricTag": "acc", "maxTrials": 1,
+            "params": [{"parameterName": "x", "type": "DOUBLE", "minValue": 0, "maxValue": 1}]},
+        "tunesmith": {"metricFromStdout": true}});
+    assert_eq!(runner.post(JOBS, &json!({"jobId": "j", "trainingInput": input})).0, 200);
+    let path = format!("{JOBS}/j");
+    runner.until(&path, "RUNNING");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tunesmith"));
+    command.args([
+        "serve",
+        "--listen",
+        &format!("127.0.0.1:{port}"),
+        "--allow-unisolated-programs",
+        "--job-lease",
+        "3",
+    ]);
+    command.arg("--data-dir").arg(folder("second")).args(["--executor", "agent"]);
+    command.env("TUNESMITH_STORE", &address).env_remove("TUNESMITH_LOG");
+    let other = Server::start_command(&mut command);
+    let log = format!("{path}/logs/trial-1.attempt-1.master-0.stdout");
+    while runner.get(&log).1["text"] != "acc=0.5\n" {
+        assert!(runner.get(&path).1["endTime"].is_null());
+    }
+    assert_eq!(other.get(&log).0, 400, "the logs are with the server that runs the job");
+    std::fs::write(folder("go"), "").unwrap();
+    let ended = runner.until(&path, "SUCCEEDED");
+    assert_eq!(ended["trainingOutput"]["trials"][0]["finalMetric"]["objectiveValue"], 0.5, "{ended:#}");
+    assert_eq!(runner.get(&log).1["text"], "acc=0.5\nlate\n");
+    // What was answered is removed.
+    while cluster.query("tuning", "SELECT count(*) FROM relayed") != "0" {}
 }

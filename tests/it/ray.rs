@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 use tunesmith_domain::LossCause;
 use tunesmith_executor::contract::{Harness, run, shell};
-use tunesmith_executor::remote::{AgentEngine, Inbox, PlaceState, RemoteExecutor};
+use tunesmith_executor::remote::{AgentEngine, AgentId, Inbox, PlaceState, RemoteExecutor};
 use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ProgramEnd, StopMode};
 use tunesmith_ray::{AgentProgram, RayEngine, RaySettings};
 
-use super::support::Workspace;
+use super::support::{Workspace, write_probe_wheel};
 use super::{agent_contract, python};
 
 /// Set in the process that runs in the namespaces.
@@ -69,7 +69,11 @@ impl Cluster {
         command.args(["--dashboard-port=8265", "--num-cpus=2", "--num-gpus=2", "--object-store-memory=80000000"]);
         command.args(["--min-worker-port=20000", "--max-worker-port=20999", "--disable-usage-stats"]);
         succeed(
-            command.arg(format!("--temp-dir={}", self.folder.path().display())).env("RAY_USAGE_STATS_ENABLED", "0"),
+            command
+                .arg(format!("--temp-dir={}", self.folder.path().display()))
+                .env("RAY_USAGE_STATS_ENABLED", "0")
+                // Agents inherit it.
+                .env("TUNESMITH_AGENT_CACHE", self.folder.path().join("cache")),
         );
     }
 
@@ -170,8 +174,8 @@ fn ray_runs_an_uploaded_agent_and_states_why_a_job_waits_or_is_gone() {
             let error = executor.state(&long.id).await.unwrap_err();
             assert!(matches!(error, ExecutorError::Unreachable { .. }), "{error:?}");
             cluster.start_head();
-            let PlaceState::Gone { cause: LossCause::Failure, reason } = place.engine().place(&long.id).await.unwrap()
-            else {
+            let state = place.engine().place(&AgentId::of(&long)).await.unwrap();
+            let PlaceState::Gone { cause: LossCause::Failure, reason } = state else {
                 panic!("the head knows the job")
             };
             assert!(reason.contains("does not know its job any more"), "{reason}");
@@ -182,9 +186,9 @@ fn ray_runs_an_uploaded_agent_and_states_why_a_job_waits_or_is_gone() {
 }
 
 #[test]
-fn run_on_ray_tunes_and_reports() {
-    in_namespace("run_on_ray_tunes_and_reports", || {
-        let _cluster = Cluster::start();
+fn run_on_ray_tunes_installs_packages_and_reports() {
+    in_namespace("run_on_ray_tunes_installs_packages_and_reports", || {
+        let cluster = Cluster::start();
         let workspace = Workspace::new(
             "
 hyperparameters:
@@ -214,6 +218,7 @@ tunesmith: {metricFromStdout: true}
                 .join("trials/1/attempt-1/stdout.log"),
         );
         assert!(log.unwrap().starts_with("acc=0.5\nargs --x="), "the log arrived");
+        packages_are_installed_on_the_nodes(&cluster);
         let mut unreachable = workspace.command();
         unreachable.args(["run", "--config", "hptuning_config.yaml", "--executor", "ray", "--data-dir", "other"]);
         unreachable.args(["--ray-address", "http://127.0.0.1:9", "--", "true"]);
@@ -223,4 +228,38 @@ tunesmith: {metricFromStdout: true}
         assert!(text.contains("the Ray cluster at http://127.0.0.1:9/ cannot be used: it does not answer"), "{text}");
         assert!(text.contains("start it with `ray start --head`"), "{text}");
     });
+}
+
+/// Runs a job with a package, which the nodes get from the server.
+fn packages_are_installed_on_the_nodes(cluster: &Cluster) {
+    let workspace = Workspace::new("");
+    let wheel = workspace.path().join("probe-1.0-py3-none-any.whl");
+    write_probe_wheel(&wheel);
+    let config = format!(
+        "
+packageUris: [{}]
+pythonModule: probe
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: acc
+  maxTrials: 2
+  maxParallelTrials: 2
+  params: [{{parameterName: x, type: DOUBLE, minValue: 0, maxValue: 1}}]
+tunesmith: {{metricFromStdout: true}}
+",
+        wheel.display()
+    );
+    std::fs::write(workspace.path().join("packages.yaml"), config).unwrap();
+    let mut command = workspace.command();
+    command.args(["run", "--config", "packages.yaml", "--executor", "ray", "--output", "job.json", "--job-id", "j"]);
+    succeed(command.args(["--ray-address", ADDRESS, "--ray-program", env!("CARGO_BIN_EXE_tunesmith")]));
+    let job = workspace.job();
+    let trials = job["trainingOutput"]["trials"].as_array().unwrap();
+    assert!(trials.iter().all(|trial| trial["finalMetric"]["objectiveValue"] == 0.25), "{job:#}");
+    for trial in [1, 2] {
+        let log = workspace.read(&format!(".tunesmith/jobs/j/trials/{trial}/attempt-1/stdout.log"));
+        // The environment of the node, which both trials share.
+        let environments = cluster.folder.path().join("cache/environments");
+        assert!(log.contains(&format!("from {}", environments.display())), "{log}");
+    }
 }

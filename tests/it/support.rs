@@ -136,3 +136,20 @@ pub(crate) fn processes_with(text: &str) -> Vec<(u32, String)> {
     }
     found
 }
+
+/// Writes a wheel with the module `probe`, which prints a metric and the folder of its environment.
+const MAKE_WHEEL: &str = r#"
+import sys, zipfile
+info = "probe-1.0.dist-info"
+with zipfile.ZipFile(sys.argv[1], "w") as wheel:
+    wheel.writestr("probe.py", "import sys\nprint('acc=0.25')\nprint('from', sys.prefix)\n")
+    wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: probe\nVersion: 1.0\n")
+    wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    wheel.writestr(f"{info}/RECORD", f"probe.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+"#;
+
+/// Writes the wheel of the module `probe`, which reports `acc=0.25`, to `path`.
+pub(crate) fn write_probe_wheel(path: &Path) {
+    let made = Command::new("python3").args(["-c", MAKE_WHEEL]).arg(path).status().unwrap();
+    assert!(made.success());
+}

@@ -70,6 +70,11 @@ impl Client {
         Ok(Self { http, url, packages, authorization })
     }
 
+    /// The address of the attempt at the server.
+    pub(super) fn url(&self) -> &Url {
+        &self.url
+    }
+
     /// Gets a package, and gives its bytes to `keep`.
     pub(super) async fn package(
         &self,

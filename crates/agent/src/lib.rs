@@ -5,13 +5,15 @@ mod endpoint;
 mod kept;
 mod packages;
 pub mod process;
+mod rendezvous;
 mod shipper;
 mod spool;
 
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,9 +22,11 @@ use tokio::sync::{mpsc, watch};
 use self::client::Client;
 use self::endpoint::Endpoint;
 use self::kept::Kept;
-use self::shipper::{Event, Shipper, Shipping};
+use self::rendezvous::{Reserved, host_towards};
+use self::shipper::{Event, Rendezvous, Shipper, Shipping};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings, PassedEnvironment};
-use tunesmith_executor::remote::{AgentEnd, AgentSpec, SPEC_FORMAT};
+use tunesmith_executor::remote::{AgentEnd, AgentId, AgentSpec, SPEC_FORMAT};
+use tunesmith_executor::reports::SentReports;
 use tunesmith_executor::{
     AttemptReports, Executor, ExecutorError, ExecutorJobSpec, ExecutorJobState, ExitStatus, Placement, ProgramEnd,
     StopMode, StopReason,
@@ -50,6 +54,8 @@ pub struct AgentSettings {
     pub server: Option<String>,
     /// Replaces the token in the specification.
     pub token: Option<String>,
+    /// The address of this machine for the other replicas of the attempt; `None` for that on the way to the server.
+    pub host: Option<IpAddr>,
     /// Time without an answer of the server after which the program is ended.
     pub out_of_reach: Duration,
     /// Time between two reports.
@@ -100,6 +106,9 @@ pub enum AgentFailure {
         #[source]
         source: io::Error,
     },
+    /// No address for the other replicas of the attempt was found.
+    #[error("no address is found at which the other replicas reach this one; state it with --host")]
+    Address(#[source] io::Error),
     /// No address for reports of the program could be opened.
     #[error("no address for reports of the program can be opened")]
     Endpoint(#[source] io::Error),
@@ -118,7 +127,7 @@ pub async fn run(
     http: impl FnOnce(&str) -> Result<reqwest::Client, String>,
 ) -> Result<AgentOutcome, AgentFailure> {
     let spool_error = |source| AgentFailure::Spool { path: settings.spool.clone(), source };
-    let spec = read_spec(&settings.spec)?;
+    let AgentSpec { spec, log_quota_bytes, .. } = read_spec(&settings.spec)?;
     let address = settings.server.as_ref().unwrap_or(&spec.server.address).clone();
     let http = http(&address).map_err(|reason| AgentFailure::Server { address: address.clone(), reason })?;
     let client = Client::new(http.clone(), &address, &settings, &spec)?;
@@ -127,7 +136,12 @@ pub async fn run(
     let mut spec = relocated(spec, &job);
     spec.working_directory = std::path::absolute(&spec.working_directory).map_err(spool_error)?;
     let kept = Arc::new(Kept::open(&settings.spool, spec.id.attempt).map_err(spool_error)?);
-    if let (Some(trial), Some(token)) = (spec.environment.get(TRIAL), spec.environment.get(TOKEN)) {
+    if !spec.has_master() {
+        // The metric is that of the master. What another replica reports by itself goes to the server.
+        if let Some(endpoint) = spec.environment.get_mut(ENDPOINT) {
+            address.trim_end_matches('/').clone_into(endpoint);
+        }
+    } else if let (Some(trial), Some(token)) = (spec.environment.get(TRIAL), spec.environment.get(TOKEN)) {
         let (trial, token) = (trial.clone(), token.clone());
         let server = address.trim_end_matches('/').to_owned();
         let endpoint = Endpoint { http, server, trial, token, kept: Arc::clone(&kept) };
@@ -138,17 +152,29 @@ pub async fn run(
         registry: settings.spool.join("executions"),
         environment: settings.environment.clone(),
         ends_with_this_process: true,
+        log_quota_bytes,
         ..LocalSettings::default()
     });
     let attempt = AttemptReports { id: &spec.id, directory: &spec.directory, sources: &spec.reports };
     let known = kept.known().map_err(spool_error)?;
-    let reports = executor.reports(&attempt, !known.is_empty(), known);
+    let reports = match spec.has_master() {
+        true => executor.reports(&attempt, !known.is_empty(), known),
+        false => Box::new(SentReports::default()),
+    };
+    let (mut reserved, addresses) = (reserve(&settings, &spec, client.url()).await?, Arc::new(OnceLock::new()));
+    let task = AgentId::of(&spec).task;
+    let rendezvous = task.zip(reserved.as_ref()).map(|(task, reserved)| Rendezvous {
+        task,
+        address: reserved.address,
+        addresses: Arc::clone(&addresses),
+    });
     let (events, mut asked) = mpsc::unbounded_channel();
     let (end, ended) = watch::channel(None);
     let (notice, preempted) = watch::channel(None);
     let id = spec.id.clone();
     let packages_client = client.clone();
-    let shipping = Shipping { client, reports, job, id, ended, preempted, events, kept, settings: &settings };
+    let shipping =
+        Shipping { client, reports, job, id, ended, preempted, events, kept, rendezvous, settings: &settings };
     // It ends when it has nothing left to do, and its channel with it.
     tokio::spawn(Shipper::new(shipping).run());
     let mut terminated = signal(SignalKind::terminate()).map_err(spool_error)?;
@@ -177,6 +203,11 @@ pub async fn run(
     match first {
         Some(Event::Wanted) if failed.is_some() => drop(end.send_replace(failed.map(not_started))),
         Some(Event::Wanted) => {
+            if let (Some(part), Some(known)) = (&mut spec.part, addresses.get()) {
+                part.addresses.clone_from(known);
+            }
+            // The program binds the port.
+            drop(reserved.take());
             if let Err(error) = executor.submit(&spec).await {
                 let ExecutorError::Rejected { reason, .. } = error else { return Err(error.into()) };
                 end.send_replace(Some(not_started(reason)));
@@ -261,17 +292,36 @@ async fn preempt(
     executor.stop(&spec.id, StopMode::Graceful).await
 }
 
-fn read_spec(path: &Path) -> Result<ExecutorJobSpec, AgentFailure> {
+fn read_spec(path: &Path) -> Result<AgentSpec, AgentFailure> {
     let refuse = |reason: String| AgentFailure::Spec { path: path.to_owned(), reason };
     let bytes = Place::from(path.to_owned())
         .read(MAX_SPEC_BYTES)
         .map_err(|error| refuse(format!("cannot be read: {error}")))?;
     let spec: AgentSpec =
         serde_json::from_slice(&bytes).map_err(|error| refuse(format!("is not that of an agent: {error}")))?;
-    if spec.format != SPEC_FORMAT {
-        return Err(refuse(format!("has the format {}; this agent reads {SPEC_FORMAT}", spec.format)));
+    if !(1..=SPEC_FORMAT).contains(&spec.format) {
+        return Err(refuse(format!("has the format {}; this agent reads those up to {SPEC_FORMAT}", spec.format)));
     }
-    Ok(spec.spec)
+    if spec.spec.part.is_some() && spec.spec.own_replicas().is_empty() {
+        return Err(refuse("has no replica for this agent".to_owned()));
+    }
+    Ok(spec)
+}
+
+/// Reserves an address for the replica of `spec`, if the attempt has others in other places.
+async fn reserve(
+    settings: &AgentSettings,
+    spec: &ExecutorJobSpec,
+    server: &reqwest::Url,
+) -> Result<Option<Reserved>, AgentFailure> {
+    let Some(part) = &spec.part else { return Ok(None) };
+    let host = match settings.host {
+        Some(host) => host,
+        None => host_towards(server).await.map_err(AgentFailure::Address)?,
+    };
+    let offset = u16::try_from(part.replica).unwrap_or(u16::MAX);
+    let port = spec.start_port.map(|first| first.saturating_add(offset));
+    Reserved::new(host, port).map(Some).map_err(AgentFailure::Address)
 }
 
 /// The specification for a run whose files are below the folder `job` of this machine.

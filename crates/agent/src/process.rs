@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use rustix::fs::{FlockOperation, flock};
 
 use tunesmith_domain::JobId;
-use tunesmith_executor::remote::{AgentEngine, PlaceState};
+use tunesmith_executor::remote::{AgentEngine, AgentId, PlaceState};
 use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, LossCause, StopMode};
 
 /// Settings of a [`ProcessEngine`].
@@ -38,23 +38,23 @@ impl ProcessEngine {
         Self(Arc::new(settings))
     }
 
-    /// Returns the spool folder of the attempt `id`.
-    pub fn spool(&self, id: &ExecutorJobId) -> PathBuf {
+    /// Returns the spool folder of the agent `id`.
+    pub fn spool(&self, id: &AgentId) -> PathBuf {
         self.0.folder.join(id.to_string())
     }
 
     async fn blocking<T: Send + 'static>(
         &self,
-        id: &ExecutorJobId,
-        work: impl FnOnce(&Self, &ExecutorJobId) -> io::Result<T> + Send + 'static,
+        id: &AgentId,
+        work: impl FnOnce(&Self, &AgentId) -> io::Result<T> + Send + 'static,
     ) -> Result<T, ExecutorError> {
         let (engine, known) = (self.clone(), id.clone());
         let done = tokio::task::spawn_blocking(move || work(&engine, &known)).await;
         done.unwrap_or_else(|error| Err(io::Error::other(error)))
-            .map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })
+            .map_err(|source| ExecutorError::Unreachable { id: id.run.clone(), source })
     }
 
-    fn start_process(&self, id: &ExecutorJobId, file: &Path) -> io::Result<()> {
+    fn start_process(&self, id: &AgentId, file: &Path) -> io::Result<()> {
         let spool = self.spool(id);
         fs::create_dir_all(&spool)?;
         let lock = lock_file(&spool)?;
@@ -79,7 +79,7 @@ impl ProcessEngine {
         Ok(())
     }
 
-    fn look(&self, id: &ExecutorJobId) -> io::Result<PlaceState> {
+    fn look(&self, id: &AgentId) -> io::Result<PlaceState> {
         let spool = self.spool(id);
         if !spool.join("started").try_exists()? {
             return Ok(PlaceState::Unknown);
@@ -88,7 +88,7 @@ impl ProcessEngine {
             return Ok(PlaceState::Running);
         }
         // The supervisor of an agent that was killed ends the program first.
-        let supervised = spool.join("executions").join(id.to_string());
+        let supervised = spool.join("executions").join(id.run.to_string());
         if supervised.try_exists()?
             && flock(&lock_file(&supervised)?, FlockOperation::NonBlockingLockExclusive).is_err()
         {
@@ -112,19 +112,19 @@ impl AgentEngine for ProcessEngine {
 
     async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {
         let file = file.to_owned();
-        self.blocking(&spec.id, move |engine, id| engine.start_process(id, &file)).await
+        self.blocking(&AgentId::of(spec), move |engine, id| engine.start_process(id, &file)).await
     }
 
-    async fn place(&self, id: &ExecutorJobId) -> Result<PlaceState, ExecutorError> {
+    async fn place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
         self.blocking(id, Self::look).await
     }
 
-    async fn stop(&self, _: &ExecutorJobId, _: StopMode) -> Result<(), ExecutorError> {
+    async fn stop(&self, _: &AgentId, _: StopMode) -> Result<(), ExecutorError> {
         // The answer to the agent's next report has the request.
         Ok(())
     }
 
-    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+    async fn tidy(&self, id: &AgentId) -> Result<(), ExecutorError> {
         self.blocking(id, |engine, id| {
             let spool = engine.spool(id);
             if !spool.try_exists()? || flock(&lock_file(&spool)?, FlockOperation::NonBlockingLockExclusive).is_err() {

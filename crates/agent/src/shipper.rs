@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
@@ -48,7 +49,20 @@ pub(super) struct Shipping<'a> {
     pub(super) preempted: watch::Receiver<Option<String>>,
     pub(super) events: mpsc::UnboundedSender<Event>,
     pub(super) kept: Arc<Kept>,
+    /// The replica, of an attempt with several agents.
+    pub(super) rendezvous: Option<Rendezvous>,
     pub(super) settings: &'a AgentSettings,
+}
+
+/// What an agent of several sends to the others, and gets from them.
+#[derive(Debug)]
+pub(super) struct Rendezvous {
+    /// The task of its replica.
+    pub(super) task: String,
+    /// The address of its replica.
+    pub(super) address: SocketAddr,
+    /// The addresses of all replicas, once they are known.
+    pub(super) addresses: Arc<OnceLock<Vec<String>>>,
 }
 
 /// Delivers the reports of one attempt.
@@ -63,6 +77,7 @@ pub(super) struct Shipper {
     out_of_reach: Duration,
     interval: Duration,
     kept: Arc<Kept>,
+    rendezvous: Option<Rendezvous>,
     /// The bytes of each log that the server has.
     delivered: Vec<(LogName, u64)>,
     sent_tags: BTreeSet<String>,
@@ -75,7 +90,7 @@ pub(super) struct Shipper {
 
 impl Shipper {
     pub(super) fn new(shipping: Shipping<'_>) -> Self {
-        let Shipping { client, reports, job, id, ended, preempted, events, kept, settings } = shipping;
+        let Shipping { client, reports, job, id, ended, preempted, events, kept, rendezvous, settings } = shipping;
         Self {
             client,
             reports: Some(reports),
@@ -87,6 +102,7 @@ impl Shipper {
             out_of_reach: settings.out_of_reach,
             interval: settings.interval,
             kept,
+            rendezvous,
             delivered: Vec::new(),
             sent_tags: BTreeSet::new(),
             sent_problems: 0,
@@ -173,7 +189,14 @@ impl Shipper {
                 Command::Kill => self.emit(Event::Stop(StopMode::Immediate)),
             }
         }
-        if !std::mem::replace(&mut self.was_wanted, true) && asked == Command::Continue {
+        let mut is_complete = true;
+        if let Some(rendezvous) = &self.rendezvous {
+            if !answer.addresses.is_empty() {
+                rendezvous.addresses.get_or_init(|| answer.addresses.clone());
+            }
+            is_complete = rendezvous.addresses.get().is_some();
+        }
+        if is_complete && !std::mem::replace(&mut self.was_wanted, true) && asked == Command::Continue {
             self.emit(Event::Wanted);
         }
         Ok(match (answer.ended, has_more) {
@@ -217,17 +240,22 @@ impl Shipper {
             if known.is_some() && log.size_bytes <= offset {
                 continue;
             }
-            let bytes = read_bytes(&self.job, &log.name, offset, left)?.unwrap_or_default();
+            let (start, bytes) = read_bytes(&self.job, &log.name, offset, left)?.unwrap_or((offset, Vec::new()));
             left -= bytes.len();
-            let position = LogPosition { task: log.name.task, stream: log.name.stream, offset };
-            pieces.push(LogPiece { position, bytes });
+            let position = LogPosition { task: log.name.task, stream: log.name.stream, offset: start };
+            pieces.push(LogPiece { position, removed: start - offset, bytes });
         }
         let (mut tags, problems) = match &self.reports {
             Some(reports) => (reports.seen_tags(), reports.problems()),
             None => Default::default(),
         };
         tags.extend(self.kept.tags());
+        let rendezvous = self.rendezvous.as_ref();
         let report = AgentReport {
+            task: rendezvous.map(|rendezvous| rendezvous.task.clone()),
+            address: rendezvous
+                .filter(|rendezvous| rendezvous.addresses.get().is_none())
+                .map(|rendezvous| rendezvous.address),
             logs: pieces,
             first_measurement: first,
             seen_tags: tags.difference(&self.sent_tags).cloned().collect(),

@@ -18,6 +18,13 @@ use tunesmith_service::job_logs::{LogName, LogStream};
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "SyncAttemptRequest")]
 pub struct SyncRequest {
+    /// The task of the replica that the agent runs, such as `worker-0`; empty for an agent that runs all of the attempt.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub task: String,
+    /// The address and port at which the other replicas reach this one, such as `10.0.0.7:2222`, until the answer has those of all;
+    /// empty otherwise.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub address: String,
     /// Parts of logs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<LogPart>,
@@ -50,6 +57,9 @@ pub struct LogPart {
     pub stream: String,
     /// Offset of the first byte.
     pub offset: Int64,
+    /// Number of bytes before that offset that were removed, since the log exceeded its quota.
+    #[serde(skip_serializing_if = "is_none_removed")]
+    pub removed: Int64,
     /// The bytes in base64.
     pub data: String,
 }
@@ -132,6 +142,9 @@ pub struct SyncAnswer {
     pub next_measurement: Int64,
     /// Where each log of the report continues: all earlier bytes are stored.
     pub logs: Vec<LogEnd>,
+    /// The addresses of all replicas, in the order of the attempt, if the request has one and all are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<String>,
     /// `CONTINUE`; `STOP`: end the program with its grace period; `KILL`: end it at once.
     pub command: String,
     /// Whether the end is stored: the agent has nothing left to do.
@@ -166,15 +179,21 @@ impl SyncRequest {
             let name: LogName =
                 name.parse().map_err(|_| refuse("task", format!("{name:?} is not a task and a stream")))?;
             let offset = u64::try_from(part.offset.0).map_err(|_| refuse("offset", "is negative".to_owned()))?;
+            let removed = u64::try_from(part.removed.0).map_err(|_| refuse("removed", "is negative".to_owned()))?;
             let bytes = STANDARD.decode(part.data).map_err(|error| refuse("data", error.to_string()))?;
             let position = LogPosition { task: name.task, stream: name.stream, offset };
-            logs.push(LogPiece { position, bytes });
+            logs.push(LogPiece { position, removed, bytes });
         }
         let mut measurements = Vec::with_capacity(self.measurements.len());
         for (index, one) in self.measurements.into_iter().enumerate() {
             measurements.push(one.into_measurement(index)?);
         }
+        let address = Some(self.address).filter(|address| !address.is_empty());
+        let address = address.map(|address| address.parse()).transpose();
         Ok(AgentReport {
+            task: Some(self.task).filter(|task| !task.is_empty()),
+            address: address
+                .map_err(|_| violation("address", "must be an IP address and a port, such as 10.0.0.7:2222"))?,
             logs,
             first_measurement: u64::try_from(self.first_measurement.0)
                 .map_err(|_| violation("firstMeasurement", "is negative"))?,
@@ -190,6 +209,8 @@ impl SyncRequest {
 impl From<&AgentReport> for SyncRequest {
     fn from(report: &AgentReport) -> Self {
         Self {
+            task: report.task.clone().unwrap_or_default(),
+            address: report.address.map(|address| address.to_string()).unwrap_or_default(),
             logs: report
                 .logs
                 .iter()
@@ -197,6 +218,7 @@ impl From<&AgentReport> for SyncRequest {
                     task: piece.position.task.clone(),
                     stream: piece.position.stream.as_str().to_owned(),
                     offset: Int64(piece.position.offset.cast_signed()),
+                    removed: Int64(piece.removed.cast_signed()),
                     data: STANDARD.encode(&piece.bytes),
                 })
                 .collect(),
@@ -323,6 +345,7 @@ impl From<AgentAnswer> for SyncAnswer {
         Self {
             next_measurement: Int64(answer.next_measurement.cast_signed()),
             logs: logs.collect(),
+            addresses: answer.addresses,
             command: command_text(answer.command).to_owned(),
             ended: answer.ended,
         }
@@ -345,6 +368,11 @@ impl SyncAnswer {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_none_removed(removed: &Int64) -> bool {
+    removed.0 == 0
+}
+
 fn command_text(command: Command) -> &'static str {
     match command {
         Command::Continue => "CONTINUE",
@@ -364,8 +392,11 @@ mod tests {
     fn report() -> AgentReport {
         let metrics = vec![MetricValue { metric: "loss".to_owned(), value: f64::NEG_INFINITY }];
         AgentReport {
+            task: Some("worker-1".to_owned()),
+            address: Some("10.0.0.7:2222".parse().unwrap()),
             logs: vec![LogPiece {
                 position: LogPosition { task: "worker-1".to_owned(), stream: LogStream::Stderr, offset: 7 },
+                removed: 5,
                 bytes: vec![0, 255, 10],
             }],
             first_measurement: 3,
@@ -406,6 +437,7 @@ mod tests {
     fn invalid_reports_are_refused_by_field() {
         let refused = |text: &str| serde_json::from_str::<SyncRequest>(text).unwrap().into_report().unwrap_err().field;
         assert_eq!(refused(r#"{"firstMeasurement": "-1"}"#), "firstMeasurement");
+        assert_eq!(refused(r#"{"address": "node:2222"}"#), "address");
         assert_eq!(refused(r#"{"logs": [{"task": "../x", "stream": "stdout"}]}"#), "logs[0].task");
         assert_eq!(refused(r#"{"logs": [{"task": "ps-0", "stream": "stdout", "data": "?"}]}"#), "logs[0].data");
         assert_eq!(refused(r#"{"end": {"exitCode": 1, "signal": 9}}"#), "end");

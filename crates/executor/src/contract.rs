@@ -49,7 +49,9 @@ macro_rules! executor_contract {
             immediate_stop_sends_sigkill_at_once, stop_of_a_job_that_does_not_run_has_no_effect,
             time_limit_is_enforced, job_is_found_by_another_executor, dropped_wait_has_no_effect,
             output_is_in_the_logs, environment_is_passed_to_the_program,
-            forgotten_job_is_unknown_and_its_id_may_be_used_again);
+            forgotten_job_is_unknown_and_its_id_may_be_used_again,
+            replicas_get_the_addresses_of_all_and_are_stopped_together, end_of_the_master_ends_the_other_replicas,
+            failed_start_of_a_replica_is_the_end_of_the_job);
     };
     (@ordered $harness:expr; $($name:ident),+) => {
         $(
@@ -91,6 +93,7 @@ pub fn shell(harness: &dyn Harness, trial: u64, script: &str) -> ExecutorJobSpec
         grace: Duration::from_secs(60),
         start_port: None,
         packages: None,
+        part: None,
         placement: Placement::default(),
         reports: ReportSources::default(),
         server: Default::default(),
@@ -99,15 +102,36 @@ pub fn shell(harness: &dyn Harness, trial: u64, script: &str) -> ExecutorJobSpec
 
 /// Returns the log of the master of `spec`; empty if there is none.
 pub async fn log(harness: &dyn Harness, executor: &dyn Executor, spec: &ExecutorJobSpec, stream: LogStream) -> String {
+    log_of(harness, executor, spec, MASTER, stream).await
+}
+
+/// Returns the log of the replica `task` of `spec`; empty if there is none.
+pub async fn log_of(
+    harness: &dyn Harness,
+    executor: &dyn Executor,
+    spec: &ExecutorJobSpec,
+    task: &str,
+    stream: LogStream,
+) -> String {
     let trial = spec.id.trial.map(|trial| trial.0);
-    let name = LogName { trial, attempt: spec.id.attempt, task: MASTER.to_owned(), stream };
+    let name = LogName { trial, attempt: spec.id.attempt, task: task.to_owned(), stream };
     let chunk = executor.read_log(harness.directory(), &name, LogStart::At(0), 1 << 20).await.expect("the log is read");
     chunk.map(|chunk| chunk.text).unwrap_or_default()
 }
 
 /// Waits until the program of `spec` has written the line `ready`.
 pub async fn until_ready(harness: &dyn Harness, executor: &dyn Executor, spec: &ExecutorJobSpec) {
-    while !log(harness, executor, spec, LogStream::Stdout).await.lines().any(|line| line == "ready") {
+    until_replica_is_ready(harness, executor, spec, MASTER).await;
+}
+
+/// Waits until the program of the replica `task` of `spec` has written the line `ready`.
+pub async fn until_replica_is_ready(
+    harness: &dyn Harness,
+    executor: &dyn Executor,
+    spec: &ExecutorJobSpec,
+    task: &str,
+) {
+    while !log_of(harness, executor, spec, task, LogStream::Stdout).await.lines().any(|line| line == "ready") {
         let state = executor.state(&spec.id).await.expect("a state");
         assert!(state.is_open(), "it ended before it was ready: {state:?}");
         tokio::time::sleep(LOOK_INTERVAL).await;
@@ -305,4 +329,64 @@ pub async fn environment_is_passed_to_the_program(harness: &dyn Harness) {
     let config: serde_json::Value = serde_json::from_str(lines[2]).expect("JSON");
     assert_eq!(config["task"]["trial"], "7");
     assert_eq!(config["cluster"]["master"].as_array().map(Vec::len), Some(1));
+}
+
+/// Adds replicas to `spec` that run `script` with `sh -c`. They need little, so that several fit on a small node.
+pub fn add_replicas(spec: &mut ExecutorJobSpec, roles: &[(Role, u32)], script: &str) {
+    let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
+    spec.replicas
+        .extend(roles.iter().map(|&(role, index)| Replica::new(role, index, Program::Command { argv: argv.clone() })));
+    for replica in &mut spec.replicas {
+        replica.resources.milli_cpus = Some(100);
+    }
+}
+
+/// The replicas of a job get the addresses of all and their own role, and a stop request is sent to each.
+pub async fn replicas_get_the_addresses_of_all_and_are_stopped_together(harness: &dyn Harness) {
+    const SCRIPT: &str = "trap 'exit 5' TERM; echo \"$TF_CONFIG\"; sh -c 'echo ready; exec sleep 1000' & wait";
+    let executor = harness.executor();
+    let mut spec = shell(harness, 1, SCRIPT);
+    add_replicas(&mut spec, &[(Role::Worker, 0), (Role::Worker, 1), (Role::ParameterServer, 0)], SCRIPT);
+    executor.submit(&spec).await.expect("submitted");
+    let mut clusters = Vec::new();
+    for (task, kind, index) in
+        [(MASTER, "master", 0), ("worker-0", "worker", 0), ("worker-1", "worker", 1), ("ps-0", "ps", 0)]
+    {
+        until_replica_is_ready(harness, &*executor, &spec, task).await;
+        let text = log_of(harness, &*executor, &spec, task, LogStream::Stdout).await;
+        let config: serde_json::Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+        assert_eq!((&config["task"]["type"], &config["task"]["index"]), (&kind.into(), &index.into()), "{task}");
+        clusters.push(config["cluster"].clone());
+    }
+    assert!(clusters.iter().all(|cluster| *cluster == clusters[0]), "{clusters:?}");
+    let of_role = |role: &str| clusters[0][role].as_array().cloned().unwrap_or_default();
+    assert_eq!(["master", "worker", "ps"].map(|role| of_role(role).len()), [1, 2, 1]);
+    let all: std::collections::BTreeSet<String> =
+        ["master", "worker", "ps"].iter().flat_map(|role| of_role(role)).map(|address| address.to_string()).collect();
+    assert_eq!(all.len(), 4, "{all:?}");
+    assert_eq!(executor.state(&spec.id).await.expect("state"), ExecutorJobState::Running);
+    executor.stop(&spec.id, StopMode::Graceful).await.expect("stopped");
+    let state = executor.wait(&spec.id).await.expect("waited");
+    assert_eq!(state, ended(ProgramEnd::Exited(5), Some(StopReason::Requested)));
+    executor.tidy(&spec.id).await.expect("tidied");
+    assert_eq!(executor.state(&spec.id).await.expect("state"), state);
+}
+
+/// The end of the master is the end of the job, and the other replicas are stopped.
+pub async fn end_of_the_master_ends_the_other_replicas(harness: &dyn Harness) {
+    let mut spec = shell(harness, 1, "exit 4");
+    add_replicas(&mut spec, &[(Role::Worker, 0)], "exec sleep 1000");
+    assert_eq!(run(&*harness.executor(), &spec).await, ended(ProgramEnd::Exited(4), None));
+}
+
+/// A replica whose program cannot be started ends the job with the reason.
+pub async fn failed_start_of_a_replica_is_the_end_of_the_job(harness: &dyn Harness) {
+    let mut spec = shell(harness, 1, "exec sleep 1000");
+    add_replicas(&mut spec, &[(Role::Worker, 0)], "");
+    spec.replicas[1].program = Program::Command { argv: vec!["/no/such/program".to_owned()] };
+    let state = run(&*harness.executor(), &spec).await;
+    let ExecutorJobState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None }) = state else {
+        panic!("{state:?}");
+    };
+    assert!(reason.starts_with("worker-0") && reason.contains("/no/such/program"), "{reason}");
 }

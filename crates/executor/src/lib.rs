@@ -8,8 +8,11 @@ mod form;
 pub mod local;
 mod log_space;
 pub mod logs;
+mod part;
+mod placement;
 pub mod remote;
 pub mod reports;
+mod routed;
 pub mod tf_config;
 
 use std::collections::BTreeMap;
@@ -26,6 +29,9 @@ use self::reports::{FileReports, ReportSources, Reports};
 use tunesmith_domain::{JobId, Measurement, TrialId};
 
 pub use self::folders::create_folders;
+pub use self::part::AttemptPart;
+pub use self::placement::Placement;
+pub use self::routed::{NamedExecutors, RoutedExecutor};
 pub use tunesmith_domain::{Accelerators, LossCause, Resources, Role};
 
 /// The environment variable with the path of the file that `hypertune` writes.
@@ -34,8 +40,9 @@ pub const METRIC_FILE_VARIABLE: &str = "CLOUD_ML_HP_METRIC_FILE";
 /// Runs programs. The crate documentation contains the contract.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
-    /// What the engine offers to the programs of jobs.
-    fn capabilities(&self) -> Capabilities {
+    /// What the engine offers to the programs of jobs with `placement`.
+    fn capabilities(&self, placement: &Placement) -> Capabilities {
+        let _ = placement;
         Capabilities { shares_files: true }
     }
 
@@ -243,6 +250,9 @@ pub struct ExecutorJobSpec {
     /// The Python packages that an agent installs before it starts the programs; `None` if the programs need none, or find them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packages: Option<AgentPackages>,
+    /// The replica that this specification starts; `None` for all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<AttemptPart>,
 }
 
 /// The first word of a command that runs the interpreter of the environment with [`AgentPackages`].
@@ -266,24 +276,6 @@ pub struct AgentArchive {
     pub sha256: String,
     /// The file name that installers accept.
     pub file_name: String,
-}
-
-/// The part of an engine that runs a job, in the words of the engine.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placement {
-    /// A queue of the engine: the partition of Slurm, the namespace of Kubernetes. `None` for the engine's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<String>,
-    /// Further settings by name. An engine rejects a job with a setting that it does not know.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub options: BTreeMap<String, String>,
-}
-
-impl Placement {
-    /// Whether the engine decides.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The server of an attempt, and the token of the attempt.

@@ -198,17 +198,21 @@ pub fn read(job: &Path, name: &LogName, start: LogStart, limit: usize) -> io::Re
     Ok(Some(LogChunk { text: String::from_utf8_lossy(&bytes).into_owned(), next_offset }))
 }
 
-/// Reads up to `limit` bytes of the log `name` in the folder `job`, from `offset` on; `None` if there is no such log. Bytes that
-/// were removed read as zeros. Blocks.
+/// Reads up to `limit` bytes of the log `name` in the folder `job`, from `offset` on, or from the end of the hole that is there.
+/// Returns where they begin, and the bytes; `None` if there is no such log. Blocks.
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn read_bytes(job: &Path, name: &LogName, offset: u64, limit: usize) -> io::Result<Option<Vec<u8>>> {
+pub fn read_bytes(job: &Path, name: &LogName, offset: u64, limit: usize) -> io::Result<Option<(u64, Vec<u8>)>> {
     let Some(mut file) = unless_absent(name.place(job).open())? else { return Ok(None) };
-    file.seek(SeekFrom::Start(offset))?;
+    let (start, limit) = match next_data(&file, offset, limit)? {
+        NextData::Here { limit } => (offset, limit),
+        NextData::At { start } => (start, 0),
+    };
+    file.seek(SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
     file.take(limit as u64).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+    Ok(Some((start, bytes)))
 }
 
 /// The next bytes of a log.

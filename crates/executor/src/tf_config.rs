@@ -110,6 +110,7 @@ mod tests {
             server: Default::default(),
             start_port: None,
             packages: None,
+            part: None,
             placement: Placement::default(),
         }
     }

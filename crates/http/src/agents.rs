@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::{Json, Router};
 
+use super::agent_relay::Sender;
 use super::body::Report;
 use super::examples;
 use super::names::{Names, job_id};
@@ -62,8 +63,15 @@ async fn sync(
 ) -> Result<Json<SyncAnswer>, ApiError> {
     let token = token_of_trial(&headers)?;
     let id = run_id(job_id(&project, &job)?, &run).ok_or_else(|| not_a_run(&run))?;
-    let answer = reports.receive(&id, token, request.into_report()?).await?;
-    Ok(Json(answer.into()))
+    // A report that has to be passed on is needed again.
+    let copy = reports.relay().map(|relay| (relay, request.clone()));
+    match (reports.receive(&id, token, request.into_report()?).await, copy) {
+        (Err(error @ AgentError::OtherServer { .. }), Some((relay, request))) => {
+            let sender = Sender { job: &id.job, run: &run, token };
+            Ok(Json(sender.sync(&*relay, request, error).await?))
+        }
+        (received, _) => Ok(Json(received?.into())),
+    }
 }
 
 async fn package(
@@ -73,7 +81,13 @@ async fn package(
 ) -> Result<Bytes, ApiError> {
     let token = token_of_trial(&headers)?;
     let id = run_id(job_id(&project, &job)?, &run).ok_or_else(|| not_a_run(&run))?;
-    Ok(Bytes(reports.package(&id, token, &sha256, &file_name).await?))
+    match (reports.package(&id, token, &sha256, &file_name).await, reports.relay()) {
+        (Err(error @ AgentError::OtherServer { .. }), Some(relay)) => {
+            let sender = Sender { job: &id.job, run: &run, token };
+            Ok(Bytes(sender.package(&*relay, &sha256, &file_name, error).await?))
+        }
+        (opened, _) => Ok(Bytes(opened?)),
+    }
 }
 
 fn not_a_run(run: &str) -> ApiError {
@@ -86,6 +100,7 @@ impl From<AgentError> for ApiError {
             AgentError::WrongToken { .. } => Self::new(Code::Unauthenticated, error.to_string()),
             AgentError::Superseded { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
             AgentError::OtherServer { .. } => Self::new(Code::Unavailable, error.to_string()),
+            AgentError::NoReplica { .. } => Self::invalid("task", error.to_string()),
             AgentError::NoPackage { .. } => Self::new(Code::NotFound, error.to_string()),
             AgentError::Files { .. } => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the report of an agent cannot be stored");

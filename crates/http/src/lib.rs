@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod administration;
+pub mod agent_relay;
 mod agents;
 pub mod audit_filter;
 pub mod authorization;

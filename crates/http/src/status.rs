@@ -81,7 +81,7 @@ impl Code {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::InvalidArgument | Self::PayloadTooLarge | Self::UnsupportedMediaType => "INVALID_ARGUMENT",
             Self::FailedPrecondition => "FAILED_PRECONDITION",
@@ -96,6 +96,12 @@ impl Code {
             Self::MethodNotAllowed => "UNIMPLEMENTED",
             Self::Internal => "INTERNAL",
         }
+    }
+
+    /// The code with this [name](Self::name), as far as agents get it; [`Self::Unavailable`] for others.
+    pub(super) fn of_name(name: &str) -> Self {
+        let known = [Self::InvalidArgument, Self::FailedPrecondition, Self::Unauthenticated, Self::NotFound];
+        known.into_iter().find(|code| code.name() == name).unwrap_or(Self::Unavailable)
     }
 
     /// The number of the code in `google.rpc.Code`.
@@ -121,6 +127,11 @@ impl ApiError {
     /// The HTTP status of the response.
     pub(super) fn http_status(&self) -> StatusCode {
         self.code.http()
+    }
+
+    /// The code.
+    pub(super) fn code(&self) -> Code {
+        self.code
     }
 
     /// The message for people.

@@ -24,7 +24,7 @@ use self::submission::Recorded;
 use self::waiting::Refusals;
 use self::watch::Watched;
 use tunesmith_domain::JobId;
-use tunesmith_executor::remote::{AgentEngine, PlaceState, Submitted};
+use tunesmith_executor::remote::{AgentEngine, AgentId, PlaceState, Submitted};
 use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, LossCause, StopMode};
 
 /// What a server does with its objects: group, resource, verb. It needs no other permission.
@@ -218,15 +218,15 @@ impl AgentEngine for KubernetesEngine {
         self.submit(spec, file).await
     }
 
-    async fn place(&self, id: &ExecutorJobId) -> Result<PlaceState, ExecutorError> {
+    async fn place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
         let Some(recorded) = self.recorded(id)? else { return Ok(PlaceState::Unknown) };
-        let Some(job) = self.job(id, &recorded).await? else {
+        let Some(job) = self.job(&id.run, &recorded).await? else {
             return Ok(match recorded.uid {
                 Some(_) => gone("its job was deleted from the cluster"),
                 None => PlaceState::Unknown,
             });
         };
-        let pods = self.pods(id, &recorded, &job).await?;
+        let pods = self.pods(&id.run, &recorded, &job).await?;
         let place = state::place(&job, &pods);
         if pods.is_empty() && matches!(place, PlaceState::Waiting { .. }) {
             let refusal = self.refusals.of(&self.client, &recorded.namespace, &job).await;
@@ -235,21 +235,21 @@ impl AgentEngine for KubernetesEngine {
         Ok(place)
     }
 
-    async fn stop(&self, id: &ExecutorJobId, _: StopMode) -> Result<(), ExecutorError> {
+    async fn stop(&self, id: &AgentId, _: StopMode) -> Result<(), ExecutorError> {
         // A running agent gets the request in the answer to its next report, and reports the end of its program. A signal of the
         // kubelet would be the notice of a preemption.
         if !matches!(self.place(id).await?, PlaceState::Waiting { .. }) {
             return Ok(());
         }
         match self.recorded(id)? {
-            Some(recorded) => self.delete(&recorded).await.map_err(|error| unreachable(id, error)),
+            Some(recorded) => self.delete(&recorded).await.map_err(|error| unreachable(&id.run, error)),
             None => Ok(()),
         }
     }
 
-    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+    async fn tidy(&self, id: &AgentId) -> Result<(), ExecutorError> {
         match self.recorded(id)? {
-            Some(recorded) => self.delete(&recorded).await.map_err(|error| unreachable(id, error)),
+            Some(recorded) => self.delete(&recorded).await.map_err(|error| unreachable(&id.run, error)),
             None => Ok(()),
         }
     }

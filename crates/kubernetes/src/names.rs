@@ -1,11 +1,11 @@
-//! Names and labels of the objects of an attempt.
+//! Names and labels of the objects of an agent.
 
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
 use tunesmith_domain::JobId;
-use tunesmith_executor::ExecutorJobId;
+use tunesmith_executor::remote::AgentId;
 
 /// The label by which the objects of this program are found.
 const MANAGED_LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "tunesmith");
@@ -13,7 +13,7 @@ const MANAGED_LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "tunesmith"
 /// The label with the identity of the server.
 pub(super) const SERVER_LABEL: &str = "tunesmith.dev/server";
 
-/// The label with the name of the Job of an attempt.
+/// The label with the name of the Job of an agent.
 pub(super) const RUN_LABEL: &str = "tunesmith.dev/run";
 
 /// The label with the digest of the name of a job.
@@ -26,12 +26,14 @@ const MAX_READABLE: usize = 20;
 const MAX_NAME: usize = 63;
 
 /// The name of the Job and the Secret of `id`, which the server `identity` has submitted.
-pub(super) fn name_of(identity: &str, id: &ExecutorJobId) -> String {
-    let rest = match id.trial {
-        Some(trial) => format!("t{trial}-a{}", id.attempt),
-        None => format!("a{}", id.attempt),
+pub(super) fn name_of(identity: &str, id: &AgentId) -> String {
+    let AgentId { run, task } = id;
+    let mut rest = match run.trial {
+        Some(trial) => format!("t{trial}-a{}", run.attempt),
+        None => format!("a{}", run.attempt),
     };
-    let prefix = prefix(identity, &id.job);
+    task.iter().for_each(|task| rest.push_str(&format!("-{task}")));
+    let prefix = prefix(identity, &run.job);
     let name = format!("{prefix}{rest}");
     if name.len() <= MAX_NAME {
         return name;
@@ -57,16 +59,20 @@ fn digest(identity: &str, job: &JobId) -> String {
 }
 
 /// The labels of the objects of `id`.
-pub(super) fn labels(identity: &str, id: &ExecutorJobId) -> BTreeMap<String, String> {
+pub(super) fn labels(identity: &str, id: &AgentId) -> BTreeMap<String, String> {
+    let AgentId { run, task } = id;
     let mut labels = BTreeMap::from([
         (MANAGED_LABEL.0.to_owned(), MANAGED_LABEL.1.to_owned()),
         (SERVER_LABEL.to_owned(), identity.to_owned()),
         (RUN_LABEL.to_owned(), name_of(identity, id)),
-        (JOB_LABEL.to_owned(), digest(identity, &id.job)),
-        ("tunesmith.dev/attempt".to_owned(), id.attempt.to_string()),
+        (JOB_LABEL.to_owned(), digest(identity, &run.job)),
+        ("tunesmith.dev/attempt".to_owned(), run.attempt.to_string()),
     ]);
-    if let Some(trial) = id.trial {
+    if let Some(trial) = run.trial {
         labels.insert("tunesmith.dev/trial".to_owned(), trial.to_string());
+    }
+    if let Some(task) = task {
+        labels.insert("tunesmith.dev/replica".to_owned(), task.clone());
     }
     labels
 }
@@ -79,6 +85,7 @@ pub(super) fn selector(identity: &str) -> String {
 #[cfg(test)]
 mod tests {
     use tunesmith_domain::TrialId;
+    use tunesmith_executor::ExecutorJobId;
 
     use super::*;
 
@@ -89,7 +96,10 @@ mod tests {
 
     #[test]
     fn names_are_valid_and_distinct() {
-        let id = |job: &str, trial, attempt| ExecutorJobId { job: job.parse().unwrap(), trial, attempt };
+        let id = |job: &str, trial, attempt| AgentId {
+            run: ExecutorJobId { job: job.parse().unwrap(), trial, attempt },
+            task: None,
+        };
         let one = id("project/My_Job", Some(TrialId(12)), 3);
         let name = name_of("cafe", &one);
         assert!(name.starts_with("ts-my-job-") && name.ends_with("-t12-a3") && is_valid(&name), "{name}");
@@ -101,5 +111,9 @@ mod tests {
         assert!(is_valid(&long(9)), "{}", long(9));
         assert_ne!(long(9), long(10));
         assert_eq!(labels("cafe", &one)[RUN_LABEL], name);
+        let worker = AgentId { task: Some("worker-11".to_owned()), ..one.clone() };
+        assert!(name_of("cafe", &worker).ends_with("-t12-a3-worker-11") && is_valid(&name_of("cafe", &worker)));
+        assert!(name_of("cafe", &worker).starts_with(&prefix("cafe", &one.run.job)));
+        assert_eq!(labels("cafe", &worker)["tunesmith.dev/replica"], "worker-11");
     }
 }

@@ -1,4 +1,4 @@
-//! The Job and the Secret of an attempt.
+//! The Job and the Secret of an agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,9 +7,9 @@ use k8s_openapi::api::batch::v1::{
     Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnPodConditionsPattern, PodFailurePolicyRule,
 };
 use k8s_openapi::api::core::v1::{
-    Container, EmptyDirVolumeSource, EnvVar, PersistentVolumeClaimVolumeSource, PodSecurityContext, PodSpec,
-    PodTemplateSpec, ResourceRequirements, SeccompProfile, Secret, SecretVolumeSource, SecurityContext, Volume,
-    VolumeMount,
+    Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, ObjectFieldSelector, PersistentVolumeClaimVolumeSource,
+    PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile, Secret, SecretVolumeSource,
+    SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -17,9 +17,9 @@ use super::PodSettings;
 use super::names::{labels, name_of};
 use super::placement::{Place, requirements};
 use tunesmith_domain::Resources;
-use tunesmith_executor::remote::AgentSpec;
+use tunesmith_executor::remote::{AgentId, AgentSpec};
 use tunesmith_executor::tf_config::CLUSTER_SPEC_VARIABLE;
-use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, Program};
+use tunesmith_executor::{ExecutorJobSpec, Program};
 
 /// The container that runs the agent with the program of the trial.
 pub(super) const TRIAL: &str = "trial";
@@ -56,8 +56,12 @@ const MAX_SPEC_BYTES: usize = 1_000_000;
 pub(super) fn agent_spec(mut agent: AgentSpec) -> Result<String, String> {
     // The agent has the working directory of its container, which is that of its image or of the settings.
     agent.spec.working_directory = PathBuf::from(".");
-    for replica in &mut agent.spec.replicas {
+    let own = agent.spec.part.as_ref().map(|part| part.replica);
+    for (index, replica) in agent.spec.replicas.iter_mut().enumerate() {
         let Program::Container { image, command, args, .. } = &replica.program else { continue };
+        if own.is_some_and(|own| own != index) {
+            continue;
+        }
         if command.is_empty() {
             return Err(format!(
                 "the image {image} has to be started by its entry point, which an agent in the pod cannot know: state the \
@@ -85,11 +89,9 @@ pub(super) fn agent_spec(mut agent: AgentSpec) -> Result<String, String> {
 /// # Errors
 /// Why Kubernetes cannot run it.
 pub(super) fn job(identity: &str, spec: &ExecutorJobSpec, settings: &PodSettings) -> Result<Job, String> {
-    let [replica] = &spec.replicas[..] else {
-        return Err(format!(
-            "it has {} replicas, and this engine runs one; let the program start the others by an operator of the cluster",
-            spec.replicas.len()
-        ));
+    let agent = AgentId::of(spec);
+    let [replica] = spec.own_replicas() else {
+        return Err(format!("a Job of Kubernetes has one replica, and it has {}", spec.own_replicas().len()));
     };
     let mut place = Place::new(settings, &spec.placement.options)?;
     let image = match &replica.program {
@@ -103,7 +105,7 @@ pub(super) fn job(identity: &str, spec: &ExecutorJobSpec, settings: &PodSettings
     let accelerator = replica.resources.accelerators.as_ref().map(|wanted| place.accelerators(wanted, label));
     let resources = requirements(&replica.resources, accelerator.transpose()?);
     let plain = Resources { accelerators: None, ..replica.resources.clone() };
-    let labels = labels(identity, &spec.id);
+    let labels = labels(identity, &agent);
     let pod_labels = place.labels.clone().into_iter().chain(labels.clone()).collect();
     let job_labels = place.labels.clone().into_iter().chain(labels).collect();
     let pod = PodSpec {
@@ -124,14 +126,14 @@ pub(super) fn job(identity: &str, spec: &ExecutorJobSpec, settings: &PodSettings
         tolerations: Some(place.tolerations.clone()).filter(|tolerations| !tolerations.is_empty()),
         init_containers: Some(vec![agent_container(settings, requirements(&plain, None))]),
         containers: vec![trial_container(image, settings, &place, resources)],
-        volumes: Some(volumes(identity, &spec.id, settings)),
+        volumes: Some(volumes(identity, &agent, settings)),
         ..PodSpec::default()
     };
     Ok(Job {
         metadata: ObjectMeta {
-            name: Some(name_of(identity, &spec.id)),
+            name: Some(name_of(identity, &agent)),
             labels: Some(job_labels),
-            annotations: Some(BTreeMap::from([("tunesmith.dev/run".to_owned(), spec.id.to_string())])),
+            annotations: Some(BTreeMap::from([("tunesmith.dev/run".to_owned(), agent.to_string())])),
             ..ObjectMeta::default()
         },
         spec: Some(JobSpec {
@@ -190,6 +192,15 @@ fn trial_container(image: String, settings: &PodSettings, place: &Place, resourc
         variable("TUNESMITH_PASS_ENVIRONMENT", "*"),
         variable("TUNESMITH_AGENT_CACHE", &format!("{SPOOL_FOLDER}/cache")),
     ];
+    // The others of the attempt reach it there.
+    environment.push(EnvVar {
+        name: "TUNESMITH_AGENT_HOST".to_owned(),
+        value_from: Some(EnvVarSource {
+            field_ref: Some(ObjectFieldSelector { field_path: "status.podIP".to_owned(), api_version: None }),
+            ..EnvVarSource::default()
+        }),
+        ..EnvVar::default()
+    });
     environment.extend(settings.server.as_ref().map(|server| variable("TUNESMITH_SERVER", server)));
     Container {
         name: TRIAL.to_owned(),
@@ -210,7 +221,7 @@ fn security() -> SecurityContext {
     SecurityContext { allow_privilege_escalation: Some(false), ..SecurityContext::default() }
 }
 
-fn volumes(identity: &str, id: &ExecutorJobId, settings: &PodSettings) -> Vec<Volume> {
+fn volumes(identity: &str, id: &AgentId, settings: &PodSettings) -> Vec<Volume> {
     let empty = |name: &str| Volume {
         name: name.to_owned(),
         empty_dir: Some(EmptyDirVolumeSource::default()),
@@ -249,7 +260,7 @@ fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
 }
 
 /// The Secret with the specification `text` of `id`.
-pub(super) fn secret(identity: &str, id: &ExecutorJobId, text: &str) -> Secret {
+pub(super) fn secret(identity: &str, id: &AgentId, text: &str) -> Secret {
     Secret {
         metadata: ObjectMeta {
             name: Some(name_of(identity, id)),

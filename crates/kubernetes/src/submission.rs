@@ -1,4 +1,4 @@
-//! Creates, finds and deletes the objects of an attempt.
+//! Creates, finds and deletes the objects of an agent.
 //!
 //! The namespace is recorded before anything is created, and the UID of the Job afterwards: a server that is ended in between finds
 //! the Job by its name. A Job of the same name with another UID is not the recorded one.
@@ -17,7 +17,7 @@ use serde_json::json;
 use super::client::ApiError;
 use super::names::{RUN_LABEL, SERVER_LABEL, name_of};
 use super::{KubernetesEngine, io_failed, objects, state, unreachable};
-use tunesmith_executor::remote::AgentSpec;
+use tunesmith_executor::remote::{AgentId, AgentSpec};
 use tunesmith_executor::{ExecutorError, ExecutorJobId, ExecutorJobSpec};
 
 /// A submission, as it was recorded.
@@ -50,16 +50,16 @@ impl KubernetesEngine {
     }
 
     /// The record of the submission of `id`; `None` if there is none.
-    pub(super) fn recorded(&self, id: &ExecutorJobId) -> Result<Option<Recorded>, ExecutorError> {
-        let name = name_of(&self.identity(id)?, id);
-        let note = self.submitted.note(&name).map_err(io_failed(id))?;
+    pub(super) fn recorded(&self, id: &AgentId) -> Result<Option<Recorded>, ExecutorError> {
+        let name = name_of(&self.identity(&id.run)?, id);
+        let note = self.submitted.note(&name).map_err(io_failed(&id.run))?;
         Ok(note.map(|note| Recorded::new(name, &note)))
     }
 
     /// Creates the objects of `spec`, whose specification is in `file`. Some of them may exist.
     pub(super) async fn submit(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {
-        let id = &spec.id;
-        if self.recorded(id)?.is_some_and(|recorded| recorded.uid.is_some()) {
+        let (id, agent_id) = (&spec.id, AgentId::of(spec));
+        if self.recorded(&agent_id)?.is_some_and(|recorded| recorded.uid.is_some()) {
             return Ok(());
         }
         let identity = self.identity(id)?;
@@ -70,9 +70,9 @@ impl KubernetesEngine {
         let text = objects::agent_spec(agent).map_err(rejected)?;
         let job = objects::job(&identity, spec, &self.settings.pods).map_err(rejected)?;
         let namespace = spec.placement.queue.as_deref().unwrap_or(&self.namespace);
-        let name = name_of(&identity, id);
+        let name = name_of(&identity, &agent_id);
         self.submitted.add(&name, namespace).map_err(io_failed(id))?;
-        let secret = objects::secret(&identity, id, &text);
+        let secret = objects::secret(&identity, &agent_id, &text);
         let created = match self.write_secret(namespace, &secret).await {
             Ok(()) => self.create_job(namespace, &job, &identity).await,
             Err(error) => Err(error),

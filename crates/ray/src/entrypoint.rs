@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 
 use super::{AgentProgram, RaySettings};
 use tunesmith_domain::{JobId, Resources};
-use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, Program};
+use tunesmith_executor::remote::AgentId;
+use tunesmith_executor::{ExecutorJobSpec, Program};
 
 /// The variable with the specification, whose size the kernel limits (`MAX_ARG_STRLEN`, 128 KiB with the name).
 const SPEC_VARIABLE: &str = "TUNESMITH_AGENT_SPEC";
@@ -18,12 +19,15 @@ const KNOWN_OPTIONS: [&str; 1] = ["resources"];
 
 /// The name of the record of `id`, with which the ID of its submission by the server `identity` begins. It contains no character that
 /// has a meaning in an address or a shell.
-pub(super) fn record_name(identity: &str, id: &ExecutorJobId) -> String {
-    let rest = match id.trial {
-        Some(trial) => format!("trial-{trial}-attempt-{}", id.attempt),
-        None => format!("attempt-{}", id.attempt),
-    };
-    format!("{}{rest}", prefix(identity, &id.job))
+pub(super) fn record_name(identity: &str, id: &AgentId) -> String {
+    let AgentId { run, task } = id;
+    let mut name = prefix(identity, &run.job);
+    if let Some(trial) = run.trial {
+        name.push_str(&format!("trial-{trial}-"));
+    }
+    name.push_str(&format!("attempt-{}", run.attempt));
+    task.iter().for_each(|task| name.push_str(&format!("-{task}")));
+    name
 }
 
 /// The beginning of the IDs of all submissions of `job`.
@@ -44,11 +48,8 @@ pub(super) fn submission(
     settings: &RaySettings,
     working_folder: Option<String>,
 ) -> Result<Value, String> {
-    let [replica] = &spec.replicas[..] else {
-        return Err(format!(
-            "it has {} replicas, and a job of Ray has one; let the program start the others through Ray",
-            spec.replicas.len()
-        ));
+    let [replica] = spec.own_replicas() else {
+        return Err(format!("a job of Ray has one replica, and it has {}", spec.own_replicas().len()));
     };
     if matches!(replica.program, Program::Container { .. }) {
         return Err("it is a container, which this engine does not run; use a command or a Python package".to_owned());
@@ -78,7 +79,7 @@ pub(super) fn submission(
         "submission_id": name,
         "entrypoint": entrypoint(name, &settings.agent)?,
         "runtime_env": environment,
-        "metadata": {"tunesmith_run": spec.id.to_string()},
+        "metadata": {"tunesmith_run": AgentId::of(spec).to_string()},
     });
     let custom = spec.placement.options.get("resources").map(String::as_str);
     for (key, value) in resources(&replica.resources, custom)? {
@@ -139,7 +140,7 @@ mod tests {
     use std::time::Duration;
 
     use tunesmith_domain::{Accelerators, TrialId};
-    use tunesmith_executor::{Placement, Replica, Role};
+    use tunesmith_executor::{AttemptPart, ExecutorJobId, Placement, Replica, Role};
 
     use super::*;
 
@@ -160,6 +161,7 @@ mod tests {
             grace: Duration::from_secs(30),
             start_port: None,
             packages: None,
+            part: None,
             placement: Placement::default(),
         }
     }
@@ -175,7 +177,7 @@ mod tests {
     }
 
     fn submitted(spec: &ExecutorJobSpec) -> Result<Value, String> {
-        submission(&record_name("cafe", &spec.id), spec, b"{}", &settings(), None)
+        submission(&record_name("cafe", &AgentId::of(spec)), spec, b"{}", &settings(), None)
     }
 
     #[test]
@@ -201,14 +203,27 @@ mod tests {
     }
 
     #[test]
+    fn each_replica_has_a_submission_with_its_own_resources() {
+        let mut spec = spec();
+        let resources = Resources { milli_cpus: Some(4000), ..Resources::default() };
+        spec.replicas.push(Replica { resources, ..Replica::new(Role::Worker, 0, spec.replicas[0].program.clone()) });
+        spec.part = Some(AttemptPart { replica: 1, addresses: Vec::new() });
+        let body = submitted(&spec).unwrap();
+        let name = body["submission_id"].as_str().unwrap();
+        assert!(
+            name.ends_with("-trial-3-attempt-2-worker-0") && name.starts_with(&prefix("cafe", &spec.id.job)),
+            "{name}"
+        );
+        assert_eq!(body["entrypoint_num_cpus"], 4.0);
+    }
+
+    #[test]
     fn submission_that_ray_cannot_run_is_refused() {
         let refused = |change: fn(&mut ExecutorJobSpec)| {
             let mut spec = spec();
             change(&mut spec);
             submitted(&spec).unwrap_err()
         };
-        let several = refused(|spec| spec.replicas.push(spec.replicas[0].clone()));
-        assert!(several.starts_with("it has 2 replicas"), "{several}");
         let queue = refused(|spec| spec.placement.queue = Some("gpu".to_owned()));
         assert_eq!(queue, "its place is the queue \"gpu\", and Ray has no queues");
         let unknown = refused(|spec| drop(spec.placement.options.insert("account".to_owned(), "a".to_owned())));

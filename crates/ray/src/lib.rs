@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use self::client::{Client, ClientError, RayJob};
 use self::submissions::{Submission, Submissions};
 use tunesmith_domain::JobId;
-use tunesmith_executor::remote::{AgentEngine, PlaceState};
+use tunesmith_executor::remote::{AgentEngine, AgentId, PlaceState};
 use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, StopMode};
 
 /// Settings of a [`RayEngine`].
@@ -77,9 +77,9 @@ impl RayEngine {
     }
 
     /// The submission of `id` and its job on the cluster.
-    async fn find(&self, id: &ExecutorJobId) -> Result<Option<(Submission, Option<RayJob>)>, ExecutorError> {
-        let Some(submission) = self.submissions.of(id).map_err(io_failed(id))? else { return Ok(None) };
-        let job = self.client.job(&submission.name).await.map_err(|error| unreachable(id, error))?;
+    async fn find(&self, id: &AgentId) -> Result<Option<(Submission, Option<RayJob>)>, ExecutorError> {
+        let Some(submission) = self.submissions.of(id).map_err(io_failed(&id.run))? else { return Ok(None) };
+        let job = self.client.job(&submission.name).await.map_err(|error| unreachable(&id.run, error))?;
         Ok(Some((submission, job)))
     }
 
@@ -127,7 +127,7 @@ impl AgentEngine for RayEngine {
     async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {
         let id = &spec.id;
         let failed = |error| unreachable(id, error);
-        let submission = self.submissions.start(id).map_err(io_failed(id))?;
+        let submission = self.submissions.start(&AgentId::of(spec)).map_err(io_failed(id))?;
         let name = &submission.name;
         if submission.is_acknowledged {
             return Ok(());
@@ -156,21 +156,21 @@ impl AgentEngine for RayEngine {
         self.submissions.acknowledge(&submission).map_err(io_failed(id))
     }
 
-    async fn place(&self, id: &ExecutorJobId) -> Result<PlaceState, ExecutorError> {
+    async fn place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
         let Some((submission, job)) = self.find(id).await? else { return Ok(PlaceState::Unknown) };
-        let was_stopped = self.submissions.was_stopped(&submission).map_err(io_failed(id))?;
+        let was_stopped = self.submissions.was_stopped(&submission).map_err(io_failed(&id.run))?;
         Ok(status::place(job.as_ref(), submission.is_acknowledged, was_stopped))
     }
 
-    async fn stop(&self, id: &ExecutorJobId, _: StopMode) -> Result<(), ExecutorError> {
+    async fn stop(&self, id: &AgentId, _: StopMode) -> Result<(), ExecutorError> {
         // A running agent gets the request in the answer to its next report, and reports the end of its program. A signal of
         // Ray would be the notice of a preemption.
         if let Some((submission, Some(job))) = self.find(id).await?
             && job.is_waiting()
         {
             // Ray may start it later all the same.
-            self.submissions.mark_stopped(&submission).map_err(io_failed(id))?;
-            self.client.stop(&submission.name).await.map_err(|error| unreachable(id, error))?;
+            self.submissions.mark_stopped(&submission).map_err(io_failed(&id.run))?;
+            self.client.stop(&submission.name).await.map_err(|error| unreachable(&id.run, error))?;
         }
         Ok(())
     }

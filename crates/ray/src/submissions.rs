@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use super::entrypoint::{prefix, record_name};
 use tunesmith_domain::JobId;
-use tunesmith_executor::ExecutorJobId;
-use tunesmith_executor::remote::{Submitted, random_name};
+use tunesmith_executor::remote::{AgentId, Submitted, random_name};
 
 /// What follows the random name in the note on a submission that Ray has acknowledged.
 const ACKNOWLEDGED: &str = " acknowledged";
 
-/// Records which submission each attempt has.
+/// Records which submission each agent has.
 ///
 /// The ID of a submission ends in a random text, since Ray follows the end of a job by its ID for another second: a job that gets the
 /// ID of one that has just been deleted would be taken for dead.
@@ -47,13 +46,13 @@ impl Submissions {
     }
 
     /// The submission of `id`; `None` if none was first.
-    pub(super) fn of(&self, id: &ExecutorJobId) -> io::Result<Option<Submission>> {
+    pub(super) fn of(&self, id: &AgentId) -> io::Result<Option<Submission>> {
         let record = record_name(&self.records.identity()?, id);
         Ok(self.records.note(&record)?.map(|note| Submission::new(record, &note)))
     }
 
     /// The submission of `id`, which is recorded when needed.
-    pub(super) fn start(&self, id: &ExecutorJobId) -> io::Result<Submission> {
+    pub(super) fn start(&self, id: &AgentId) -> io::Result<Submission> {
         let record = record_name(&self.records.identity()?, id);
         let note = self.records.add_once(&record, &random_name()?)?;
         Ok(Submission::new(record, &note))
@@ -95,13 +94,14 @@ impl Submissions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tunesmith_executor::ExecutorJobId;
 
     #[test]
     fn attempt_has_one_submission_until_it_is_forgotten() {
         let folder = tempfile::tempdir().unwrap();
         let submissions = Submissions::new(folder.path().join("ray"));
         let job: JobId = "job".parse().unwrap();
-        let id = ExecutorJobId { job: job.clone(), trial: None, attempt: 1 };
+        let id = AgentId::from(&ExecutorJobId { job: job.clone(), trial: None, attempt: 1 });
         assert_eq!(submissions.of(&id).unwrap(), None);
         let first = submissions.start(&id).unwrap();
         assert!(!first.is_acknowledged && first.name.starts_with(&first.record));

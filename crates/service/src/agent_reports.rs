@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tunesmith_domain::{Measurement, Source, StudyId, TransitionError, Trial, TrialChange};
 use tunesmith_executor::ExecutorJobId;
-use tunesmith_executor::remote::{AgentReport, Command, Inbox, LogPosition};
-use tunesmith_store::{Documents, JobClaims, Store, StoreError};
+use tunesmith_executor::remote::{AgentId, AgentReport, Command, Inbox, LogPosition, Received};
+use tunesmith_store::{Documents, JobClaims, Relay, Store, StoreError};
 
 use super::clock::Clock;
 use super::live_trials::{LiveTrials, TrialKey};
@@ -34,6 +34,8 @@ pub struct AgentAnswer {
     pub next_measurement: u64,
     /// Where each log of the report continues.
     pub logs: Vec<LogPosition>,
+    /// The addresses of all replicas, if the report has one and all are known.
+    pub addresses: Vec<String>,
     /// What is asked of the agent.
     pub command: Command,
     /// Whether the end is recorded.
@@ -65,6 +67,16 @@ pub enum AgentError {
         /// The server.
         reason: String,
     },
+    /// The attempt has no such replica.
+    #[error("{id} has no replica {task:?}; its replicas are {}", known.join(", "))]
+    NoReplica {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// The task of the report; empty if it has none.
+        task: String,
+        /// The tasks of the attempt.
+        known: Vec<String>,
+    },
     /// The job has no such package.
     #[error("{id} has no package {name}")]
     NoPackage {
@@ -95,7 +107,10 @@ type Marks = Arc<HashSet<(i64, u64)>>;
 
 /// Receives the reports of agents.
 #[derive(Clone)]
-pub struct AgentReports(Arc<Inner>);
+pub struct AgentReports {
+    inner: Arc<Inner>,
+    relay: Option<Arc<dyn Relay>>,
+}
 
 struct Inner {
     store: Arc<dyn Store>,
@@ -123,7 +138,19 @@ impl AgentReports {
         claims: Arc<dyn JobClaims>,
     ) -> Self {
         let earlier_events = Mutex::default();
-        Self(Arc::new(Inner { store, live, inbox, clock, directory, documents, claims, earlier_events }))
+        let inner = Inner { store, live, inbox, clock, directory, documents, claims, earlier_events };
+        Self { inner: Arc::new(inner), relay: None }
+    }
+
+    /// The same beside other servers, which `relay` reaches.
+    #[must_use]
+    pub fn with_relay(self, relay: Option<Arc<dyn Relay>>) -> Self {
+        Self { relay, ..self }
+    }
+
+    /// The way to the server that runs a job, for requests that [`AgentError::OtherServer`] refuses; `None` if there is one server.
+    pub fn relay(&self) -> Option<Arc<dyn Relay>> {
+        self.relay.clone()
     }
 
     /// Receives a report of the attempt `id`, if `token` is that of the attempt. What the answer confirms is stored.
@@ -136,12 +163,15 @@ impl AgentReports {
         token: &str,
         report: AgentReport,
     ) -> Result<AgentAnswer, AgentError> {
-        let inner = &self.0;
+        let inner = &self.inner;
         self.authorize(id, token).await?;
         let folder = (inner.directory)(&id.job);
         let superseded = |reason: &str| AgentError::Superseded { id: id.clone(), reason: reason.to_owned() };
-        let (inbox, known) = (Arc::clone(&inner.inbox), id.clone());
-        let (is_open, recorded) = blocking(id, move || Ok((inbox.is_open(&known)?, inbox.end(&known)?))).await?;
+        let agent = AgentId { run: id.clone(), task: report.task.clone() };
+        let (inbox, known) = (Arc::clone(&inner.inbox), agent.clone());
+        let (is_open, recorded, agents) =
+            blocking(id, move || Ok((inbox.is_open(&known.run)?, inbox.end_of(&known)?, inbox.agents(&known.run)?)))
+                .await?;
         let wanted = report.first_measurement + report.measurements.len() as u64;
         match recorded {
             // The answer to the first report of the end was lost.
@@ -151,7 +181,7 @@ impl AgentReports {
                     LogPosition { offset, ..piece.position.clone() }
                 });
                 let (logs, command) = (logs.collect(), Command::Continue);
-                return Ok(AgentAnswer { next_measurement: wanted, logs, command, ended: true });
+                return Ok(AgentAnswer { next_measurement: wanted, logs, addresses: Vec::new(), command, ended: true });
             }
             Some(_) => return Err(superseded("the server has recorded its end")),
             None if !is_open => {
@@ -162,12 +192,17 @@ impl AgentReports {
             None => {}
         }
         let trial = self.current(id).await?;
-        let (inbox, known) = (Arc::clone(&inner.inbox), id.clone());
+        if !agents.contains(&agent) {
+            let known = agents.into_iter().filter_map(|agent| agent.task).collect();
+            return Err(AgentError::NoReplica { id: id.clone(), task: agent.task.unwrap_or_default(), known });
+        }
+        let is_master = agents.first() == Some(&agent);
+        let (inbox, known) = (Arc::clone(&inner.inbox), agent.clone());
         let (received, report) = blocking(id, move || Ok((inbox.receive(&known, &folder, &report)?, report))).await?;
         let next_measurement = match trial {
-            Some(trial) => self.deliver(id, trial, &report).await?,
-            // A job without hyperparameters has no measurements.
-            None => wanted,
+            Some(trial) if is_master => self.deliver(id, trial, &report).await?,
+            // A job without hyperparameters has no measurements, and the metric is that of the master.
+            _ => wanted,
         };
         let complete = next_measurement == wanted
             && report
@@ -177,20 +212,21 @@ impl AgentReports {
                 .all(|(piece, position)| position.offset >= piece.position.offset + piece.bytes.len() as u64);
         let ended = match report.end {
             Some(end) if complete => {
-                let (inbox, known, wanted) = (Arc::clone(&inner.inbox), id.clone(), end.clone());
+                let (inbox, known, wanted) = (Arc::clone(&inner.inbox), agent, end.clone());
                 blocking(id, move || inbox.close(&known, end)).await? == wanted
             }
             _ => false,
         };
-        if let Some(trial) = id.trial.filter(|_| ended) {
+        if let Some(trial) = id.trial.filter(|_| ended && is_master) {
             self.earlier_events().remove(&TrialKey { study: StudyId::from(&id.job), trial });
         }
-        Ok(AgentAnswer { next_measurement, logs: received.logs, command: received.command, ended })
+        let Received { logs, addresses, command } = received;
+        Ok(AgentAnswer { next_measurement, logs, addresses, command, ended })
     }
 
     /// Checks that no other server has claimed the job of `id`: the files of its attempts are on that server.
     async fn check_owner(&self, id: &ExecutorJobId) -> Result<(), AgentError> {
-        let reason = match self.0.claims.owner(&id.job).await? {
+        let reason = match self.inner.claims.owner(&id.job).await? {
             Some(owner) if owner.is_self => return Ok(()),
             Some(owner) if owner.is_current => {
                 format!("its job is run by {}; send the report to that server", owner.name)
@@ -203,7 +239,7 @@ impl AgentReports {
 
     /// Checks that `token` is that of the attempt `id`.
     async fn authorize(&self, id: &ExecutorJobId, token: &str) -> Result<(), AgentError> {
-        let inner = &self.0;
+        let inner = &self.inner;
         let secret = match &inner.documents {
             Some(documents) => existing_shared_secret(&**documents, &id.job).await?,
             None => {
@@ -235,7 +271,7 @@ impl AgentReports {
         // A valid name refers to no other folder.
         let (project, _) = id.job.parts();
         PackageName::new(project, sha256, file_name).map_err(|_| unknown())?;
-        let path = (self.0.directory)(&id.job).join(STAGED_PACKAGES).join(sha256).join(file_name);
+        let path = (self.inner.directory)(&id.job).join(STAGED_PACKAGES).join(sha256).join(file_name);
         let opened = blocking(id, move || match File::open(&path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -247,7 +283,7 @@ impl AgentReports {
     /// Returns the trial of `id`; `None` for a job without hyperparameters.
     async fn current(&self, id: &ExecutorJobId) -> Result<Option<Trial>, AgentError> {
         let superseded = |reason: String| AgentError::Superseded { id: id.clone(), reason };
-        let store = &self.0.store;
+        let store = &self.inner.store;
         let job = match store.job(&id.job).await {
             Ok(job) if job.state.is_final() => return Err(superseded(format!("its job is {}", job.state))),
             Ok(job) => job,
@@ -271,7 +307,7 @@ impl AgentReports {
 
     /// Stores the measurements of `report` that follow the stored ones, and returns the number of the next one.
     async fn deliver(&self, id: &ExecutorJobId, mut trial: Trial, report: &AgentReport) -> Result<u64, AgentError> {
-        let inner = &self.0;
+        let inner = &self.inner;
         let study = StudyId::from(&id.job);
         let key = TrialKey { study: study.clone(), trial: trial.id };
         for _ in 0..MAX_OVERTAKEN {
@@ -322,7 +358,7 @@ impl AgentReports {
         let earlier = match cached {
             Some((_, earlier)) => earlier,
             None => {
-                let stored = pages::measurements(&*self.0.store, &key.study, trial).await?;
+                let stored = pages::measurements(&*self.inner.store, &key.study, trial).await?;
                 let marks = stored.iter().filter(|one| is_event(one)).map(|one| (one.step, one.mark));
                 let earlier: Marks = Arc::new(marks.collect());
                 self.earlier_events().insert(key.clone(), (trial.attempt, Arc::clone(&earlier)));
@@ -334,7 +370,7 @@ impl AgentReports {
     }
 
     fn earlier_events(&self) -> std::sync::MutexGuard<'_, HashMap<TrialKey, (u64, Marks)>> {
-        self.0.earlier_events.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.earlier_events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -124,7 +124,9 @@ pub(super) async fn submit(
             return Ok(Submitted::Resumed(job));
         }
     }
-    if let Some(reason) = pool.impossible(&replica_resources(&submission.plan)) {
+    if let Some(reason) =
+        pool.impossible(submission.plan.machines.executor.as_deref(), &replica_resources(&submission.plan))
+    {
         return Err(SubmitError::Impossible { reason });
     }
     let fingerprint = fingerprint(&submission);

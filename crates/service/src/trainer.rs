@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use tunesmith_domain::{Job, JobPlan, ProgramPlan, StudyId, Trial};
+use tunesmith_domain::{Job, JobPlan, MachinePlan, ProgramPlan, StudyId, Trial};
 use tunesmith_executor::reports::{ReportSources, metric_file};
 use tunesmith_executor::{
     AgentPackages, ExecutorJobId, ExecutorJobSpec, METRIC_FILE_VARIABLE, Placement, Program, Replica, Role,
@@ -70,7 +70,8 @@ impl Launch<'_> {
             grace: self.plan.grace,
             start_port: None,
             packages: self.packages.cloned(),
-            placement: Placement { queue: machines.queue.clone(), options: machines.options.clone() },
+            part: None,
+            placement: placement(machines),
             id: self.id,
             directory: self.directory,
         }
@@ -129,6 +130,12 @@ impl Launch<'_> {
         }
         environment
     }
+}
+
+/// Where the programs of a job with `machines` run.
+pub(super) fn placement(machines: &MachinePlan) -> Placement {
+    let MachinePlan { executor, queue, options, .. } = machines;
+    Placement { executor: executor.clone(), queue: queue.clone(), options: options.clone() }
 }
 
 /// Returns the reports that are read of the program of `trial`, or of a job without hyperparameters.
@@ -259,6 +266,7 @@ mod tests {
             job: job.id.clone(),
             trial: None,
             principal: None,
+            executor: None,
             replicas: vec![Resources {
                 accelerators: Some(Accelerators { kind: None, count: 1 }),
                 ..Resources::default()

@@ -158,6 +158,7 @@ mod tests {
             grace: Duration::from_secs(30),
             start_port: None,
             packages: None,
+            part: None,
             placement: Placement::default(),
         }
     }

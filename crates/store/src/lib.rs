@@ -40,8 +40,8 @@ pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{DatabaseAddress, DatabaseAddressError, PostgresClaims, PostgresDocuments, PostgresStore};
 pub use sharing::{
-    Admission, Admits, Claim, Documents, JobClaims, JobOwner, Notice, OnlyServer, QueuedJobs, Renewal, RunningTrial,
-    RunningTrials,
+    Admission, Admits, Asked, Claim, Documents, JobClaims, JobOwner, Notice, OnlyServer, QueuedJobs, Relay, Renewal,
+    RunningTrial, RunningTrials,
 };
 #[cfg(feature = "sled")]
 pub use sled::SledStore;

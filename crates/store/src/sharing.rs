@@ -150,6 +150,42 @@ pub struct QueuedJobs {
     pub lock: Box<dyn Send>,
 }
 
+/// A request of another server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Its number.
+    pub id: u64,
+    /// Its content.
+    pub request: Vec<u8>,
+}
+
+/// Passes requests to the server that runs a job, and its answers back. Both may be lost with a server or the database, so that a
+/// request is repeated by its sender, and has to have the same effect as once.
+#[async_trait]
+pub trait Relay: Send + Sync + 'static {
+    /// Passes `request` to the other server that runs `job`, and returns its answer. `None` if there is no such server, or it did
+    /// not answer within `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotApplied`].
+    async fn ask(&self, job: &JobId, request: Vec<u8>, limit: Duration) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Takes the requests for this server, each once.
+    ///
+    /// # Errors
+    /// [`StoreError::NotApplied`].
+    async fn take(&self) -> Result<Vec<Asked>, StoreError>;
+
+    /// Answers the request `id`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotApplied`].
+    async fn answer(&self, id: u64, answer: Vec<u8>) -> Result<(), StoreError>;
+
+    /// Changes when there may be requests for this server.
+    fn asked(&self) -> watch::Receiver<u64>;
+}
+
 /// A running trial, or a job without hyperparameters, that counts towards the limits on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningTrial {

@@ -22,6 +22,7 @@ use crate::composition::{self, Isolation};
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
 use crate::server_settings::ServerSettings;
 use tunesmith_domain::JobId;
+use tunesmith_http::agent_relay::answer_other_servers;
 use tunesmith_http::server::{self, ServiceAccess};
 use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_service::jobs::{Jobs, QueueSettings};
@@ -177,6 +178,7 @@ fn open(path: &Path, purpose: Purpose) -> Result<DataDir, DataDirError> {
 /// Serves the reports of the trials that this process runs.
 fn serve_reports(listener: TcpListener, reports: TrialReports, agents: AgentReports) {
     let hosts = AllowedHosts::new(IpAddr::from(Ipv4Addr::LOCALHOST), Vec::new());
+    tokio::spawn(answer_other_servers(agents.clone()));
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, server::reports_router(reports, agents, hosts)).await {
             tracing::error!(error = %error, "the server for reports over HTTP stopped");

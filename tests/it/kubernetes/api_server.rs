@@ -103,6 +103,13 @@ impl ApiServer {
         of_this.map(|(key, object)| (key.clone(), object.clone())).collect()
     }
 
+    /// All objects of the resource `plural` that were ever created.
+    pub(super) fn created(&self, plural: &str) -> Vec<(Key, Value)> {
+        let objects = self.objects();
+        let made = objects.changes.iter().filter(|(_, kind, key, _)| *kind == "ADDED" && key.0 == plural);
+        made.map(|(_, _, key, object)| (key.clone(), object.clone())).collect()
+    }
+
     /// Changes the object `key`, if it exists.
     pub(super) fn change(&self, key: &Key, change: impl FnOnce(&mut Value)) {
         let mut objects = self.objects();

@@ -2,10 +2,12 @@
 
 use serde_json::json;
 use tunesmith_domain::LossCause;
-use tunesmith_executor::contract::{Harness, run, shell, until_ready};
-use tunesmith_executor::remote::{AgentEngine, PlaceState};
+use tunesmith_executor::contract::{Harness, add_replicas, log_of, run, shell, until_ready, until_replica_is_ready};
+use tunesmith_executor::logs::LogStream;
+use tunesmith_executor::remote::{AgentEngine, AgentId, PlaceState};
 use tunesmith_executor::{
-    Executor, ExecutorError, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd, StopMode, StopReason,
+    Executor, ExecutorError, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd, Role, StopMode,
+    StopReason,
 };
 
 use super::InProcess;
@@ -27,7 +29,7 @@ async fn waits(executor: &dyn Executor, spec: &ExecutorJobSpec) -> String {
 
 /// Waits until the engine sees the state that `is_wanted` accepts, of which the cluster has notified it.
 async fn until(place: &InProcess, engine: &dyn AgentEngine, spec: &ExecutorJobSpec, wanted: &PlaceState) {
-    while engine.place(&spec.id).await.unwrap() != *wanted {
+    while engine.place(&AgentId::of(spec)).await.unwrap() != *wanted {
         tokio::task::yield_now().await;
     }
     drop(place.api().requests());
@@ -66,6 +68,48 @@ async fn preempted_pod_is_a_preemption() {
     place.kubelet().preempt(&place.job_of(&spec));
     let state = executor.wait(&spec.id).await.unwrap();
     assert!(matches!(state, ExecutorJobState::Lost { cause: LossCause::Preemption, .. }), "{state:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn preempted_replica_ends_the_attempt_as_a_whole() {
+    let place = InProcess::new();
+    let (executor, mut spec) = (
+        place.executor(),
+        shell(&place, 1, "trap 'echo asked; exit 0' TERM; sh -c 'echo ready; exec sleep 1000' & wait"),
+    );
+    add_replicas(&mut spec, &[(Role::Worker, 0), (Role::Worker, 1)], LONG);
+    executor.submit(&spec).await.unwrap();
+    assert_eq!(place.api().all("jobs").len(), 3);
+    for task in ["master-0", "worker-0", "worker-1"] {
+        until_replica_is_ready(&place, &*executor, &spec, task).await;
+    }
+    let is_worker = |job: &serde_json::Value| job["metadata"]["labels"]["tunesmith.dev/replica"] == "worker-1";
+    let (key, _) = place.api().all("jobs").into_iter().find(|(_, job)| is_worker(job)).unwrap();
+    place.kubelet().preempt(&key.2);
+    let state = executor.wait(&spec.id).await.unwrap();
+    let ExecutorJobState::Lost { cause: LossCause::Preemption, reason } = state else { panic!("{state:?}") };
+    assert!(reason.starts_with("worker-1: "), "{reason}");
+    let output = log_of(&place, &*executor, &spec, "master-0", LogStream::Stdout).await;
+    assert!(output.ends_with("asked\n"), "{output}");
+    executor.tidy(&spec.id).await.unwrap();
+    assert!(place.api().all("jobs").is_empty() && place.api().all("secrets").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replica_that_the_cluster_refuses_leaves_no_other() {
+    let place = InProcess::new();
+    let (executor, mut spec) = (place.executor(), shell(&place, 1, LONG));
+    add_replicas(&mut spec, &[(Role::Worker, 0)], LONG);
+    let (image, command, args, mounts) = ("worker:1".to_owned(), Vec::new(), Vec::new(), Vec::new());
+    spec.replicas[1].program = Program::Container { image, command, args, mounts };
+    executor.submit(&spec).await.unwrap();
+    let state = executor.wait(&spec.id).await.unwrap();
+    let ExecutorJobState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None }) = state else {
+        panic!("{state:?}")
+    };
+    assert!(reason.starts_with("worker-0: the image worker:1 has to be started by its entry point"), "{reason}");
+    executor.tidy(&spec.id).await.unwrap();
+    assert!(place.api().all("jobs").is_empty() && place.api().all("secrets").is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -164,7 +208,7 @@ async fn job_of_another_server_is_not_taken_for_ones_own() {
     assert!(matches!(error, ExecutorError::Unreachable { .. }), "{error:?}");
     // A Job of the same name that was created later is not the recorded one, and is left alone.
     std::fs::write(place.folder.path().join("kubernetes").join(&key.2), "tests uid-earlier").unwrap();
-    let state = place.engine().place(&spec.id).await.unwrap();
+    let state = place.engine().place(&AgentId::of(&spec)).await.unwrap();
     let PlaceState::Gone { cause: LossCause::Failure, reason } = state else { panic!("{state:?}") };
     assert_eq!(reason, "its job was deleted from the cluster");
     place.executor().forget(&spec.id.job).await.unwrap();
@@ -236,7 +280,7 @@ async fn watch_survives_lost_connections_and_a_forgotten_history() {
     // While the API server is away, what was seen last is returned.
     place.api().set_down(true);
     place.api().end_watches();
-    assert_eq!(engine.place(&spec.id).await.unwrap(), PlaceState::Running);
+    assert_eq!(engine.place(&AgentId::of(&spec)).await.unwrap(), PlaceState::Running);
     place.api().set_down(false);
     place.api().put("pods", "tests", pod("Pending"));
     until(&place, &engine, &spec, &created).await;

@@ -178,7 +178,13 @@ impl Node {
         command.current_dir(container["workingDir"].as_str().map_or(&*self.working_directory, Path::new));
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).process_group(0);
         for variable in container["env"].as_array().unwrap() {
-            let value = on_this_machine(variable["value"].as_str().unwrap(), &volumes);
+            let value = match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
+                Some(field) => {
+                    assert_eq!(field, "status.podIP");
+                    "127.0.0.1".to_owned()
+                }
+                None => on_this_machine(variable["value"].as_str().unwrap(), &volumes),
+            };
             command.env(variable["name"].as_str().unwrap(), value);
         }
         let mut child = command.spawn().unwrap();

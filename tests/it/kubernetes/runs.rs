@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::InProcess;
 use super::api_server::Key;
-use crate::support::Workspace;
+use crate::support::{Workspace, write_probe_wheel};
 
 const STUDY: &str = "
 hyperparameters:
@@ -17,17 +17,6 @@ hyperparameters:
   maxParallelTrials: 2
   params: [{parameterName: x, type: DOUBLE, minValue: 0, maxValue: 1}]
 ";
-
-/// Writes a wheel with the module `probe`, which prints a metric and its arguments.
-const MAKE_WHEEL: &str = r#"
-import sys, zipfile
-info = "probe-1.0.dist-info"
-with zipfile.ZipFile(sys.argv[1], "w") as wheel:
-    wheel.writestr("probe.py", "import sys\nprint('acc=0.25')\nprint('from', sys.prefix)\n")
-    wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: probe\nVersion: 1.0\n")
-    wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-    wheel.writestr(f"{info}/RECORD", f"probe.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
-"#;
 
 /// A file for `KUBECONFIG` that names the cluster of `place`.
 fn kubeconfig(place: &InProcess, workspace: &Workspace) -> std::path::PathBuf {
@@ -91,8 +80,7 @@ async fn packages_are_installed_in_the_pods() {
     let place = InProcess::new();
     let workspace = Workspace::new("");
     let wheel = workspace.path().join("probe-1.0-py3-none-any.whl");
-    let made = Command::new("python3").args(["-c", MAKE_WHEEL]).arg(&wheel).status().unwrap();
-    assert!(made.success());
+    write_probe_wheel(&wheel);
     // Each pod makes its environment.
     let study = STUDY.replace("maxTrials: 4", "maxTrials: 1");
     let config = format!(
@@ -120,4 +108,23 @@ async fn packages_are_installed_in_the_pods() {
     assert_eq!(failed["state"], "FAILED", "{failed:#}");
     let text = failed.to_string();
     assert!(text.contains("its packages cannot be installed"), "{failed:#}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tier_starts_its_replicas_and_the_metric_is_that_of_the_master() {
+    let place = InProcess::new();
+    let study = STUDY.replace("maxTrials: 4", "maxTrials: 1");
+    let workspace = Workspace::new(&format!("scaleTier: STANDARD_1\n{study}tunesmith: {{metricFromStdout: true}}\n"));
+    let script = r#"case "$TF_CONFIG" in *'"type":"master"'*) echo acc=0.5;; *) echo acc=0.9; exec sleep 1000;; esac"#;
+    let mut run = command(&place, &workspace);
+    run.args(["--kubernetes-image", "trainer:1", "--", "sh", "-c", script]);
+    finish(run, 0).await;
+    let job = job(&workspace);
+    assert_eq!(job["trainingOutput"]["trials"][0]["finalMetric"]["objectiveValue"], 0.5, "{job:#}");
+    let task =
+        |(_, made): (Key, Value)| made["metadata"]["labels"]["tunesmith.dev/replica"].as_str().unwrap().to_owned();
+    let mut tasks: Vec<String> = place.api().created("jobs").into_iter().map(task).collect();
+    tasks.sort();
+    assert_eq!(tasks, ["master-0", "ps-0", "ps-1", "ps-2", "worker-0", "worker-1", "worker-2", "worker-3"]);
+    assert!(place.api().all("jobs").is_empty() && place.api().all("secrets").is_empty());
 }

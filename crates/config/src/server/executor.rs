@@ -8,8 +8,7 @@ use serde::Deserialize;
 
 use tunesmith_api::ai_platform::ProtoDuration;
 
-/// The executor of this machine.
-pub const LOCAL: &str = "local";
+pub use tunesmith_api::ai_platform::machines::LOCAL;
 
 /// The names of executors.
 pub const EXECUTORS: [&str; 5] = [LOCAL, "agent", "slurm", "ray", "kubernetes"];

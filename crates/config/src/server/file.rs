@@ -83,7 +83,7 @@ pub(super) struct MachineTypeFile {
     pub(super) memory: Option<String>,
     /// Accelerators of each machine.
     pub(super) accelerators: Option<AcceleratorsFile>,
-    /// Name of the executor, which must be that of the server.
+    /// Name of the executor; that of the server by default.
     pub(super) executor: Option<String>,
     /// A queue of the executor: a partition of Slurm, a namespace of Kubernetes.
     pub(super) queue: Option<String>,
@@ -127,7 +127,7 @@ pub(super) struct TierFile {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct PlaceFile {
-    /// Name of the executor, which must be that of the server.
+    /// Name of the executor; that of the server by default.
     pub(super) executor: Option<String>,
     /// A queue of the executor: a partition of Slurm, a namespace of Kubernetes.
     pub(super) queue: Option<String>,

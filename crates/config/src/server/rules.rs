@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::file::{AcceleratorsFile, LimitsFile, MachineTypeFile, PlaceFile, ResourcesFile, ServerFile, TierFile};
-use super::{Capacity, Devices, EXECUTORS, ExecutorConfig, LOCAL, Limits, ServerConfig};
+use super::{Capacity, Devices, EXECUTORS, ExecutorConfig, Limits, ServerConfig};
 use crate::conversion::Locations;
 use crate::diagnostic::Finding;
-use tunesmith_api::ai_platform::machines::{Counted, MachineMap, MachineType, Place, Runtime, Tier};
+use tunesmith_api::ai_platform::machines::{
+    Counted, KUBERNETES, MachineMap, MachineType, Place, Runtime, Tier, is_here,
+};
 use tunesmith_api::ai_platform::{Double, ScaleTier, nearest};
 
 /// Units of memory.
@@ -28,9 +30,6 @@ const CPUS: &str = "a number of processors from 0.001 to 1000000";
 
 /// The value of [`ServerFile::accelerators`] for any kind.
 const ANY: &str = "any";
-
-/// The executor that runs images itself.
-const KUBERNETES: &str = "kubernetes";
 
 /// The check of one file.
 pub(super) struct Rules<'a> {
@@ -55,12 +54,16 @@ impl<'a> Rules<'a> {
         {
             self.unknown("executor", name, "an executor", &EXECUTORS);
         }
-        // Other executors pass requests on to a scheduler, which counts all of them.
-        let is_scheduled = !self.is_here();
-        machines.counted = Counted {
-            cpus: is_scheduled || capacity.milli_cpus.is_some(),
-            memory: is_scheduled || capacity.memory_bytes.is_some(),
-            accelerators: is_scheduled || capacity.devices.is_some(),
+        machines.executor = self.executor.to_owned();
+        machines.counted_here = Counted {
+            cpus: capacity.milli_cpus.is_some(),
+            memory: capacity.memory_bytes.is_some(),
+            accelerators: capacity.devices.is_some(),
+        };
+        machines.counted = match is_here(self.executor) {
+            true => machines.counted_here,
+            // It passes requests on to a scheduler, which counts all of them.
+            false => Counted { cpus: true, memory: true, accelerators: true },
         };
         for (name, entry) in file.machine_types {
             let published = machines.machine_types.get(&name).cloned().unwrap_or_default();
@@ -88,7 +91,8 @@ impl<'a> Rules<'a> {
             if let Some(python) = entry.python.as_deref().filter(|python| !Path::new(python).is_absolute()) {
                 self.report(&format!("{field}.python"), format!("{python:?} is not absolute"), "an absolute path");
             }
-            if entry.image.is_some() && self.executor != KUBERNETES {
+            let runs_images = self.executor == KUBERNETES || machines.other_executors().contains(KUBERNETES);
+            if entry.image.is_some() && !runs_images {
                 let text = format!("has no effect with the executor {}", self.executor);
                 self.report(&format!("{field}.image"), text, format!("python, or the executor {KUBERNETES}"));
             }
@@ -110,11 +114,6 @@ impl<'a> Rules<'a> {
             limits: limits(&file.limits),
             queue_deadline: file.queue_deadline.map(|deadline| deadline.0),
         }
-    }
-
-    /// Whether the programs run on the machine of the server.
-    fn is_here(&self) -> bool {
-        matches!(self.executor, LOCAL | "agent")
     }
 
     fn report(&mut self, field: &str, message: impl Into<String>, allowed: impl Into<String>) {
@@ -195,20 +194,13 @@ impl<'a> Rules<'a> {
     }
 
     fn place(&mut self, field: &str, file: PlaceFile) -> Place {
-        if let Some(executor) = file.executor.as_deref().filter(|executor| *executor != self.executor) {
-            let field = format!("{field}.executor");
-            if EXECUTORS.contains(&executor) {
-                let text = format!(
-                    "this server runs its programs on {}, and one that runs them on {executor} has to be another server",
-                    self.executor
-                );
-                self.report(&field, text, self.executor.to_owned());
-            } else {
-                self.unknown(&field, executor, "an executor", &[self.executor]);
-            }
+        let named = file.executor.as_deref();
+        if let Some(executor) = named.filter(|executor| !EXECUTORS.contains(executor)) {
+            self.unknown(&format!("{field}.executor"), executor, "an executor", &EXECUTORS);
         }
-        if self.is_here() {
-            let text = format!("has no effect with the executor {}", self.executor);
+        let executor = named.unwrap_or(self.executor).to_owned();
+        if is_here(&executor) {
+            let text = format!("has no effect with the executor {executor}");
             if file.queue.is_some() {
                 self.report(&format!("{field}.queue"), text.as_str(), "only with another executor");
             }
@@ -216,7 +208,10 @@ impl<'a> Rules<'a> {
                 self.report(&format!("{field}.options"), text, "only with another executor");
             }
         }
-        Place { executor: file.executor, queue: file.queue, options: file.options }
+        // A queue is one of its executor, so that a job cannot combine it with another executor.
+        let has_words = file.queue.is_some() || !file.options.is_empty();
+        let executor = file.executor.or_else(|| has_words.then_some(executor));
+        Place { executor, queue: file.queue, options: file.options }
     }
 
     fn tier(&mut self, field: &str, file: TierFile, published: Tier, known: &BTreeMap<String, MachineType>) -> Tier {

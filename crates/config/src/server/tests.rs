@@ -74,7 +74,6 @@ fn what_has_no_effect_with_the_executor_of_this_machine_is_refused() {
     assert_eq!(
         shown,
         [
-            (2, "regions.a.executor"),
             (3, "regions.b.queue"),
             (3, "regions.b.options"),
             (5, "runtimeVersions.2.11.image"),
@@ -83,11 +82,28 @@ fn what_has_no_effect_with_the_executor_of_this_machine_is_refused() {
             (7, "queueDeadline"),
         ]
     );
-    assert_eq!(
-        found[0].2,
-        "this server runs its programs on local, and one that runs them on slurm has to be another server"
-    );
-    assert_eq!(found[0].3, "local");
+    assert_eq!((&*found[0].2, &*found[0].3), ("has no effect with the executor local", "only with another executor"));
+}
+
+#[test]
+fn regions_and_machine_types_name_further_executors() {
+    let text = "resources: {cpus: 4}\nmachineTypes: {big: {executor: slurm, queue: gpu, cpus: 64}}\nregions:\n  a: \
+                {executor: kubernetes, queue: tuning}\n  b: {executor: local}\n  c: {}\nruntimeVersions: {'2': {image: i}}\n";
+    let machines = parse(text).unwrap().machines;
+    assert_eq!(machines.executor, "local");
+    assert_eq!(machines.other_executors().into_iter().collect::<Vec<_>>(), ["kubernetes", "slurm"]);
+    assert!(machines.counted.cpus && !machines.counted.memory && machines.counted == machines.counted_here);
+    let slurm = parse(&format!("executor: slurm\n{text}")).unwrap().machines;
+    assert_eq!(slurm.other_executors().into_iter().collect::<Vec<_>>(), ["kubernetes", "local"]);
+    assert!(slurm.counted.memory && !slurm.counted_here.memory);
+    // A queue without an executor is one of the server's executor.
+    let queue = parse("executor: slurm\nregions: {a: {queue: gpu}, b: {executor: local}}").unwrap().machines;
+    assert_eq!(queue.regions["a"].executor.as_deref(), Some("slurm"));
+    assert_eq!(queue.regions["b"].executor.as_deref(), Some("local"));
+    let found = errors("executor: slurm\nregions: {a: {executor: local, queue: gpu}, b: {executor: nomad}}\n");
+    assert_eq!(found[0].1, "regions.a.queue");
+    assert_eq!(found[1].2, "\"nomad\" is not an executor");
+    assert_eq!(found[1].3, "one of local, agent, slurm, ray, kubernetes");
 }
 
 #[test]
@@ -99,7 +115,7 @@ fn executor_is_that_of_the_flag_or_of_the_file_or_of_the_data_folder() {
     assert!(parse(&format!("executor: slurm\n{text}")).is_ok());
     assert!(parse_server("s", &format!("executor: ray\n{text}"), KnownExecutor { wanted: slurm, kept: None }).is_ok());
     let other = parse_server("s", &format!("executor: ray\n{text}"), KnownExecutor { wanted: None, kept: slurm });
-    assert_eq!(other.unwrap_err().diagnostics()[0].field, "regions.a.executor");
+    assert_eq!(other.unwrap().machines.executor, "ray");
     let found = errors("executor: slrum\nregions: {a: {executor: nomad}}\n");
     assert_eq!(found[0].3, "one of local, agent, slurm, ray, kubernetes");
     assert_eq!(found[0].1, "executor");

@@ -82,7 +82,8 @@ impl Engine {
 
     /// Removes the containers of `spec` by force, as the user `identity` that started them. Containers that do not exist are not an error.
     pub(super) fn remove(&self, spec: &ExecutorJobSpec, token: &str, identity: Option<&Identity>) {
-        let containers = spec.replicas.iter().filter(|replica| matches!(replica.program, Program::Container { .. }));
+        let containers =
+            spec.own_replicas().iter().filter(|replica| matches!(replica.program, Program::Container { .. }));
         for replica in containers {
             let name = container_name(spec, token, replica);
             let mut command = Command::new(&self.program);

@@ -23,7 +23,7 @@ pub fn log_files(directory: &Path, replica: &Replica) -> (PathBuf, PathBuf) {
 }
 
 /// Returns `<role>-<index>`, as in the names of log files.
-pub(super) fn replica_name(replica: &Replica) -> String {
+pub(crate) fn replica_name(replica: &Replica) -> String {
     format!("{}-{}", role_name(replica.role, false), replica.index)
 }
 

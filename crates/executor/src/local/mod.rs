@@ -45,6 +45,7 @@ use tunesmith_files::umask_of_user;
 pub use self::environment::{BadVariablePattern, PASSED_NAMES, PASSED_PREFIXES, PassedEnvironment, VariablePattern};
 pub use self::identity::{Identities, Identity, IdentityError};
 pub use self::launch::log_files;
+pub(crate) use self::launch::replica_name;
 pub use self::supervisor::{SUPERVISOR_LOG, supervise, supervise_shared};
 
 /// First argument of the supervisor program; the second is the folder of the attempt.
@@ -212,7 +213,7 @@ impl Inner {
             return Err(Failure::Rejected(reason.to_owned()));
         }
         let is_container = |program: &Program| matches!(program, Program::Container { .. });
-        let engine = if spec.replicas.iter().any(|replica| is_container(&replica.program)) {
+        let engine = if spec.own_replicas().iter().any(|replica| is_container(&replica.program)) {
             Some(self.engine().ok_or_else(|| Failure::Rejected(containers::NONE_FOUND.to_owned()))?.clone())
         } else {
             None
@@ -409,7 +410,17 @@ fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
     if spec.replicas.first().is_none_or(|replica| replica.role != Role::Master) {
         return Err("its first replica is not a master".to_owned());
     }
-    for replica in &spec.replicas {
+    if let Some(part) = &spec.part
+        && (spec.own_replicas().is_empty() || part.addresses.len() != spec.replicas.len())
+    {
+        return Err(format!(
+            "its part is the replica {} with {} addresses, and it has {} replicas",
+            part.replica,
+            part.addresses.len(),
+            spec.replicas.len()
+        ));
+    }
+    for replica in spec.own_replicas() {
         match &replica.program {
             Program::Command { argv } if argv.is_empty() => return Err("its command is empty".to_owned()),
             Program::Container { image, .. } if image.is_empty() => return Err("its image has no name".to_owned()),

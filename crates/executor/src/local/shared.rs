@@ -405,6 +405,7 @@ mod tests {
             grace: Duration::ZERO,
             start_port: None,
             packages: None,
+            part: None,
             placement: Placement::default(),
         }
     }

@@ -222,12 +222,13 @@ impl Supervisor {
                 created.map_err(|error| format!("its folder {} cannot be created: {error}", folder.display()))?;
             }
         }
-        let addresses = match spec.start_port {
-            Some(first) => consecutive_addresses(first, spec.replicas.len())?,
-            None => free_addresses(spec.replicas.len()).map_err(|error| format!("no port is free: {error}"))?,
+        let addresses = match (&spec.part, spec.start_port) {
+            (Some(part), _) => part.addresses.clone(),
+            (None, Some(first)) => consecutive_addresses(first, spec.replicas.len())?,
+            (None, None) => free_addresses(spec.replicas.len()).map_err(|error| format!("no port is free: {error}"))?,
         };
         let cluster = Cluster::new(spec, &addresses);
-        for replica in &spec.replicas {
+        for replica in spec.own_replicas() {
             let command = self.command(replica, &cluster)?;
             let program = command.get_program().to_owned();
             // A container engine runs as the user of the programs, too: one of root would give access to all files.
@@ -297,9 +298,9 @@ impl Supervisor {
     fn ended(&mut self, pid: Pid, status: WaitStatus) {
         let Some(replica) = self.running.remove(&pid.as_raw_nonzero().get()) else { return };
         let end = program_end(status);
-        let is_master = replica.role == self.submission.spec.replicas[0].role
-            && replica.index == self.submission.spec.replicas[0].index;
-        if !is_master {
+        let first = self.submission.spec.own_replicas().first();
+        let decides = first.is_some_and(|first| (first.role, first.index) == (replica.role, replica.index));
+        if !decides {
             if self.master_end.is_none() && end != ProgramEnd::Exited(0) {
                 let name = launch::replica_name(&replica);
                 note(&self.attempt, &format!("{name} ended before the master, whose end decides: {end:?}"));

@@ -1,12 +1,47 @@
 //! What a place that runs agents has to offer.
 
+use std::fmt;
 use std::io;
 use std::path::Path;
 
 use async_trait::async_trait;
 
+use crate::local::replica_name;
 use crate::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExitStatus, LossCause, StopMode};
 use tunesmith_domain::JobId;
+
+/// The name of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AgentId {
+    /// The attempt.
+    pub run: ExecutorJobId,
+    /// The task of the replica that it runs, such as `worker-0`; `None` if it runs all of the attempt.
+    pub task: Option<String>,
+}
+
+impl AgentId {
+    /// The agent that gets `spec`.
+    pub fn of(spec: &ExecutorJobSpec) -> Self {
+        let own = spec.part.as_ref().and(spec.own_replicas().first());
+        Self { run: spec.id.clone(), task: own.map(replica_name) }
+    }
+}
+
+impl From<&ExecutorJobId> for AgentId {
+    /// The agent that runs all of the attempt `run`.
+    fn from(run: &ExecutorJobId) -> Self {
+        Self { run: run.clone(), task: None }
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.task {
+            None => self.run.fmt(f),
+            Some(task) => write!(f, "{}-{task}", self.run),
+        }
+    }
+}
 
 /// Starts agents in a place, reports whether they are there, and stops them.
 #[async_trait]
@@ -14,7 +49,8 @@ pub trait AgentEngine: Send + Sync + 'static {
     /// What the place offers to programs.
     fn capabilities(&self) -> Capabilities;
 
-    /// Starts `tunesmith agent` with the specification in `file`, or a copy of it. A second start of an ID has no effect.
+    /// Starts `tunesmith agent` with the specification `spec`, which is in `file`, or a copy of it. The agent runs
+    /// [`ExecutorJobSpec::own_replicas`]. A second start of an [`AgentId`] has no effect.
     ///
     /// # Errors
     /// As [`Executor::submit`](crate::Executor::submit).
@@ -24,20 +60,20 @@ pub trait AgentEngine: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if that cannot be determined.
-    async fn place(&self, id: &ExecutorJobId) -> Result<PlaceState, ExecutorError>;
+    async fn place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError>;
 
     /// Stops the agent of `id`, which may not have started. The agent also gets the request in the answer to its next report,
     /// so that an engine need not do anything for a running one.
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if the request could not be made.
-    async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError>;
+    async fn stop(&self, id: &AgentId, how: StopMode) -> Result<(), ExecutorError>;
 
-    /// Removes what the place keeps of the ended attempt `id`, as far as its agent is not there any more.
+    /// Removes what the place keeps of the agent `id` of an ended attempt, as far as it is not there any more.
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if something could not be removed.
-    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+    async fn tidy(&self, id: &AgentId) -> Result<(), ExecutorError> {
         let _ = id;
         Ok(())
     }

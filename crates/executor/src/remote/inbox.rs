@@ -2,12 +2,25 @@
 //!
 //! | file | written by | meaning |
 //! |---|---|---|
-//! | `spec.json` | the executor | the attempt is open; the input of the agent |
-//! | `contact` | the service | the agent has reported at least once |
-//! | `stop.json` | the executor | the requested stop mode, for the answer to the agent's next report |
-//! | `preemption.json` | the service | the agent was notified that its place is taken |
-//! | `summary.json` | the service | the metrics that the agent has seen |
+//! | `spec.json` | the executor | the attempt is open; the input of its agent |
+//! | `replicas.json` | the executor | the tasks of an attempt with several agents, in the order of the replicas |
+//! | `stop.json` | the executor | the requested stop mode, for the answers to the next reports |
+//! | `summary.json` | the service | the metrics that the agents have seen |
+//! | `outcome.json` | the service, or the executor | the end of an attempt, some of whose agents have not ended |
 //! | `end.json` | the service, or the executor that finds the place gone | the end; never replaced |
+//!
+//! These are of one agent, in a folder with the name of its task if there are several:
+//!
+//! | file | written by | meaning |
+//! |---|---|---|
+//! | `spec.json` | the executor | the input of the agent |
+//! | `contact` | the service | the agent has reported at least once |
+//! | `address` | the service | where the others reach its replica |
+//! | `preemption.json` | the service | the agent was notified that its place is taken |
+//! | `end.json` | the service, or the executor | its end; never replaced |
+//!
+//! The end of the master is the outcome of its attempt, and so is the first other agent whose place is lost, or whose program
+//! was not started or had no memory. The remaining agents are then asked to stop, and the attempt ends when none is left.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,108 +33,24 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use super::engine::AgentId;
 use super::log_name;
-use crate::logs::LogStream;
+use super::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPiece, LogPosition, Received};
+use crate::log_space::shorten;
 use crate::reports::SentReports;
-use crate::{ExecutorJobId, ExecutorJobSpec, ExitStatus, StopMode};
-use tunesmith_domain::{JobId, Measurement};
+use crate::{AttemptPart, ExecutorJobId, ExecutorJobSpec, ProgramEnd, StopMode};
+use tunesmith_domain::JobId;
 use tunesmith_files::Place;
-
-/// The version of [`AgentSpec`].
-pub const SPEC_FORMAT: u32 = 1;
 
 /// Maximum size of a file in bytes; a specification contains the training input.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-
-/// The input of an agent: the content of its specification file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AgentSpec {
-    /// [`SPEC_FORMAT`].
-    pub format: u32,
-    /// The run.
-    pub spec: ExecutorJobSpec,
-}
-
-/// What an agent reports in one request.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct AgentReport {
-    /// Parts of logs.
-    pub logs: Vec<LogPiece>,
-    /// Number of the first of `measurements` among those of the attempt, from 0.
-    pub first_measurement: u64,
-    /// The measurements that follow.
-    pub measurements: Vec<Measurement>,
-    /// The names of all metrics that were seen, if they are new.
-    pub seen_tags: BTreeSet<String>,
-    /// What could not be read, if it is new.
-    pub problems: Vec<String>,
-    /// The notice that the place is taken for other work.
-    pub preempted: Option<String>,
-    /// The end, after everything else was delivered.
-    pub end: Option<AgentEnd>,
-}
-
-/// A part of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogPiece {
-    /// Where the bytes stand.
-    pub position: LogPosition,
-    /// The bytes.
-    pub bytes: Vec<u8>,
-}
-
-/// A place in a log of an attempt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogPosition {
-    /// The replica, such as `master-0`.
-    pub task: String,
-    /// The output stream.
-    pub stream: LogStream,
-    /// Offset in bytes.
-    pub offset: u64,
-}
-
-/// How an attempt ended, as its agent reports.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum AgentEnd {
-    /// Its program ended.
-    Ended(ExitStatus),
-    /// Its place was taken for other work.
-    Preempted {
-        /// The notice.
-        reason: String,
-    },
-    /// It was lost.
-    Lost {
-        /// Description of the failure.
-        reason: String,
-    },
-}
-
-/// What the server asks of an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
-    /// Go on.
-    Continue,
-    /// End the program, with the grace period.
-    Stop,
-    /// Kill the program.
-    Kill,
-}
-
-/// What of a report was received.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Received {
-    /// The size of each log in the report, which is where its next part starts.
-    pub logs: Vec<LogPosition>,
-    /// What the server asks.
-    pub command: Command,
-}
 
 /// The attempts of agents.
 #[derive(Debug)]
 pub struct Inbox {
     folder: PathBuf,
+    /// Maximum space of the logs of one attempt in bytes; `None` for any.
+    log_quota_bytes: Option<u64>,
     /// Reports of one attempt are received one after the other.
     receiving: Mutex<()>,
     /// Changes when an end was recorded.
@@ -131,7 +60,13 @@ pub struct Inbox {
 impl Inbox {
     /// An inbox in `folder`, which is created when needed. Does no IO.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, receiving: Mutex::default(), changes: watch::Sender::new(()) }
+        Self { folder, log_quota_bytes: None, receiving: Mutex::default(), changes: watch::Sender::new(()) }
+    }
+
+    /// The same with a limit of the space of the logs of one attempt in bytes, on its nodes and here.
+    #[must_use]
+    pub fn with_log_quota(self, log_quota_bytes: Option<u64>) -> Self {
+        Self { log_quota_bytes, ..self }
     }
 
     /// Returns a receiver that is notified of ends.
@@ -139,20 +74,49 @@ impl Inbox {
         self.changes.subscribe()
     }
 
-    /// Opens the attempt of `spec`, unless its agent has reported, and returns the file of its specification.
+    /// Opens the attempt of `spec`, and returns the specifications of its agents with their files. Specifications of agents that
+    /// have reported stay as they are.
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn open(&self, spec: &ExecutorJobSpec) -> io::Result<PathBuf> {
-        // Two submissions of an attempt write the same file.
+    pub fn open(&self, spec: &ExecutorJobSpec) -> io::Result<Vec<(ExecutorJobSpec, PathBuf)>> {
+        // Two submissions of an attempt write the same files.
         let _one = self.lock();
-        let folder = self.attempt(&spec.id);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        // Before that, an attempt may have been opened by a server with another address.
-        if !self.has_contact(&spec.id)? {
-            self.write(&spec.id, "spec.json", &AgentSpec { format: SPEC_FORMAT, spec: spec.clone() }, false)?;
+        let parts = parts(spec);
+        let mut opened = Vec::with_capacity(parts.len());
+        for part in &parts {
+            let agent = AgentId::of(part);
+            let folder = self.folder_of(&agent);
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            // Before that, an attempt may have been opened by a server with another address.
+            if !self.has_contact(&agent)? {
+                write(
+                    &folder,
+                    "spec.json",
+                    &AgentSpec::new(part.clone(), self.log_quota_bytes.map(|quota| quota / parts.len() as u64)),
+                    false,
+                )?;
+            }
+            opened.push((part.clone(), folder.join("spec.json")));
         }
-        Ok(folder.join("spec.json"))
+        if parts.len() > 1 && !self.is_open(&spec.id)? {
+            let tasks: Vec<Option<String>> = parts.iter().map(|part| AgentId::of(part).task).collect();
+            write(&self.attempt(&spec.id), "replicas.json", &tasks, false)?;
+            write(&self.attempt(&spec.id), "spec.json", &AgentSpec::new(spec.clone(), self.log_quota_bytes), false)?;
+        }
+        Ok(opened)
+    }
+
+    /// Returns the agents of the attempt `id`, in the order of its replicas; the first runs the master.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn agents(&self, id: &ExecutorJobId) -> io::Result<Vec<AgentId>> {
+        let tasks: Option<Vec<String>> = read(&self.attempt(id), "replicas.json")?;
+        Ok(match tasks {
+            None => vec![AgentId::from(id)],
+            Some(tasks) => tasks.into_iter().map(|task| AgentId { run: id.clone(), task: Some(task) }).collect(),
+        })
     }
 
     /// Whether the attempt `id` was opened.
@@ -163,29 +127,84 @@ impl Inbox {
         self.attempt(id).join("spec.json").try_exists()
     }
 
-    /// Whether the agent of `id` has reported.
+    /// Whether `agent` has reported.
     ///
     /// # Errors
     /// If that cannot be determined.
-    pub fn has_contact(&self, id: &ExecutorJobId) -> io::Result<bool> {
-        self.attempt(id).join("contact").try_exists()
+    pub fn has_contact(&self, agent: &AgentId) -> io::Result<bool> {
+        self.folder_of(agent).join("contact").try_exists()
     }
 
-    /// Returns the end of `id`, if it was recorded.
+    /// Returns the end of the attempt `id`, if it was recorded.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn end(&self, id: &ExecutorJobId) -> io::Result<Option<AgentEnd>> {
-        self.read(id, "end.json")
+        read(&self.attempt(id), "end.json")
     }
 
-    /// Records the end of `id`, and returns it; an earlier end stays.
+    /// Returns the end of `agent`, if it or that of its attempt was recorded.
     ///
     /// # Errors
-    /// If the file cannot be written.
-    pub fn close(&self, id: &ExecutorJobId, end: AgentEnd) -> io::Result<AgentEnd> {
+    /// If a file cannot be read.
+    pub fn end_of(&self, agent: &AgentId) -> io::Result<Option<AgentEnd>> {
+        match read(&self.folder_of(agent), "end.json")? {
+            None if agent.task.is_some() => self.end(&agent.run),
+            end => Ok(end),
+        }
+    }
+
+    /// Returns the end that the attempt `id` will have when its last agent has ended, if that is known.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn outcome(&self, id: &ExecutorJobId) -> io::Result<Option<AgentEnd>> {
+        read(&self.attempt(id), "outcome.json")
+    }
+
+    /// Records the end of `agent`, and returns it; an earlier end stays.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn close(&self, agent: &AgentId, end: AgentEnd) -> io::Result<AgentEnd> {
         let _one = self.lock();
-        self.close_locked(id, end)
+        if let Some(earlier) = self.end_of(agent)? {
+            return Ok(earlier);
+        }
+        if agent.task.is_some() && self.outcome(&agent.run)?.is_none() {
+            let is_master = self.agents(&agent.run)?.first() == Some(agent);
+            if let Some(outcome) = outcome_of(agent, is_master, &end) {
+                write(&self.attempt(&agent.run), "outcome.json", &outcome, true)?;
+            }
+        }
+        write(&self.folder_of(agent), "end.json", &end, true)?;
+        if agent.task.is_some() {
+            self.conclude(&agent.run)?;
+        }
+        self.changes.send_replace(());
+        Ok(end)
+    }
+
+    /// Records the end of the attempt `id` if the ends of all its agents are recorded: a server may have been ended in between.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn settle(&self, id: &ExecutorJobId) -> io::Result<()> {
+        let _one = self.lock();
+        self.conclude(id)
+    }
+
+    fn conclude(&self, id: &ExecutorJobId) -> io::Result<()> {
+        let Some(outcome) = self.outcome(id)? else { return Ok(()) };
+        if self.end(id)?.is_some() {
+            return Ok(());
+        }
+        for agent in &self.agents(id)? {
+            if self.end_of(agent)?.is_none() {
+                return Ok(());
+            }
+        }
+        write(&self.attempt(id), "end.json", &outcome, true)
     }
 
     /// Returns the stop request for `id`.
@@ -193,7 +212,7 @@ impl Inbox {
     /// # Errors
     /// If the file cannot be read.
     pub fn stop_request(&self, id: &ExecutorJobId) -> io::Result<Option<StopMode>> {
-        let request: Option<StopForm> = self.read(id, "stop.json")?;
+        let request: Option<StopForm> = read(&self.attempt(id), "stop.json")?;
         Ok(request.map(|request| match request {
             StopForm::Graceful => StopMode::Graceful,
             StopForm::Immediate => StopMode::Immediate,
@@ -213,43 +232,45 @@ impl Inbox {
             (StopMode::Immediate, _) | (_, Some(StopMode::Immediate)) => StopForm::Immediate,
             (StopMode::Graceful, _) => StopForm::Graceful,
         };
-        self.write(id, "stop.json", &form, false)?;
+        write(&self.attempt(id), "stop.json", &form, false)?;
         Ok(true)
     }
 
-    /// Returns the notice of a preemption of `id`.
+    /// Returns the notice of a preemption of `agent`.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn preemption(&self, id: &ExecutorJobId) -> io::Result<Option<String>> {
-        self.read(id, "preemption.json")
+    pub fn preemption(&self, agent: &AgentId) -> io::Result<Option<String>> {
+        read(&self.folder_of(agent), "preemption.json")
     }
 
-    /// Returns what the agent of `id` has reported about its reads.
+    /// Returns what the agents of `id` have reported about their reads.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn summary(&self, id: &ExecutorJobId) -> io::Result<SentReports> {
-        let Some(form): Option<SummaryForm> = self.read(id, "summary.json")? else { return Ok(SentReports::default()) };
+        let form: Option<SummaryForm> = read(&self.attempt(id), "summary.json")?;
+        let Some(form) = form else { return Ok(SentReports::default()) };
         Ok(SentReports { seen_tags: form.seen_tags, problems: form.problems })
     }
 
-    /// Receives everything of a report of `id` but its measurements and its end. `job` is the folder of the job's files.
+    /// Receives everything of a report of `agent` but its measurements and its end. `job` is the folder of the job's files.
     ///
     /// A part of a log that was received before has no effect, and one that leaves a gap is not written: the answer states
     /// where the log continues. Blocks.
     ///
     /// # Errors
     /// If a file cannot be written; the report may be repeated.
-    pub fn receive(&self, id: &ExecutorJobId, job: &Path, report: &AgentReport) -> io::Result<Received> {
+    pub fn receive(&self, agent: &AgentId, job: &Path, report: &AgentReport) -> io::Result<Received> {
         let _one = self.lock();
-        if !self.has_contact(id)? {
-            fs::write(self.attempt(id).join("contact"), "")?;
+        let (id, folder) = (&agent.run, self.folder_of(agent));
+        if !self.has_contact(agent)? {
+            fs::write(folder.join("contact"), "")?;
         }
         if let Some(notice) = &report.preempted
-            && self.preemption(id)?.is_none()
+            && self.preemption(agent)?.is_none()
         {
-            self.write(id, "preemption.json", notice, false)?;
+            write(&folder, "preemption.json", notice, false)?;
         }
         if !report.seen_tags.is_empty() || !report.problems.is_empty() {
             let summary = self.summary(id)?;
@@ -260,19 +281,46 @@ impl Inbox {
                     form.problems.push(problem.clone());
                 }
             }
-            self.write(id, "summary.json", &form, false)?;
+            write(&self.attempt(id), "summary.json", &form, false)?;
         }
+        // Each replica has two logs.
+        let quota_bytes = match self.log_quota_bytes.filter(|_| !report.logs.is_empty()) {
+            Some(quota) => Some(quota / (2 * self.agents(id)?.len() as u64)),
+            None => None,
+        };
         let mut logs = Vec::with_capacity(report.logs.len());
         for piece in &report.logs {
-            let offset = append(&log_name(id, &piece.position).place(job), piece)?;
+            let offset = append(&log_name(id, &piece.position).place(job), piece, quota_bytes)?;
             logs.push(LogPosition { offset, ..piece.position.clone() });
         }
+        let addresses = match report.address {
+            None => Vec::new(),
+            Some(address) => self.introduce(agent, &address.to_string())?,
+        };
         let command = match self.stop_request(id)? {
+            // Its master has ended, or another replica is lost.
+            None if agent.task.is_some() && self.outcome(id)?.is_some() => Command::Stop,
             None => Command::Continue,
             Some(StopMode::Graceful) => Command::Stop,
             Some(StopMode::Immediate) => Command::Kill,
         };
-        Ok(Received { logs, command })
+        Ok(Received { logs, addresses, command })
+    }
+
+    /// Records the `address` of `agent`, of which the first stays, and returns those of all if they are known.
+    fn introduce(&self, agent: &AgentId, address: &str) -> io::Result<Vec<String>> {
+        let folder = self.folder_of(agent);
+        if !folder.join("address").try_exists()? {
+            write(&folder, "address", &address, false)?;
+        }
+        let mut addresses = Vec::new();
+        for other in self.agents(&agent.run)? {
+            match read(&self.folder_of(&other), "address")? {
+                Some(address) => addresses.push(address),
+                None => return Ok(Vec::new()),
+            }
+        }
+        Ok(addresses)
     }
 
     /// Removes everything of an ended attempt but its end, and returns true; false for one that has not ended.
@@ -284,12 +332,16 @@ impl Inbox {
         if self.end(id)?.is_none() {
             return Ok(false);
         }
-        for name in ["spec.json", "contact", "stop.json", "preemption.json", "summary.json"] {
-            match fs::remove_file(self.attempt(id).join(name)) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        for agent in self.agents(id)?.iter().filter(|agent| agent.task.is_some()) {
+            fs::remove_dir_all(self.folder_of(agent))
+                .or_else(|error| if is_missing(&error) { Ok(()) } else { Err(error) })?;
+        }
+        let names =
+            ["spec.json", "contact", "stop.json", "preemption.json", "summary.json", "outcome.json", "replicas.json"];
+        for name in names {
+            let removed = fs::remove_file(self.attempt(id).join(name));
+            removed.or_else(|error| if is_missing(&error) { Ok(()) } else { Err(error) })?;
         }
         Ok(true)
     }
@@ -313,44 +365,83 @@ impl Inbox {
         Ok(())
     }
 
-    fn close_locked(&self, id: &ExecutorJobId, end: AgentEnd) -> io::Result<AgentEnd> {
-        if let Some(earlier) = self.end(id)? {
-            return Ok(earlier);
-        }
-        self.write(id, "end.json", &end, true)?;
-        self.changes.send_replace(());
-        Ok(end)
-    }
-
     fn attempt(&self, id: &ExecutorJobId) -> PathBuf {
         self.folder.join(id.to_string())
+    }
+
+    /// The folder with the files of `agent`.
+    fn folder_of(&self, agent: &AgentId) -> PathBuf {
+        let attempt = self.attempt(&agent.run);
+        agent.task.as_ref().map_or(attempt.clone(), |task| attempt.join(task))
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {
         self.receiving.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn read<T: DeserializeOwned>(&self, id: &ExecutorJobId, name: &str) -> io::Result<Option<T>> {
-        match Place::new(self.attempt(id), name).read(MAX_FILE_BYTES) {
-            // Files are created by rename, so only a power failure damages one.
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::from),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+/// The specifications of the agents of `spec`: one for each replica.
+fn parts(spec: &ExecutorJobSpec) -> Vec<ExecutorJobSpec> {
+    if spec.replicas.len() < 2 {
+        return vec![spec.clone()];
     }
+    let part = |replica| Some(AttemptPart { replica, addresses: Vec::new() });
+    (0..spec.replicas.len()).map(|replica| ExecutorJobSpec { part: part(replica), ..spec.clone() }).collect()
+}
 
-    fn write<T: Serialize>(&self, id: &ExecutorJobId, name: &str, value: &T, durable: bool) -> io::Result<()> {
-        Ok(Place::new(self.attempt(id), name).replace(&serde_json::to_vec(value)?, durable)?)
+/// The end of an attempt with several agents by the `end` of `agent`; `None` if it goes on.
+fn outcome_of(agent: &AgentId, is_master: bool, end: &AgentEnd) -> Option<AgentEnd> {
+    if is_master {
+        return Some(end.clone());
+    }
+    let named = |reason: &str| format!("{}: {reason}", agent.task.as_deref().unwrap_or_default());
+    match end {
+        AgentEnd::Preempted { reason } => Some(AgentEnd::Preempted { reason: named(reason) }),
+        AgentEnd::Lost { reason } => Some(AgentEnd::Lost { reason: named(reason) }),
+        AgentEnd::Ended(status) => match &status.end {
+            ProgramEnd::NotStarted(reason) if status.stopped.is_none() => {
+                let is_named = agent.task.as_ref().is_some_and(|task| reason.starts_with(task.as_str()));
+                let end = ProgramEnd::NotStarted(if is_named { reason.clone() } else { named(reason) });
+                Some(AgentEnd::Ended(crate::ExitStatus { end, stopped: None }))
+            }
+            ProgramEnd::OutOfMemory => Some(end.clone()),
+            // As on one machine, the end of the master decides.
+            ProgramEnd::NotStarted(_) | ProgramEnd::Exited(_) | ProgramEnd::Signaled(_) => None,
+        },
     }
 }
 
-/// Writes the bytes of `piece` that the log lacks, and returns the size of the log.
-fn append(log: &Place, piece: &LogPiece) -> io::Result<u64> {
+fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> io::Result<Option<T>> {
+    match Place::new(folder, name).read(MAX_FILE_BYTES) {
+        // Files are created by rename, so only a power failure damages one.
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::from),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn write<T: Serialize>(folder: &Path, name: &str, value: &T, durable: bool) -> io::Result<()> {
+    Ok(Place::new(folder, name).replace(&serde_json::to_vec(value)?, durable)?)
+}
+
+/// Writes the bytes of `piece` that the log lacks, keeps the log within `quota_bytes`, and returns its size. Bytes that were removed
+/// on the node become a hole.
+fn append(log: &Place, piece: &LogPiece, quota_bytes: Option<u64>) -> io::Result<u64> {
     let mut file = log.append()?;
-    let size = file.metadata()?.len();
-    let known = usize::try_from(size.saturating_sub(piece.position.offset)).unwrap_or(usize::MAX);
-    let Some(new) = piece.bytes.get(known..).filter(|_| piece.position.offset <= size) else { return Ok(size) };
+    let (mut size, offset) = (file.metadata()?.len(), piece.position.offset);
+    if size < offset && size >= offset.saturating_sub(piece.removed) {
+        file.set_len(offset)?;
+        size = offset;
+    }
+    let known = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let Some(new) = piece.bytes.get(known..).filter(|new| offset <= size && !new.is_empty()) else { return Ok(size) };
     file.write_all(new)?;
+    if let Some(quota_bytes) = quota_bytes
+        && let Err(error) = shorten(&file, quota_bytes)
+    {
+        // As on one machine, the log is kept where the file system cannot give space back.
+        tracing::warn!(%error, "a log that an agent has sent cannot be kept within its quota");
+    }
     Ok(size + new.len() as u64)
 }
 
@@ -367,54 +458,4 @@ struct SummaryForm {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tunesmith_domain::TrialId;
-
-    fn id() -> ExecutorJobId {
-        ExecutorJobId { job: "j".parse().unwrap(), trial: Some(TrialId(3)), attempt: 1 }
-    }
-
-    fn piece(offset: u64, bytes: &str) -> AgentReport {
-        let position = LogPosition { task: "master-0".to_owned(), stream: LogStream::Stdout, offset };
-        AgentReport { logs: vec![LogPiece { position, bytes: bytes.into() }], ..AgentReport::default() }
-    }
-
-    #[test]
-    fn repeated_part_of_a_log_has_no_effect_and_a_gap_is_not_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let (inbox, job) = (Inbox::new(folder.path().join("agents")), folder.path().join("job"));
-        let attempt = job.join("trials/3/attempt-1");
-        fs::create_dir_all(&attempt).unwrap();
-        fs::create_dir_all(inbox.attempt(&id())).unwrap();
-        let next = |report: &AgentReport| inbox.receive(&id(), &job, report).unwrap().logs[0].offset;
-        assert_eq!(next(&piece(0, "abc")), 3);
-        assert_eq!(next(&piece(0, "abc")), 3);
-        assert_eq!(next(&piece(1, "bcde")), 5);
-        assert_eq!(next(&piece(7, "x")), 5, "the gap is named");
-        assert_eq!(next(&piece(2, "c")), 5);
-        assert_eq!(next(&piece(5, "")), 5);
-        assert_eq!(fs::read_to_string(attempt.join("stdout.log")).unwrap(), "abcde");
-    }
-
-    #[test]
-    fn first_end_stays_and_immediate_stop_is_not_softened() {
-        let folder = tempfile::tempdir().unwrap();
-        let inbox = Inbox::new(folder.path().to_owned());
-        assert!(!inbox.request_stop(&id(), StopMode::Graceful).unwrap(), "it is not open");
-        fs::create_dir_all(inbox.attempt(&id())).unwrap();
-        fs::write(inbox.attempt(&id()).join("spec.json"), "{}").unwrap();
-        assert!(inbox.request_stop(&id(), StopMode::Immediate).unwrap());
-        assert!(inbox.request_stop(&id(), StopMode::Graceful).unwrap());
-        assert_eq!(inbox.receive(&id(), folder.path(), &AgentReport::default()).unwrap().command, Command::Kill);
-        let lost = AgentEnd::Lost { reason: "gone".to_owned() };
-        assert_eq!(inbox.close(&id(), lost.clone()).unwrap(), lost);
-        let late = AgentEnd::Preempted { reason: "late".to_owned() };
-        assert_eq!(inbox.close(&id(), late).unwrap(), lost.clone());
-        assert!(inbox.tidy(&id()).unwrap());
-        assert!(!inbox.is_open(&id()).unwrap());
-        assert_eq!(inbox.end(&id()).unwrap(), Some(lost));
-        inbox.forget(&id().job).unwrap();
-        assert_eq!(inbox.end(&id()).unwrap(), None);
-    }
-}
+mod tests;

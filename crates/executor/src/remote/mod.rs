@@ -4,9 +4,13 @@
 //! [`RemoteExecutor`] keeps the contract of [`Executor`]. An [`AgentEngine`] only has to start an agent, tell whether it is
 //! there, and stop it. What agents send arrives in the [`Inbox`]: logs in the folder of the attempt, as a local program
 //! would have written them, and the end of the program. Measurements are not kept here: the service stores them.
+//!
+//! An attempt with several replicas has an agent for each, in places that may be far from each other. They start their
+//! programs when all have reported an address, and the attempt ends as a whole ([`Inbox`]).
 
 mod engine;
 mod inbox;
+mod messages;
 mod submitted;
 
 use std::collections::BTreeSet;
@@ -16,14 +20,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub use self::engine::{AgentEngine, PlaceState};
-pub use self::inbox::{AgentEnd, AgentReport, AgentSpec, Command, Inbox, LogPiece, LogPosition, Received, SPEC_FORMAT};
+pub use self::engine::{AgentEngine, AgentId, PlaceState};
+pub use self::inbox::Inbox;
+pub use self::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPiece, LogPosition, Received, SPEC_FORMAT};
 pub use self::submitted::{Submitted, random_name};
 use super::logs::LogName;
 use super::reports::{Reports, SentReports};
 use super::{
     AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState,
-    ExitStatus, LossCause, ProgramEnd, StopMode, StopReason, create_folders,
+    ExitStatus, LossCause, Placement, ProgramEnd, StopMode, StopReason, create_folders,
 };
 use tunesmith_domain::{JobId, Measurement};
 
@@ -55,6 +60,11 @@ impl<E: AgentEngine> RemoteExecutor<E> {
             .map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })
     }
 
+    async fn agents(&self, id: &ExecutorJobId) -> Result<Vec<AgentId>, ExecutorError> {
+        let known = id.clone();
+        self.blocking(id, move |inbox| inbox.agents(&known)).await
+    }
+
     async fn end(&self, id: &ExecutorJobId) -> Result<Option<ExecutorJobState>, ExecutorError> {
         let known = id.clone();
         self.blocking(id, move |inbox| {
@@ -64,28 +74,15 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         .await
     }
 
-    /// Records that the place of `id` is gone, unless its end has arrived.
-    async fn lose(
-        &self,
-        id: &ExecutorJobId,
-        cause: LossCause,
-        reason: String,
-    ) -> Result<ExecutorJobState, ExecutorError> {
-        let end = match cause {
-            LossCause::Preemption => AgentEnd::Preempted { reason },
-            LossCause::Failure => AgentEnd::Lost { reason },
-        };
-        self.close(id, end).await
-    }
-
-    /// Records that the place of `id` is gone with `end`, unless its end has arrived.
-    async fn close(&self, id: &ExecutorJobId, end: AgentEnd) -> Result<ExecutorJobState, ExecutorError> {
-        let known = id.clone();
-        self.blocking(id, move |inbox| {
-            let stop = inbox.stop_request(&known)?;
+    /// Records that the place of `agent` is gone with `end`, unless its end has arrived.
+    async fn close(&self, agent: &AgentId, end: AgentEnd) -> Result<(), ExecutorError> {
+        let known = agent.clone();
+        self.blocking(&agent.run, move |inbox| {
+            let stop = inbox.stop_request(&known.run)?;
+            let is_unwanted = stop.is_some() || inbox.outcome(&known.run)?.is_some();
             let end = match (inbox.preemption(&known)?, inbox.has_contact(&known)?, stop) {
                 (Some(notice), ..) => AgentEnd::Preempted { reason: notice },
-                (None, false, Some(_)) => AgentEnd::Ended(ExitStatus {
+                (None, false, _) if is_unwanted => AgentEnd::Ended(ExitStatus {
                     end: ProgramEnd::NotStarted("it was stopped before it started".to_owned()),
                     stopped: Some(StopReason::Requested),
                 }),
@@ -94,15 +91,72 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                 }
                 _ => end,
             };
-            Ok(state_of(inbox.close(&known, end)?, stop))
+            inbox.close(&known, end).map(drop)
         })
         .await
+    }
+
+    /// Asks the engine for the open agents of `id`, records the ends of those that are gone, and returns the state if the attempt
+    /// has not ended.
+    async fn look(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+        let known = id.clone();
+        let (agents, is_over) = self.blocking(id, move |inbox| open_agents(inbox, &known)).await?;
+        let (mut is_unknown, mut waiting) = (false, None);
+        for agent in agents {
+            match self.engine.place(&agent).await? {
+                PlaceState::Unknown => {
+                    let known = agent.clone();
+                    if is_over || self.blocking(id, move |inbox| inbox.has_contact(&known)).await? {
+                        let reason = "its engine does not know it any more".to_owned();
+                        self.close(&agent, lost(LossCause::Failure, reason)).await?;
+                    } else {
+                        is_unknown = true;
+                    }
+                }
+                // It would wait for a program that has ended.
+                PlaceState::Waiting { .. } if is_over => self.engine.stop(&agent, StopMode::Graceful).await?,
+                PlaceState::Waiting { reason } => {
+                    let reason = agent.task.map_or(reason.clone(), |task| format!("{task}: {reason}"));
+                    waiting.get_or_insert(reason);
+                }
+                PlaceState::Running => {}
+                PlaceState::Ended(status) => self.close(&agent, AgentEnd::Ended(status)).await?,
+                PlaceState::Gone { cause, reason } => self.close(&agent, lost(cause, reason)).await?,
+            }
+        }
+        Ok(match waiting {
+            // It is submitted again, which has no effect on the agents that were started.
+            _ if is_unknown => ExecutorJobState::Unknown,
+            Some(reason) => ExecutorJobState::Waiting { reason },
+            None => ExecutorJobState::Running,
+        })
+    }
+}
+
+/// The agents of `id` that have not ended, and whether all of the attempt is to end.
+fn open_agents(inbox: &Inbox, id: &ExecutorJobId) -> io::Result<(Vec<AgentId>, bool)> {
+    let mut open = Vec::new();
+    for agent in inbox.agents(id)? {
+        if inbox.end_of(&agent)?.is_none() {
+            open.push(agent);
+        }
+    }
+    if open.is_empty() {
+        inbox.settle(id)?;
+    }
+    Ok((open, inbox.outcome(id)?.is_some()))
+}
+
+fn lost(cause: LossCause, reason: String) -> AgentEnd {
+    match cause {
+        LossCause::Preemption => AgentEnd::Preempted { reason },
+        LossCause::Failure => AgentEnd::Lost { reason },
     }
 }
 
 #[async_trait]
 impl<E: AgentEngine> Executor for RemoteExecutor<E> {
-    fn capabilities(&self) -> Capabilities {
+    fn capabilities(&self, _: &Placement) -> Capabilities {
         self.engine.capabilities()
     }
 
@@ -120,8 +174,22 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
                 inbox.open(&owned).map(Ok)
             })
             .await?;
-        let file = prepared.map_err(|reason| ExecutorError::Rejected { id: id.clone(), reason })?;
-        self.engine.start(spec, &file).await
+        let agents = prepared.map_err(|reason| ExecutorError::Rejected { id: id.clone(), reason })?;
+        let mut first = None;
+        for (spec, file) in agents {
+            let agent = AgentId::of(&spec);
+            let started = self.engine.start(&spec, &file).await;
+            let master = first.get_or_insert_with(|| agent.clone());
+            match started {
+                Err(ExecutorError::Rejected { reason, .. }) if *master != agent => {
+                    // Those that were started have to end, before they have started a program.
+                    let end = ProgramEnd::NotStarted(format!("{}: {reason}", agent.task.unwrap_or_default()));
+                    return self.close(master, AgentEnd::Ended(ExitStatus { end, stopped: None })).await;
+                }
+                started => started?,
+            }
+        }
+        Ok(())
     }
 
     async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
@@ -132,19 +200,8 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
         if !self.blocking(id, move |inbox| inbox.is_open(&known)).await? {
             return Ok(ExecutorJobState::Unknown);
         }
-        match self.engine.place(id).await? {
-            PlaceState::Unknown => {
-                let known = id.clone();
-                if self.blocking(id, move |inbox| inbox.has_contact(&known)).await? {
-                    return self.lose(id, LossCause::Failure, "its engine does not know it any more".to_owned()).await;
-                }
-                Ok(ExecutorJobState::Unknown)
-            }
-            PlaceState::Waiting { reason } => Ok(ExecutorJobState::Waiting { reason }),
-            PlaceState::Running => Ok(ExecutorJobState::Running),
-            PlaceState::Ended(status) => self.close(id, AgentEnd::Ended(status)).await,
-            PlaceState::Gone { cause, reason } => self.lose(id, cause, reason).await,
-        }
+        let state = self.look(id).await?;
+        Ok(self.end(id).await?.unwrap_or(state))
     }
 
     async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
@@ -163,15 +220,20 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
     async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError> {
         let known = id.clone();
         if self.blocking(id, move |inbox| inbox.request_stop(&known, how)).await? {
-            self.engine.stop(id, how).await?;
+            for agent in self.agents(id).await? {
+                self.engine.stop(&agent, how).await?;
+            }
         }
         Ok(())
     }
 
     async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
-        let known = id.clone();
-        if self.blocking(id, move |inbox| inbox.tidy(&known)).await? {
-            self.engine.tidy(id).await?;
+        let (known, agents) = (id.clone(), self.agents(id).await?);
+        if self.end(id).await?.is_some() {
+            for agent in agents {
+                self.engine.tidy(&agent).await?;
+            }
+            self.blocking(id, move |inbox| inbox.tidy(&known)).await?;
         }
         Ok(())
     }

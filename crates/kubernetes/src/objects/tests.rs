@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tunesmith_domain::{Accelerators, TrialId};
 use tunesmith_executor::remote::SPEC_FORMAT;
-use tunesmith_executor::{Placement, Replica, Role};
+use tunesmith_executor::{AttemptPart, ExecutorJobId, Placement, Replica, Role};
 
 use super::*;
 
@@ -29,6 +29,7 @@ fn spec() -> ExecutorJobSpec {
         grace: Duration::from_secs(60),
         start_port: None,
         packages: None,
+        part: None,
         placement: Placement::default(),
     }
 }
@@ -51,7 +52,7 @@ fn made(spec: &ExecutorJobSpec) -> Value {
 fn job_runs_the_agent_once_in_the_image_of_the_trial() {
     let spec = spec();
     let job = made(&spec);
-    let name = name_of("cafe", &spec.id);
+    let name = name_of("cafe", &AgentId::of(&spec));
     assert_eq!(job["metadata"]["name"], *name);
     assert_eq!(job["metadata"]["labels"]["tunesmith.dev/server"], "cafe");
     assert_eq!(job["spec"]["backoffLimit"], 0);
@@ -71,7 +72,7 @@ fn job_runs_the_agent_once_in_the_image_of_the_trial() {
     assert_eq!(trial["image"], "trainer:1");
     assert_eq!(trial["command"], json!(["/tunesmith/tunesmith"]));
     assert_eq!(trial["args"], json!(["agent", "--spec", "/tunesmith-spec/spec.json", "--spool", "/tunesmith-spool"]));
-    assert_eq!(trial["env"][2], json!({"name": "TUNESMITH_SERVER", "value": "http://tunesmith:8080"}));
+    assert_eq!(trial["env"][3], json!({"name": "TUNESMITH_SERVER", "value": "http://tunesmith:8080"}));
     assert_eq!(trial["terminationMessagePolicy"], "FallbackToLogsOnError");
     assert_eq!(trial["volumeMounts"][3]["mountPath"], "/models");
     let volumes = pod["volumes"].as_array().unwrap();
@@ -101,8 +102,6 @@ fn job_that_kubernetes_cannot_run_is_refused() {
         change(&mut spec);
         job("cafe", &spec, &settings()).unwrap_err()
     };
-    let several = refused(|spec| spec.replicas.push(spec.replicas[0].clone()));
-    assert!(several.starts_with("it has 2 replicas"), "{several}");
     let no_image = refused(|spec| spec.replicas[0].program = Program::Command { argv: vec!["true".to_owned()] });
     assert!(no_image.starts_with("it names no image: state masterConfig.imageUri"), "{no_image}");
     let unknown = refused(|spec| drop(spec.placement.options.insert("account".to_owned(), "a".to_owned())));
@@ -111,7 +110,7 @@ fn job_that_kubernetes_cannot_run_is_refused() {
 
 #[test]
 fn specification_for_a_pod_has_the_command_of_the_container() {
-    let agent = AgentSpec { format: SPEC_FORMAT, spec: spec() };
+    let agent = AgentSpec::new(spec(), None);
     let text = agent_spec(agent.clone()).unwrap();
     let found: AgentSpec = serde_json::from_str(&text).unwrap();
     let argv = ["python3", "-m", "train"].map(str::to_owned).to_vec();
@@ -132,7 +131,34 @@ fn specification_for_a_pod_has_the_command_of_the_container() {
 
 #[test]
 fn secret_contains_the_specification() {
-    let secret = serde_json::to_value(secret("cafe", &spec().id, "{}")).unwrap();
-    assert_eq!(secret["metadata"]["name"], *name_of("cafe", &spec().id));
+    let secret = serde_json::to_value(secret("cafe", &AgentId::of(&spec()), "{}")).unwrap();
+    assert_eq!(secret["metadata"]["name"], *name_of("cafe", &AgentId::of(&spec())));
     assert_eq!(secret["stringData"], json!({"spec.json": "{}"}));
+}
+
+#[test]
+fn each_replica_has_a_job_with_its_own_image_and_resources() {
+    let mut spec = spec();
+    let program = Program::Container {
+        image: "worker:1".to_owned(),
+        command: vec!["work".to_owned()],
+        args: Vec::new(),
+        mounts: Vec::new(),
+    };
+    let resources = Resources { milli_cpus: Some(4000), ..Resources::default() };
+    spec.replicas.push(Replica { resources, ..Replica::new(Role::Worker, 0, program) });
+    spec.part = Some(AttemptPart { replica: 1, addresses: Vec::new() });
+    let job = made(&spec);
+    assert!(job["metadata"]["name"].as_str().unwrap().ends_with("-t3-a2-worker-0"), "{job:#}");
+    let pod = &job["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["image"], "worker:1");
+    assert_eq!(pod["containers"][0]["resources"]["requests"]["cpu"], "4000m");
+    let host = pod["containers"][0]["env"].as_array().unwrap().iter().find(|one| one["name"] == "TUNESMITH_AGENT_HOST");
+    assert_eq!(host.unwrap()["valueFrom"]["fieldRef"]["fieldPath"], "status.podIP");
+    let text = agent_spec(AgentSpec::new(spec.clone(), None)).unwrap();
+    let written: AgentSpec = serde_json::from_str(&text).unwrap();
+    assert_eq!(written.format, SPEC_FORMAT);
+    assert_eq!(written.spec.own_replicas()[0].program, Program::Command { argv: vec!["work".to_owned()] });
+    // Another replica is started by its own agent.
+    assert_eq!(written.spec.replicas[0].program, spec.replicas[0].program);
 }

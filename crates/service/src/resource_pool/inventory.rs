@@ -25,7 +25,7 @@ pub struct Device {
 }
 
 /// What all replicas of a program need together, with the accelerators of each: their kind, or `None` for any, and number.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Demand {
     milli_cpus: u64,
     memory_bytes: u64,

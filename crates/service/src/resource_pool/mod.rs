@@ -4,8 +4,8 @@
 //! Grants are given in the order of the requests. A request that waits for a limit does not hold up others; one that waits
 //! for resources holds up later requests of the same kinds of resources, so that it gets its turn.
 //!
-//! Resources are counted, not enforced: a program that uses more than it requested is not stopped. An engine with a
-//! scheduler of its own gets a pool without capacity.
+//! Resources are counted, not enforced: a program that uses more than it requested is not stopped. Those of an executor
+//! that counts them itself are granted at once; limits hold for the trials of all executors.
 
 mod admission;
 mod inventory;
@@ -14,7 +14,7 @@ mod load;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -36,6 +36,8 @@ use tunesmith_telemetry::{WaitKind, telemetry};
 pub struct PoolSettings {
     /// The resources that are counted.
     pub capacity: Capacity,
+    /// The executors that count resources themselves, by name; `None` is the executor of jobs that name none.
+    pub scheduled: BTreeSet<Option<String>>,
     /// The limits on running trials.
     pub limits: RunningLimits,
     /// The longest time that a job waits in the queue or a trial for a grant; `None` for any.
@@ -51,6 +53,8 @@ pub struct Claim {
     pub trial: Option<TrialId>,
     /// Who submitted the job.
     pub principal: Option<String>,
+    /// Name of the executor of the job; `None` for that of the server.
+    pub executor: Option<String>,
     /// The resources of every replica, the master first.
     pub replicas: Vec<Resources>,
     /// Number of trials that wait with this claim, at least 1. They take grants one after another.
@@ -158,8 +162,16 @@ impl ResourcePool {
         self.settings.capacity == Capacity::default() && self.settings.limits == RunningLimits::default()
     }
 
-    /// Returns why the pool can never grant `replicas` together, and what to do; `None` if it can.
-    pub fn impossible(&self, replicas: &[Resources]) -> Option<String> {
+    /// Whether the resources of a job on `executor` are counted here.
+    fn counts(&self, executor: Option<&str>) -> bool {
+        !self.settings.scheduled.contains(&executor.map(str::to_owned))
+    }
+
+    /// Returns why the pool can never grant `replicas` together to a job on `executor`, and what to do; `None` if it can.
+    pub fn impossible(&self, executor: Option<&str>, replicas: &[Resources]) -> Option<String> {
+        if !self.counts(executor) {
+            return None;
+        }
         let reason = self.settings.capacity.impossible(&Demand::of(replicas))?;
         Some(format!(
             "{reason}: ask for less, or change what the machine type, scale tier or accelerator stands for in the \
@@ -229,8 +241,9 @@ impl ResourcePool {
         is_admitted: bool,
     ) -> Grant {
         let ticket = state.ticket();
+        let is_counted = self.counts(claim.executor.as_deref());
         let held = Held {
-            demand: Demand::of(&claim.replicas),
+            demand: if is_counted { Demand::of(&claim.replicas) } else { Demand::default() },
             devices: devices.iter().flatten().flatten().cloned().collect(),
             job: claim.job,
             principal: claim.principal,
@@ -281,6 +294,9 @@ impl ResourcePool {
         let limits = &self.settings.limits;
         if let Some(reason) = limits.reached(&claim.job, claim.principal.as_deref(), running, self.servers.is_some()) {
             return Err((WaitKind::Limit, reason));
+        }
+        if !self.counts(claim.executor.as_deref()) {
+            return Ok(None);
         }
         let usage = Usage::of(state.held.values().map(|held| (&held.demand, held.devices.as_slice())));
         let demand = Demand::of(&claim.replicas);

@@ -9,7 +9,7 @@ fn pool(cpus: u64, devices: &[(&str, Option<&str>)], limits: RunningLimits) -> A
         memory_bytes: None,
         devices: Some(devices.iter().map(device).collect()),
     };
-    ResourcePool::new(PoolSettings { capacity, limits, queue_deadline: None })
+    ResourcePool::new(PoolSettings { capacity, limits, ..PoolSettings::default() })
 }
 
 fn gpus(kind: Option<&str>, count: u32) -> Resources {
@@ -28,6 +28,7 @@ fn claim(job: &str, principal: Option<&str>, replicas: &[Resources]) -> Claim {
         },
         trial: None,
         principal: principal.map(str::to_owned),
+        executor: None,
         replicas: replicas.to_vec(),
         trials: 1,
         since: Timestamp::UNIX_EPOCH,
@@ -72,12 +73,12 @@ fn kinds_are_respected_and_devices_without_kind_serve_all() {
     assert_eq!(grant.devices(0), Some(vec!["a".to_owned()]));
     assert_eq!(grant.devices(1), Some(vec!["b".to_owned(), "c".to_owned()]));
     drop(grant);
-    let impossible = pool.impossible(&[gpus(Some("t4"), 3)]).unwrap();
+    let impossible = pool.impossible(None, &[gpus(Some("t4"), 3)]).unwrap();
     let expected = "needs 3 GPUs of type t4, and this server has 1 of type v100 and 1 of type t4 and 1 of any type: ";
     assert!(impossible.starts_with(expected), "{impossible}");
-    let impossible = pool.impossible(&[cpus(5), cpus(4)]).unwrap();
+    let impossible = pool.impossible(None, &[cpus(5), cpus(4)]).unwrap();
     assert!(impossible.starts_with("needs 9 cpus, and this server has 8 cpus: ask for less"), "{impossible}");
-    assert_eq!(pool.impossible(&[gpus(None, 3), cpus(8)]), None);
+    assert_eq!(pool.impossible(None, &[gpus(None, 3), cpus(8)]), None);
 }
 
 #[test]
@@ -192,4 +193,31 @@ fn load_names_what_is_in_use() {
     drop(grant);
     let load = pool.load();
     assert_eq!((load.running, load.waiting, load.milli_cpus), (1, 0, 6000));
+}
+
+#[test]
+fn resources_of_an_executor_that_counts_them_itself_are_not_those_of_this_machine() {
+    let device = Device { id: "0".to_owned(), kind: None };
+    let pool = ResourcePool::new(PoolSettings {
+        capacity: Capacity { milli_cpus: Some(4000), devices: Some(vec![device]), ..Capacity::default() },
+        scheduled: BTreeSet::from([Some("slurm".to_owned())]),
+        limits: RunningLimits { cluster: Some(3), ..RunningLimits::default() },
+        ..PoolSettings::default()
+    });
+    let on = |executor: Option<&str>, replicas: &[Resources]| {
+        pool.request(Claim { executor: executor.map(str::to_owned), ..claim("job", None, replicas) })
+    };
+    assert_eq!(pool.impossible(Some("slurm"), &[cpus(64), gpus(None, 8)]), None);
+    assert!(pool.impossible(None, &[cpus(64)]).is_some() && pool.impossible(Some("local"), &[cpus(64)]).is_some());
+    let here = take(&mut on(None, &[cpus(4), gpus(None, 1)]));
+    assert_eq!(here.devices(1), Some(vec!["0".to_owned()]));
+    let mut there = on(Some("slurm"), &[cpus(64), gpus(None, 8)]);
+    let there = take(&mut there);
+    assert_eq!(there.devices(0), None, "its scheduler hands out the devices");
+    let waiting = on(Some("local"), &[cpus(1)]);
+    assert!(reason(&waiting).contains("cpu"), "{}", reason(&waiting));
+    let _third = take(&mut on(Some("slurm"), &[]));
+    // Limits hold for all executors.
+    let limited = on(Some("slurm"), &[]);
+    assert!(reason(&limited).contains("limit"), "{}", reason(&limited));
 }

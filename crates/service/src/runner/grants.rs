@@ -29,8 +29,10 @@ pub(crate) fn submitted_resources(replicas: &[Replica]) -> (Vec<Resources>, Opti
 
 /// The claim of programs of `job` on `replicas`.
 pub(crate) fn claim(job: &Job, trial: Option<TrialId>, replicas: Vec<Resources>, since: jiff::Timestamp) -> Claim {
-    let principal = job.plan.as_ref().ok().and_then(|plan| plan.principal.clone());
-    Claim { job: job.id.clone(), trial, principal, replicas, trials: 1, since }
+    let plan = job.plan.as_ref().ok();
+    let principal = plan.and_then(|plan| plan.principal.clone());
+    let executor = plan.and_then(|plan| plan.machines.executor.clone());
+    Claim { job: job.id.clone(), trial, principal, executor, replicas, trials: 1, since }
 }
 
 impl Context {

@@ -244,7 +244,9 @@ impl Runner {
             return Ok(JobOutcome::Ended(job));
         }
         let mut plan = job.plan()?.clone();
-        if let Some(reason) = self.services.pool.impossible(&replica_resources(&plan)) {
+        if let Some(reason) =
+            self.services.pool.impossible(plan.machines.executor.as_deref(), &replica_resources(&plan))
+        {
             // It was submitted to a server with another configuration.
             let reason = format!("the job can never start: it {reason}");
             return Ok(JobOutcome::Ended(end_job(&self.services, &self.id, JobState::Failed, &reason).await?));
@@ -297,7 +299,7 @@ impl Runner {
     /// Installs the packages of `plan`, or puts them where agents get them.
     async fn prepare(&self, plan: &JobPlan, observer: &(dyn Fn(Step) + Send + Sync)) -> Result<Prepared, PackageError> {
         let environments = &self.services.environments;
-        if self.services.executor.capabilities().shares_files {
+        if self.services.executor.capabilities(&crate::trainer::placement(&plan.machines)).shares_files {
             return program::prepare(environments, plan, self.program_user(), observer).await;
         }
         program::stage(environments, plan, &self.directory.join(STAGED_PACKAGES), observer).await

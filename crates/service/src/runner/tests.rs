@@ -24,7 +24,7 @@ use tunesmith_domain::{
 };
 use tunesmith_executor::{
     Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause,
-    ProgramEnd, StopMode, StopReason,
+    Placement, ProgramEnd, StopMode, StopReason,
 };
 use tunesmith_packages::Environments;
 use tunesmith_store::OnlyServer;
@@ -51,7 +51,7 @@ impl Scripted {
 
 #[async_trait]
 impl Executor for Scripted {
-    fn capabilities(&self) -> Capabilities {
+    fn capabilities(&self, _: &Placement) -> Capabilities {
         Capabilities { shares_files: false }
     }
 

@@ -27,14 +27,14 @@ pub struct PostgresClaims {
     pub(super) owner: String,
     owner_name: String,
     lease: Duration,
-    notices: Notices,
+    pub(super) notices: Notices,
 }
 
 impl PostgresClaims {
     /// The claims of the server `owner`, an ID that it keeps when it starts again, with `owner_name` for people. A claim
     /// that is not renewed ends after `lease`.
     pub fn new(store: Arc<PostgresStore>, owner: String, owner_name: String, lease: Duration) -> Self {
-        let notices = super::notifications::listen(&store.core);
+        let notices = super::notifications::listen(&store.core, owner.clone());
         Self { store, owner, owner_name, lease, notices }
     }
 

@@ -15,6 +15,7 @@ mod lanes;
 mod notifications;
 mod ranges;
 mod records;
+mod relay;
 mod running;
 mod schema;
 mod sessions;

@@ -22,6 +22,12 @@ pub(super) const MEASUREMENTS: &str = "tunesmith_measurements";
 /// The channel of notices that a trial has ended, so that another one may run within the limits.
 pub(super) const TRIALS: &str = "tunesmith_trials";
 
+/// The channel of requests between servers. The payload is the server that is asked.
+pub(super) const ASKED: &str = "tunesmith_asked";
+
+/// The channel of answers. The payload is the server that has asked, and the number of its request.
+pub(super) const ANSWERED: &str = "tunesmith_answered";
+
 /// Number of notices about trials that are kept for a slow receiver. It reads everything again if it has missed some.
 const KEPT: usize = 256;
 
@@ -32,13 +38,19 @@ pub(super) struct Notices {
     pub(super) jobs: watch::Receiver<u64>,
     /// Sends the other ones.
     pub(super) others: broadcast::Sender<Notice>,
+    /// Counts the requests to this server, and the times that some may have been missed.
+    pub(super) asked: watch::Receiver<u64>,
+    /// Sends the numbers of answered requests of this server.
+    pub(super) answered: broadcast::Sender<u64>,
 }
 
-/// Listens to the notices of other servers until the returned receivers are dropped.
-pub(super) fn listen(core: &Arc<Core>) -> Notices {
+/// Listens to the notices of other servers to the server `own` until the returned receivers are dropped.
+pub(super) fn listen(core: &Arc<Core>, own: String) -> Notices {
     let (counts, jobs) = watch::channel(0_u64);
     let others = broadcast::Sender::new(KEPT);
-    let notices = Notices { jobs, others: others.clone() };
+    let (requests, asked) = watch::channel(0_u64);
+    let answered = broadcast::Sender::new(KEPT);
+    let notices = Notices { jobs, others: others.clone(), asked, answered: answered.clone() };
     let options = core.sessions.options();
     core.runtime.spawn(async move {
         // The listener takes its connection from a pool.
@@ -48,13 +60,17 @@ pub(super) fn listen(core: &Arc<Core>) -> Notices {
         while !counts.is_closed() {
             let listening = async {
                 let mut listener = PgListener::connect_with(&pool).await?;
-                listener.listen_all([CHANNEL, MEASUREMENTS, TRIALS]).await?;
+                listener.listen_all([CHANNEL, MEASUREMENTS, TRIALS, ASKED, ANSWERED]).await?;
                 counts.send_modify(|count| *count += 1);
+                requests.send_modify(|count| *count += 1);
                 send(Notice::Missed);
                 while let Some(notice) = listener.try_recv().await? {
                     match notice.channel() {
                         MEASUREMENTS => send(measured(notice.payload()).unwrap_or(Notice::Missed)),
                         TRIALS => send(Notice::TrialEnded),
+                        ASKED if notice.payload() == own => requests.send_modify(|count| *count += 1),
+                        ANSWERED => drop(answer_to(&own, notice.payload()).map(|id| answered.send(id))),
+                        ASKED => {}
                         _ => counts.send_modify(|count| *count += 1),
                     }
                 }
@@ -72,6 +88,12 @@ pub(super) fn listen(core: &Arc<Core>) -> Notices {
 /// The payload of a notice of measurements.
 pub(super) fn payload(study: &StudyId, trial: TrialId) -> String {
     format!("{study} {trial}")
+}
+
+/// The number of the answered request, if the server `own` has made it.
+fn answer_to(own: &str, payload: &str) -> Option<u64> {
+    let (asker, id) = payload.split_once(' ')?;
+    id.parse().ok().filter(|_| asker == own)
 }
 
 fn measured(payload: &str) -> Option<Notice> {

@@ -7,7 +7,7 @@
 mod published;
 mod resolution;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 pub(crate) use self::published::ACCELERATORS;
@@ -87,8 +87,12 @@ pub struct MachineMap {
     pub regions: BTreeMap<String, Place>,
     /// Runtimes by version. Versions have no effect if it is empty.
     pub runtimes: BTreeMap<String, Runtime>,
-    /// The resources that are counted.
+    /// The executor of jobs whose machine types and region name none.
+    pub executor: String,
+    /// The resources that are counted for jobs on that executor.
     pub counted: Counted,
+    /// The resources that are counted for jobs on the machine of the server.
+    pub counted_here: Counted,
     /// Whether a name that the map does not know is refused. Otherwise it has no effect and is named.
     pub is_strict: bool,
 }
@@ -103,10 +107,41 @@ impl MachineMap {
             accelerators: ACCELERATORS.into_iter().map(kind).collect(),
             regions: BTreeMap::new(),
             runtimes: BTreeMap::new(),
+            executor: LOCAL.to_owned(),
             counted: Counted::default(),
+            counted_here: Counted::default(),
             is_strict: false,
         }
     }
+
+    /// The names of the executors that jobs may run on beside [`Self::executor`].
+    pub fn other_executors(&self) -> BTreeSet<&str> {
+        let places = self.machine_types.values().map(|machine| &machine.place).chain(self.regions.values());
+        places.filter_map(|place| place.executor.as_deref()).filter(|name| *name != self.executor).collect()
+    }
+
+    /// The resources that are counted for a job on `executor`.
+    fn counted_on(&self, executor: &str) -> Counted {
+        if executor == self.executor {
+            self.counted
+        } else if is_here(executor) {
+            self.counted_here
+        } else {
+            // It passes requests on to a scheduler.
+            Counted { cpus: true, memory: true, accelerators: true }
+        }
+    }
+}
+
+/// The executor of processes of the server's machine.
+pub const LOCAL: &str = "local";
+
+/// The executor that runs images itself.
+pub const KUBERNETES: &str = "kubernetes";
+
+/// Whether `executor` runs programs on the machine of the server, which has no queues.
+pub fn is_here(executor: &str) -> bool {
+    matches!(executor, LOCAL | "agent")
 }
 
 impl Default for MachineMap {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::published::name_of;
-use super::{Counted, MachineMap, MachineType, Place};
+use super::{Counted, KUBERNETES, MachineMap, MachineType, Place};
 use crate::ai_platform::violations::Violations;
 use crate::ai_platform::{Int64, ReplicaConfig, ScaleTier, TrainingInput, Violation, nearest};
 use tunesmith_domain::{Accelerators, MachineNotice, MachinePlan, Resources, Role};
@@ -35,6 +35,8 @@ struct Group<'a> {
 /// One resolution.
 struct Resolution<'a> {
     map: &'a MachineMap,
+    /// What is counted where the job runs.
+    counted: Counted,
     place: Place,
     notices: Vec<MachineNotice>,
     violations: Violations,
@@ -46,8 +48,6 @@ impl MachineMap {
     /// # Errors
     /// A violation for each field whose name is not known, or contradicts another one.
     pub fn resolve(&self, input: &TrainingInput) -> Result<Machines, Vec<Violation>> {
-        let mut resolution =
-            Resolution { map: self, place: Place::default(), notices: Vec::new(), violations: Violations::default() };
         let tier = input.scale_tier.and_then(|tier| Some((tier, self.tiers.get(&tier)?)));
         let pick = |of_tier: fn(&super::Tier) -> &str, given: &'_ str| match tier {
             Some((_, tier)) => of_tier(tier).to_owned(),
@@ -71,12 +71,19 @@ impl MachineMap {
             ("parameterServerConfig", &input.parameter_server_config),
             ("evaluatorConfig", &input.evaluator_config),
         ];
+        let mut resolution = Resolution {
+            map: self,
+            counted: self.counted_on(self.executor_of(&input.region, &types)),
+            place: Place::default(),
+            notices: Vec::new(),
+            violations: Violations::default(),
+        };
         let mut resources = Vec::new();
         for ((field, machine_type), (config_field, config)) in fields.into_iter().zip(&types).zip(configs) {
             let group = Group { type_field: type_field(field), machine_type, config_field, config: config.as_ref() };
             resources.push(resolution.resources(&group));
         }
-        if input.scale_tier == Some(ScaleTier::Custom) && self.counted == Counted::default() {
+        if input.scale_tier == Some(ScaleTier::Custom) && resolution.counted == Counted::default() {
             resolution.notice("scaleTier", NO_EFFECT);
         }
         if let Some((name, tier)) = tier {
@@ -102,6 +109,14 @@ impl MachineMap {
         let roles = [Role::Worker, Role::ParameterServer, Role::Evaluator];
         let replicas = roles.into_iter().zip(counts).zip(resources);
         Ok(Machines { plan, replicas: replicas.map(|((role, count), each)| (role, count, each)).collect() })
+    }
+
+    /// The executor that `region` or one of the machine types `types` names; that of the server if none does.
+    fn executor_of(&self, region: &str, types: &[String]) -> &str {
+        let region = self.regions.get(region);
+        let types = types.iter().filter_map(|name| Some(&self.machine_types.get(name)?.place));
+        let mut names = region.into_iter().chain(types).filter_map(|place| place.executor.as_deref());
+        names.next().unwrap_or(&self.executor)
     }
 }
 
@@ -132,7 +147,7 @@ impl Resolution<'_> {
                     None
                 }
             };
-            if !self.map.counted.accelerators || accelerators.is_none() {
+            if !self.counted.accelerators || accelerators.is_none() {
                 self.notice(field, NO_EFFECT);
             }
         }
@@ -211,7 +226,7 @@ impl Resolution<'_> {
 
     /// What of `resources` is not counted; `None` if all of it is.
     fn uncounted(&self, resources: &Resources) -> Option<String> {
-        let counted = self.map.counted;
+        let counted = self.counted;
         let parts = [
             ("cpus", resources.milli_cpus.is_some(), counted.cpus),
             ("memory", resources.memory_bytes.is_some(), counted.memory),
@@ -296,8 +311,13 @@ impl Resolution<'_> {
             self.unknown("runtimeVersion", version, "a runtime version", &self.map.runtimes);
             return None;
         };
-        let options = runtime.image.iter().map(|image| ("image".to_owned(), image.clone())).collect();
-        self.enter("runtimeVersion", Place { options, ..Place::default() });
+        let executor = self.place.executor.as_deref().unwrap_or(&self.map.executor);
+        if executor == KUBERNETES {
+            let options = runtime.image.iter().map(|image| ("image".to_owned(), image.clone())).collect();
+            self.enter("runtimeVersion", Place { options, ..Place::default() });
+        } else if runtime.image.is_some() && runtime.python.is_none() {
+            self.notice("runtimeVersion", format!("has no effect on the executor {executor}, which runs no images"));
+        }
         runtime.python.clone()
     }
 }
@@ -389,6 +409,26 @@ mod tests {
         map.regions.insert("there".to_owned(), place("cpu"));
         let machines = resolve(&map, json!({"masterType": "big", "region": "here"})).unwrap();
         assert_eq!(machines.plan.queue.as_deref(), Some("gpu"));
+        map.runtimes.insert("2.4".to_owned(), super::super::Runtime { image: Some("tf".to_owned()), python: None });
+        let other = Place { executor: Some("slurm".to_owned()), ..Place::default() };
+        map.regions.insert("other".to_owned(), other);
+        let image = Place { executor: Some("kubernetes".to_owned()), ..Place::default() };
+        map.regions.insert("pods".to_owned(), image);
+        assert_eq!(map.other_executors().into_iter().collect::<Vec<_>>(), ["kubernetes", "slurm"]);
+        let here = resolve(&map, json!({"masterType": "n1-standard-4"})).unwrap();
+        assert_eq!(texts(&here), ["masterType: has no effect on memory, which this server does not count"]);
+        let pods = resolve(&map, json!({"masterType": "n1-standard-4", "region": "pods", "runtimeVersion": "2.4"}));
+        let pods = pods.unwrap();
+        assert_eq!((pods.plan.executor.as_deref(), &*pods.plan.options["image"]), (Some("kubernetes"), "tf"));
+        assert_eq!(texts(&pods), Vec::<String>::new(), "its scheduler counts all resources");
+        let slurm = resolve(&map, json!({"region": "other", "runtimeVersion": "2.4"})).unwrap();
+        assert!(slurm.plan.options.is_empty());
+        assert_eq!(texts(&slurm), ["runtimeVersion: has no effect on the executor slurm, which runs no images"]);
+        map.machine_types.get_mut("big").unwrap().place.executor = Some("local".to_owned());
+        let refused = resolve(&map, json!({"masterType": "big", "region": "other"})).unwrap_err();
+        assert_eq!(refused[0].field, "region");
+        assert_eq!(refused[0].message, "names the executor \"slurm\", and another field \"local\"");
+        map.machine_types.get_mut("big").unwrap().place.executor = None;
         let refused = resolve(&map, json!({"masterType": "big", "region": "there"})).unwrap_err();
         assert_eq!(refused[0].message, "names the queue \"cpu\", and another field \"gpu\"");
     }

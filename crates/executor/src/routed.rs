@@ -1,0 +1,162 @@
+//! Several executors of one server: each job runs on the one that its placement names.
+//!
+//! The executor of an attempt is recorded before the attempt is submitted, so that a restarted server finds it there, whatever its
+//! configuration names by then. Attempts without a record are those of the server's own executor. Files of jobs are found as with
+//! one executor: all of them leave logs in the same place.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use super::remote::Submitted;
+use super::reports::{Reports, SentReports};
+use super::{
+    AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, Placement,
+    Replica, StopMode,
+};
+use tunesmith_domain::{JobId, Measurement};
+
+/// Executors by name.
+pub type NamedExecutors = BTreeMap<String, Arc<dyn Executor>>;
+
+/// An executor that passes each job on to one of several.
+pub struct RoutedExecutor {
+    /// Name of the executor of jobs that name none.
+    own_name: String,
+    own: Arc<dyn Executor>,
+    others: NamedExecutors,
+    routes: Submitted,
+    /// The recorded routes that were read: the name of another executor, or `None` for the own one.
+    known: Mutex<HashMap<ExecutorJobId, Option<String>>>,
+}
+
+impl RoutedExecutor {
+    /// An executor that runs jobs on `own`, and on `others` by name. Routes are recorded in `folder`. Does no IO.
+    pub fn new(own_name: String, own: Arc<dyn Executor>, others: NamedExecutors, folder: PathBuf) -> Self {
+        Self { own_name, own, others, routes: Submitted::new(folder), known: Mutex::default() }
+    }
+
+    /// The executor named `name`; `None` if this server has none of that name.
+    fn named(&self, name: Option<&str>) -> Option<&Arc<dyn Executor>> {
+        match name {
+            None => Some(&self.own),
+            Some(name) if name == self.own_name => Some(&self.own),
+            Some(name) => self.others.get(name),
+        }
+    }
+
+    fn names(&self) -> String {
+        let names: Vec<&str> = std::iter::once(&self.own_name).chain(self.others.keys()).map(String::as_str).collect();
+        names.join(", ")
+    }
+
+    /// The name of the executor that `id` was submitted to; `None` for the own one.
+    fn route(&self, id: &ExecutorJobId) -> io::Result<Option<String>> {
+        if let Some(known) = self.known().get(id) {
+            return Ok(known.clone());
+        }
+        let route = self.routes.note(&id.to_string())?;
+        // An attempt without a record may still get one.
+        if route.is_some() {
+            self.known().insert(id.clone(), route.clone());
+        }
+        Ok(route)
+    }
+
+    /// The executor that `id` was submitted to.
+    fn of(&self, id: &ExecutorJobId) -> Result<&Arc<dyn Executor>, ExecutorError> {
+        let unreachable = |source| ExecutorError::Unreachable { id: id.clone(), source };
+        let route = self.route(id).map_err(unreachable)?;
+        self.named(route.as_deref()).ok_or_else(|| {
+            unreachable(io::Error::other(format!(
+                "it runs on the executor {:?}, and the executors of this server are {}: add it to the server configuration",
+                route.unwrap_or_default(),
+                self.names()
+            )))
+        })
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<ExecutorJobId, Option<String>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Executor for RoutedExecutor {
+    fn capabilities(&self, placement: &Placement) -> Capabilities {
+        self.named(placement.executor.as_deref()).unwrap_or(&self.own).capabilities(placement)
+    }
+
+    async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
+        let id = &spec.id;
+        // An attempt stays where it was submitted first.
+        let recorded = self.route(id).map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })?;
+        let wanted = recorded.or_else(|| spec.placement.executor.clone()).filter(|name| *name != self.own_name);
+        let executor = self.named(wanted.as_deref()).ok_or_else(|| ExecutorError::Rejected {
+            id: id.clone(),
+            reason: format!(
+                "its region or machine type names the executor {:?}, and the executors of this server are {}",
+                wanted.clone().unwrap_or_default(),
+                self.names()
+            ),
+        })?;
+        if let Some(name) = &wanted {
+            let added = self.routes.add_once(&id.to_string(), name);
+            added.map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })?;
+            self.known().insert(id.clone(), wanted.clone());
+        }
+        let placement = Placement { executor: None, ..spec.placement.clone() };
+        executor.submit(&ExecutorJobSpec { placement, ..spec.clone() }).await
+    }
+
+    async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+        self.of(id)?.state(id).await
+    }
+
+    async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+        self.of(id)?.wait(id).await
+    }
+
+    async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError> {
+        self.of(id)?.stop(id, how).await
+    }
+
+    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        self.of(id)?.tidy(id).await
+    }
+
+    async fn submitted(&self, id: &ExecutorJobId) -> Result<Option<Vec<Replica>>, ExecutorError> {
+        self.of(id)?.submitted(id).await
+    }
+
+    fn reports(&self, attempt: &AttemptReports<'_>, adopted: bool, known: Vec<Measurement>) -> Box<dyn Reports> {
+        // The route of a program that runs was read or recorded before.
+        match self.of(attempt.id) {
+            Ok(executor) => executor.reports(attempt, adopted, known),
+            Err(error) => {
+                let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+                let problems = vec![format!("the reports cannot be read: {source}")];
+                Box::new(SentReports { problems, ..SentReports::default() })
+            }
+        }
+    }
+
+    async fn forget(&self, job: &JobId) -> io::Result<()> {
+        for executor in std::iter::once(&self.own).chain(self.others.values()) {
+            executor.forget(job).await?;
+        }
+        self.known().retain(|id, _| id.job != *job);
+        for name in self.routes.starting_with(&ExecutorJobId::file_name_of(job))? {
+            if ExecutorJobId::is_of(&name, job) {
+                self.routes.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

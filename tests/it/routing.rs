@@ -1,0 +1,114 @@
+//! A server with several executors, which regions name.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::server::Server;
+use crate::support::Workspace;
+
+const JOBS: &str = "/v1/projects/p/jobs";
+
+const CONFIG: &str = "
+resources: {cpus: 2}
+machineTypes: {huge: {cpus: 64}}
+regions:
+  near: {}
+  far: {executor: agent}
+  cluster: {executor: agent}
+";
+
+fn serve(workspace: &Workspace, listen: SocketAddr, config: &str) -> Server {
+    std::fs::write(workspace.path().join("server.yaml"), config).unwrap();
+    let mut command = workspace.command();
+    command.args(["serve", "--listen", &listen.to_string(), "--data-dir", "data", "--allow-unisolated-programs"]);
+    Server::start_command(command.args(["--server-config", "server.yaml"]))
+}
+
+fn make_pipe(path: &Path) {
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+}
+
+/// A job of one trial in `region` whose program opens the pipe `<id>.started` and then waits for the pipe `<id>.go`.
+fn job(workspace: &Workspace, id: &str, region: &str) -> Value {
+    let pipe = |end: &str| workspace.path().join(format!("{id}.{end}")).display().to_string();
+    let script = format!("echo acc=0.5; echo > {}; cat {}", pipe("started"), pipe("go"));
+    json!({"jobId": id, "trainingInput": {
+        "region": region,
+        "masterConfig": {"containerCommand": ["sh", "-c", script]},
+        "hyperparameters": {"goal": "MAXIMIZE", "hyperparameterMetricTag": "acc", "maxTrials": 1,
+            "params": [{"parameterName": "x", "type": "DOUBLE", "minValue": 0, "maxValue": 1}]},
+        "tunesmith": {"metricFromStdout": true},
+    }})
+}
+
+#[test]
+fn region_of_a_job_chooses_its_executor_which_finds_its_trials_after_a_restart() {
+    let workspace = Workspace::new("");
+    let listen = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let server = serve(&workspace, listen, CONFIG);
+    // What cannot be routed is refused.
+    let (status, refused) = server.post(JOBS, &job(&workspace, "lost", "europe-west9"));
+    assert_eq!(status, 400, "{refused}");
+    let message =
+        "trainingInput.region: \"europe-west9\" is not a region of this server; allowed: one of cluster, far, near";
+    assert_eq!(refused["error"]["message"], message);
+    // The resources of this machine are not those of another executor.
+    let mut large = job(&workspace, "large", "near");
+    large["trainingInput"]["scaleTier"] = json!("CUSTOM");
+    large["trainingInput"]["masterType"] = json!("huge");
+    let (status, refused) = server.post(JOBS, &large);
+    assert_eq!(status, 400, "{refused}");
+    assert!(refused.to_string().contains("needs 64 cpus, and this server has 2"), "{refused}");
+    large["jobId"] = json!("away");
+    large["trainingInput"]["region"] = json!("far");
+    let mut small = job(&workspace, "here", "near");
+    small["trainingInput"]["masterConfig"] = job(&workspace, "here", "")["trainingInput"]["masterConfig"].clone();
+    large["trainingInput"]["masterConfig"] = job(&workspace, "away", "")["trainingInput"]["masterConfig"].clone();
+    let ids = ["here", "away"];
+    for (id, job) in ids.iter().zip([&small, &large]) {
+        for end in ["started", "go"] {
+            make_pipe(&workspace.path().join(format!("{id}.{end}")));
+        }
+        let (status, answer) = server.post(JOBS, job);
+        assert_eq!(status, 200, "{answer}");
+    }
+    for id in ids {
+        assert_eq!(workspace.read(&format!("{id}.started")), "\n");
+    }
+    let count = |folder: &str| {
+        let entries = std::fs::read_dir(workspace.path().join("data").join(folder)).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().ends_with("-attempt-1")).count()
+    };
+    assert_eq!((count("executions"), count("executors/agent/agent-spools"), count("routes")), (1, 1, 1));
+    // Both trials run on when the server is killed, and are found where they run, whatever the regions are by then.
+    server.kill();
+    let changed = CONFIG.replace("far: {executor: agent}", "far: {}");
+    let server = serve(&workspace, listen, &changed);
+    for id in ids {
+        std::fs::write(workspace.path().join(format!("{id}.go")), "").unwrap();
+        let ended = server.until(&format!("{JOBS}/{id}"), "SUCCEEDED");
+        let trial = &ended["trainingOutput"]["trials"][0];
+        assert_eq!(trial["finalMetric"]["objectiveValue"], 0.5, "{ended:#}");
+        let files = workspace.path().join(format!("data/projects/p/jobs/{id}/trials/1"));
+        assert!(files.join("attempt-1").is_dir() && !files.join("attempt-2").exists(), "no attempt was lost");
+    }
+    // A deleted job leaves no record.
+    assert_eq!(server.send("DELETE", &format!("{JOBS}/away"), "", "").0, 200);
+    assert_eq!(count("routes"), 0);
+}
+
+#[test]
+fn executor_that_cannot_be_used_is_named_when_the_server_starts() {
+    let workspace = Workspace::new("");
+    std::fs::write(workspace.path().join("server.yaml"), "regions: {cloud: {executor: kubernetes}}").unwrap();
+    let mut command = workspace.command();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--server-config", "server.yaml"]);
+    let output = command.arg("--allow-unisolated-programs").stdin(std::process::Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{text}");
+    assert!(text.contains("the executor kubernetes of the server configuration"), "{text}");
+    assert!(text.contains("--kubernetes-agent-image is missing"), "{text}");
+}
