@@ -32,8 +32,8 @@ struct Known {
 }
 
 impl OptimalTrials {
-    /// The numbers of the trials of `study` that no other trial dominates, increasing; with one metric, of the first trial
-    /// with the best value.
+    /// The numbers of the trials of `study` that satisfy all constraints and that no other such trial dominates, increasing;
+    /// with one metric, of the first one with the best value.
     pub(super) async fn numbers(&self, store: &dyn Store, study: &Study) -> Result<Vec<TrialId>, StoreError> {
         let known = self.0.get_or_insert(&study.id, || Known::new(study));
         let mut known = known.lock_owned().await;
@@ -82,7 +82,8 @@ async fn refresh(
             while let Some(trial) = changed.try_next().await? {
                 revision = trial.revision;
                 lost |= trial.state == TrialState::Deleted && known.front.0.contains_key(&trial.id);
-                new.extend(values(metrics, &trial).map(|values| (trial.id, values)));
+                let feasible = study.is_feasible(&trial);
+                new.extend(values(metrics, &trial).filter(|_| feasible).map(|values| (trial.id, values)));
             }
         }
         if lost {
