@@ -48,7 +48,7 @@ fn metrics(criterion: &mut Criterion) {
     criterion.bench_function("poll without news", |bencher| {
         let mut collector = Collector::new(
             CollectorConfig {
-                tag: TAG.to_owned(),
+                tags: vec![TAG.to_owned()],
                 metric_file: metric_file.clone().into(),
                 event_dir: Some(job_dir.clone().into()),
                 stdout: Some(stdout.clone().into()),
@@ -96,7 +96,12 @@ fn read_all(collector: &mut Collector) -> usize {
 
 /// A configuration without any source.
 fn nothing() -> CollectorConfig {
-    CollectorConfig { tag: TAG.to_owned(), metric_file: PathBuf::from("/absent").into(), event_dir: None, stdout: None }
+    CollectorConfig {
+        tags: vec![TAG.to_owned()],
+        metric_file: PathBuf::from("/absent").into(),
+        event_dir: None,
+        stdout: None,
+    }
 }
 
 /// A record as tensorboardX writes it: the tag's simple value at `step`.

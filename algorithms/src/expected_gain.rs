@@ -52,6 +52,7 @@ pub fn expected_gain(problem: &ProblemStatement, history: History<'_>) -> Option
         points: DMatrix::from_fn(points.len(), encoding.dimensions(), |row, j| points[row][j]),
         values: targets,
         noise_weights: vec![1.0; points.len()],
+        noise: problem.observation_noise(),
         categorical: encoding.features().iter().map(|feature| is_categorical(&feature.kind)).collect(),
     };
     let data = all.select(&representative_subset(&all, MODEL_SIZE, None));

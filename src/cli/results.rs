@@ -1,17 +1,17 @@
 //! The results of a job: the table of trials, the arguments of the best one, and the output files.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use futures::TryStreamExt;
-use tunesmith_algorithms::insight::PredictedPoint;
-use tunesmith_algorithms::problem::Goal;
+use tunesmith_algorithms::insight::{Estimate, PredictedPoint};
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 
 use super::progress::duration_text;
 use super::recommended::recommended;
 use super::table::{Column, Layout, Table};
-use tunesmith_api::ai_platform::job::{best_first, job_resource};
+use tunesmith_api::ai_platform::job::{RecommendedTrial, best_first, job_resource, optimal_of_several};
 use tunesmith_domain::{Job, JobState, Study, StudyState, Trial, TrialState};
 use tunesmith_files::create_for_user;
 use tunesmith_service::pages;
@@ -19,6 +19,9 @@ use tunesmith_store::{Store, StoreError};
 
 /// Maximum number of rows in the table: of trials that did not fail, and of failed ones.
 const TABLE_ROWS: usize = 50;
+
+/// Maximum number of optimal trials of several metrics that are listed.
+const SHOWN_OPTIMAL: usize = 20;
 
 /// The reason of a study whose points have all been tried.
 const EXHAUSTED: &str = "search space exhausted";
@@ -30,6 +33,8 @@ pub(super) struct Results {
     pub(super) trials: Vec<Trial>,
     /// The folder of the logs, or the command that prints them.
     pub(super) logs: String,
+    /// The recommended trial, once it was computed.
+    pub(super) recommended: OnceLock<Option<PredictedPoint>>,
 }
 
 impl Results {
@@ -47,7 +52,7 @@ impl Results {
             Some(study) => pages::trials(store, &study.id).try_collect().await?,
             None => Vec::new(),
         };
-        Ok(Self { job, study, trials, logs: directory.display().to_string() })
+        Ok(Self { job, study, trials, logs: directory.display().to_string(), recommended: OnceLock::new() })
     }
 
     /// Returns the results as text, with the table in `layout`.
@@ -56,12 +61,9 @@ impl Results {
     /// If the layout selects a column that does not exist.
     pub(super) fn text(&self, layout: &Layout) -> anyhow::Result<String> {
         let mut text = String::new();
-        if let (Some((metric, goal)), false) = (self.metric(), self.trials.is_empty()) {
-            text.push_str(&self.table(metric, goal, layout)?);
-            if let Some(best) = self.best(metric, goal) {
-                text.push_str(&self.best_text(best, metric));
-                text.push_str(&self.recommended_text(best, metric));
-            }
+        if let (Some(study), false) = (&self.study, self.trials.is_empty()) {
+            text.push_str(&self.table(study, layout)?);
+            text.push_str(&self.winners_text(study));
         }
         text.push_str(&format!("job {} is {}", self.job.id, self.job.state));
         if !self.job.error_message.is_empty() {
@@ -94,6 +96,11 @@ impl Results {
     /// Writes the job resource as JSON.
     pub(super) fn write_resource(&self, path: &Path) -> anyhow::Result<()> {
         let resource = job_resource(&self.job, self.study.as_ref(), &self.trials);
+        let recommended = self.recommended().and_then(|found| {
+            let Estimate { median, lower, upper } = found.predicted;
+            Some(RecommendedTrial { trial_id: found.trial?.to_string(), predicted: median, lower, upper })
+        });
+        let resource = resource.with_recommended(recommended);
         let json = serde_json::to_string_pretty(&resource)?;
         replace_file(path, |file| Ok(std::io::Write::write_all(file, format!("{json}\n").as_bytes())?))
     }
@@ -106,45 +113,52 @@ impl Results {
     fn csv(&self, file: &mut std::fs::File) -> anyhow::Result<()> {
         let mut writer = csv::Writer::from_writer(file);
         let names = self.parameter_names();
-        let metric = self.metric().map_or("", |(metric, _)| metric);
+        let values: Vec<&str> = self.study.iter().flat_map(|study| study.problem.value_names()).collect();
+        let metric = values.first().copied().unwrap_or("");
+        let several = if values.len() > 1 { values.as_slice() } else { &[] };
         let fixed = ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason"];
-        let times = ["start_time", "end_time"];
-        writer.write_record(fixed.iter().copied().chain(times).chain(names.iter().copied()))?;
+        let recommended = self.recommended().and_then(|found| found.trial);
+        let times = ["start_time", "end_time", "recommended"];
+        let names_of_values = names.iter().chain(several).copied();
+        writer.write_record(fixed.iter().copied().chain(times).chain(names_of_values))?;
         for trial in &self.trials {
             let result = trial.final_measurement.as_ref();
             let mut row = vec![
                 trial.id.to_string(),
                 trial.state.to_string(),
-                result.and_then(|found| found.value(metric)).map(|value| format!("{value:?}")).unwrap_or_default(),
+                exact(trial, metric),
                 result.map(|found| found.step.to_string()).unwrap_or_default(),
                 trial.stopped_early.to_string(),
-                trial.infeasible_reason.clone().unwrap_or_default(),
+                self.reason(trial).unwrap_or_default(),
                 trial.start_time.map(|time| time.to_string()).unwrap_or_default(),
                 trial.end_time.map(|time| time.to_string()).unwrap_or_default(),
+                (recommended == Some(trial.id)).to_string(),
             ];
             row.extend(
                 names.iter().map(|name| trial.parameters.get(*name).map(ToString::to_string).unwrap_or_default()),
             );
+            row.extend(several.iter().map(|name| exact(trial, name)));
             writer.write_record(row)?;
         }
         writer.flush()?;
         Ok(())
     }
 
-    fn metric(&self) -> Option<(&str, Goal)> {
-        let metric = &self.study.as_ref()?.problem.metrics()[0];
-        Some((&metric.name, metric.goal))
-    }
-
-    fn best(&self, metric: &str, goal: Goal) -> Option<&Trial> {
-        best_first(&self.trials, metric, goal).first().copied().filter(|trial| trial.state == TrialState::Succeeded)
+    /// Why `trial` is infeasible, or which constraints its result violates.
+    fn reason(&self, trial: &Trial) -> Option<String> {
+        let violated = self.study.iter().flat_map(|study| study.violated(trial));
+        let violated: Vec<&str> = violated.map(|constraint| constraint.name.as_str()).collect();
+        let violates = (!violated.is_empty()).then(|| format!("violates {}", violated.join(", ")));
+        trial.infeasible_reason.clone().or(violates)
     }
 
     /// Returns the table of trials, best first. The parameters stand in the order of the configuration.
-    fn table(&self, metric: &str, goal: Goal, layout: &Layout) -> anyhow::Result<String> {
+    fn table(&self, study: &Study, layout: &Layout) -> anyhow::Result<String> {
         let parameters: Vec<&str> = self.parameter_names();
-        let any_reason = self.trials.iter().any(|trial| trial.infeasible_reason.is_some());
-        let mut columns = vec![Column::text("trial"), Column::number(metric)];
+        let values: Vec<&str> = study.problem.value_names().collect();
+        let any_reason = self.trials.iter().any(|trial| self.reason(trial).is_some());
+        let mut columns = vec![Column::text("trial")];
+        columns.extend(values.iter().map(|name| Column::number(*name)));
         columns.push(Column::number("step").may_be_left_out(parameters.len() + 1));
         columns.extend(parameters.iter().enumerate().map(|(rank, name)| Column::value(*name).may_be_left_out(rank)));
         columns.push(Column::text("duration").may_be_left_out(parameters.len()));
@@ -153,21 +167,23 @@ impl Results {
         let mut table = Table::new(columns);
         let is_failed = |trial: &&Trial| trial.infeasible_reason.is_some();
         let (failed, others): (Vec<&Trial>, Vec<&Trial>) =
-            best_first(&self.trials, metric, goal).into_iter().partition(is_failed);
+            best_first(study, &self.trials).into_iter().partition(is_failed);
         for trial in others.iter().take(TABLE_ROWS).chain(failed.iter().take(TABLE_ROWS)) {
             let result = trial.final_measurement.as_ref();
-            let value = result.and_then(|found| found.value(metric));
-            let mut row = vec![
-                trial.id.to_string(),
-                value.map_or_else(|| "-".to_owned(), |value| Rounded(value).to_string()),
-                result.map_or_else(|| "-".to_owned(), |found| found.step.to_string()),
-            ];
+            let mut row = vec![trial.id.to_string()];
+            let value = |name: &&str| result.and_then(|found| found.value(name));
+            row.extend(
+                values
+                    .iter()
+                    .map(|name| value(name).map_or_else(|| "-".to_owned(), |value| Rounded(value).to_string())),
+            );
+            row.push(result.map_or_else(|| "-".to_owned(), |found| found.step.to_string()));
             // A trial lacks the conditional parameters that are inactive.
             let value = |name: &&str| trial.parameters.get(*name).map(|value| RoundedValue(value).to_string());
             row.extend(parameters.iter().map(|name| value(name).unwrap_or_default()));
             row.push(duration(trial));
             row.push(state_text(trial));
-            row.extend(trial.infeasible_reason.clone());
+            row.extend(any_reason.then(|| self.reason(trial).unwrap_or_default()));
             table.add_row(row);
         }
         let mut text = table.render(layout)?;
@@ -176,6 +192,26 @@ impl Results {
             text.push_str(&format!("and {} {what}\n", count - TABLE_ROWS));
         }
         Ok(text)
+    }
+
+    /// Returns the best trial with its arguments, the trial that the model recommends, and with several metrics the optimal
+    /// ones.
+    fn winners_text(&self, study: &Study) -> String {
+        let metric = &study.problem.metrics()[0].name;
+        let first = best_first(study, &self.trials).first().copied();
+        let Some(best) = first.filter(|trial| trial.state == TrialState::Succeeded) else { return String::new() };
+        if !study.is_feasible(best) {
+            return "best: no trial satisfies every constraint\n".to_owned();
+        }
+        let optimal = optimal_of_several(study, &self.trials);
+        if optimal.is_empty() {
+            return self.best_text(best, metric) + &self.recommended_text(best, metric);
+        }
+        let shown: Vec<String> = optimal.iter().take(SHOWN_OPTIMAL).map(ToString::to_string).collect();
+        let more = optimal.len() - shown.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let word = if optimal.len() == 1 { "trial" } else { "trials" };
+        self.best_text(best, metric) + &format!("optimal by all metrics: {word} {}{more}\n", shown.join(", "))
     }
 
     /// Returns the names of the parameters in the order of the configuration.
@@ -192,11 +228,19 @@ impl Results {
         format!("best: trial {} with {metric}={}\n  {}\n", best.id, Rounded(value), arguments.join(" "))
     }
 
+    /// The trial that the model recommends, if there are enough results.
+    fn recommended(&self) -> Option<&PredictedPoint> {
+        let compute = || self.study.as_ref().and_then(|study| recommended(study, &self.trials));
+        self.recommended.get_or_init(compute).as_ref()
+    }
+
     /// The trial that the model recommends, if it is another one than `best`.
     fn recommended_text(&self, best: &Trial, metric: &str) -> String {
-        let found = self.study.as_ref().and_then(|study| recommended(study, &self.trials));
-        let Some(PredictedPoint { trial: Some(trial), predicted, .. }) = found else { return String::new() };
-        if trial == best.id || self.trials.iter().any(|other| other.id == trial && other.parameters == best.parameters)
+        let Some(PredictedPoint { trial: Some(trial), predicted, .. }) = self.recommended() else {
+            return String::new();
+        };
+        if *trial == best.id
+            || self.trials.iter().any(|other| other.id == *trial && other.parameters == best.parameters)
         {
             return String::new();
         }
@@ -230,6 +274,12 @@ fn duration(trial: &Trial) -> String {
         (Some(start), Some(end)) => duration_text(end.duration_since(start).as_secs_f64()),
         _ => "-".to_owned(),
     }
+}
+
+/// Returns the exact result by the metric `name`; empty without one.
+fn exact(trial: &Trial, name: &str) -> String {
+    let value = trial.final_measurement.as_ref().and_then(|found| found.value(name));
+    value.map(|value| format!("{value:?}")).unwrap_or_default()
 }
 
 fn state_text(trial: &Trial) -> String {

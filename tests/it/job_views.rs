@@ -291,6 +291,22 @@ fn trial_that_was_not_just_lucky_is_recommended() {
     let trials = workspace.trials();
     let trial = trials.iter().find(|trial| trial["trial_id"] == recommended).unwrap();
     assert!((trial["x"].parse::<f64>().unwrap() - 0.5).abs() < 0.2, "{line}");
+    // Files and views agree.
+    let marked: Vec<&str> =
+        trials.iter().filter(|trial| trial["recommended"] == "true").map(|one| &*one["trial_id"]).collect();
+    assert_eq!(marked, [recommended]);
+    let of_file = workspace.job()["tunesmith"]["recommended"].clone();
+    assert_eq!(of_file["trialId"], recommended);
+    assert!(of_file["lower"].as_f64().unwrap() < of_file["predicted"].as_f64().unwrap(), "{of_file}");
+    let export = ["trials", "export", "--job", "noisy", "--data-dir", "data", "--format"];
+    let exported =
+        |format: &str| finished(workspace.command().args(export).arg(format).output().unwrap()).expect(0).stdout;
+    let json: Value = serde_json::from_str(&exported("json")).unwrap();
+    assert_eq!(json["recommended"]["trial"].to_string(), recommended);
+    assert_eq!(json["recommended"]["predicted"], of_file["predicted"]);
+    let csv = exported("csv");
+    let row = csv.lines().find(|row| row.contains(",true,")).unwrap_or_else(|| panic!("{csv}"));
+    assert!(row.starts_with(&format!("{recommended},SUCCEEDED,")), "{row}");
     let text = summary("exact", "0");
     assert!(text.contains("best: trial ") && !text.contains("recommended"), "{text}");
 }

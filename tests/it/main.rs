@@ -15,6 +15,7 @@ mod config;
 mod connections;
 mod console;
 mod console_scripts;
+mod constraints;
 mod containers;
 mod crash;
 mod docs;

@@ -21,7 +21,7 @@ job_dir = os.environ['JOB_DIR']
 
 fn collector(folder: &Path, tag: &str) -> Collector {
     let config = CollectorConfig {
-        tag: tag.to_owned(),
+        tags: vec![tag.to_owned()],
         metric_file: folder.join("hypertune").join("output.metrics").into(),
         event_dir: Some(folder.join("job").into()),
         stdout: None,

@@ -9,6 +9,9 @@
 //! threshold, so the search would stop there and the next trial would barely miss it. The margin of a tenth of a standard
 //! deviation moves the maximum into the feasible region.
 //!
+//! A log probability may have a weight above 1: points that may violate the outcome are then avoided even if they promise an
+//! improvement.
+//!
 //! Pending trials do not change the probabilities. While the probabilities are maximised alone, `ln(s'_c / s_c)` is
 //! added, averaged over the outcomes, where `s'_c` is the deviation conditioned on the pending trials: very negative at
 //! a pending point, 0 far from all of them. Otherwise a batch would repeat one point. This term is ours; conditioning
@@ -30,6 +33,8 @@ pub struct BoundedOutcome {
     pub posterior: Posterior,
     /// The smallest acceptable value.
     pub threshold: f64,
+    /// Factor of the log probability; 1 for the probability itself, more to avoid violations.
+    pub weight: f64,
 }
 
 /// An optional acquisition function and the probability that outcomes reach their thresholds.
@@ -55,12 +60,12 @@ impl Constrained {
 
     /// Adds the log probabilities and the penalty of pending trials.
     fn add_to(&self, points: &DMatrix<f64>, values: &mut [f64]) {
-        for (place, BoundedOutcome { posterior, threshold }) in self.outcomes.iter().enumerate() {
+        for (place, BoundedOutcome { posterior, threshold, weight }) in self.outcomes.iter().enumerate() {
             let prediction = posterior.predict(points);
             let conditioned = self.conditioned.get(place).map(|conditioned| conditioned.predict(points).deviations);
             for (i, value) in values.iter_mut().enumerate() {
                 let deviation = prediction.deviations[i];
-                *value += log_distribution((prediction.means[(0, i)] - threshold) / self.widened(deviation));
+                *value += weight * log_distribution((prediction.means[(0, i)] - threshold) / self.widened(deviation));
                 if let Some(conditioned) = &conditioned {
                     *value += (conditioned[i] / deviation).ln() / self.outcomes.len() as f64;
                 }
@@ -99,14 +104,14 @@ impl Acquisition for Constrained {
             }
         };
         let share = 0.5 / self.outcomes.len() as f64;
-        for (place, BoundedOutcome { posterior, threshold }) in self.outcomes.iter().enumerate() {
+        for (place, BoundedOutcome { posterior, threshold, weight }) in self.outcomes.iter().enumerate() {
             let prediction = posterior.predict(points);
             let mut by_means = DMatrix::zeros(1, points.nrows());
             let mut by_variances = Vec::with_capacity(points.nrows());
             for (i, &deviation) in prediction.deviations.iter().enumerate() {
                 let excess = prediction.means[(0, i)] - threshold;
                 let widened = self.widened(deviation);
-                let slope = log_distribution_derivative(excess / widened);
+                let slope = weight * log_distribution_derivative(excess / widened);
                 by_means[(0, i)] = slope / widened;
                 let of_conditioned = if self.conditioned.is_empty() { 0.0 } else { share / deviation.powi(2) };
                 by_variances.push(-slope * excess / (2.0 * widened.powi(3)) - of_conditioned);
@@ -173,14 +178,20 @@ mod tests {
             radial_variance: 1.2,
             linear_variance: 0.4,
         };
-        let data = TrainingSet { points, values, noise_weights: vec![1.0; 6], categorical: vec![false; 2] };
+        let data = TrainingSet {
+            points,
+            values,
+            noise_weights: vec![1.0; 6],
+            categorical: vec![false; 2],
+            noise: Default::default(),
+        };
         Posterior::new(Hyperparameters { kernel, noise_variance: 1e-3 }, &data).unwrap()
     }
 
     fn outcomes() -> Vec<BoundedOutcome> {
         vec![
-            BoundedOutcome { posterior: posterior(|a, b| a - b), threshold: 0.3 },
-            BoundedOutcome { posterior: posterior(|a, b| a * b), threshold: -0.2 },
+            BoundedOutcome { posterior: posterior(|a, b| a - b), threshold: 0.3, weight: 1.0 },
+            BoundedOutcome { posterior: posterior(|a, b| a * b), threshold: -0.2, weight: 2.5 },
         ]
     }
 
@@ -205,7 +216,8 @@ mod tests {
                 let prediction = outcome.posterior.predict(&probes);
                 let excess = prediction.means[(0, i)] - outcome.threshold;
                 let deviation = prediction.deviations[i];
-                [deviation, (deviation * deviation + 0.01).sqrt()].map(|deviation| distribution(excess / deviation))
+                [deviation, (deviation * deviation + 0.01).sqrt()]
+                    .map(|deviation| distribution(excess / deviation).powf(outcome.weight))
             };
             let factors: Vec<[f64; 2]> = outcomes().iter().map(probability).collect();
             let [sharp, wide] = [0, 1].map(|kind| factors.iter().map(|factor| factor[kind]).product::<f64>());

@@ -7,6 +7,7 @@ use super::hyperparameters::{Hyperparameters, KernelTerms};
 use super::loss::Loss;
 use super::training_set::TrainingSet;
 use crate::numerics::lbfgs::{ProjectedLbfgs, minimize};
+use crate::problem::ObservationNoise;
 
 /// Number of batches of evaluations per fit (a guess).
 const MAX_ROUNDS: u64 = 50;
@@ -27,10 +28,15 @@ pub fn fit_with_terms(data: &TrainingSet, terms: KernelTerms) -> Hyperparameters
     if data.values.is_empty() {
         return default();
     }
-    let mut starts = vec![Hyperparameters::start(&data.categorical, terms, 1.0, 1e-3)];
+    let [noise, larger_noise] = match data.noise {
+        ObservationNoise::Auto => [1e-3, 1e-2],
+        ObservationNoise::Low => [1e-6, 1e-5],
+        ObservationNoise::High => [0.1, 0.3],
+    };
+    let mut starts = vec![Hyperparameters::start(&data.categorical, terms, 1.0, noise)];
     if data.values.len() <= TWO_STARTS_UP_TO {
         // Smoother and noisier, the other mode that the likelihood often has.
-        starts.push(Hyperparameters::start(&data.categorical, terms, 4.0, 1e-2));
+        starts.push(Hyperparameters::start(&data.categorical, terms, 4.0, larger_noise));
     }
     search(data, terms, &starts, MAX_ROUNDS).unwrap_or_else(default)
 }

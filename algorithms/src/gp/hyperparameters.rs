@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `l` | LogNormal(sqrt 2 + ln(d)/2, sqrt 3) (Hvarfner et al. 2024, arXiv 2402.02229), a density in `l`; times the pooling below | [0.025, 400] |
 //! | `s2` | `ln s2 ~ N(0, 1)` | [e^-4, e^4] |
-//! | `nz` | `ln nz ~ N(-9, 3^2)` | [1e-8, e] |
+//! | `nz` | `ln nz ~ N(-9, 3^2)`; with low noise `N(-14, 1.5^2)`, with high noise `N(-2.3, 1)` | [1e-8, e] |
 //! | `s_lin` | `ln s_lin ~ N(0, 2^2)` | [e^-12, e^8] |
 //!
 //! Length scales are pooled, as in a hierarchical model: `ln l_j ~ N(m, 1.5^2 / d)` around their mean `m`. A few trials
@@ -17,6 +17,7 @@
 //! `nz` and `s_lin` and all boxes come from measurements on our development problems.
 
 use super::kernel::Kernel;
+use crate::problem::ObservationNoise;
 
 /// The variance of log length scales in their prior.
 const LENGTHSCALE_LOG_VARIANCE: f64 = 3.0;
@@ -24,8 +25,11 @@ const LENGTHSCALE_LOG_VARIANCE: f64 = 3.0;
 const POOLING_LOG_DEVIATION: f64 = 1.5;
 const LENGTHSCALE_BOUNDS: (f64, f64) = (0.025, 400.0);
 const RADIAL_LOG_BOUNDS: (f64, f64) = (-4.0, 4.0);
-const NOISE_LOG_MEAN: f64 = -9.0;
-const NOISE_LOG_DEVIATION: f64 = 3.0;
+/// Mean and deviation of the log noise variance: measured for unknown noise, guesses for low and high noise. High noise has
+/// a median of a tenth of the variance of the values, low noise of a millionth.
+const NOISE_LOG_PRIOR: (f64, f64) = (-9.0, 3.0);
+const LOW_NOISE_LOG_PRIOR: (f64, f64) = (-14.0, 1.5);
+const HIGH_NOISE_LOG_PRIOR: (f64, f64) = (-2.3, 1.0);
 const NOISE_BOUNDS: (f64, f64) = (1e-8, std::f64::consts::E);
 const LINEAR_LOG_DEVIATION: f64 = 2.0;
 const LINEAR_LOG_BOUNDS: (f64, f64) = (-12.0, 8.0);
@@ -139,10 +143,15 @@ pub(super) fn has_linear_term(categorical: &[bool]) -> bool {
 }
 
 /// `-ln prior(t)` up to a constant; its gradient is added to `gradient`.
-pub(super) fn add_negative_log_prior(t: &[f64], d: usize, gradient: &mut [f64]) -> f64 {
+pub(super) fn add_negative_log_prior(t: &[f64], d: usize, noise: ObservationNoise, gradient: &mut [f64]) -> f64 {
     let mean = lengthscale_log_mean(d);
     let own_mean = t[..d].iter().sum::<f64>() / d.max(1) as f64;
     let pooled_variance = POOLING_LOG_DEVIATION * POOLING_LOG_DEVIATION / d.max(1) as f64;
+    let (noise_mean, noise_deviation) = match noise {
+        ObservationNoise::Auto => NOISE_LOG_PRIOR,
+        ObservationNoise::Low => LOW_NOISE_LOG_PRIOR,
+        ObservationNoise::High => HIGH_NOISE_LOG_PRIOR,
+    };
     let mut loss = 0.0;
     for (ln_l, slope) in t[..d].iter().zip(gradient.iter_mut()) {
         // The leading term makes it a density in l: without it the mode would be 4.1 sqrt(d).
@@ -158,7 +167,7 @@ pub(super) fn add_negative_log_prior(t: &[f64], d: usize, gradient: &mut [f64]) 
         gradient[index] += standardised / deviation;
         0.5 * standardised * standardised
     };
-    loss += normal(d, 0.0, 1.0) + normal(d + 1, NOISE_LOG_MEAN, NOISE_LOG_DEVIATION);
+    loss += normal(d, 0.0, 1.0) + normal(d + 1, noise_mean, noise_deviation);
     if t.len() > d + 2 {
         loss += normal(d + 2, 0.0, LINEAR_LOG_DEVIATION);
     }

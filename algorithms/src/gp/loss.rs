@@ -85,7 +85,7 @@ impl<'a> Loss<'a> {
             linear,
             gradient: &mut gradient,
         });
-        let prior = add_negative_log_prior(t, d, &mut gradient);
+        let prior = add_negative_log_prior(t, d, data.noise, &mut gradient);
         Some((0.5 * whitened.norm_squared() + factor.half_log_determinant + prior, gradient))
     }
 }

@@ -236,6 +236,7 @@ mod tests {
             points: DMatrix::from_element(1, 1, u),
             values: vec![value],
             noise_weights: vec![1.0],
+            noise: Default::default(),
             categorical: vec![false],
         };
         Posterior::new(Hyperparameters { kernel, noise_variance: NOISE }, &data).unwrap()

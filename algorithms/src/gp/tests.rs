@@ -5,7 +5,7 @@ use rand::RngExt;
 
 use super::hyperparameters::lengthscale_mode;
 use super::*;
-use crate::problem::TrialId;
+use crate::problem::{ObservationNoise, TrialId};
 use crate::rng::stream;
 
 fn data(n: usize, categorical: &[bool], seed: u64) -> TrainingSet {
@@ -17,6 +17,7 @@ fn data(n: usize, categorical: &[bool], seed: u64) -> TrainingSet {
     TrainingSet {
         values: (0..n).map(|i| points.row(i).iter().map(|u| (3.0 * u).sin()).sum::<f64>() - 0.5).collect(),
         noise_weights: (0..n).map(|i| 1.0 / (1 + i % 3) as f64).collect(),
+        noise: Default::default(),
         categorical: categorical.to_vec(),
         points,
     }
@@ -37,6 +38,7 @@ fn unit_data(points: &[f64], values: &[f64], noise_weights: &[f64]) -> TrainingS
         points: DMatrix::from_column_slice(points.len(), 1, points),
         values: values.to_vec(),
         noise_weights: noise_weights.to_vec(),
+        noise: Default::default(),
         categorical: vec![false],
     }
 }
@@ -116,6 +118,7 @@ fn lengthscale_prior_has_its_published_mode() {
             points: DMatrix::zeros(0, d),
             values: vec![],
             noise_weights: vec![],
+            noise: Default::default(),
             categorical: vec![false; d],
         };
         let mut t = vec![lengthscale_mode(d).ln(); d];
@@ -343,4 +346,17 @@ fn refit_keeps_the_optimum_and_improves_other_starts() {
     let far = Hyperparameters::default_for(&data.categorical);
     let nearer = refit(&data, KernelTerms::default(), &far);
     assert!(cost(&nearer) < cost(&far));
+}
+
+#[test]
+fn stated_noise_selects_the_prior_of_the_noise() {
+    let noisy = |noise| {
+        let mut data = TrainingSet { noise, ..data(12, &[false], 3) };
+        data.values.iter_mut().enumerate().for_each(|(i, value)| *value += if i % 2 == 0 { 0.2 } else { -0.2 });
+        fit(&data).noise_variance
+    };
+    let [low, auto, high] = [ObservationNoise::Low, ObservationNoise::Auto, ObservationNoise::High].map(noisy);
+    assert!(low < 0.1 * auto && auto < high && high > 0.02, "{low} {auto} {high}");
+    let exact = |noise| fit(&TrainingSet { noise, ..data(12, &[false], 3) }).noise_variance;
+    assert!(exact(ObservationNoise::Low) < 1e-5 && exact(ObservationNoise::High) > 1e-3);
 }

@@ -2,6 +2,8 @@
 
 use nalgebra::DMatrix;
 
+use crate::problem::ObservationNoise;
+
 /// The observations that a model is fitted to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingSet {
@@ -13,6 +15,8 @@ pub struct TrainingSet {
     pub noise_weights: Vec<f64>,
     /// Whether each feature is a category, length d.
     pub categorical: Vec<bool>,
+    /// Selects the prior of the noise variance.
+    pub noise: ObservationNoise,
 }
 
 impl TrainingSet {
@@ -23,6 +27,7 @@ impl TrainingSet {
             values: indices.iter().map(|&index| self.values[index]).collect(),
             noise_weights: indices.iter().map(|&index| self.noise_weights[index]).collect(),
             categorical: self.categorical.clone(),
+            noise: self.noise,
         }
     }
 }

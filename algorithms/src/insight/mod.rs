@@ -23,7 +23,7 @@ use serde::Serialize;
 pub use calibration::{Calibration, Coverage, LeftOut};
 pub use importance::{Importance, Interval, ParameterImportance};
 pub use model::{InsightError, InsightModel, fewest_points};
-pub use optimum::{Optimum, PredictedPoint};
+pub use optimum::{FEWEST_RECOMMENDED, Optimum, PredictedPoint};
 pub use slices::{Slice, SlicePoint};
 pub use value::Estimate;
 

@@ -85,6 +85,8 @@ pub(super) struct Row {
     pub(super) value: f64,
     /// Whether any trial at this point was finished.
     pub(super) finished: bool,
+    /// Whether the first trial that counts at this point satisfies every constraint.
+    pub(super) feasible: bool,
     noise_weight: f64,
 }
 
@@ -93,6 +95,8 @@ pub(super) struct Row {
 pub struct InsightModel {
     pub(super) metric: String,
     pub(super) goal: Goal,
+    /// Whether the problem has constraints.
+    pub(super) is_constrained: bool,
     pub(super) encoding: Encoding,
     /// The points, in the order of the trials; at most [`EXACT_SIZE`].
     pub(super) rows: Vec<Row>,
@@ -114,7 +118,7 @@ impl InsightModel {
         if encoding.dimensions() == 0 {
             return Err(InsightError::NothingVaries);
         }
-        let mut rows = rows(&encoding, goal, index, problem.metrics().len() + problem.constraints().len(), history)?;
+        let mut rows = rows(&encoding, problem, index, history)?;
         let (points, needed) = (rows.len(), fewest_points(encoding.dimensions()));
         let metric = metric.to_owned();
         if points < needed {
@@ -130,13 +134,15 @@ impl InsightModel {
             points: DMatrix::from_fn(points, encoding.dimensions(), |row, j| rows[row].point[j]),
             values: targets,
             noise_weights: rows.iter().map(|row| row.noise_weight).collect(),
+            noise: problem.observation_noise(),
             categorical: encoding.features().iter().map(|feature| is_categorical(&feature.kind)).collect(),
         };
         let kept = representative_subset(&all, EXACT_SIZE, None);
         let data = all.select(&kept);
         rows = kept.iter().map(|&row| rows[row].clone()).collect();
         let posterior = condition(&data).ok_or_else(|| InsightError::Numerical { metric: metric.clone(), points })?;
-        Ok(Self { metric, goal, encoding, rows, warp, data, posterior })
+        let is_constrained = !problem.constraints().is_empty();
+        Ok(Self { metric, goal, is_constrained, encoding, rows, warp, data, posterior })
     }
 
     /// The direction in which the metric improves.
@@ -175,10 +181,17 @@ impl InsightModel {
         condition(&data)
     }
 
-    /// The best row: the largest value of a finished trial, or of any trial if none is finished.
+    /// The rows that satisfy every constraint, or all rows if none does.
+    pub(super) fn feasible_rows(&self) -> Vec<usize> {
+        let feasible: Vec<usize> = (0..self.rows.len()).filter(|&row| self.rows[row].feasible).collect();
+        if feasible.is_empty() { (0..self.rows.len()).collect() } else { feasible }
+    }
+
+    /// The best feasible row: the largest value of a finished trial, or of any trial if none is finished.
     pub(super) fn best_row(&self) -> usize {
-        let any_finished = self.rows.iter().any(|row| row.finished);
-        let eligible = (0..self.rows.len()).filter(|&row| self.rows[row].finished || !any_finished);
+        let feasible = self.feasible_rows();
+        let any_finished = feasible.iter().any(|&row| self.rows[row].finished);
+        let eligible = feasible.into_iter().filter(|&row| self.rows[row].finished || !any_finished);
         // The first of equal values; `max_by` returns the last.
         eligible.rev().max_by(|&a, &b| self.rows[a].value.total_cmp(&self.rows[b].value)).unwrap_or(0)
     }
@@ -196,11 +209,12 @@ fn condition(data: &TrainingSet) -> Option<Posterior> {
 /// were stopped early count only if none is finished.
 fn rows(
     encoding: &Encoding,
-    goal: Goal,
+    problem: &ProblemStatement,
     index: usize,
-    metrics: usize,
     history: History<'_>,
 ) -> Result<Vec<Row>, InsightError> {
+    let goal = problem.metrics()[index].goal;
+    let (objectives, metrics) = (problem.metrics().len(), problem.value_names().count());
     let mut trials: Vec<_> = history.completed.iter().collect();
     trials.sort_by_key(|trial| trial.id);
     let mut places: BTreeMap<Key, usize> = BTreeMap::new();
@@ -218,7 +232,9 @@ fn rows(
         let key = encoding.key(&trial.parameters).map_err(|error| foreign(error.to_string()))?;
         let point = encoding.encode(&trial.parameters).map_err(|error| foreign(error.to_string()))?;
         let finished = !stopped_early;
-        let row = Row { trial: trial.id, point, value, finished, noise_weight: 1.0 };
+        let mut constraints = problem.constraints().iter().zip(&values[objectives..]);
+        let feasible = constraints.all(|(constraint, value)| constraint.holds(*value));
+        let row = Row { trial: trial.id, point, value, finished, feasible, noise_weight: 1.0 };
         match places.get(&key) {
             None => {
                 places.insert(key, groups.len());

@@ -13,16 +13,22 @@ use crate::problem::{ParameterValues, TrialId};
 /// The number of best points near which the search starts. A guess.
 const ANCHORS: usize = 5;
 
+/// The smallest number of points for which a model recommends one of them: with fewer, it contains little more than the
+/// results themselves. A guess.
+pub const FEWEST_RECOMMENDED: usize = 10;
+
 /// The best point by three criteria.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Optimum {
-    /// The best measured point. Trials that were stopped early count only if none is finished.
+    /// The best measured point among those that satisfy every constraint, or among all if none does. Trials that were stopped
+    /// early count only if none is finished.
     pub best_observed: PredictedPoint,
     /// The measured point with the best posterior mean. With noise it is often a better choice than the best value,
     /// which is also the luckiest.
     pub best_measured_by_model: PredictedPoint,
-    /// The point with the best posterior mean that the search finds in the whole space. It may not have been tried.
+    /// The point with the best posterior mean that the search finds in the whole space. It may not have been tried. With
+    /// constraints, which this model does not predict: as `best_measured_by_model`.
     pub predicted: PredictedPoint,
 }
 
@@ -47,7 +53,9 @@ impl InsightModel {
         let rows = self.rows_by_mean();
         let best = rows.first().copied().unwrap_or(0);
         let highest = self.mean(&self.rows[best].point);
-        let found = self.best_of_space(&rows).filter(|point| self.mean(point) > highest);
+        // The model does not predict constraints.
+        let found = if self.is_constrained { None } else { self.best_of_space(&rows) };
+        let found = found.filter(|point| self.mean(point) > highest);
         Optimum {
             best_observed: self.measured(self.best_row()),
             best_measured_by_model: self.measured(best),
@@ -63,10 +71,10 @@ impl InsightModel {
         self.measured(self.rows_by_mean().first().copied().unwrap_or(0))
     }
 
-    /// The rows, from the best to the worst posterior mean.
+    /// The feasible rows, from the best to the worst posterior mean; all rows if none is feasible.
     fn rows_by_mean(&self) -> Vec<usize> {
         let means = self.posterior.predict(&self.data.points).means;
-        let mut rows: Vec<usize> = (0..self.rows.len()).collect();
+        let mut rows = self.feasible_rows();
         rows.sort_by(|&a, &b| means[(0, b)].total_cmp(&means[(0, a)]).then(a.cmp(&b)));
         rows
     }

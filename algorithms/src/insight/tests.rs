@@ -9,8 +9,8 @@ use crate::designer::History;
 use crate::encoding::Encoding;
 use crate::gp::Posterior;
 use crate::problem::{
-    CompletedTrial, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ScaleType, SearchSpace,
-    TrialId,
+    CompletedTrial, ConstraintSpec, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues,
+    ScaleType, SearchSpace, TrialId,
 };
 use crate::sampling::sobol_point;
 
@@ -306,4 +306,23 @@ fn equal_values_share_their_rank() {
     // Ranks 0, 1.5, 1.5, 3 against 0, 2, 1, 3: 4.5 / sqrt(4.5 * 5).
     let shared = rank_correlation(&[1.0, 2.0, 2.0, 3.0], &[1.0, 3.0, 2.0, 4.0]).unwrap();
     assert!((shared - 4.5 / 22.5_f64.sqrt()).abs() < 1e-12, "{shared}");
+}
+
+#[test]
+fn trials_that_violate_a_constraint_are_not_the_best() {
+    let (problem, mut trials) = additive(Goal::Maximize);
+    let limit = ConstraintSpec::new("x", Goal::Minimize, 0.5);
+    let problem = problem.with_constraints(vec![limit]).unwrap();
+    for trial in &mut trials {
+        let TrialOutcome::Measured { values, .. } = &mut trial.outcome else { unreachable!("every trial is measured") };
+        values.push(number(&trial.parameters, "x"));
+    }
+    let optimum = explain(&problem, history(&trials), "loss").unwrap().optimum;
+    for best in [&optimum.best_observed, &optimum.best_measured_by_model, &optimum.predicted] {
+        assert!(best.trial.is_some() && number(&best.parameters, "x") <= 0.5, "{best:?}");
+    }
+    let best = trials.iter().filter(|trial| number(&trial.parameters, "x") <= 0.5);
+    let value = |trial: &CompletedTrial| 3.0 * number(&trial.parameters, "x") + number(&trial.parameters, "y");
+    let best = best.max_by(|a, b| value(a).total_cmp(&value(b))).unwrap();
+    assert_eq!(optimum.best_observed.trial, Some(best.id));
 }

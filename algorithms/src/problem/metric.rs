@@ -66,9 +66,22 @@ pub struct ConstraintSpec {
     pub goal: Goal,
     /// The limit, inclusive; finite.
     pub threshold: f64,
+    /// The share of trials that the search tries to keep on the feasible side, from 0, for no target, to 1. While less of
+    /// the measured trials satisfy the constraint, the search avoids points that may violate it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub min_safe_fraction: f64,
+}
+
+fn is_zero(fraction: &f64) -> bool {
+    *fraction == 0.0
 }
 
 impl ConstraintSpec {
+    /// A constraint without a target for the share of feasible trials.
+    pub fn new(name: impl Into<String>, goal: Goal, threshold: f64) -> Self {
+        Self { name: name.into(), goal, threshold, min_safe_fraction: 0.0 }
+    }
+
     /// The distance of `value` from the threshold: positive on the feasible side, negative if the constraint is
     /// violated. NaN for NaN. Clamped to the range of finite doubles.
     pub fn slack(&self, value: f64) -> f64 {
@@ -82,6 +95,18 @@ impl ConstraintSpec {
     }
 }
 
+/// How much trials of the same point differ, in the words of Vizier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum ObservationNoise {
+    /// Not known: the Gaussian process estimates it. No point is tried twice.
+    #[default]
+    Auto,
+    /// Close to none: trials of the same point have the same result. No point is tried twice.
+    Low,
+    /// Substantial: a point may be tried again.
+    High,
+}
+
 /// The input of a search algorithm: the space, the metrics and the constraints, without the service's bookkeeping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProblemStatement {
@@ -90,6 +115,13 @@ pub struct ProblemStatement {
     /// Absent in records that predate constraints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     constraints: Vec<ConstraintSpec>,
+    /// Absent in records that predate it.
+    #[serde(default, skip_serializing_if = "is_auto")]
+    observation_noise: ObservationNoise,
+}
+
+fn is_auto(noise: &ObservationNoise) -> bool {
+    *noise == ObservationNoise::Auto
 }
 
 impl ProblemStatement {
@@ -106,17 +138,17 @@ impl ProblemStatement {
                 return Err(ProblemError::RepeatedMetric { name: metric.name.clone() });
             }
         }
-        Ok(Self { search_space, metrics, constraints: Vec::new() })
+        Ok(Self { search_space, metrics, constraints: Vec::new(), observation_noise: ObservationNoise::default() })
     }
 
     /// Returns the problem with its constraints replaced by `constraints`.
     ///
     /// # Errors
     /// [`ProblemError::RepeatedMetric`] if two constraints share a name, or a constraint and a metric do;
-    /// [`ProblemError::ThresholdNotFinite`].
+    /// [`ProblemError::ThresholdNotFinite`]; [`ProblemError::FractionOutOfRange`].
     pub fn with_constraints(self, constraints: Vec<ConstraintSpec>) -> Result<Self, ProblemError> {
         for (index, constraint) in constraints.iter().enumerate() {
-            let ConstraintSpec { name, threshold, .. } = constraint;
+            let ConstraintSpec { name, threshold, min_safe_fraction, .. } = constraint;
             let is_metric = self.metrics.iter().any(|metric| metric.name == *name);
             if is_metric || constraints[..index].iter().any(|other| other.name == *name) {
                 return Err(ProblemError::RepeatedMetric { name: name.clone() });
@@ -124,8 +156,22 @@ impl ProblemStatement {
             if !threshold.is_finite() {
                 return Err(ProblemError::ThresholdNotFinite { name: name.clone(), threshold: *threshold });
             }
+            if !(0.0..=1.0).contains(min_safe_fraction) {
+                return Err(ProblemError::FractionOutOfRange { name: name.clone(), fraction: *min_safe_fraction });
+            }
         }
         Ok(Self { constraints, ..self })
+    }
+
+    /// Returns the problem with this noise.
+    #[must_use]
+    pub fn with_observation_noise(self, observation_noise: ObservationNoise) -> Self {
+        Self { observation_noise, ..self }
+    }
+
+    /// How much trials of the same point differ.
+    pub fn observation_noise(&self) -> ObservationNoise {
+        self.observation_noise
     }
 
     /// The parameters.
@@ -142,6 +188,12 @@ impl ProblemStatement {
     /// [`super::TrialOutcome::Measured`].
     pub fn constraints(&self) -> &[ConstraintSpec] {
         &self.constraints
+    }
+
+    /// The names of all values that a trial reports, in the order of [`super::TrialOutcome::Measured`].
+    pub fn value_names(&self) -> impl Iterator<Item = &str> {
+        let metrics = self.metrics.iter().map(|metric| metric.name.as_str());
+        metrics.chain(self.constraints.iter().map(|constraint| constraint.name.as_str()))
     }
 }
 
@@ -166,6 +218,14 @@ pub enum ProblemError {
         /// Its threshold.
         threshold: f64,
     },
+    /// The share of feasible trials that a constraint asks for is not a share.
+    #[error("the fraction of safe trials of constraint {name:?} is {fraction}, not a number from 0 to 1")]
+    FractionOutOfRange {
+        /// The constraint.
+        name: String,
+        /// The fraction.
+        fraction: f64,
+    },
 }
 
 #[cfg(test)]
@@ -180,7 +240,7 @@ mod tests {
     }
 
     fn constraint(name: &str, goal: Goal, threshold: f64) -> ConstraintSpec {
-        ConstraintSpec { name: name.into(), goal, threshold }
+        ConstraintSpec::new(name, goal, threshold)
     }
 
     #[test]
@@ -202,7 +262,14 @@ mod tests {
         assert_eq!(with(twice), repeated("c"));
         let infinite = with(vec![constraint("c", Goal::Minimize, f64::INFINITY)]).unwrap_err();
         assert_eq!(infinite.to_string(), "the threshold of constraint \"c\" is inf, not a finite number");
+        let mostly = |fraction| ConstraintSpec { min_safe_fraction: fraction, ..constraint("c", Goal::Minimize, 0.0) };
+        for fraction in [-0.1, 1.1, f64::NAN] {
+            let refused = with(vec![mostly(fraction)]).unwrap_err().to_string();
+            assert!(refused.ends_with("not a number from 0 to 1"), "{refused}");
+        }
+        assert!(with(vec![mostly(1.0)]).is_ok());
         let problem = with(vec![constraint("c", Goal::Minimize, 0.0)]).unwrap();
+        assert_eq!(problem.value_names().collect::<Vec<_>>(), ["loss", "c"]);
         assert_eq!(problem.constraints().len(), 1);
         assert_eq!(problem.with_constraints(Vec::new()), Ok(statement()));
     }

@@ -12,7 +12,7 @@ mod search_space;
 mod trial;
 
 pub use condition::Condition;
-pub use metric::{ConstraintSpec, Goal, MetricSpec, ProblemError, ProblemStatement};
+pub use metric::{ConstraintSpec, Goal, MetricSpec, ObservationNoise, ProblemError, ProblemStatement};
 pub use origin::{AlgorithmName, Origin, Step};
 pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ScaleType};
 pub use prior::{ParameterPrior, SMALLEST_SPREAD};

@@ -137,7 +137,7 @@ pub fn several_outputs() -> Vec<(String, ProblemStatement)> {
     let goals = [Goal::Maximize, Goal::Minimize, Goal::Minimize, Goal::Maximize];
     let constraint = |index: usize| {
         let goal = if index == 0 { Goal::Minimize } else { Goal::Maximize };
-        ConstraintSpec { name: format!("constraint_{index}"), goal, threshold: 0.25 - 0.5 * index as f64 }
+        ConstraintSpec::new(format!("constraint_{index}"), goal, 0.25 - 0.5 * index as f64)
     };
     let mut problems = Vec::new();
     for (metrics, constraints) in [(2, 0), (3, 0), (4, 0), (1, 1), (1, 2), (2, 1)] {

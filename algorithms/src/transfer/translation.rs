@@ -49,6 +49,7 @@ pub(super) fn translate(
         points: DMatrix::from_fn(points.len(), encoding.dimensions(), |row, j| points[row][j]),
         values,
         noise_weights,
+        noise: Default::default(),
         categorical: (encoding.features().iter())
             .map(|feature| matches!(feature.kind, FeatureKind::Categorical { .. }))
             .collect(),

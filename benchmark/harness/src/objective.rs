@@ -134,7 +134,7 @@ impl CommandProblem {
         let mut values = Vec::with_capacity(metrics.len());
         for (place, metric) in metrics.iter().enumerate() {
             let config = CollectorConfig {
-                tag: metric.name.clone(),
+                tags: vec![metric.name.clone()],
                 metric_file: metric_file.clone().into(),
                 event_dir: Some(folder.clone().into()),
                 stdout: Some(stdout.clone().into()),
@@ -143,7 +143,10 @@ impl CommandProblem {
             if place == 0 {
                 evaluation.curve = curve(&measurements, &metric.name, duration_secs);
             }
-            let last = final_measurement(std::slice::from_ref(metric), FinalMeasurement::Last, &measurements);
+            // Each metric on its own, whichever reports contain it.
+            let alone = ProblemStatement::new(self.statement().search_space().clone(), vec![metric.clone()])
+                .map_err(std::io::Error::other)?;
+            let last = final_measurement(&alone, FinalMeasurement::Last, &measurements);
             match last.ok().and_then(|measurement| measurement.value(&metric.name)) {
                 Some(value) => values.push(value),
                 None => {

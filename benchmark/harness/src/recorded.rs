@@ -39,6 +39,12 @@ pub enum RecordedError {
     /// The text is not the resource of a job.
     #[error("the job cannot be read as JSON")]
     Json(#[from] serde_json::Error),
+    /// A job resource has one value of each trial.
+    #[error("job {job:?} has several metrics or constraints; replay the CSV file of its trials")]
+    SeveralValues {
+        /// ID of the job.
+        job: String,
+    },
     /// The file has no header.
     #[error("the file is empty; a header with the names of the columns is needed")]
     Empty,

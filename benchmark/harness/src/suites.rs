@@ -6,7 +6,9 @@ use std::sync::Arc;
 use tunesmith_benchmark::problem::Problem;
 use tunesmith_benchmark::problems::bbob::{BbobError, bbob, bbob_mixint};
 use tunesmith_benchmark::problems::durations::WithDurations;
-use tunesmith_benchmark::problems::{categorical, conditional, constrained, functions, multi_objective, noisy};
+use tunesmith_benchmark::problems::{
+    categorical, conditional, constrained, failing, functions, multi_objective, noisy,
+};
 
 use super::tables::tables;
 
@@ -37,7 +39,7 @@ pub struct Selection {
 }
 
 /// The names of all suites, for messages and help.
-pub const SUITES: [(&str, &str); 9] = [
+pub const SUITES: [(&str, &str); 10] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
     ("classic", "Branin, Hartmann, Levy, Ackley, Michalewicz and others with known optima"),
@@ -45,6 +47,7 @@ pub const SUITES: [(&str, &str); 9] = [
     ("conditional", "choices of models with parameters of their own, with known optima"),
     ("categorical", "choices that interact, with known optima; hardly any numbers"),
     ("constrained", "problems with constraints"),
+    ("failing", "problems of which about half of the space fails, with known optima"),
     ("multi-objective", "ZDT, DTLZ and others with two or three metrics"),
     (TRAINED, "tables of real models, trained at many points of a mixed search space; smooth between them"),
 ];
@@ -118,6 +121,7 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
             "conditional" => tasks.extend(fixed(name, conditional::conditional())),
             "categorical" => tasks.extend(fixed(name, categorical::categorical())),
             "constrained" => tasks.extend(fixed(name, constrained::constrained())),
+            "failing" => tasks.extend(fixed(name, failing::failing())),
             "multi-objective" => tasks.extend(fixed(name, multi_objective::multi_objective())),
             TRAINED => {
                 let tables = tables().map_err(|error| SuiteError::Tables(error.into()))?;

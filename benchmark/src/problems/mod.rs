@@ -7,6 +7,7 @@ pub mod constrained;
 #[cfg(test)]
 mod descent;
 pub mod durations;
+pub mod failing;
 pub mod functions;
 pub mod multi_objective;
 pub mod noisy;

@@ -95,6 +95,21 @@ def test_several_metrics_have_several_best_trials(client: Client) -> None:
     assert sorted(int(best.parameters["x"]) for best in study.best_trials()) == [0, 1, 2]
 
 
+def test_a_metric_with_a_threshold_is_a_constraint(client: Client) -> None:
+    metrics = [
+        tunesmith.minimize("loss"),
+        tunesmith.minimize("latency", safety_threshold=20, desired_min_safe_trials_fraction=0.5),
+    ]
+    study = client.create_study("s", [tunesmith.double("x", 0, 1)], metrics)
+    assert client.create_study("s", [tunesmith.double("x", 0, 1)], metrics).name == study.name
+    for loss, latency in ((1.0, 30), (2.0, 20), (3.0, 10)):
+        [trial] = study.suggest()
+        trial.complete({"loss": loss, "latency": latency})
+    assert [trial.number for trial in study.best_trials()] == [2]
+    with pytest.raises(ValueError, match="needs a safety_threshold"):
+        tunesmith.minimize("latency", desired_min_safe_trials_fraction=0.5).to_message()
+
+
 def test_children_exist_for_some_values_of_their_parents(client: Client) -> None:
     optimizer = tunesmith.categorical("optimizer", ["adam", "sgd", "momentum"]).when(
         ["sgd", "momentum"], tunesmith.discrete("decay", [0.5, 1.0])

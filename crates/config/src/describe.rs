@@ -5,7 +5,9 @@ use std::fmt::{self, Write as _};
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use tunesmith_algorithms::designers::GridSearch;
-use tunesmith_algorithms::problem::{Condition, Goal, ParameterKind, ParameterPrior, ParameterSpec, ScaleType};
+use tunesmith_algorithms::problem::{
+    Condition, Goal, ObservationNoise, ParameterKind, ParameterPrior, ParameterSpec, ScaleType,
+};
 
 use super::HptuningConfig;
 use super::stopping::{stopping_rule, study_stopping};
@@ -112,6 +114,19 @@ fn describe_study(tuning: &TuningSpec) -> String {
             FinalMeasurement::Best => "best",
         };
         line(&mut text, "metric", &format!("{goal} {}, the {which} report counts", metric.name));
+    }
+    for constraint in study.problem.constraints() {
+        let side = if constraint.goal == Goal::Maximize { "at least" } else { "at most" };
+        let mut rule = format!("{} {side} {}", constraint.name, Rounded(constraint.threshold));
+        if constraint.min_safe_fraction > 0.0 {
+            let _ = write!(rule, ", wanted in a share of {} of the trials", Rounded(constraint.min_safe_fraction));
+        }
+        line(&mut text, "constraint", &rule);
+    }
+    match study.problem.observation_noise() {
+        ObservationNoise::Auto => {}
+        ObservationNoise::Low => line(&mut text, "noise", "low: results can be reproduced"),
+        ObservationNoise::High => line(&mut text, "noise", "high: the same parameters may be tried again"),
     }
     line(&mut text, "early stopping", &study.stopping_rule.as_ref().map_or_else(|| "off".to_owned(), stopping_rule));
     for rule in study_stopping(&study.study_stopping) {

@@ -87,7 +87,7 @@ async fn trials(
             .collect(),
         parameters: names.iter().map(|name| trial.parameters.get(name).cloned().map(Value)).collect(),
         run_time: trial.start_time.map(|start| Span::between(start, trial.end_time.unwrap_or(now))),
-        reason: trial.infeasible_reason.clone(),
+        reason: trial.infeasible_reason.clone().or_else(|| violation(study, trial)),
     };
     let page = TrialsPage {
         frame: Frame::new(format!("Trials of {job}"), Section::Jobs, &visit.visitor, &visit.parts),
@@ -99,6 +99,12 @@ async fn trials(
         next: page.next.map(|next| next.0),
     };
     Ok(rendered(&page))
+}
+
+/// Which constraints the result of `trial` violates, if it violates any.
+fn violation(study: &Study, trial: &Trial) -> Option<String> {
+    let names: Vec<&str> = study.violated(trial).map(|constraint| constraint.name.as_str()).collect();
+    (!names.is_empty()).then(|| format!("violates {}", names.join(", ")))
 }
 
 /// The names of the parameters of `study`.

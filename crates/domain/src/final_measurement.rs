@@ -2,58 +2,79 @@
 //!
 //! Not here: results that a client supplies itself, and trials whose program failed.
 
-use tunesmith_algorithms::problem::MetricSpec;
+use std::collections::BTreeMap;
 
-use crate::{Completion, FinalMeasurement, Measurement};
+use tunesmith_algorithms::problem::ProblemStatement;
 
-/// Returns the measurement of `curve` that is the result of a trial of a study with `metrics`.
+use crate::{Completion, FinalMeasurement, Measurement, MetricValue};
+
+/// Returns the measurement of `curve` that is the result of a trial of a study with `problem`.
 ///
-/// Only measurements that have a value for every metric are considered. The order along the curve is
+/// Only measurements that have a value for every metric and every constraint are considered. The order along the curve is
 /// [`Measurement::curve_order`], then the order of `curve`, which is the order of arrival.
 ///
 /// - [`FinalMeasurement::Last`]: the last along the curve, finite or not.
 /// - [`FinalMeasurement::Best`]: the best finite value of the first metric; among equal values the first along the
 ///   curve. If no value is finite: the last along the curve, which the error then names.
 ///
+/// If no measurement has all values, as with trainers that report each metric on its own, the result is the measurement of
+/// the first metric that the rule selects, together with the other values of the same step, or otherwise with their last
+/// values along the curve.
+///
 /// # Errors
 /// [`NoFinalMeasurement`] if there is no such measurement or one of its values is not finite.
 pub fn final_measurement<'a>(
-    metrics: &[MetricSpec],
+    problem: &ProblemStatement,
     rule: FinalMeasurement,
     curve: impl IntoIterator<Item = &'a Measurement>,
 ) -> Result<Measurement, NoFinalMeasurement> {
-    let mut selection = FinalSelection::new(metrics, rule);
+    let mut selection = FinalSelection::new(problem, rule);
     curve.into_iter().for_each(|measurement| selection.add(measurement));
     selection.finish()
 }
 
-/// The incremental form of [`final_measurement`], for curves that are read page by page.
+/// The incremental form of [`final_measurement`], for curves that are read page by page. Memory is bounded for a study with
+/// one value, and otherwise linear in the number of steps.
 #[derive(Debug, Clone)]
 pub struct FinalSelection<'a> {
-    metrics: &'a [MetricSpec],
-    rule: FinalMeasurement,
+    problem: &'a ProblemStatement,
     is_empty: bool,
-    last: Option<Measurement>,
-    best: Option<Measurement>,
+    /// Among the measurements that have all values.
+    complete: Chosen<'a>,
+    /// Among the measurements of the first metric that lack other values.
+    partial: Chosen<'a>,
+    /// For each value but the first: by step, the last one along the curve.
+    others: Vec<BTreeMap<i64, Measurement>>,
 }
 
 impl<'a> FinalSelection<'a> {
     /// A selection without measurements.
-    pub fn new(metrics: &'a [MetricSpec], rule: FinalMeasurement) -> Self {
-        Self { metrics, rule, is_empty: true, last: None, best: None }
+    pub fn new(problem: &'a ProblemStatement, rule: FinalMeasurement) -> Self {
+        let chosen = Chosen { problem, rule, last: None, best: None };
+        let others = problem.value_names().skip(1).map(|_| BTreeMap::new()).collect();
+        Self { problem, is_empty: true, complete: chosen.clone(), partial: chosen, others }
     }
 
     /// Adds the measurement that arrived after those added before.
     pub fn add(&mut self, measurement: &Measurement) {
         self.is_empty = false;
-        if self.metrics.iter().any(|metric| measurement.value(&metric.name).is_none()) {
+        let mut names = self.problem.value_names();
+        if names.all(|name| measurement.value(name).is_some()) {
+            self.complete.add(measurement);
             return;
         }
-        if self.last.as_ref().is_none_or(|last| measurement.curve_order(last).is_ge()) {
-            self.last = Some(measurement.clone());
+        if self.complete.last.is_some() {
+            return;
         }
-        if self.rule == FinalMeasurement::Best && self.is_better(measurement) {
-            self.best = Some(measurement.clone());
+        let mut names = self.problem.value_names();
+        if names.next().is_some_and(|first| measurement.value(first).is_some()) {
+            self.partial.add(measurement);
+        }
+        for (name, by_step) in names.zip(&mut self.others) {
+            let is_last = |known: &Measurement| measurement.curve_order(known).is_ge();
+            if measurement.value(name).is_some() && by_step.get(&measurement.step).is_none_or(is_last) {
+                by_step.insert(measurement.step, measurement.clone());
+            }
         }
     }
 
@@ -62,16 +83,51 @@ impl<'a> FinalSelection<'a> {
     /// # Errors
     /// [`NoFinalMeasurement`].
     pub fn finish(self) -> Result<Measurement, NoFinalMeasurement> {
-        match self.best.or(self.last) {
-            Some(measurement) => measurement.require_finite(),
-            None if self.is_empty => Err(NoFinalMeasurement::NoMeasurement),
-            None => Err(NoFinalMeasurement::MissingMetric),
+        if self.is_empty {
+            return Err(NoFinalMeasurement::NoMeasurement);
         }
+        if let Some(measurement) = self.complete.choice() {
+            return measurement.require_finite();
+        }
+        let Some(mut measurement) = self.partial.choice() else { return Err(NoFinalMeasurement::MissingMetric) };
+        for (name, by_step) in self.problem.value_names().skip(1).zip(&self.others) {
+            if measurement.value(name).is_some() {
+                continue;
+            }
+            let found = by_step.get(&measurement.step).or_else(|| by_step.values().next_back());
+            let value = found.and_then(|found| found.value(name)).ok_or(NoFinalMeasurement::MissingMetric)?;
+            measurement.metrics.push(MetricValue { metric: name.to_owned(), value });
+        }
+        measurement.require_finite()
+    }
+}
+
+/// The measurement that a rule selects among some that have the first metric.
+#[derive(Debug, Clone)]
+struct Chosen<'a> {
+    problem: &'a ProblemStatement,
+    rule: FinalMeasurement,
+    last: Option<Measurement>,
+    best: Option<Measurement>,
+}
+
+impl Chosen<'_> {
+    fn add(&mut self, measurement: &Measurement) {
+        if self.last.as_ref().is_none_or(|last| measurement.curve_order(last).is_ge()) {
+            self.last = Some(measurement.clone());
+        }
+        if self.rule == FinalMeasurement::Best && self.is_better(measurement) {
+            self.best = Some(measurement.clone());
+        }
+    }
+
+    fn choice(self) -> Option<Measurement> {
+        self.best.or(self.last)
     }
 
     /// Whether `measurement` replaces the best one so far.
     fn is_better(&self, measurement: &Measurement) -> bool {
-        let Some(metric) = self.metrics.first() else { return false };
+        let Some(metric) = self.problem.metrics().first() else { return false };
         let Some(value) = measurement.value(&metric.name).filter(|value| value.is_finite()) else { return false };
         let Some(best) = &self.best else { return true };
         let Some(best_value) = best.value(&metric.name) else { return true };
@@ -86,7 +142,7 @@ pub enum NoFinalMeasurement {
     /// The curve is empty.
     #[error("no measurement was reported")]
     NoMeasurement,
-    /// Every measurement lacks a value of at least one metric.
+    /// There is no value of at least one metric or constraint.
     #[error("no measurement has all metrics of the study")]
     MissingMetric,
     /// A value of the chosen measurement is NaN or infinite.
@@ -127,10 +183,12 @@ impl From<Result<Measurement, NoFinalMeasurement>> for Completion {
 
 #[cfg(test)]
 mod tests {
-    use tunesmith_algorithms::problem::Goal;
+    use tunesmith_algorithms::problem::{
+        ConstraintSpec, Goal, MetricSpec, ParameterKind, ParameterSpec, ScaleType, SearchSpace,
+    };
 
     use super::*;
-    use crate::{MetricValue, Source};
+    use crate::Source;
 
     fn measurement(step: i64, wall_time_secs: f64, values: &[(&str, f64)]) -> Measurement {
         let metrics = values.iter().map(|(metric, value)| MetricValue { metric: (*metric).to_owned(), value: *value });
@@ -152,8 +210,15 @@ mod tests {
         MetricSpec { name: name.to_owned(), goal }
     }
 
+    fn problem(metrics: Vec<MetricSpec>) -> ProblemStatement {
+        let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
+        let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
+        ProblemStatement::new(space, metrics).unwrap()
+    }
+
     fn select(goal: Goal, rule: FinalMeasurement, curve: &[Measurement]) -> Result<Measurement, String> {
-        final_measurement(&[metric("acc", goal)], rule, curve).map_err(|error| error.to_string())
+        let problem = problem(vec![metric("acc", goal)]);
+        final_measurement(&problem, rule, curve).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -206,12 +271,41 @@ mod tests {
 
     #[test]
     fn measurements_without_all_metrics_are_not_considered() {
-        let metrics = [metric("acc", Goal::Maximize), metric("loss", Goal::Minimize)];
+        let metrics = problem(vec![metric("acc", Goal::Maximize), metric("loss", Goal::Minimize)]);
         let curve = [measurement(1, 0.0, &[("loss", 0.5), ("acc", 0.5)]), accuracy(2, 0.0, 0.9)];
         for rule in [FinalMeasurement::Last, FinalMeasurement::Best] {
             assert_eq!(final_measurement(&metrics, rule, &curve), Ok(curve[0].clone()));
             assert_eq!(final_measurement(&metrics, rule, &curve[1..]), Err(NoFinalMeasurement::MissingMetric));
             assert_eq!(final_measurement(&metrics, rule, &[]), Err(NoFinalMeasurement::NoMeasurement));
         }
+    }
+
+    #[test]
+    fn values_that_are_reported_on_their_own_are_combined_by_step() {
+        let size = ConstraintSpec::new("size", Goal::Minimize, 3.0);
+        let problem = problem(vec![metric("acc", Goal::Maximize), metric("loss", Goal::Minimize)]);
+        let problem = problem.with_constraints(vec![size]).unwrap();
+        let curve = [
+            accuracy(1, 1.0, 0.9),
+            measurement(1, 1.1, &[("loss", 5.0)]),
+            measurement(1, 1.2, &[("loss", 0.5)]),
+            accuracy(2, 2.0, 0.8),
+            measurement(2, 2.1, &[("loss", 0.25)]),
+            measurement(0, 9.0, &[("size", 7.0)]),
+        ];
+        let chosen = |rule, curve: &[Measurement]| {
+            let chosen = final_measurement(&problem, rule, curve)?;
+            let values = ["acc", "loss", "size"].map(|name| chosen.value(name).unwrap());
+            Ok::<_, NoFinalMeasurement>((chosen.step, values))
+        };
+        assert_eq!(chosen(FinalMeasurement::Last, &curve), Ok((2, [0.8, 0.25, 7.0])));
+        assert_eq!(chosen(FinalMeasurement::Best, &curve), Ok((1, [0.9, 0.5, 7.0])));
+        assert_eq!(chosen(FinalMeasurement::Last, &curve[..5]), Err(NoFinalMeasurement::MissingMetric));
+        let infinite = [&curve[..], &[measurement(3, 0.0, &[("size", f64::INFINITY)])]].concat();
+        let refused = chosen(FinalMeasurement::Last, &infinite).unwrap_err();
+        assert_eq!(refused.to_string(), "the final value of \"size\" is inf, at step 2");
+        // A measurement with all values takes precedence.
+        let complete = [&curve[..], &[measurement(0, 0.0, &[("size", 1.0), ("acc", 0.1), ("loss", 3.0)])]].concat();
+        assert_eq!(chosen(FinalMeasurement::Last, &complete), Ok((0, [0.1, 3.0, 1.0])));
     }
 }

@@ -17,8 +17,10 @@ pub struct JobPlan {
     pub max_parallel_trials: u64,
     /// Number of failed trials that fails the job; 0 selects the rule of the job runner.
     pub max_failed_trials: u64,
-    /// Tag under which the trainer reports its metric.
+    /// Tag under which the trainer reports its first metric.
     pub metric_tag: String,
+    /// Tags of the further metrics and of the constraints, in the order of the configuration.
+    pub further_tags: Vec<String>,
     /// Whether metrics are also read from standard output.
     pub metric_from_stdout: bool,
     /// The program of the master.
@@ -52,6 +54,12 @@ pub struct JobPlan {
 }
 
 impl JobPlan {
+    /// All tags under which the trainer reports values; empty for a job without hyperparameters.
+    pub fn tags(&self) -> impl Iterator<Item = &str> {
+        let first = Some(self.metric_tag.as_str()).filter(|tag| !tag.is_empty());
+        first.into_iter().chain(self.further_tags.iter().map(String::as_str))
+    }
+
     /// The job-dir as a folder of this machine; `None` if there is none or it is an address elsewhere.
     pub fn local_job_dir(&self) -> Option<PathBuf> {
         let job_dir = self.job_dir.as_deref()?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use tunesmith_algorithms::early_stopping::StoppingRule;
-use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
+use tunesmith_algorithms::problem::{ConstraintSpec, ParameterValues, ProblemStatement, TrialId};
 
 use super::{Document, Measurement, NewTrial, StudyId, StudyStopping, TransitionError, Trial, TrialChange};
 
@@ -228,6 +228,19 @@ impl Study {
             changed = changed.with_revision(self.next_revision());
         }
         Ok((changed, measurements))
+    }
+
+    /// The constraints that the result of `trial` violates, in the order of the problem; none without a result.
+    pub fn violated<'a>(&'a self, trial: &'a Trial) -> impl Iterator<Item = &'a ConstraintSpec> {
+        self.problem.constraints().iter().filter(move |constraint| {
+            let result = trial.final_measurement.as_ref();
+            result.is_some_and(|result| !result.value(&constraint.name).is_some_and(|value| constraint.holds(value)))
+        })
+    }
+
+    /// Whether `trial` has a result that satisfies every constraint.
+    pub fn is_feasible(&self, trial: &Trial) -> bool {
+        trial.final_measurement.is_some() && self.violated(trial).next().is_none()
     }
 
     /// The source studies of this study, oldest first, and the study itself.

@@ -23,8 +23,11 @@ const EVENT_COPIES: &str = "events";
 /// Which reports of a program are read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReportSources {
-    /// The metric's tag.
+    /// The first metric's tag.
     pub tag: String,
+    /// The tags of the other metrics. Absent in specifications of versions with one metric.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_tags: Vec<String>,
     /// Whether lines of standard output are reports.
     pub stdout: bool,
     /// The folder with event files, at any depth; `None` if there is none that programs write as files.
@@ -80,7 +83,7 @@ impl FileReports {
         let copies = sources.event_url.as_ref().map(|url| EventCopies::new(url, directory.join(EVENT_COPIES)));
         let copied = copies.as_ref().map(|_| attempt_place(directory).join(EVENT_COPIES));
         let config = CollectorConfig {
-            tag: sources.tag.clone(),
+            tags: std::iter::once(&sources.tag).chain(&sources.further_tags).cloned().collect(),
             metric_file: Place::new(directory, "metrics").join("output.metrics"),
             event_dir: sources.event_dir.clone().map(Place::from).or(copied),
             stdout: sources.stdout.then(|| attempt_place(directory).join("stdout.log")),

@@ -16,8 +16,8 @@ use tunesmith_files::{OpenError, Place};
 #[derive(Debug)]
 pub(super) struct EventFiles {
     tree: EventTree,
-    /// The tag as cleaned by tensorboardX.
-    cleaned_tag: String,
+    /// The tags as cleaned by tensorboardX.
+    cleaned_tags: Vec<String>,
     positions: BTreeMap<Place, Position>,
 }
 
@@ -35,8 +35,9 @@ struct Position {
 }
 
 impl EventFiles {
-    pub(super) fn new(folder: Place, tag: &str) -> Self {
-        Self { tree: EventTree::new(folder), cleaned_tag: clean_tag(tag), positions: BTreeMap::new() }
+    pub(super) fn new(folder: Place, tags: &[String]) -> Self {
+        let cleaned_tags = tags.iter().map(|tag| clean_tag(tag)).collect();
+        Self { tree: EventTree::new(folder), cleaned_tags, positions: BTreeMap::new() }
     }
 
     /// Reads new files and appended records.
@@ -65,7 +66,7 @@ impl EventFiles {
                 self.positions.insert(place.clone(), Position::default());
             }
             let Some(position) = self.positions.get_mut(place) else { continue };
-            if let Err(error) = position.read(place, &self.cleaned_tag, intake) {
+            if let Err(error) = position.read(place, &self.cleaned_tags, intake) {
                 files::note_error(place, error, intake);
             }
         }
@@ -73,7 +74,7 @@ impl EventFiles {
 }
 
 impl Position {
-    fn read(&mut self, place: &Place, cleaned_tag: &str, intake: &mut Intake) -> Result<(), OpenError> {
+    fn read(&mut self, place: &Place, cleaned_tags: &[String], intake: &mut Intake) -> Result<(), OpenError> {
         let Some(metadata) = files::stat(place, intake) else { return Ok(()) };
         if self.id == Some(files::file_id(&metadata)) && metadata.len() == self.size_read {
             return Ok(());
@@ -94,7 +95,7 @@ impl Position {
             let offset = records.offset();
             let step = match records.next_record()? {
                 Record::Data(data) => {
-                    self.take_event(data, offset, place, cleaned_tag, intake);
+                    self.take_event(data, offset, place, cleaned_tags, intake);
                     ControlFlow::Continue(())
                 }
                 Record::Skipped => ControlFlow::Continue(()),
@@ -114,7 +115,7 @@ impl Position {
         Ok(())
     }
 
-    fn take_event(&mut self, data: &[u8], offset: u64, place: &Place, cleaned_tag: &str, intake: &mut Intake) {
+    fn take_event(&mut self, data: &[u8], offset: u64, place: &Place, cleaned_tags: &[String], intake: &mut Intake) {
         let event = match Event::parse(data) {
             Ok(event) => event,
             Err(error) => {
@@ -125,18 +126,23 @@ impl Position {
                 return;
             }
         };
+        let mut values: Vec<(usize, f64)> = Vec::new();
         for scalar in event.scalars {
             intake.note_tag(&String::from_utf8_lossy(scalar.tag));
-            if scalar.tag == intake.tag().as_bytes() || scalar.tag == cleaned_tag.as_bytes() {
-                let report = Report {
-                    step: event.step,
-                    wall_time_secs: event.wall_time_secs,
-                    mark: event.wall_time_secs.to_bits(),
-                    value: scalar.value,
-                };
-                intake.add(Source::EventFile, report);
+            for (index, (tag, cleaned)) in intake.tags().iter().zip(cleaned_tags).enumerate() {
+                let is_named = scalar.tag == tag.as_bytes() || scalar.tag == cleaned.as_bytes();
+                if is_named && values.iter().all(|(known, _)| *known != index) {
+                    values.push((index, scalar.value));
+                }
             }
         }
+        if values.is_empty() {
+            return;
+        }
+        values.sort_by_key(|(index, _)| *index);
+        let mark = event.wall_time_secs.to_bits();
+        let report = Report { step: event.step, wall_time_secs: event.wall_time_secs, mark, values };
+        intake.add(Source::EventFile, report);
     }
 }
 

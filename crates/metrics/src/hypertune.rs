@@ -110,22 +110,23 @@ impl MetricFile {
             }
             return;
         };
-        let mut metric_value = None;
+        let mut values = Vec::new();
         for (key, value) in &fields {
             if BOOKKEEPING.contains(&key.as_str()) {
                 continue;
             }
             if let Some(value) = number(value) {
                 intake.note_tag(key);
-                if key == intake.tag() {
-                    metric_value = Some(value);
-                }
+                values.extend(intake.index_of(key).map(|index| (index, value)));
             }
         }
-        let Some(value) = metric_value else { return };
+        if values.is_empty() {
+            return;
+        }
+        values.sort_by_key(|(index, _)| *index);
         let timestamp = fields.get("timestamp").and_then(number).unwrap_or(0.0);
         let step = fields.get("global_step").and_then(whole_number).unwrap_or(0);
-        let report = Report { step, wall_time_secs: timestamp, mark: timestamp.to_bits(), value };
+        let report = Report { step, wall_time_secs: timestamp, mark: timestamp.to_bits(), values };
         intake.add(Source::MetricFile, report);
     }
 }

@@ -20,17 +20,18 @@ const MAX_PROBLEMS: usize = 64;
 /// Collects the findings of the readers and removes duplicates.
 #[derive(Debug)]
 pub(super) struct Intake {
-    tag: String,
-    /// (step, mark) of every known measurement, by source.
-    known: BTreeMap<Source, HashSet<(i64, u64)>>,
+    /// The tags that are read, at least one.
+    tags: Vec<String>,
+    /// Step, mark and index of the first metric of every known measurement, by source.
+    known: BTreeMap<Source, HashSet<(i64, u64, u32)>>,
     batch: Vec<Measurement>,
     limit: usize,
     seen_tags: BTreeSet<String>,
     problems: Vec<CollectError>,
 }
 
-/// A report of the metric, as read.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A report of metrics, as read.
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Report {
     /// Training step; negative values are replaced by 0 (no step).
     pub step: i64,
@@ -38,14 +39,14 @@ pub(super) struct Report {
     pub wall_time_secs: f64,
     /// See [`Measurement::mark`].
     pub mark: u64,
-    /// The value, finite or not.
-    pub value: f64,
+    /// The values by index of their tags, at least one, finite or not.
+    pub values: Vec<(usize, f64)>,
 }
 
 impl Intake {
-    pub(super) fn new(tag: String, known: &[Measurement]) -> Self {
+    pub(super) fn new(tags: Vec<String>, known: &[Measurement]) -> Self {
         let mut intake = Self {
-            tag,
+            tags,
             known: BTreeMap::new(),
             batch: Vec::new(),
             limit: 0,
@@ -53,13 +54,20 @@ impl Intake {
             problems: Vec::new(),
         };
         for measurement in known {
-            intake.known.entry(measurement.source).or_default().insert((measurement.step, measurement.mark));
+            let first = measurement.metrics.first().and_then(|metric| intake.index_of(&metric.metric));
+            let identity = (measurement.step, measurement.mark, first.map_or(u32::MAX, |index| index as u32));
+            intake.known.entry(measurement.source).or_default().insert(identity);
         }
         intake
     }
 
-    pub(super) fn tag(&self) -> &str {
-        &self.tag
+    pub(super) fn tags(&self) -> &[String] {
+        &self.tags
+    }
+
+    /// The place of `tag` among those that are read.
+    pub(super) fn index_of(&self, tag: &str) -> Option<usize> {
+        self.tags.iter().position(|known| known == tag)
     }
 
     pub(super) fn begin_batch(&mut self, limit: usize) {
@@ -79,22 +87,28 @@ impl Intake {
     /// Adds `report` unless it is known.
     pub(super) fn add(&mut self, source: Source, report: Report) {
         let step = report.step.max(0);
-        if self.known.entry(source).or_default().insert((step, report.mark)) {
+        let first = report.values.first().map_or(u32::MAX, |(index, _)| *index as u32);
+        if self.known.entry(source).or_default().insert((step, report.mark, first)) {
+            let value = |&(index, value): &(usize, f64)| MetricValue { metric: self.tags[index].clone(), value };
             self.batch.push(Measurement {
                 step,
                 wall_time_secs: if report.wall_time_secs.is_finite() { report.wall_time_secs } else { 0.0 },
                 elapsed_secs: None,
                 source,
                 mark: report.mark,
-                metrics: vec![MetricValue { metric: self.tag.clone(), value: report.value }],
+                metrics: report.values.iter().map(value).collect(),
             });
         }
     }
 
-    /// Parses a line of output and records its tags.
-    pub(super) fn read_line(&mut self, line: &[u8]) -> Option<LineReport> {
-        let Self { tag, seen_tags, .. } = self;
-        report_line::parse(line, tag, |name| note_tag(seen_tags, name))
+    /// Parses a line of output and records its tags. Returns the reports by index of their tags.
+    pub(super) fn read_line(&mut self, line: &[u8]) -> Vec<(usize, LineReport)> {
+        let Self { tags, seen_tags, .. } = self;
+        let parse = |(index, tag): (usize, &String)| {
+            let report = report_line::parse(line, tag, |name| note_tag(seen_tags, name))?;
+            Some((index, report))
+        };
+        tags.iter().enumerate().filter_map(parse).collect()
     }
 
     /// Records `tag`, within the limits.
@@ -109,7 +123,7 @@ impl Intake {
         }
         let message = problem.to_string();
         if !self.problems.iter().any(|other| other.to_string() == message) {
-            warn!(metric.tag = self.tag, "{message}");
+            warn!(metric.tags = ?self.tags, "{message}");
             self.problems.push(problem);
         }
     }

@@ -34,8 +34,9 @@ pub const MAX_MEASUREMENTS_PER_POLL: usize = 65_536;
 /// followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectorConfig {
-    /// The metric's tag. Event files may also contain it as cleaned by tensorboardX (`x y` becomes `x_y`).
-    pub tag: String,
+    /// The tags of the metrics, at least one. Event files may also contain them as cleaned by tensorboardX (`x y` becomes
+    /// `x_y`).
+    pub tags: Vec<String>,
     /// The file in `CLOUD_ML_HP_METRIC_FILE`; one per trial.
     pub metric_file: Place,
     /// The trial's job-dir, if it is a local folder: searched for event files at any depth.
@@ -47,7 +48,7 @@ pub struct CollectorConfig {
 
 /// Follows the reports of one trial.
 ///
-/// No measurement is returned twice. Its identity is source, step and mark, as documented in [`Measurement`].
+/// No measurement is returned twice. Its identity is source, step, mark and first metric, as documented in [`Measurement`].
 #[derive(Debug)]
 pub struct Collector {
     metric_file: MetricFile,
@@ -58,17 +59,17 @@ pub struct Collector {
 
 impl Collector {
     /// A collector that has not read anything. `known` are the stored measurements, which are not returned again, so
-    /// that a restarted server continues where it stopped. Uses 16 bytes of memory for each. Does no IO.
+    /// that a restarted server continues where it stopped. Uses 24 bytes of memory for each. Does no IO.
     pub fn new(config: CollectorConfig, known: &[Measurement]) -> Self {
         Self {
             metric_file: MetricFile::new(config.metric_file),
-            event_files: config.event_dir.map(|folder| EventFiles::new(folder, &config.tag)),
+            event_files: config.event_dir.map(|folder| EventFiles::new(folder, &config.tags)),
             stdout: config.stdout.map(StandardOutput::new),
-            intake: Intake::new(config.tag, known),
+            intake: Intake::new(config.tags, known),
         }
     }
 
-    /// Returns new measurements with the tag, file by file in the order in which they were written; about
+    /// Returns new measurements with at least one of the tags, file by file in the order in which they were written; about
     /// [`MAX_MEASUREMENTS_PER_POLL`] at most. If the result is not empty there may be more, and the next call continues
     /// from there. If nothing has changed, the cost is one `stat` per watched file and folder.
     ///
@@ -100,7 +101,7 @@ impl Collector {
         self.intake.take_batch()
     }
 
-    /// Every tag that was seen with a number as its value, including the configured one, as the trainer wrote it. Used
+    /// Every tag that was seen with a number as its value, including the configured ones, as the trainer wrote it. Used
     /// in the error message of a trial without reports. The first [`MAX_SEEN_TAGS`] of at most [`MAX_SEEN_TAG_BYTES`].
     pub fn seen_tags(&self) -> &BTreeSet<String> {
         self.intake.seen_tags()

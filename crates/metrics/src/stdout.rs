@@ -1,13 +1,14 @@
 //! Reader of reports in the log of standard output.
 //!
 //! Lines end with a line feed or a carriage return, so that each state of a progress bar is a line. A line without a
-//! step has the highest step before it plus one, and the first one has step 1: the reports of a trainer without steps
-//! are numbered 1, 2, 3, and a final line without a step follows the others. The mark of a report is the byte offset of
+//! step has the highest step of its metric before it plus one, and the first one has step 1: the reports of a trainer
+//! without steps are numbered 1, 2, 3, and a final line without a step follows the others. The mark of a report is the byte offset of
 //! its line. Steps and marks depend only on the text, so reading it again yields the same measurements. The lines of an
 //! object or array that is printed over several lines are no reports.
 
 mod printed_object;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -47,7 +48,8 @@ struct Position {
     is_in_long_line: bool,
     /// The object or array that an earlier line opened.
     printed: Option<PrintedObject>,
-    highest_step: i64,
+    /// The highest step of each tag, by index.
+    highest_steps: BTreeMap<usize, i64>,
 }
 
 impl StandardOutput {
@@ -147,11 +149,21 @@ impl StandardOutput {
             self.note_if_report(line, intake);
             return;
         };
-        let Some(report) = intake.read_line(text) else { return };
-        let step = report.step.unwrap_or(self.position.highest_step.saturating_add(1));
-        self.position.highest_step = self.position.highest_step.max(step);
+        let reports = intake.read_line(text);
+        if reports.is_empty() {
+            return;
+        }
+        let stated = reports.iter().find_map(|(_, report)| report.step);
+        let highest = |index: &usize| self.position.highest_steps.get(index).copied().unwrap_or(0);
+        let next = reports.iter().map(|(index, _)| highest(index).saturating_add(1)).max();
+        let step = stated.or(next).unwrap_or(1);
+        for (index, _) in &reports {
+            let highest = self.position.highest_steps.entry(*index).or_insert(0);
+            *highest = (*highest).max(step);
+        }
+        let values = reports.into_iter().map(|(index, report)| (index, report.value)).collect();
         let mark = self.position.offset;
-        intake.add(Source::StandardOutput, Report { step, wall_time_secs: 0.0, mark, value: report.value });
+        intake.add(Source::StandardOutput, Report { step, wall_time_secs: 0.0, mark, values });
     }
 
     /// Returns the part of `line` that is outside of objects and arrays printed over several lines.
@@ -177,8 +189,11 @@ impl StandardOutput {
     /// Notes the problem if the line at the current offset, within a printed object, has the form of a report.
     fn note_if_report(&self, line: &[u8], intake: &mut Intake) {
         let is_noted = |problem: &CollectError| matches!(problem, CollectError::PrintedObject { .. });
-        let tag = intake.tag().to_owned();
-        if !intake.problems().iter().any(is_noted) && report_line::parse(line, &tag, |_| {}).is_some() {
+        if intake.problems().iter().any(is_noted) {
+            return;
+        }
+        let named = intake.tags().iter().find(|tag| report_line::parse(line, tag, |_| {}).is_some());
+        if let Some(tag) = named.cloned() {
             let path = self.place.path();
             intake.note_problem(CollectError::PrintedObject { path, tag, offset: self.position.offset });
         }

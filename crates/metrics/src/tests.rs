@@ -11,7 +11,7 @@ use tunesmith_domain::Source;
 /// Returns a collector of `acc` with all three sources in one folder.
 pub(super) fn collector(folder: &Path, known: &[Measurement]) -> Collector {
     let config = CollectorConfig {
-        tag: "acc".to_owned(),
+        tags: vec!["acc".to_owned()],
         metric_file: folder.join("metrics").join("output.metrics").into(),
         event_dir: Some(folder.join("job").into()),
         stdout: Some(folder.join("stdout.log").into()),
@@ -208,4 +208,64 @@ proptest! {
         expected.sort_by_key(key);
         prop_assert_eq!(found, expected);
     }
+}
+
+#[test]
+fn several_metrics_are_read_from_each_source() {
+    let folder = TempDir::new().unwrap();
+    let config = || CollectorConfig {
+        tags: ["acc", "size", "step"].map(str::to_owned).to_vec(),
+        metric_file: folder.path().join("metrics").join("output.metrics").into(),
+        event_dir: Some(folder.path().join("job").into()),
+        stdout: Some(folder.path().join("stdout.log").into()),
+    };
+    let lines = [
+        hypertune_line(1.0, 3, "acc", "0.5"),
+        hypertune_line(1.0, 3, "size", "7"),
+        hypertune_line(2.0, 4, "size", "8"),
+    ];
+    write(&folder.path().join("metrics/output.metrics"), lines.concat());
+    write(&folder.path().join("job/tfevents"), event_record(5.0, 6, 0.75));
+    write(&folder.path().join("stdout.log"), "acc=1\nsize=2\nacc=3 size=4\nsize=5\nglobal_step=9 acc=6 step=8\n");
+    let values = |measurement: &Measurement| {
+        let metrics = measurement.metrics.iter().map(|metric| format!("{}={}", metric.metric, metric.value));
+        format!("{} {}", measurement.step, metrics.collect::<Vec<_>>().join(" "))
+    };
+    let found = Collector::new(config(), &[]).finish();
+    assert_eq!(
+        found.iter().map(values).collect::<Vec<_>>(),
+        [
+            "3 acc=0.5",
+            "3 size=7",
+            "4 size=8",
+            "6 acc=0.75",
+            "1 acc=1",
+            "1 size=2",
+            "2 acc=3 size=4",
+            "3 size=5",
+            "9 acc=6 step=8"
+        ]
+    );
+    // What is stored is not read again.
+    assert_eq!(Collector::new(config(), &found).finish(), []);
+    assert_eq!(Collector::new(config(), &found[1..]).finish(), found[..1]);
+}
+
+#[test]
+fn events_of_one_time_and_step_count_for_each_metric() {
+    let folder = TempDir::new().unwrap();
+    let config = CollectorConfig {
+        tags: ["acc", "acd"].map(str::to_owned).to_vec(),
+        metric_file: folder.path().join("absent").into(),
+        event_dir: Some(folder.path().join("job").into()),
+        stdout: None,
+    };
+    let first = event_record(5.0, 6, 0.75);
+    let mut data = first[12..first.len() - 4].to_vec();
+    let position = data.windows(3).position(|bytes| bytes == b"acc").unwrap();
+    data[position + 2] = b'd';
+    write(&folder.path().join("job/tfevents"), [first, framed(&data)].concat());
+    let names: Vec<String> =
+        Collector::new(config, &[]).finish().into_iter().flat_map(|one| one.metrics).map(|one| one.metric).collect();
+    assert_eq!(names, ["acc", "acd"]);
 }

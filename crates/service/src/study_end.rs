@@ -85,11 +85,12 @@ impl EndedTrials {
             }
             return;
         };
-        let measured = trial.final_measurement.as_ref().filter(|_| trial.state == TrialState::Succeeded);
+        let counts = trial.state == TrialState::Succeeded && study.is_feasible(trial);
+        let measured = trial.final_measurement.as_ref().filter(|_| counts);
         let value = measured.and_then(|measurement| measurement.value(&study.problem.metrics()[0].name));
         self.ended.insert(trial.id, EndedTrial { id: trial.id, end_time, value });
         if study.study_stopping.min_expected_gain.is_some() {
-            let outcome = outcome(trial, study.problem.metrics());
+            let outcome = outcome(trial, &study.problem);
             let completed = CompletedTrial { id: trial.id, parameters: trial.parameters.clone(), outcome };
             self.completed.insert(trial.id, completed);
             self.gain = None;

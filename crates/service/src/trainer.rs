@@ -142,6 +142,7 @@ pub(super) fn placement(machines: &MachinePlan) -> Placement {
 pub(super) fn report_sources(plan: &JobPlan, trial: Option<&Trial>) -> ReportSources {
     ReportSources {
         tag: plan.metric_tag.clone(),
+        further_tags: plan.further_tags.clone(),
         stdout: plan.metric_from_stdout,
         event_dir: local_job_dir(plan, trial),
         event_url: job_dir(plan, trial).filter(|url| ObjectFolder::is_address(url)),
@@ -210,6 +211,7 @@ mod tests {
             max_parallel_trials: 1,
             max_failed_trials: 0,
             metric_tag: "acc".into(),
+            further_tags: Vec::new(),
             metric_from_stdout: false,
             program,
             replicas: vec![ReplicaPlan {

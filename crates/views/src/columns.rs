@@ -43,8 +43,10 @@ pub struct Columns {
     reasons: Texts,
     /// One for each metric; NaN without a result.
     metrics: Vec<Vec<f64>>,
+    /// One for each constraint; NaN without a result.
+    constraints: Vec<Vec<f64>>,
     parameters: Vec<ParameterColumn>,
-    /// Rows with a result, best first, by metric; computed on demand.
+    /// Rows with a result, best first, those that violate a constraint last, by metric; computed on demand.
     best_first: Vec<OnceLock<Vec<u32>>>,
 }
 
@@ -112,6 +114,7 @@ impl Columns {
             clients: Texts { rows: Vec::with_capacity(capacity), ..Texts::default() },
             reasons: Texts { rows: Vec::with_capacity(capacity), ..Texts::default() },
             metrics: problem.metrics().iter().map(|_| Vec::with_capacity(capacity)).collect(),
+            constraints: problem.constraints().iter().map(|_| Vec::with_capacity(capacity)).collect(),
             parameters: problem.search_space().parameters().iter().map(column).collect(),
             best_first: problem.metrics().iter().map(|_| OnceLock::new()).collect(),
             problem,
@@ -161,6 +164,9 @@ impl Columns {
         for (metric, values) in self.problem.metrics().iter().zip(&mut self.metrics) {
             values[row] = result.and_then(|result| result.value(&metric.name)).unwrap_or(f64::NAN);
         }
+        for (constraint, values) in self.problem.constraints().iter().zip(&mut self.constraints) {
+            values[row] = result.and_then(|result| result.value(&constraint.name)).unwrap_or(f64::NAN);
+        }
         for (spec, column) in self.problem.search_space().parameters().iter().zip(&mut self.parameters) {
             column.set(row, spec, trial.parameters.get(spec.name()));
         }
@@ -181,7 +187,9 @@ impl Columns {
         for texts in [&mut self.clients, &mut self.reasons] {
             texts.rows.resize(len, u32::MAX);
         }
-        self.metrics.iter_mut().for_each(|values| values.resize(len, f64::NAN));
+        for values in self.metrics.iter_mut().chain(&mut self.constraints) {
+            values.resize(len, f64::NAN);
+        }
         for column in &mut self.parameters {
             match column {
                 ParameterColumn::Number(values) => values.resize(len, f64::NAN),
@@ -210,7 +218,7 @@ impl Columns {
         };
         let orders = self.best_first.iter().filter_map(OnceLock::get).map(|rows| rows.capacity() * 4);
         self.states.capacity() * (1 + 1 + 3 * 8 + 4 + 4 + 1 + 4 + 4)
-            + self.metrics.iter().map(|values| values.capacity() * 8).sum::<usize>()
+            + self.metrics.iter().chain(&self.constraints).map(|values| values.capacity() * 8).sum::<usize>()
             + self.parameters.iter().map(parameter).sum::<usize>()
             + orders.sum::<usize>()
             + self.clients.bytes
@@ -288,6 +296,24 @@ impl Columns {
         Some(self.metrics[metric][row]).filter(|value| value.is_finite())
     }
 
+    /// The value of the constraint with this index; `None` without a finite one.
+    pub fn constraint(&self, constraint: usize, row: usize) -> Option<f64> {
+        Some(self.constraints[constraint][row]).filter(|value| value.is_finite())
+    }
+
+    /// The names of the constraints that the result of the trial violates.
+    pub fn violated(&self, row: usize) -> impl Iterator<Item = &str> {
+        let has_result = self.states[row] == Some(TrialState::Succeeded);
+        let constraints = self.problem.constraints().iter().zip(&self.constraints);
+        let violated = constraints.filter(move |(constraint, values)| has_result && !constraint.holds(values[row]));
+        violated.map(|(constraint, _)| constraint.name.as_str())
+    }
+
+    /// Whether the result of the trial violates no constraint.
+    pub fn is_feasible(&self, row: usize) -> bool {
+        self.violated(row).next().is_none()
+    }
+
     /// The result as [`Self::metric`], NaN and infinity included; `None` if the trial has no result.
     pub(super) fn any_metric(&self, metric: usize, row: usize) -> Option<f64> {
         (self.states[row] == Some(TrialState::Succeeded)).then(|| self.metrics[metric][row])
@@ -341,17 +367,18 @@ impl Columns {
         self.problem.metrics()[metric].goal
     }
 
-    /// The rows with a finite result by the metric with this index, best first, equal ones by number.
+    /// The rows with a finite result by the metric with this index, best first, equal ones by number. Those that violate a
+    /// constraint follow the others.
     pub fn best_first(&self, metric: usize) -> &[u32] {
         self.best_first[metric].get_or_init(|| {
             let values = &self.metrics[metric];
             let goal = self.goal(metric);
-            let mut rows: Vec<(f64, u32)> = (0..self.len())
+            let mut rows: Vec<(bool, f64, u32)> = (0..self.len())
                 .filter(|row| values[*row].is_finite() && self.state(*row).is_some())
-                .map(|row| (goal.loss(values[row]), row as u32))
+                .map(|row| (!self.is_feasible(row), goal.loss(values[row]), row as u32))
                 .collect();
-            rows.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            rows.into_iter().map(|(_, row)| row).collect()
+            rows.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
+            rows.into_iter().map(|(_, _, row)| row).collect()
         })
     }
 }

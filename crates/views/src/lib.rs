@@ -22,7 +22,7 @@ pub use contour::{Contour, contour};
 pub use curves::{Curve, Curves, curves, trials_of_curves};
 pub use distribution::{Distribution, distribution};
 pub use history::{History, Improvement, history};
-pub use model::{Bar, Importances, Prediction, Trust, importances, modelled, trust};
+pub use model::{Bar, Importances, Prediction, Recommendation, Trust, importances, modelled, recommendation, trust};
 pub use parallel::{Dimension, ParallelCoordinates, parallel_coordinates};
 pub use pareto::{ParetoFront, pareto_front};
 pub use rank::{Rank, rank};

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tunesmith_algorithms::insight::{Estimate, Interval, MetricInsight, PredictedPoint, fewest_points};
+use tunesmith_algorithms::insight::{
+    Estimate, FEWEST_RECOMMENDED, Interval, MetricInsight, PredictedPoint, fewest_points,
+};
 use tunesmith_algorithms::problem::{CompletedTrial, TrialId, TrialOutcome};
 
 use super::reduction::sample;
@@ -75,6 +77,21 @@ pub struct Trust {
     pub best: [Prediction; 3],
 }
 
+/// The trial to use: under noise the best result is also the luckiest.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Recommendation {
+    /// The axis of the results.
+    pub metric: Axis,
+    /// The number of trials that the model was fitted to.
+    pub modelled: usize,
+    /// The measured point with the best prediction; null if there are too few different points for a choice by the model.
+    /// Trials that violate a constraint are left out if there are others.
+    pub recommended: Option<Prediction>,
+    /// The best measured point.
+    pub best: Prediction,
+}
+
 /// A point with its prediction.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -96,7 +113,7 @@ pub struct Prediction {
 /// The trials of `rows` that the model of the metric with this index is fitted to: at most `limit`, the best and others
 /// evenly by their results.
 pub fn modelled(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> Vec<CompletedTrial> {
-    let metrics = columns.problem().metrics().len();
+    let (metrics, constraints) = (columns.problem().metrics().len(), columns.problem().constraints().len());
     let limit = limit.max(fewest_points(columns.problem().search_space().parameters().len()));
     let mut chosen = sample(columns, rows, metric, limit).rows;
     chosen.sort_unstable();
@@ -104,7 +121,10 @@ pub fn modelled(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> 
         id: TrialId(columns.number(row)),
         parameters: columns.parameters(row),
         outcome: TrialOutcome::Measured {
-            values: (0..metrics).map(|metric| columns.metric(metric, row).unwrap_or(f64::NAN)).collect(),
+            values: (0..metrics)
+                .map(|metric| columns.metric(metric, row).unwrap_or(f64::NAN))
+                .chain((0..constraints).map(|constraint| columns.constraint(constraint, row).unwrap_or(f64::NAN)))
+                .collect(),
             stopped_early: columns.stopped_early(row),
         },
     };
@@ -150,6 +170,17 @@ pub fn trust(insight: &MetricInsight) -> Trust {
         log_predictive_density: calibration.log_predictive_density,
         noise_to_signal: insight.noise_to_signal,
         best: [&best.best_observed, &best.best_measured_by_model, &best.predicted].map(prediction),
+    }
+}
+
+/// The trial that `insight` recommends.
+pub fn recommendation(insight: &MetricInsight) -> Recommendation {
+    let has_enough = insight.points >= FEWEST_RECOMMENDED;
+    Recommendation {
+        metric: Axis::of_metric(&insight.metric),
+        modelled: insight.points,
+        recommended: has_enough.then(|| prediction(&insight.optimum.best_measured_by_model)),
+        best: prediction(&insight.optimum.best_observed),
     }
 }
 

@@ -29,20 +29,25 @@ pub struct ParetoFront {
     pub density: Option<Density>,
 }
 
-/// The front of `rows` by all metrics, shown over the metrics `x` and `y` by their indices, with about `limit` points.
+/// The front of those of `rows` that violate no constraint, by all metrics, shown over the metrics `x` and `y` by their indices, with about `limit` points.
 pub fn pareto_front(columns: &Columns, rows: &Rows, [x, y]: [usize; 2], limit: usize) -> ParetoFront {
     let metrics = columns.problem().metrics();
     let values =
         |row: usize| (0..metrics.len()).map(|metric| columns.metric(metric, row)).collect::<Option<Vec<f64>>>();
     let (mut measured, mut points, mut maximized) = (Vec::new(), Vec::new(), Vec::new());
+    let mut feasible = Vec::new();
     for row in rows.iter() {
         let Some(values) = values(row) else { continue };
         points.push(Point { row: row as u32, x: values[x], y: values[y] });
-        maximized.push(values.iter().zip(metrics).map(|(value, metric)| metric.goal.to_maximized(*value)).collect());
         measured.push(row);
+        if columns.is_feasible(row) {
+            maximized
+                .push(values.iter().zip(metrics).map(|(value, metric)| metric.goal.to_maximized(*value)).collect());
+            feasible.push(row);
+        }
     }
     let maximized: Vec<Vec<f64>> = maximized;
-    let mut front: Vec<usize> = pareto::front(&maximized).into_iter().map(|index| measured[index]).collect();
+    let mut front: Vec<usize> = pareto::front(&maximized).into_iter().map(|index| feasible[index]).collect();
     let front_size = front.len();
     let position = |row: &usize| columns.metric(x, *row).unwrap_or(f64::NAN);
     front.sort_by(|a, b| position(a).total_cmp(&position(b)));

@@ -33,6 +33,12 @@ pub struct TableRow {
     pub stopped_early: bool,
     /// The results by metric.
     pub metrics: BTreeMap<String, f64>,
+    /// The values by constraint.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub constraints: BTreeMap<String, f64>,
+    /// The names of the constraints that the result violates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub violated_constraints: Vec<String>,
     /// The values by parameter.
     pub parameters: BTreeMap<String, Cell>,
     /// When it was created.
@@ -171,6 +177,7 @@ fn table_row(columns: &Columns, row: usize) -> Option<TableRow> {
     let [create_time, start_time, end_time] =
         columns.times(row).map(|time| Some(Timestamp::from_microsecond(time?).ok()?.to_string()));
     let metrics = columns.problem().metrics().iter().enumerate();
+    let constraints = columns.problem().constraints().iter().enumerate();
     Some(TableRow {
         id: columns.number(row),
         state: columns.state(row)?.as_str(),
@@ -178,6 +185,10 @@ fn table_row(columns: &Columns, row: usize) -> Option<TableRow> {
         metrics: metrics
             .filter_map(|(index, metric)| Some((metric.name.clone(), columns.metric(index, row)?)))
             .collect(),
+        constraints: constraints
+            .filter_map(|(index, constraint)| Some((constraint.name.clone(), columns.constraint(index, row)?)))
+            .collect(),
+        violated_constraints: columns.violated(row).map(str::to_owned).collect(),
         parameters: columns.parameters(row).into_iter().map(|(name, value)| (name, value.into())).collect(),
         create_time,
         start_time,

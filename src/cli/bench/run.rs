@@ -257,7 +257,12 @@ fn statement(config: Option<&Path>) -> anyhow::Result<Option<ProblemStatement>> 
     let Some(path) = config else { return Ok(None) };
     let config = tunesmith_config::load(path)?;
     let study = config.study.with_context(|| format!("{} has no hyperparameters", path.display()))?;
-    Ok(Some(study.study.problem))
+    let problem = study.study.problem;
+    if let Some(constraint) = problem.constraints().first() {
+        let name = &constraint.name;
+        bail!("{} has the constraint {name:?}; --objective and --replay need a configuration without", path.display());
+    }
+    Ok(Some(problem))
 }
 
 /// Ends this process and its children on SIGINT, SIGTERM and SIGHUP. Completed runs are stored by then.

@@ -87,7 +87,7 @@ async fn of_server(client: &Client, id: JobId, job: &Value) -> anyhow::Result<Re
         revision: 0,
         id,
     });
-    Ok(Results { job, study, trials, logs })
+    Ok(Results { job, study, trials, logs, recommended: std::sync::OnceLock::new() })
 }
 
 fn study_of(id: StudyId, spec: StudySpec, message: &Value, trials: Vec<Trial>) -> anyhow::Result<Study> {

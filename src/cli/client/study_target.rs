@@ -4,6 +4,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
 
+use super::error::ClientError;
 use super::folder::Purpose;
 use super::job_name::find_job_id;
 use super::request::{last_segment, list, text};
@@ -55,6 +56,18 @@ impl Study {
     /// Returns all trials.
     pub(super) async fn trials(&self) -> anyhow::Result<Value> {
         Ok(self.client.get(&format!("{}/trials", self.path), &[]).await?)
+    }
+
+    /// Returns the trial that a model of the results recommends, with its prediction; null if there are too few results, or
+    /// if the server is older than this view.
+    pub(super) async fn recommended(&self) -> anyhow::Result<Value> {
+        match self.client.get(&format!("{}/views/recommended", self.path), &[]).await {
+            Ok(mut answer) => Ok(answer["view"]["recommended"].take()),
+            Err(ClientError::Refused(refusal)) if refusal.code == "FAILED_PRECONDITION" || refusal.status == 404 => {
+                Ok(Value::Null)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns the trial `number`. The trial of a job is taken from the list, because the single resource is only

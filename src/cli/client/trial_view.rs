@@ -10,8 +10,17 @@ use tunesmith_algorithms::rounded::Rounded;
 
 /// The first columns of an exported study, as in `tunesmith run --export`. The parameters follow, and then the metrics
 /// if there are several.
-const EXPORT_COLUMNS: [&str; 8] =
-    ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason", "start_time", "end_time"];
+const EXPORT_COLUMNS: [&str; 9] = [
+    "trial_id",
+    "state",
+    "objective_value",
+    "training_step",
+    "stopped_early",
+    "reason",
+    "start_time",
+    "end_time",
+    "recommended",
+];
 
 /// The metrics and parameters of a set of trials.
 struct Columns<'a> {
@@ -62,7 +71,7 @@ pub(super) fn table(trials: &[Value], study: &Value, layout: &Layout) -> anyhow:
     let mut columns = Columns::of(trials);
     columns.sort_parameters(study);
     let is_of_job = trials.iter().all(|trial| text(trial, "name").contains("/locations/jobs/"));
-    let any_reason = trials.iter().any(|trial| trial["trialInfeasible"] == true);
+    let any_reason = trials.iter().any(|trial| !reason(trial).is_empty());
     let mut header = vec![Column::text("trial")];
     header.extend(columns.metrics.iter().map(|name| Column::number(*name)));
     header.extend(columns.parameters.iter().enumerate().map(|(rank, name)| Column::value(*name).may_be_left_out(rank)));
@@ -76,10 +85,21 @@ pub(super) fn table(trials: &[Value], study: &Value, layout: &Layout) -> anyhow:
         row.extend(columns.parameters.iter().map(|name| rounded_parameter(trial, name).unwrap_or_default()));
         row.extend((!is_of_job).then(|| text(trial, "clientId").to_owned()));
         row.push(if trial["trialInfeasible"] == true { "INFEASIBLE".to_owned() } else { state(trial) });
-        row.extend(any_reason.then(|| text(trial, "infeasibleReason").to_owned()));
+        row.extend(any_reason.then(|| reason(trial)));
         table.add_row(row);
     }
     table.render(layout)
+}
+
+/// Why `trial` is infeasible, or which constraints its result violates; empty otherwise.
+fn reason(trial: &Value) -> String {
+    let violated = list(&trial["tunesmith"], "violatedConstraints").iter().filter_map(Value::as_str);
+    let violated: Vec<&str> = violated.collect();
+    if violated.is_empty() {
+        text(trial, "infeasibleReason").to_owned()
+    } else {
+        format!("violates {}", violated.join(", "))
+    }
 }
 
 /// Formats one trial, with its parameters as arguments of a program. They are exact until the trial is completed,
@@ -95,11 +115,14 @@ pub(super) fn describe(trial: &Value) -> String {
     for one in list(&trial["finalMeasurement"], "metrics") {
         lines.push(format!("  {} {}", text(one, "metric"), rounded(&one["value"])));
     }
+    lines.extend(
+        Some(reason(trial)).filter(|reason| reason.starts_with("violates ")).map(|reason| format!("  {reason}")),
+    );
     lines.join("\n") + "\n"
 }
 
-/// Formats trials as CSV for `tunesmith bench --replay`.
-pub(super) fn csv(trials: &[Value]) -> anyhow::Result<String> {
+/// Formats trials as CSV for `tunesmith bench --replay`. The trial numbered `recommended` is marked.
+pub(super) fn csv(trials: &[Value], recommended: Option<u64>) -> anyhow::Result<String> {
     let columns = Columns::of(trials);
     let several = if columns.metrics.len() > 1 { columns.metrics.as_slice() } else { &[] };
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -117,9 +140,11 @@ pub(super) fn csv(trials: &[Value]) -> anyhow::Result<String> {
         };
         let number = last_segment(text(trial, "name")).split('~').next().unwrap_or_default();
         let stopped_early = if trial["tunesmith"]["stoppedEarly"] == true { "true" } else { "false" };
-        let fixed = [number, state, &first, step, stopped_early, text(trial, "infeasibleReason")];
+        let reason = reason(trial);
+        let fixed = [number, state, &first, step, stopped_early, &reason];
         let mut row: Vec<String> = fixed.map(str::to_owned).to_vec();
         row.extend([text(trial, "startTime").to_owned(), text(trial, "endTime").to_owned()]);
+        row.push((recommended.is_some() && recommended == number.parse().ok()).to_string());
         row.extend(columns.parameters.iter().map(|name| parameter(trial, name).unwrap_or_default()));
         row.extend(several.iter().map(|name| metric(trial, name).unwrap_or_default()));
         writer.write_record(row)?;
@@ -207,10 +232,10 @@ mod tests {
                 {"parameter": "kind", "stringValue": "a,b"}],
             }),
         ];
-        let expected = "trial_id,state,objective_value,training_step,stopped_early,reason,start_time,end_time,kind,n,x\n\
-                        1,SUCCEEDED,0.25,7,false,,t1,t2,,3,0.5\n\
-                        2,INFEASIBLE,,,false,out of memory,,,\"a,b\",,1.0\n";
-        assert_eq!(csv(&trials).unwrap(), expected);
+        let expected = "trial_id,state,objective_value,training_step,stopped_early,reason,start_time,end_time,recommended,kind,n,x\n\
+                        1,SUCCEEDED,0.25,7,false,,t1,t2,true,,3,0.5\n\
+                        2,INFEASIBLE,,,false,out of memory,,,false,\"a,b\",,1.0\n";
+        assert_eq!(csv(&trials, Some(1)).unwrap(), expected);
         let study = json!({"studyConfig": {"parameters": [{"parameter": "x"}, {"parameter": "n"}]}});
         let shown = table(&trials, &study, &Layout::default()).unwrap();
         let header = shown.lines().find(|line| line.contains("trial")).unwrap();
@@ -249,8 +274,8 @@ mod tests {
         let metrics = json!([{"metric": "loss", "value": 1}, {"metric": "size", "value": 2}]);
         let trial =
             json!({"name": "t/1", "state": "COMPLETED", "finalMeasurement": {"stepCount": "0", "metrics": metrics}});
-        let text = csv(&[trial]).unwrap();
-        assert!(text.lines().next().unwrap().ends_with("end_time,loss,size"), "{text}");
+        let text = csv(&[trial], None).unwrap();
+        assert!(text.lines().next().unwrap().ends_with("end_time,recommended,loss,size"), "{text}");
         assert!(text.lines().nth(1).unwrap().ends_with(",1,2"), "{text}");
     }
 }

@@ -216,10 +216,17 @@ async fn complete(args: &CompleteArgs) -> anyhow::Result<()> {
 }
 
 async fn export(args: &ExportArgs) -> anyhow::Result<()> {
-    let answer = args.of.open(Purpose::Look).await?.trials().await?;
+    let study = args.of.open(Purpose::Look).await?;
+    let mut answer = study.trials().await?;
+    let recommended = study.recommended().await?;
     let text = match args.format {
-        ExportFormat::Csv => trial_view::csv(list(&answer, "trials"))?,
-        ExportFormat::Json => format!("{}\n", serde_json::to_string_pretty(&answer)?),
+        ExportFormat::Csv => trial_view::csv(list(&answer, "trials"), recommended["trial"].as_u64())?,
+        ExportFormat::Json => {
+            if !recommended.is_null() {
+                answer["recommended"] = recommended;
+            }
+            format!("{}\n", serde_json::to_string_pretty(&answer)?)
+        }
     };
     match &args.output {
         Some(path) => create_for_user(path)

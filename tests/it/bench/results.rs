@@ -148,6 +148,7 @@ fn list_contains_all_suites_algorithms_and_problems() {
         "conditional",
         "categorical",
         "constrained",
+        "failing",
         "multi-objective",
         "trained",
     ] {

@@ -44,6 +44,7 @@ pages! {
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];
     reading_explain: "docs/guide/reading-explain.md", 0, &[];
     security: "docs/guide/security.md", 1, &[];
+    several_metrics: "docs/guide/several-metrics.md", 0, &[];
     server_configuration: "docs/guide/server-configuration.md", 3, &[];
     server_for_a_team: "docs/guide/server-for-a-team.md", 4, &[];
     slurm: "docs/guide/slurm.md", 1, &[];

@@ -196,7 +196,13 @@ fn objective(name: &str, f: impl Fn(f64, f64) -> f64) -> (ObjectiveModel, Vec<f6
         radial_variance: 1.2,
         linear_variance: 0.4,
     };
-    let data = TrainingSet { points, values: values.clone(), noise_weights: vec![1.0; 6], categorical: vec![false; 2] };
+    let data = TrainingSet {
+        points,
+        values: values.clone(),
+        noise_weights: vec![1.0; 6],
+        categorical: vec![false; 2],
+        noise: Default::default(),
+    };
     let posterior = Posterior::new(Hyperparameters { kernel, noise_variance: 1e-3 }, &data).unwrap();
     (ObjectiveModel { name: name.into(), posterior }, values)
 }

@@ -14,6 +14,7 @@ use crate::encoding::Encoding;
 pub(super) struct ConstraintModels<'a> {
     encoding: &'a Encoding,
     observations: &'a [Observations],
+    weights: &'a [f64],
     options: &'a GpBanditOptions,
     fits: &'a Fits,
     evidence: Vec<Evidence>,
@@ -28,7 +29,7 @@ impl<'a> ConstraintModels<'a> {
     ) -> Self {
         let observations = &outcomes.constraints;
         let evidence = observations.iter().map(|slacks| slacks.evidence(encoding, options.warp)).collect();
-        Self { encoding, observations, options, fits, evidence }
+        Self { encoding, observations, weights: &outcomes.constraint_weights, options, fits, evidence }
     }
 
     /// Whether the problem has no constraints.
@@ -43,12 +44,12 @@ impl<'a> ConstraintModels<'a> {
 
     /// One fitted model per constraint; `None` if a covariance cannot be factorised.
     pub(super) fn fitted(&self, center: Option<&[f64]>) -> Option<Vec<BoundedOutcome>> {
-        let one = |(evidence, observations): (&Evidence, &Observations)| {
+        let one = |((evidence, observations), &weight): ((&Evidence, &Observations), &f64)| {
             let Self { encoding, options, fits, .. } = *self;
             let fitting = Fitting::new(encoding, observations, options, fits, evidence);
             let posterior = fitting.posterior(Output::Values, center)?;
-            Some(BoundedOutcome { posterior, threshold: evidence.threshold })
+            Some(BoundedOutcome { posterior, threshold: evidence.threshold, weight })
         };
-        self.evidence.iter().zip(self.observations).map(one).collect()
+        self.evidence.iter().zip(self.observations).zip(self.weights).map(one).collect()
     }
 }

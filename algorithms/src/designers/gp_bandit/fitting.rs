@@ -9,6 +9,7 @@ use crate::gp::{
     Hyperparameters, KernelTerms, Posterior, TrainingSet, fit_with_terms, negative_log_posterior, refit,
     representative_subset,
 };
+use crate::problem::ObservationNoise;
 use crate::transfer::{SourceModel, SourceModels};
 
 /// Hyperparameters are fitted to at most this many observations (chosen for time).
@@ -37,6 +38,7 @@ impl Output {
             Self::Feasibility => Some(TrainingSet {
                 values: (0..n).map(|row| if row < evidence.measured { 1.0 } else { -1.0 }).collect(),
                 noise_weights: vec![1.0; n],
+                noise: ObservationNoise::Auto,
                 ..evidence.data.clone()
             }),
         }

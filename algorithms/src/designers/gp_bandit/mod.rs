@@ -9,7 +9,9 @@
 //! Conditional spaces have one model of all branches (see [`crate::encoding`] for the encoding of inactive parameters).
 //! The trust region restricts only the parameters that are active at the incumbent.
 //!
-//! Under much noise the upper confidence bound replaces expected improvement.
+//! Under much noise the upper confidence bound replaces expected improvement. The user's statement about the
+//! [noise](crate::problem::ObservationNoise) selects the prior of the noise variance. With high noise, points of measured
+//! trials may be proposed again by the model; their trials count as one observation with less noise.
 //!
 //! Failed trials count with a pessimistic value; from five failures on, feasibility has a model of its own. Values of
 //! trials stopped early are noisy and never the incumbent. NaN and infinite values count as failures.
@@ -24,7 +26,8 @@
 //! Each constraint has a model of its slack. The log probability that all constraints hold is added to the acquisition
 //! function ([`Constrained`](crate::acquisition::Constrained)) and is maximised alone while no trial satisfies all of them.
 //! Only trials that satisfy them are the incumbent, on the front, or a success of the trust region; the others still train
-//! the models. With criteria other than expected improvement, the log probability is a penalty in units of standardised
+//! the models. The log probability of a constraint counts several times while fewer of the trials satisfy it than
+//! [`min_safe_fraction`](crate::problem::ConstraintSpec::min_safe_fraction). With criteria other than expected improvement, the log probability is a penalty in units of standardised
 //! values.
 //!
 //! # Prior knowledge
@@ -184,7 +187,7 @@ impl GpBandit {
 
     /// The next point and the step it comes from; `None` if the space is exhausted.
     fn next_point(&self, state: &mut State, trial: TrialId) -> Result<Option<(Vec<f64>, Step)>, DesignerError> {
-        if self.finite.as_ref().is_some_and(|finite| finite.exhausted(&state.used)) {
+        if self.finite.as_ref().is_some_and(|finite| finite.exhausted(&state.closed)) {
             return Ok(None);
         }
         let measured = state.outcomes.objectives[0].measured();
@@ -210,7 +213,7 @@ impl GpBandit {
         if proposed.is_some() {
             return Ok(proposed);
         }
-        let scanned = self.finite.as_ref().and_then(|finite| finite.any_unused(&state.used, self.seed, trial));
+        let scanned = self.finite.as_ref().and_then(|finite| finite.any_unused(&state.closed, self.seed, trial));
         match scanned.map(|ordinals| self.encoding.encode(&self.encoding.point_at(&ordinals))) {
             Some(Ok(point)) => Ok(Some((point, Step::Unused))),
             _ => Err(DesignerError::Numerical { algorithm: NAME, reason: "no unused point was found".into() }),
@@ -264,7 +267,7 @@ impl GpBandit {
             encoding: &self.encoding,
             finite: self.finite.as_ref(),
             prior: self.prior.as_ref(),
-            used: &state.used,
+            used: &state.closed,
             seed: self.seed,
             trial,
             is_global: self.is_global(trial),
@@ -320,7 +323,10 @@ impl GpBandit {
 struct State {
     outcomes: Outcomes,
     pending: Vec<Pending>,
+    /// The points of all trials.
     used: HashSet<Key>,
+    /// The points that must not be tried again.
+    closed: HashSet<Key>,
     model: Option<Model>,
     /// Number of pending trials that the model is conditioned on.
     fantasies: usize,
@@ -339,9 +345,10 @@ impl Designer for GpBandit {
         let outcomes = Outcomes::new(&self.encoding, &self.outputs, history)?;
         let observations = &outcomes.objectives[0];
         let (used, pending) = (observations.keys().cloned().collect(), observations.pending.clone());
+        let closed = observations.closed_keys().cloned().collect();
         let parallel = pending.len() + request.count.get();
         let missing = request.count.get();
-        let mut state = State { outcomes, pending, used, model: None, fantasies: 0, missing, parallel };
+        let mut state = State { outcomes, pending, used, closed, model: None, fantasies: 0, missing, parallel };
         let mut suggestions = Vec::with_capacity(request.count.get());
         for offset in 0..request.count.get() {
             let id = request.first_trial_id.offset(offset as u64);
@@ -353,6 +360,7 @@ impl Designer for GpBandit {
                 .key(&parameters)
                 .map_err(|error| DesignerError::Numerical { algorithm: NAME, reason: error.to_string() })?;
             state.used.insert(key.clone());
+            state.closed.insert(key.clone());
             let pending = Pending { id, key, point };
             if state.fantasies >= fantasies::MOST {
                 // The model of the next suggestion is conditioned on fewer of them.

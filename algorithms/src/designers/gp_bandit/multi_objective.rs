@@ -64,7 +64,7 @@ impl Model {
         let fitting = Fitting::new(encoding, &outcomes.objectives[0], options, fits, &evidence[0]);
         let mut bounded = constraints.fitted(center.as_deref())?;
         let feasibility = fitting.posterior(Output::Feasibility, None);
-        bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0 }));
+        bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0, weight: 1.0 }));
 
         let point = |place: usize| evidence[0].point(best[place]);
         let (anchors, front, objective) = if none_feasible {

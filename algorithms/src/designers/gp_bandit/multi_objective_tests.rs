@@ -20,7 +20,7 @@ fn problem(
 }
 
 fn at_most(name: &str, threshold: f64) -> ConstraintSpec {
-    ConstraintSpec { name: name.into(), goal: Goal::Minimize, threshold }
+    ConstraintSpec::new(name, Goal::Minimize, threshold)
 }
 
 fn trial(id: u64, a: f64, b: f64, values: Vec<f64>) -> CompletedTrial {
@@ -163,7 +163,7 @@ fn suggestions_do_not_depend_on_units_or_order_of_constraints() {
     let other = suggest(&bandit(&[at_most("d", 0.1), at_most("c", 0.0)]), &history(14, turned), &[], 1);
     assert_eq!(other, reference);
     let scaled = |a: f64, b: f64| vec![f(a, b)[0], 1e4 * f(a, b)[1], -f(a, b)[2]];
-    let at_least = ConstraintSpec { name: "d".into(), goal: Goal::Maximize, threshold: -0.1 };
+    let at_least = ConstraintSpec::new("d", Goal::Maximize, -0.1);
     let other = suggest(&bandit(&[at_most("c", 0.0), at_least]), &history(14, scaled), &[], 1);
     assert!(distance(&other[0], &reference[0]) < 1e-4, "{other:?} {reference:?}");
 }
@@ -231,4 +231,21 @@ fn trust_region_does_not_shrink_before_the_first_feasible_trial() {
     };
     assert_eq!(length([1.0, 1.0]), None);
     assert_eq!(length([-1.0, 1.0]), Some((0.8, 0)));
+}
+
+#[test]
+fn wanted_share_of_safe_trials_makes_the_search_cautious() {
+    // The best values are beyond the limit, and the limit winds.
+    let unsafe_trials = |fraction: f64| {
+        let limit = ConstraintSpec { min_safe_fraction: fraction, ..at_most("c", 0.0) };
+        let problem = problem(square(), &[("y", Goal::Maximize)], &[limit]);
+        let trials = run(&problem, 30, |a, b| vec![a + b, a + b - 1.1 - 0.3 * (9.0 * a).sin()]);
+        let violates = |trial: &&CompletedTrial| match &trial.outcome {
+            TrialOutcome::Measured { values, .. } => values[1] > 0.0,
+            TrialOutcome::Infeasible => unreachable!("every trial is measured"),
+        };
+        trials.iter().filter(violates).count()
+    };
+    let (usual, cautious) = (unsafe_trials(0.0), unsafe_trials(1.0));
+    assert!(2 * cautious < usual, "{usual} and {cautious} unsafe trials");
 }

@@ -13,7 +13,7 @@ use crate::designer::{DesignerError, History};
 use crate::encoding::{Encoding, EncodingError, Key};
 use crate::gp::TrainingSet;
 use crate::output_warp::{failure_target, standardized, warp};
-use crate::problem::{TrialId, TrialOutcome};
+use crate::problem::{ObservationNoise, TrialId, TrialOutcome};
 
 /// Noise variance of the last value of a trial that was stopped early, relative to a finished one (a guess).
 const STOPPED_EARLY_NOISE: f64 = 4.0;
@@ -52,6 +52,7 @@ pub(super) struct Pending {
 #[derive(Debug, Clone)]
 pub(super) struct Observations {
     kind: Kind,
+    noise: ObservationNoise,
     completed: Vec<Observation>,
     pub(super) pending: Vec<Pending>,
 }
@@ -104,6 +105,7 @@ impl Observations {
         pending.sort_by_key(|trial| trial.id);
         let of_output = |output: usize| Self {
             kind: if output < outputs.metrics.len() { Kind::Objective } else { Kind::Slack },
+            noise: outputs.noise,
             completed: completed
                 .iter()
                 .map(|(observation, values)| Observation {
@@ -132,6 +134,14 @@ impl Observations {
     /// The keys of all trials.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.completed.iter().map(|o| &o.key).chain(self.pending.iter().map(|p| &p.key))
+    }
+
+    /// The keys of the points that must not be tried again: those of all trials, or with high noise those of pending and of
+    /// failed trials.
+    pub(super) fn closed_keys(&self) -> impl Iterator<Item = &Key> {
+        let repeats = self.noise == ObservationNoise::High;
+        let completed = self.completed.iter().filter(move |o| !repeats || o.value.is_none());
+        completed.map(|o| &o.key).chain(self.pending.iter().map(|p| &p.key))
     }
 
     /// The points of the completed trials.
@@ -241,6 +251,7 @@ impl Observations {
                 points: DMatrix::from_fn(rows.len(), encoding.dimensions(), |row, j| rows[row].point[j]),
                 values,
                 noise_weights: rows.iter().map(|row| row.noise_weight).collect(),
+                noise: self.noise,
                 categorical: categorical(encoding),
             },
             measured: raw.len(),

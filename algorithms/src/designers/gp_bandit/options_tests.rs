@@ -6,7 +6,10 @@ use super::tests::{
 use super::*;
 use crate::acquisition::{Criterion, DEFAULT_BETA};
 use crate::output_warp::{standardized, warp};
-use crate::problem::{CompletedTrial, Goal, SearchSpace};
+use crate::problem::{
+    CompletedTrial, Goal, MetricSpec, ObservationNoise, ParameterKind, ParameterSpec, ParameterValue, ParameterValues,
+    ScaleType, SearchSpace, TrialOutcome,
+};
 use crate::sampling::sobol_point;
 use crate::testing::designer_contract;
 
@@ -236,4 +239,35 @@ fn model_without_linear_term_satisfies_the_contract() {
 #[test]
 fn standardised_values_satisfy_the_contract() {
     assert_contract(variants()[5]);
+}
+
+#[test]
+fn only_with_high_noise_points_are_tried_again() {
+    let kind = ParameterKind::Integer { min: 1, max: 4, scale: ScaleType::UnitLinear };
+    let space = SearchSpace::new(vec![ParameterSpec::new("n", kind).unwrap()]).unwrap();
+    let problem = ProblemStatement::new(space, vec![MetricSpec { name: "y".into(), goal: Goal::Maximize }]).unwrap();
+    let trial = |id: u64, outcome| {
+        let n = ((id - 1) % 4 + 1) as i64;
+        let parameters = ParameterValues::from([("n".to_owned(), ParameterValue::Integer(n))]);
+        CompletedTrial { id: TrialId(id), parameters, outcome }
+    };
+    let values = [0.1, 0.2, 0.9, 0.3];
+    let measured = |id: u64| {
+        let outcome = TrialOutcome::Measured { values: vec![values[(id - 1) as usize]], stopped_early: false };
+        trial(id, outcome)
+    };
+    let completed: Vec<CompletedTrial> = (1..=4).map(measured).collect();
+    let suggested = |noise, completed: &[CompletedTrial]| {
+        let bandit = GpBandit::new(problem.clone().with_observation_noise(noise), 3).unwrap();
+        bandit.suggest(History { completed, pending: &[] }, SuggestRequest::one(TrialId(5))).unwrap()
+    };
+    assert_eq!(suggested(ObservationNoise::Auto, &completed), []);
+    assert_eq!(suggested(ObservationNoise::Low, &completed), []);
+    let [again] = &suggested(ObservationNoise::High, &completed)[..] else { panic!("no point") };
+    assert_eq!(again.parameters["n"], ParameterValue::Integer(3));
+    // A failed point is not tried again.
+    let mut failed = completed.clone();
+    failed[2].outcome = TrialOutcome::Infeasible;
+    let [again] = &suggested(ObservationNoise::High, &failed)[..] else { panic!("no point") };
+    assert_ne!(again.parameters["n"], ParameterValue::Integer(3));
 }

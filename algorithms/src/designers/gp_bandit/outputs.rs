@@ -1,6 +1,6 @@
 //! The outputs of a problem: metrics and constraints.
 
-use crate::problem::{ConstraintSpec, MetricSpec, ProblemStatement};
+use crate::problem::{ConstraintSpec, MetricSpec, ObservationNoise, ProblemStatement};
 
 /// The outputs of a problem. Metrics and constraints are each sorted by name, so that the order of their definition does
 /// not matter.
@@ -10,6 +10,8 @@ pub(super) struct Outputs {
     pub(super) metrics: Vec<(usize, MetricSpec)>,
     /// The constraints and their indices among the values of a trial.
     pub(super) constraints: Vec<(usize, ConstraintSpec)>,
+    /// How much trials of the same point differ.
+    pub(super) noise: ObservationNoise,
 }
 
 impl Outputs {
@@ -19,7 +21,7 @@ impl Outputs {
         let mut constraints: Vec<_> = places.zip(problem.constraints().iter().cloned()).collect();
         metrics.sort_by(|a, b| a.1.name.cmp(&b.1.name));
         constraints.sort_by(|a, b| a.1.name.cmp(&b.1.name));
-        Self { metrics, constraints }
+        Self { metrics, constraints, noise: problem.observation_noise() }
     }
 
     /// The number of values of a trial.

@@ -95,7 +95,7 @@ impl Model {
             Box::new(AcquisitionFunction::new(posterior, criterion, threshold, feasibility))
         } else {
             let mut bounded = constraints.fitted(center.as_deref())?;
-            bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0 }));
+            bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0, weight: 1.0 }));
             let objective = (!none_feasible).then(|| {
                 let function = AcquisitionFunction::new(posterior, criterion, threshold, None);
                 Box::new(function) as Box<dyn BatchAcquisition>

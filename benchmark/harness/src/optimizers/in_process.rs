@@ -77,8 +77,7 @@ impl Optimizer for InProcess {
 
 /// `problem` with so many constraints, each at most 0 where it holds. No metric of a benchmark has a name with a space.
 fn constrained(problem: &ProblemStatement, count: usize) -> Result<ProblemStatement, OptimizerError> {
-    let constraint =
-        |place: usize| ConstraintSpec { name: format!("constraint {place}"), goal: Goal::Minimize, threshold: 0.0 };
+    let constraint = |place: usize| ConstraintSpec::new(format!("constraint {place}"), Goal::Minimize, 0.0);
     let constrained = problem.clone().with_constraints((0..count).map(constraint).collect());
     constrained.map_err(|error| OptimizerError::Failed { reason: error.to_string() })
 }

@@ -5,9 +5,11 @@ use tunesmith_algorithms::problem::MetricSpec;
 
 use super::RecordedError;
 
-/// The first columns of an exported study, in order. The columns of its parameters follow.
+/// The first columns of an exported study, in order. [`RECOMMENDED`] and the columns of its parameters follow.
 pub(super) const EXPORT_COLUMNS: [&str; 8] =
     ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason", "start_time", "end_time"];
+/// The column after them that marks one trial; absent in files of earlier versions.
+const RECOMMENDED: &str = "recommended";
 pub(super) const STATE: usize = 1;
 pub(super) const OBJECTIVE_VALUE: usize = 2;
 pub(super) const START_TIME: usize = 6;
@@ -41,7 +43,11 @@ impl Columns {
         }
         let exported = header.len() >= EXPORT_COLUMNS.len() && header.iter().zip(EXPORT_COLUMNS).all(|(a, b)| a == b);
         // A parameter of an exported study may have the name of a fixed column.
-        let first = if exported { EXPORT_COLUMNS.len() } else { 0 };
+        let fixed = EXPORT_COLUMNS.len();
+        let is_marked = exported
+            && header.get(fixed) == Some(RECOMMENDED)
+            && (!parameters.contains(&RECOMMENDED) || header.iter().skip(fixed + 1).any(|name| name == RECOMMENDED));
+        let first = if exported { fixed + usize::from(is_marked) } else { 0 };
         let names: Vec<(usize, &str)> = header.iter().enumerate().skip(first).collect();
         for (place, (second, name)) in names.iter().enumerate() {
             if let Some((first, _)) = names[..place].iter().find(|(_, other)| other == name) {

@@ -25,6 +25,9 @@ pub fn read_job(name: impl Into<String>, reader: impl Read) -> Result<TableProbl
     };
     let study = study_spec(spec, &job.training_input.tunesmith);
     let statement = study.map_err(|source| RecordedError::Study { job: job.job_id.clone(), source })?.study.problem;
+    if statement.value_names().nth(1).is_some() {
+        return Err(RecordedError::SeveralValues { job: job.job_id });
+    }
     let mut rows = Vec::with_capacity(job.training_output.trials.len());
     for trial in &job.training_output.trials {
         let place = Place::Trial(trial.trial_id.clone());

@@ -107,6 +107,16 @@ fn an_exported_study_is_replayed_as_it_was_written() {
 }
 
 #[test]
+fn the_mark_of_the_recommended_trial_is_no_parameter() {
+    let rows = "1,SUCCEEDED,0.5,12,false,,,,false,0.01,2,8,relu\n2,SUCCEEDED,0.25,6,false,,,,true,0.1,5,16.5,relu\n";
+    let csv = format!("{EXPORT_HEADER},recommended,rate,depth,batch,activation\n{rows}");
+    assert_eq!(value(&evaluate(&read(&csv).unwrap(), &point(0.1, 5, 16.5, "relu"))), Some(0.25));
+    let inferred = infer_statement(csv.as_bytes(), metric("loss", Goal::Minimize)).unwrap();
+    let found: Vec<&str> = inferred.search_space().parameters().iter().map(ParameterSpec::name).collect();
+    assert_eq!(found, ["rate", "depth", "batch", "activation"]);
+}
+
+#[test]
 fn parameters_of_an_exported_study_may_have_any_name() {
     let kind = ParameterKind::Integer { min: 0, max: 9, scale: ScaleType::UnitLinear };
     let names = ["state", "seconds", "loss"];

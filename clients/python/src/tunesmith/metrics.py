@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric and its goal."""
+    """A metric and its goal. With a threshold it is a constraint, which is not optimised."""
 
     name: str
     goal: Literal["MINIMIZE", "MAXIMIZE"]
+    safety_threshold: float | None = None
+    desired_min_safe_trials_fraction: float | None = None
 
-    def to_message(self) -> dict[str, str]:
+    def to_message(self) -> dict[str, Any]:
         """Returns the metric as `MetricSpec` of the API."""
-        return {"metric": self.name, "goal": self.goal}
+        message: dict[str, Any] = {"metric": self.name, "goal": self.goal}
+        if self.safety_threshold is not None:
+            message["safetyConfig"] = {"safetyThreshold": self.safety_threshold}
+            if self.desired_min_safe_trials_fraction is not None:
+                fraction = self.desired_min_safe_trials_fraction
+                message["safetyConfig"]["desiredMinSafeTrialsFraction"] = fraction
+        elif self.desired_min_safe_trials_fraction is not None:
+            raise ValueError(f"metric {self.name!r}: desired_min_safe_trials_fraction needs a safety_threshold")
+        return message
 
 
-def minimize(name: str) -> Metric:
-    """Returns a metric to minimize."""
-    return Metric(name, "MINIMIZE")
+def minimize(
+    name: str, *, safety_threshold: float | None = None, desired_min_safe_trials_fraction: float | None = None
+) -> Metric:
+    """Returns a metric to minimize, or a constraint: results up to `safety_threshold` satisfy it."""
+    return Metric(name, "MINIMIZE", safety_threshold, desired_min_safe_trials_fraction)
 
 
-def maximize(name: str) -> Metric:
-    """Returns a metric to maximize."""
-    return Metric(name, "MAXIMIZE")
+def maximize(
+    name: str, *, safety_threshold: float | None = None, desired_min_safe_trials_fraction: float | None = None
+) -> Metric:
+    """Returns a metric to maximize, or a constraint: results from `safety_threshold` on satisfy it."""
+    return Metric(name, "MAXIMIZE", safety_threshold, desired_min_safe_trials_fraction)

@@ -9,7 +9,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Number;
 
-use super::{Double, EarlyStoppingSettings, ProtoDuration, StudyStoppingConfig, is_default};
+use super::{
+    Double, EarlyStoppingSettings, FurtherMetric, ObservationNoise, ProtoDuration, StudyStoppingConfig, is_default,
+};
 use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 
 /// The default of [`Additions::stop_grace_period`]. A guess: the default of Kubernetes.
@@ -26,6 +28,10 @@ pub struct Additions {
     /// (Tunesmith) The random seed: equal seeds give equal trials. Drawn at random if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// (Tunesmith) Metrics besides that of `hyperparameterMetricTag`: further ones to optimise, and constraints, which have a
+    /// `safetyConfig`. A trial reports all of them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub metrics: Vec<FurtherMetric>,
     /// (Tunesmith) Parameters that exist only for some values of another parameter. In other trials they have no value:
     /// the trainer gets no flag, and the search ignores them. The parent may itself be conditional, to any depth.
     #[serde(skip_serializing_if = "is_default")]
@@ -43,6 +49,9 @@ pub struct Additions {
     /// least 1. Without an entry, `GRID_SEARCH` rejects a `DOUBLE` parameter, as AI Platform does.
     #[serde(skip_serializing_if = "is_default")]
     pub double_resolution: BTreeMap<String, NonZeroU32>,
+    /// (Tunesmith) How much trials with the same parameters differ. Default `AUTO`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub observation_noise: ObservationNoise,
     /// (Tunesmith) Also read the metric from lines `tag=value` or `tag: value` on standard output. Default false.
     #[serde(skip_serializing_if = "is_default")]
     pub metric_from_stdout: bool,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::algorithm::check_algorithm;
 use super::condition_rules::check_conditions;
 use super::early_stopping::{SETTINGS, stopping_rule};
+use super::metrics::check_metrics;
 use super::prior_knowledge_rules::check_prior_knowledge;
 use super::scalars::LARGEST_EXACT_INTEGER;
 use super::study_stopping::check_study_stopping;
@@ -27,6 +28,7 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
             format_args!("any tag except {}", RESERVED_METRIC_TAGS.join(", ")),
         );
     }
+    check_metrics(spec, additions, violations);
     if !spec.resume_previous_job_id.is_empty()
         && let Err(error) = spec.resume_previous_job_id.parse::<JobId>()
     {
@@ -54,6 +56,7 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
         check_parameter(&path, parameter, violations);
     }
     check_algorithm(spec, additions, |index| format!("hyperparameters.params[{index}]"), violations);
+    additions.observation_noise.check(spec.algorithm, violations);
     check_resolutions(spec, additions, violations);
     check_conditions(spec, additions, violations);
     check_prior_knowledge(spec, additions, violations);
@@ -72,7 +75,9 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
         );
     }
     stopping_rule(additions.early_stopping(), &additions.early_stopping_settings, violations);
-    check_study_stopping(&additions.study_stopping_config, 1, violations);
+    let constraints = additions.metrics.iter().filter(|metric| metric.safety_config.is_some()).count();
+    let metrics = 1 + additions.metrics.len() - constraints;
+    check_study_stopping(&additions.study_stopping_config, metrics, constraints, violations);
 }
 
 fn check_counts(spec: &HyperparameterSpec, violations: &mut Violations) {

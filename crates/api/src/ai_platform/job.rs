@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 
 use super::notices::{Notice, Notices, job_notices};
-use super::{Int64, TrainingInput, is_default};
-use tunesmith_algorithms::problem::{Goal, Origin};
+use super::optimizer::measurement::MetricMessage;
+use super::{Double, Int64, TrainingInput, is_default};
+use tunesmith_algorithms::problem::{MetricSpec, Origin, TrialId, pareto};
 use tunesmith_domain::{Job, JobState, Measurement, Study, StudyState, Trial, TrialState};
 use tunesmith_service::WaitKind;
 use tunesmith_service::resource_pool::Waiting;
@@ -68,6 +69,28 @@ struct JobAdditions {
     /// `studyStoppingConfig` holds. Absent while it may get some.
     #[serde(rename = "studyStateReason", skip_serializing_if = "String::is_empty")]
     study_state_reason: String,
+    /// With several metrics: the trials that satisfy every constraint and that no other such trial dominates, by number.
+    #[serde(rename = "optimalTrials", skip_serializing_if = "Vec::is_empty")]
+    optimal_trials: Vec<String>,
+    /// The trial with the best expected result, in files that `run --output` writes; `views/recommended` of the job's study
+    /// has it over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recommended: Option<RecommendedTrial>,
+}
+
+/// The tried point with the best expected result of the first metric, by a model of all results. Under noise the best result
+/// is also the luckiest.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RecommendedTrial {
+    /// Number of the trial.
+    pub trial_id: String,
+    /// The median of the prediction.
+    pub predicted: f64,
+    /// The lower end of its 95% band.
+    pub lower: f64,
+    /// The upper end.
+    pub upper: f64,
 }
 
 /// Why a job waits, or trials of it.
@@ -128,6 +151,13 @@ impl JobResource {
     #[must_use]
     pub fn with_waiting(mut self, waiting: &[Waiting]) -> Self {
         self.tunesmith.waiting = waiting.iter().map(WaitingMessage::from).collect();
+        self
+    }
+
+    /// Adds the recommended trial.
+    #[must_use]
+    pub fn with_recommended(mut self, recommended: Option<RecommendedTrial>) -> Self {
+        self.tunesmith.recommended = recommended;
         self
     }
 
@@ -243,11 +273,19 @@ struct HyperparameterOutput {
 }
 
 /// Tunesmith's additions to a trial's output.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 struct OutputAdditions {
     /// The algorithm and the step that proposed the trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "origin_schema")]
-    origin: Origin,
+    origin: Option<Origin>,
+    /// The results by metric and constraint; absent in a job with one metric.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    metrics: Vec<MetricMessage>,
+    /// The constraints that the result violates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    violated_constraints: Vec<String>,
 }
 
 /// The value of the metric at one step.
@@ -320,16 +358,20 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
                 Some(study) if study.state == StudyState::Completed => study.state_reason.clone(),
                 _ => String::new(),
             },
+            optimal_trials: study.map_or_else(Vec::new, |study| {
+                optimal_of_several(study, trials).iter().map(ToString::to_string).collect()
+            }),
+            recommended: None,
         },
     }
 }
 
 fn tuning_output(study: &Study, trials: &[Trial]) -> TrainingOutput {
     let metric = &study.problem.metrics()[0];
-    let outputs: Vec<HyperparameterOutput> = best_first(trials, &metric.name, metric.goal)
+    let outputs: Vec<HyperparameterOutput> = best_first(study, trials)
         .into_iter()
         .filter(|trial| trial.state == TrialState::Succeeded)
-        .filter_map(|trial| hyperparameter_output(trial, &metric.name))
+        .filter_map(|trial| hyperparameter_output(study, trial, &metric.name))
         .collect();
     TrainingOutput {
         completed_trial_count: i64::try_from(outputs.len()).ok().map(Int64),
@@ -339,8 +381,18 @@ fn tuning_output(study: &Study, trials: &[Trial]) -> TrainingOutput {
     }
 }
 
-fn hyperparameter_output(trial: &Trial, metric: &str) -> Option<HyperparameterOutput> {
+fn hyperparameter_output(study: &Study, trial: &Trial, metric: &str) -> Option<HyperparameterOutput> {
     let measurement = trial.final_measurement.as_ref()?;
+    let names = study.problem.value_names();
+    let values = names.filter_map(|name| {
+        let value = Double(measurement.value(name)?);
+        Some(MetricMessage { metric: name.to_owned(), value })
+    });
+    let additions = OutputAdditions {
+        origin: trial.origin,
+        metrics: if has_several_values(study) { values.collect() } else { Vec::new() },
+        violated_constraints: violated_names(study, trial),
+    };
     Some(HyperparameterOutput {
         trial_id: trial.id.to_string(),
         hyperparameters: trial.parameters.iter().map(|(name, value)| (name.clone(), value.to_string())).collect(),
@@ -352,20 +404,55 @@ fn hyperparameter_output(trial: &Trial, metric: &str) -> Option<HyperparameterOu
         start_time: trial.start_time,
         end_time: trial.end_time,
         state: JobState::Succeeded,
-        tunesmith: trial.origin.map(|origin| OutputAdditions { origin }),
+        tunesmith: (additions != OutputAdditions::default()).then_some(additions),
     })
 }
 
-/// `trials`, those with a result first, from best to worst; ties and trials without a result by number.
-pub fn best_first<'a>(trials: &'a [Trial], metric: &str, goal: Goal) -> Vec<&'a Trial> {
-    let value = |trial: &Trial| trial.final_measurement.as_ref().and_then(|m: &Measurement| m.value(metric));
+/// Whether trials of `study` have more than one value.
+fn has_several_values(study: &Study) -> bool {
+    study.problem.value_names().nth(1).is_some()
+}
+
+/// The names of the constraints that the result of `trial` violates.
+pub(super) fn violated_names(study: &Study, trial: &Trial) -> Vec<String> {
+    study.violated(trial).map(|constraint| constraint.name.clone()).collect()
+}
+
+/// `trials`, those with a result first, from best to worst by the first metric, and those that violate a constraint after
+/// the others; ties and trials without a result by number.
+pub fn best_first<'a>(study: &Study, trials: &'a [Trial]) -> Vec<&'a Trial> {
+    let metric = &study.problem.metrics()[0];
+    let value = |trial: &Trial| trial.final_measurement.as_ref().and_then(|m: &Measurement| m.value(&metric.name));
     let mut sorted: Vec<&Trial> = trials.iter().collect();
     sorted.sort_by(|a, b| {
         let by_value = match (value(a), value(b)) {
-            (Some(a), Some(b)) => goal.to_maximized(b).total_cmp(&goal.to_maximized(a)),
+            (Some(of_a), Some(of_b)) => study
+                .is_feasible(b)
+                .cmp(&study.is_feasible(a))
+                .then(metric.goal.to_maximized(of_b).total_cmp(&metric.goal.to_maximized(of_a))),
             (a, b) => b.is_some().cmp(&a.is_some()),
         };
         by_value.then(a.id.cmp(&b.id))
     });
     sorted
+}
+
+/// The trials that satisfy every constraint and that no other such trial dominates, by number; none with one metric.
+pub fn optimal_of_several(study: &Study, trials: &[Trial]) -> Vec<TrialId> {
+    let metrics = study.problem.metrics();
+    if metrics.len() < 2 {
+        return Vec::new();
+    }
+    let (mut numbers, mut points) = (Vec::new(), Vec::new());
+    for trial in trials.iter().filter(|trial| trial.state == TrialState::Succeeded && study.is_feasible(trial)) {
+        let value = |metric: &MetricSpec| {
+            let value = trial.final_measurement.as_ref()?.value(&metric.name)?;
+            Some(metric.goal.to_maximized(value))
+        };
+        if let Some(values) = metrics.iter().map(value).collect::<Option<Vec<f64>>>() {
+            numbers.push(trial.id);
+            points.push(values);
+        }
+    }
+    pareto::front(&points).into_iter().map(|index| numbers[index]).collect()
 }

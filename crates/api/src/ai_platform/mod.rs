@@ -5,7 +5,7 @@
 //! | job | [`tunesmith_domain::Job`] |
 //! | job with `trainingInput.hyperparameters` | a job that owns one [`tunesmith_domain::Study`], made by [`study_spec()`] |
 //! | `hyperparameters.params` | the search space of the study's problem |
-//! | `hyperparameterMetricTag`, `goal` | the study's only metric |
+//! | `hyperparameterMetricTag`, `goal` | the study's first metric, and its only one without `tunesmith.metrics` |
 //!
 //! Messages are parsed by proto3's JSON rules, so numbers may be text. Written messages are canonical: 64-bit integers
 //! are text, durations have the form `"3.5s"`, and fields at their default are omitted.
@@ -20,8 +20,10 @@ pub mod iam;
 pub mod job;
 mod labels;
 pub mod machines;
+mod metrics;
 mod no_effect_rules;
 mod notices;
+mod observation_noise;
 pub mod optimizer;
 pub mod plan;
 mod prior_knowledge_rules;
@@ -47,7 +49,9 @@ pub use hyperparameters::{
     ScaleType,
 };
 pub use labels::check_labels;
+pub use metrics::{FurtherMetric, SafetyMetricConfig};
 pub use notices::{Notice, Notices, command_line_notices};
+pub use observation_noise::ObservationNoise;
 pub use replica_config::{AcceleratorConfig, AcceleratorType, DiskConfig, ReplicaConfig};
 pub use rules::check;
 pub use scalars::{Double, DurationError, Int64, ProtoDuration, is_time};

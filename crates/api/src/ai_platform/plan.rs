@@ -149,6 +149,7 @@ pub fn job_plan_on(
         max_parallel_trials: counts.1.into(),
         max_failed_trials: counts.2.into(),
         metric_tag,
+        further_tags: input.tunesmith.metrics.iter().map(|metric| metric.metric.clone()).collect(),
         metric_from_stdout: input.tunesmith.metric_from_stdout,
         replicas: replicas(input, &machines, &program)?,
         program,

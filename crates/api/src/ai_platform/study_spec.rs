@@ -2,17 +2,18 @@
 
 use tunesmith_algorithms::designers::completed_point;
 use tunesmith_algorithms::problem::{
-    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ParameterValues,
-    ProblemError, ProblemStatement, ScaleType, SearchSpace, SearchSpaceError, ValueError,
+    Condition, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ParameterValues, ProblemError,
+    ProblemStatement, ScaleType, SearchSpace, SearchSpaceError, ValueError,
 };
 
 use tunesmith_service::StudySpec;
 
 use super::condition_rules::parent_value;
 use super::early_stopping::stopping_rule;
+use super::metrics::metrics;
 use super::prior_knowledge_rules::{initial_values, parameter_prior};
 use super::violations::Violations;
-use super::{Additions, FinalMeasurement, GoalType, HyperparameterSpec, ParameterCondition, ParameterType};
+use super::{Additions, FinalMeasurement, HyperparameterSpec, ParameterCondition, ParameterType};
 
 /// The study of a tuning job, and the numbers of its trials.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +73,7 @@ pub enum StudySpecError {
     /// The parameters together are not a search space.
     #[error(transparent)]
     Space(#[from] SearchSpaceError),
-    /// The metric cannot be optimised.
+    /// The metrics and constraints do not belong together.
     #[error(transparent)]
     Problem(#[from] ProblemError),
 }
@@ -94,12 +95,10 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<Tu
             None => parameter,
         });
     }
-    let goal = match spec.goal {
-        GoalType::GoalTypeUnspecified | GoalType::Maximize => Goal::Maximize,
-        GoalType::Minimize => Goal::Minimize,
-    };
-    let metric = MetricSpec { name: spec.metric_tag().to_owned(), goal };
-    let problem = ProblemStatement::new(SearchSpace::new(parameters)?, vec![metric])?;
+    let (metrics, constraints) = metrics(spec, additions);
+    let problem = ProblemStatement::new(SearchSpace::new(parameters)?, metrics)?
+        .with_constraints(constraints)?
+        .with_observation_noise(additions.observation_noise.to_domain());
     let initial_points = initial_points(&problem, spec, additions)?;
     let study = StudySpec {
         problem,
@@ -202,6 +201,7 @@ fn parameter_kind(parameter: &super::ParameterSpec) -> Option<ParameterKind> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use tunesmith_algorithms::problem::{Goal, MetricSpec};
 
     use super::*;
     use crate::ai_platform::{self, Double, ScaleType as Scale, Severity, TrainingInput};

@@ -54,13 +54,18 @@ pub struct StudyTimeConstraint {
 
 const FIELD: &str = "tunesmith.studyStoppingConfig";
 
-/// Checks `config` of a study with `metrics` metrics.
-pub(super) fn check_study_stopping(config: &StudyStoppingConfig, metrics: usize, violations: &mut Violations) {
-    let constraints = [
+/// Checks `config` of a study with `metrics` metrics and `constraints` constraints.
+pub(super) fn check_study_stopping(
+    config: &StudyStoppingConfig,
+    metrics: usize,
+    constraints: usize,
+    violations: &mut Violations,
+) {
+    let times = [
         ("minimumRuntimeConstraint", &config.minimum_runtime_constraint),
         ("maximumRuntimeConstraint", &config.maximum_runtime_constraint),
     ];
-    for (name, constraint) in constraints {
+    for (name, constraint) in times {
         let Some(constraint) = constraint else { continue };
         if constraint.max_duration.is_some() == constraint.end_time.is_some() {
             let message = if constraint.end_time.is_some() { "has two times" } else { "has no time" };
@@ -99,6 +104,13 @@ pub(super) fn check_study_stopping(config: &StudyStoppingConfig, metrics: usize,
     for (name, _) in progress.iter().filter(|(_, is_given)| *is_given && metrics > 1) {
         let message = format_args!("the study has {metrics} metrics, which have no single order");
         violations.error(format_args!("{FIELD}.{name}"), message, "only with one metric");
+    }
+    if config.min_expected_gain.is_some() && metrics == 1 && constraints > 0 {
+        violations.error(
+            format_args!("{FIELD}.minExpectedGain"),
+            "the expected gain does not consider constraints",
+            "only without constraints; maxNumTrialsNoProgress and maxDurationNoProgress consider them",
+        );
     }
 }
 
@@ -175,7 +187,7 @@ mod tests {
     fn rules_without_a_meaning_are_refused() {
         let refused = |json: serde_json::Value, metrics| {
             let mut violations = Violations::default();
-            check_study_stopping(&serde_json::from_value(json).unwrap(), metrics, &mut violations);
+            check_study_stopping(&serde_json::from_value(json).unwrap(), metrics, 0, &mut violations);
             let text = |field: &str| field.trim_start_matches("tunesmith.studyStoppingConfig.").to_owned();
             let violations = violations.into_vec().into_iter();
             violations.map(|one| format!("{}: {}; {}", text(&one.field), one.message, one.allowed)).collect::<Vec<_>>()
@@ -207,5 +219,14 @@ mod tests {
             ]
         );
         assert_eq!(refused(json!({"minNumTrials": 1, "maxNumTrials": 1}), 2), Vec::<String>::new());
+    }
+
+    #[test]
+    fn expected_gain_with_constraints_is_refused() {
+        let config = serde_json::from_value(json!({"minExpectedGain": 0.1, "maxNumTrialsNoProgress": 3})).unwrap();
+        let mut violations = Violations::default();
+        check_study_stopping(&config, 1, 2, &mut violations);
+        let fields: Vec<String> = violations.into_vec().into_iter().map(|violation| violation.field).collect();
+        assert_eq!(fields, ["tunesmith.studyStoppingConfig.minExpectedGain"]);
     }
 }

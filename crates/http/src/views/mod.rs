@@ -131,6 +131,15 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
         )
         .add(
             get(
+                view!("recommended"),
+                "tunesmith.projects.locations.studies.views.recommended",
+                "Gets the tried point with the best expected result, and the best result.",
+            )
+            .time_limit_factor(2),
+            recommended,
+        )
+        .add(
+            get(
                 view!("table"),
                 "tunesmith.projects.locations.studies.views.table",
                 "Gets some trials without their measurements, filtered and ordered.",
@@ -335,6 +344,15 @@ async fn trust(
     Query(query): Query<MetricQuery>,
 ) -> Result<Viewed<views::Trust>, ApiError> {
     of_model(&api, &names, &headers, query, views::trust).await
+}
+
+async fn recommended(
+    State(api): State<StudiesState>,
+    Names(names): Names<3>,
+    headers: HeaderMap,
+    Query(query): Query<MetricQuery>,
+) -> Result<Viewed<views::Recommendation>, ApiError> {
+    of_model(&api, &names, &headers, query, views::recommendation).await
 }
 
 /// The view of the model of the trials that `query` selects.

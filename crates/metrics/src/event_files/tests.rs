@@ -21,8 +21,8 @@ fn example_is_read_after_a_cut_at_any_byte() {
     let bytes = example();
     for cut in 0..bytes.len() {
         let folder = TempDir::new().unwrap();
-        let mut intake = Intake::new("training/hptuning/metric".to_owned(), &[]);
-        let mut files = EventFiles::new(Place::new(folder.path(), ""), intake.tag());
+        let mut intake = Intake::new(vec!["training/hptuning/metric".to_owned()], &[]);
+        let mut files = EventFiles::new(Place::new(folder.path(), ""), intake.tags());
         intake.begin_batch(usize::MAX);
         write(&folder.path().join("events.out.tfevents.1"), &bytes[..cut]);
         files.read(&mut intake);
@@ -69,7 +69,7 @@ fn symbolic_links_are_followed_for_the_trusted_folder_alone() {
     assert_eq!(points(&collector(folder.path(), &[]).poll()), []);
     symlink(folder.path(), folder.path().join("alias")).unwrap();
     let config = |event_dir: Place| CollectorConfig {
-        tag: "acc".to_owned(),
+        tags: vec!["acc".to_owned()],
         metric_file: event_dir.join("absent"),
         event_dir: Some(event_dir),
         stdout: None,

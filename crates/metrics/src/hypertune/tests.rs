@@ -58,7 +58,7 @@ fn line_spliced_from_two_versions_is_rejected() {
     let splice = [&old[..old.len() - 10], &new[new.len() - 10..]].concat();
     assert_eq!(splice.len(), old.len());
     let file = MetricFile::new(std::path::PathBuf::from("output.metrics").into());
-    let mut intake = Intake::new("acc".to_owned(), &[]);
+    let mut intake = Intake::new(vec!["acc".to_owned()], &[]);
     intake.begin_batch(usize::MAX);
     file.take_lines(&[splice.into_bytes(), new.clone().into_bytes()], false, &mut intake);
     assert_eq!(points(&intake.take_batch()), []);

@@ -10,7 +10,8 @@ use tunesmith_executor::{ExitStatus, ProgramEnd, StopReason};
 pub(super) struct EndedTrial<'a> {
     pub(super) trial: &'a Trial,
     pub(super) status: &'a ExitStatus,
-    pub(super) tag: &'a str,
+    /// The metrics and constraints, at least one.
+    pub(super) tags: Vec<&'a str>,
     /// The result among the trial's measurements.
     pub(super) final_measurement: Result<Measurement, NoFinalMeasurement>,
     pub(super) seen_tags: &'a BTreeSet<String>,
@@ -55,10 +56,16 @@ impl EndedTrial<'_> {
 
     fn missing_metric(&self) -> String {
         let seen: Vec<String> = self.seen_tags.iter().map(|tag| format!("{tag:?}")).collect();
+        let missing = self.tags.iter().filter(|tag| !self.seen_tags.contains(**tag));
+        let mut missing: Vec<String> = missing.map(|tag| format!("{tag:?}")).collect();
+        if missing.is_empty() {
+            missing = self.tags.iter().map(|tag| format!("{tag:?}")).collect();
+        }
+        let missing = missing.join(", ");
         if seen.is_empty() {
-            format!("ended without reporting {:?}; no other metric was seen either", self.tag)
+            format!("ended without reporting {missing}; no other metric was seen either")
         } else {
-            format!("ended without reporting {:?}; the metrics seen were {}", self.tag, seen.join(", "))
+            format!("ended without reporting {missing}; the metrics seen were {}", seen.join(", "))
         }
     }
 }

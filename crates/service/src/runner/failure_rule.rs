@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tunesmith_domain::{Trial, TrialState};
+use tunesmith_domain::{JobPlan, Trial, TrialState};
 
 /// Number of failures without any success that fail a job with `maxFailedTrials: 0`. A guess.
 const FAILURES_WITHOUT_SUCCESS: u64 = 3;
@@ -48,21 +48,26 @@ impl FailureRule {
     }
 
     /// Records the tags that `trial` reported, if its program succeeded. `seen` is `None` otherwise.
-    pub(super) fn record_tags(&mut self, trial: &Trial, tag: &str, seen: &Option<BTreeSet<String>>) {
-        let Some(seen) = seen.as_ref().filter(|seen| !seen.is_empty() && !seen.contains(tag)) else { return };
+    pub(super) fn record_tags(&mut self, trial: &Trial, plan: &JobPlan, seen: &Option<BTreeSet<String>>) {
+        let Some(seen) = seen.as_ref().filter(|seen| !seen.is_empty()) else { return };
         if self.succeeded > 0 || self.wrong_tag.is_some() {
             return;
         }
+        let first = ("hyperparameterMetricTag".to_owned(), &plan.metric_tag);
+        let further = plan.further_tags.iter().enumerate();
+        let further = further.map(|(index, tag)| (format!("tunesmith.metrics[{index}].metric"), tag));
+        let Some((field, tag)) = std::iter::once(first).chain(further).find(|(_, tag)| !seen.contains(*tag)) else {
+            return;
+        };
+        let wanted: Vec<&str> = plan.tags().collect();
         let nearest = seen
             .iter()
-            .max_by(|a, b| strsim::jaro_winkler(a, tag).total_cmp(&strsim::jaro_winkler(b, tag)))
-            .map_or("", String::as_str);
+            .filter(|name| !wanted.contains(&name.as_str()))
+            .max_by(|a, b| strsim::jaro_winkler(a, tag).total_cmp(&strsim::jaro_winkler(b, tag)));
+        let hint = nearest.map(|nearest| format!("; did you mean {nearest:?}?")).unwrap_or_default();
         let listed: Vec<String> = seen.iter().map(|name| format!("{name:?}")).collect();
-        self.wrong_tag = Some(format!(
-            "trial {} never reported hyperparameterMetricTag {tag:?}; it reported {}; did you mean {nearest:?}?",
-            trial.id,
-            listed.join(", ")
-        ));
+        self.wrong_tag =
+            Some(format!("trial {} never reported {field} {tag:?}; it reported {}{hint}", trial.id, listed.join(", ")));
     }
 
     /// Returns the reason why the job fails now, if it does.
@@ -99,6 +104,7 @@ mod tests {
 
     use super::*;
     use tunesmith_domain::{Completion, Measurement, NewTrial, Source, TrialChange, TrialStart};
+    use tunesmith_store::contract::samples;
 
     fn trial(id: u64, ok: bool) -> Trial {
         let mut trial = Trial::new(NewTrial {
@@ -158,11 +164,29 @@ mod tests {
     fn unreported_tag_fails_the_job_with_the_first_trial() {
         let mut rule = rule(0, &[false]);
         let seen = Some(BTreeSet::from(["accuracy".to_owned(), "loss".to_owned()]));
-        rule.record_tags(&trial(1, false), "acuracy", &seen);
+        let plan = JobPlan { metric_tag: "acuracy".to_owned(), ..samples::plan() };
+        rule.record_tags(&trial(1, false), &plan, &seen);
         assert_eq!(
             rule.failure().unwrap(),
             "trial 1 never reported hyperparameterMetricTag \"acuracy\"; it reported \"accuracy\", \"loss\"; \
              did you mean \"accuracy\"?"
         );
+    }
+
+    #[test]
+    fn unreported_further_metric_fails_the_job_with_the_first_trial() {
+        let seen = Some(BTreeSet::from(["accuracy".to_owned(), "latency".to_owned()]));
+        let further_tags = vec!["latncy".to_owned()];
+        let plan = JobPlan { metric_tag: "accuracy".to_owned(), further_tags, ..samples::plan() };
+        let mut misspelt = rule(0, &[false]);
+        misspelt.record_tags(&trial(1, false), &plan, &seen);
+        assert_eq!(
+            misspelt.failure().unwrap(),
+            "trial 1 never reported tunesmith.metrics[0].metric \"latncy\"; it reported \"accuracy\", \"latency\"; \
+             did you mean \"latency\"?"
+        );
+        let mut right = rule(0, &[false]);
+        right.record_tags(&trial(1, false), &JobPlan { further_tags: vec!["latency".to_owned()], ..plan }, &seen);
+        assert_eq!(right.failure(), None);
     }
 }

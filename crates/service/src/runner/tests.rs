@@ -152,6 +152,7 @@ async fn run_in(study: Option<StudySpec>, ends: Vec<ExecutorJobState>, queue_dea
         max_failed_trials: 0,
         max_lost_attempts: 1,
         metric_tag: "loss".to_owned(),
+        further_tags: Vec::new(),
         program: ProgramPlan::Command { argv: vec!["true".to_owned()] },
         replicas: Vec::new(),
         working_directory: "/".into(),

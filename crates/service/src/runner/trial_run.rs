@@ -194,7 +194,7 @@ impl TrialRun {
         let ended = EndedTrial {
             trial,
             status,
-            tag: &self.context.plan.metric_tag,
+            tags: self.study.problem.value_names().collect(),
             final_measurement: self.final_measurement(trial).await?,
             seen_tags,
             time_limit: self.context.plan.trial_time_limit,
@@ -210,7 +210,7 @@ impl TrialRun {
 
     /// The trial's result among its stored measurements, read page by page.
     async fn final_measurement(&self, trial: &Trial) -> Result<Result<Measurement, NoFinalMeasurement>, RunError> {
-        let mut selection = FinalSelection::new(self.study.problem.metrics(), self.study.final_measurement);
+        let mut selection = FinalSelection::new(&self.study.problem, self.study.final_measurement);
         let mut from = 0;
         while from < trial.measurement_count {
             let page = self.context.services().store.measurements(&self.study.id, trial.id, from, BATCH).await?;
@@ -475,7 +475,8 @@ impl Attempt<'_> {
             self.live.extend(batch, self.trial.measurement_count);
         }
         let tag = &self.run.context.plan.metric_tag;
-        if let Some((newest, value)) = measurements.last().and_then(|newest| Some((newest, newest.value(tag)?))) {
+        let newest = measurements.iter().rev().find_map(|newest| Some((newest, newest.value(tag)?)));
+        if let Some((newest, value)) = newest {
             let step = newest.step;
             self.run.context.emit(JobEvent::TrialMeasured { id: self.trial.id, step, value });
         }

@@ -271,7 +271,7 @@ impl Tuning {
         match ended?? {
             TrialEnd::Completed { trial, seen_tags } => {
                 self.failures.record(&trial);
-                self.failures.record_tags(&trial, &self.context.plan.metric_tag, &seen_tags);
+                self.failures.record_tags(&trial, &self.context.plan, &seen_tags);
                 self.learn_curve(&trial).await?;
                 self.context.emit(JobEvent::TrialEnded { trial });
             }

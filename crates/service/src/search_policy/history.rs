@@ -10,7 +10,7 @@ use futures::TryStreamExt;
 use jiff::Timestamp;
 use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
 use tunesmith_algorithms::problem::{
-    CompletedTrial, MetricSpec, ParameterValues, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
+    CompletedTrial, ParameterValues, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
 };
 use tunesmith_algorithms::transfer::SourceStudy;
 
@@ -83,7 +83,8 @@ impl StudyHistory {
             create_time: study.create_time,
             problem: Arc::clone(&study.problem),
             algorithm: study.algorithm.as_str(),
-            uses_sources: study.algorithm.uses_source_studies(),
+            // The models of source studies predict one metric.
+            uses_sources: study.algorithm.uses_source_studies() && study.problem.metrics().len() == 1,
             designer: designer(&[])?,
             revision: 0,
             prior_count: 0,
@@ -101,7 +102,7 @@ impl StudyHistory {
         for prior in &study.prior_studies {
             sources.extend(history.add_source(store, prior).await?);
         }
-        if !sources.is_empty() {
+        if !sources.is_empty() && history.uses_sources {
             history.designer = designer(&sources)?;
         }
         Ok(history)
@@ -215,6 +216,11 @@ impl StudyHistory {
         }
     }
 
+    /// Whether trials have the value of more than one metric or constraint.
+    fn has_several_values(&self) -> bool {
+        self.problem.value_names().nth(1).is_some()
+    }
+
     /// The number of the study's trial `id` in the designer's history.
     fn designer_id(&self, id: TrialId) -> TrialId {
         id.offset(self.prior_count)
@@ -245,7 +251,7 @@ impl StudyHistory {
             return;
         }
         self.version += 1;
-        let outcome = outcome(trial, self.problem.metrics());
+        let outcome = outcome(trial, &self.problem);
         self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
     }
 
@@ -292,23 +298,33 @@ impl StudyHistory {
             }
             Err(error) => return Err(error),
         };
-        let mut foreign = Vec::new();
+        let (mut foreign, mut incomplete) = (Vec::new(), 0_usize);
         let mut trials = pin!(pages::trials(store, prior));
         while let Some(trial) = trials.try_next().await? {
             if !trial.state.is_final() {
                 continue;
             }
             if self.problem.search_space().check(&trial.parameters).is_err() {
-                let outcome = outcome(&trial, problem.metrics());
+                let outcome = outcome(&trial, &problem);
                 foreign.push(CompletedTrial { id: trial.id, parameters: trial.parameters.clone(), outcome });
                 continue;
             }
+            let outcome = outcome(&trial, &self.problem);
+            if outcome == TrialOutcome::Infeasible && trial.state == TrialState::Succeeded && self.has_several_values()
+            {
+                // The source study did not ask for a value that this one needs: its trial has not failed.
+                incomplete += 1;
+                continue;
+            }
             self.prior_count += 1;
-            self.completed.push(CompletedTrial {
-                id: TrialId(self.prior_count),
-                parameters: trial.parameters.clone(),
-                outcome: outcome(&trial, self.problem.metrics()),
-            });
+            let id = TrialId(self.prior_count);
+            self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
+        }
+        if incomplete > 0 {
+            tracing::warn!(
+                study.name = %self.study, prior.name = %prior, trials = incomplete,
+                "trials of the source study lack the value of a metric or a constraint of this study and are not used"
+            );
         }
         if foreign.is_empty() {
             return Ok(None);
@@ -329,10 +345,10 @@ impl StudyHistory {
     }
 }
 
-/// The result of a final trial for algorithms; infeasible if a metric is missing.
-pub fn outcome(trial: &Trial, metrics: &[MetricSpec]) -> TrialOutcome {
+/// The result of a final trial for algorithms; infeasible if the value of a metric or a constraint is missing.
+pub fn outcome(trial: &Trial, problem: &ProblemStatement) -> TrialOutcome {
     let values = trial.final_measurement.as_ref().and_then(|measurement| {
-        metrics.iter().map(|metric| measurement.value(&metric.name)).collect::<Option<Vec<f64>>>()
+        problem.value_names().map(|name| measurement.value(name)).collect::<Option<Vec<f64>>>()
     });
     match (trial.state, values) {
         (TrialState::Succeeded, Some(values)) => TrialOutcome::Measured { values, stopped_early: trial.stopped_early },

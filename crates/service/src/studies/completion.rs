@@ -8,26 +8,25 @@ use tunesmith_domain::{Completion, Measurement, NoFinalMeasurement, Study, Trial
 /// The outcome of a trial of `study` with the measurements `curve`, by step.
 ///
 /// # Errors
-/// [`StudiesError::MissingMetric`] if a measured outcome lacks a metric of the study.
+/// [`StudiesError::MissingMetric`] if a measured outcome lacks a metric or a constraint of the study.
 pub(super) fn completion(
     study: &Study,
     curve: &[Measurement],
     outcome: ReportedOutcome,
 ) -> Result<Completion, StudiesError> {
-    let metrics = study.problem.metrics();
     Ok(match outcome {
         ReportedOutcome::Infeasible(reason) => Completion::Infeasible { reason },
         ReportedOutcome::Measured(measurement) => {
-            if let Some(missing) = metrics.iter().find(|metric| measurement.value(&metric.name).is_none()) {
+            if let Some(missing) = study.problem.value_names().find(|name| measurement.value(name).is_none()) {
                 return Err(StudiesError::MissingMetric {
-                    metric: missing.name.clone(),
+                    metric: missing.to_owned(),
                     seen: metrics_of(std::slice::from_ref(&measurement)),
                     expected: metrics_of_study(study),
                 });
             }
             measurement.require_finite().into()
         }
-        ReportedOutcome::FromCurve => final_measurement(metrics, study.final_measurement, curve).into(),
+        ReportedOutcome::FromCurve => final_measurement(&study.problem, study.final_measurement, curve).into(),
     })
 }
 
@@ -37,7 +36,7 @@ pub(super) fn completion(
 /// # Errors
 /// [`StudiesError::NoMeasurement`], [`StudiesError::NoCompleteMeasurement`].
 pub(super) fn require_measurement(study: &Study, trial: &Trial, curve: &[Measurement]) -> Result<(), StudiesError> {
-    match final_measurement(study.problem.metrics(), study.final_measurement, curve) {
+    match final_measurement(&study.problem, study.final_measurement, curve) {
         Ok(_) | Err(NoFinalMeasurement::NotFinite { .. }) => Ok(()),
         Err(NoFinalMeasurement::NoMeasurement) => Err(StudiesError::NoMeasurement { trial: trial.id }),
         Err(NoFinalMeasurement::MissingMetric) => Err(StudiesError::NoCompleteMeasurement {
@@ -56,5 +55,5 @@ fn metrics_of(measurements: &[Measurement]) -> Vec<String> {
 }
 
 fn metrics_of_study(study: &Study) -> Vec<String> {
-    study.problem.metrics().iter().map(|metric| metric.name.clone()).collect()
+    study.problem.value_names().map(str::to_owned).collect()
 }

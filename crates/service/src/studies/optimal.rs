@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::TryStreamExt;
 use jiff::Timestamp;
 use tokio::sync::OwnedMutexGuard;
-use tunesmith_algorithms::problem::{MetricSpec, TrialId, pareto};
+use tunesmith_algorithms::problem::{TrialId, pareto};
 
 use crate::pages;
 use crate::study_cache::StudyCache;
@@ -32,8 +32,8 @@ struct Known {
 }
 
 impl OptimalTrials {
-    /// The numbers of the trials of `study` that no other trial dominates, increasing; with one metric, of the first trial
-    /// with the best value.
+    /// The numbers of the trials of `study` that satisfy all constraints and that no other such trial dominates, increasing;
+    /// with one metric, of the first one with the best value.
     pub(super) async fn numbers(&self, store: &dyn Store, study: &Study) -> Result<Vec<TrialId>, StoreError> {
         let known = self.0.get_or_insert(&study.id, || Known::new(study));
         let mut known = known.lock_owned().await;
@@ -72,7 +72,7 @@ async fn refresh(
     store: &dyn Store,
     study: &Study,
 ) -> Result<OwnedMutexGuard<Known>, StoreError> {
-    let metrics = study.problem.metrics();
+    let is_single = study.problem.metrics().len() == 1;
     loop {
         let mut new = BTreeMap::new();
         let mut revision = known.revision;
@@ -80,7 +80,7 @@ async fn refresh(
         if revision == 0 {
             let mut pages = std::pin::pin!(pages::trials_in_any_order(store, study));
             while let Some(trials) = pages.try_next().await? {
-                new.extend(trials.iter().filter_map(|trial| Some((trial.id, values(metrics, trial)?))));
+                new.extend(trials.iter().filter_map(|trial| Some((trial.id, values(study, trial)?))));
             }
             // Trials that change while others are read have a higher revision, and are read again.
             revision = study.revision;
@@ -93,7 +93,7 @@ async fn refresh(
                     lost |= known.front.0.contains_key(&trial.id);
                     new.remove(&trial.id);
                 }
-                new.extend(values(metrics, &trial).map(|values| (trial.id, values)));
+                new.extend(values(study, &trial).map(|values| (trial.id, values)));
             }
         }
         if lost {
@@ -103,9 +103,8 @@ async fn refresh(
         }
         let new: Vec<_> = new.into_iter().collect();
         if new.len() * known.front.0.len().max(FEW) > LONG {
-            let single = metrics.len() == 1;
             let extended = tokio::task::spawn_blocking(move || {
-                known.front.extend(new, single);
+                known.front.extend(new, is_single);
                 known
             });
             known = extended.await.map_err(|source| StoreError::NotApplied {
@@ -113,20 +112,21 @@ async fn refresh(
                 source: source.into(),
             })?;
         } else {
-            known.front.extend(new, metrics.len() == 1);
+            known.front.extend(new, is_single);
         }
         known.revision = revision;
         return Ok(known);
     }
 }
 
-/// The values of `metrics` of a succeeded trial, all maximised; `None` if one is missing or NaN.
-fn values(metrics: &[MetricSpec], trial: &Trial) -> Option<Vec<f64>> {
-    if trial.state == TrialState::Deleted {
+/// The values of the metrics of a succeeded trial of `study`, all maximised; `None` if one is missing or NaN, or if the trial
+/// violates a constraint.
+fn values(study: &Study, trial: &Trial) -> Option<Vec<f64>> {
+    if trial.state == TrialState::Deleted || !study.is_feasible(trial) {
         return None;
     }
     let measurement = trial.final_measurement.as_ref()?;
-    let values = metrics.iter().map(|metric| Some(metric.goal.to_maximized(measurement.value(&metric.name)?)));
+    let values = study.problem.metrics().iter().map(|metric| Some(metric.goal.to_maximized(measurement.value(&metric.name)?)));
     values.collect::<Option<Vec<f64>>>().filter(|values| !values.iter().any(|value| value.is_nan()))
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tunesmith_algorithms::early_stopping::DecayCurveRule;
 use tunesmith_algorithms::problem::{
-    AlgorithmName, Condition, Goal, MetricSpec, Origin, ParameterKind, ParameterPrior, ParameterSpec, ParameterValue,
-    ParameterValues, ProblemStatement, ScaleType, SearchSpace, Step,
+    AlgorithmName, Condition, ConstraintSpec, Goal, MetricSpec, ObservationNoise, Origin, ParameterKind,
+    ParameterPrior, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType, SearchSpace, Step,
 };
 
 use tunesmith_domain::{
@@ -56,6 +56,7 @@ pub fn plan() -> JobPlan {
         max_parallel_trials: 2,
         max_failed_trials: 1,
         metric_tag: "accuracy".to_owned(),
+        further_tags: vec!["loss".to_owned(), "latency".to_owned()],
         metric_from_stdout: true,
         program: ProgramPlan::PythonModule {
             package_uris: texts(&["trainer-1.0.tar.gz"]),
@@ -115,7 +116,7 @@ pub fn study(id: &str) -> Study {
 }
 
 /// [`study`] with a conditional parameter of each kind of condition, none of them active in [`new_trial`], a prior of each
-/// kind, a user-supplied trial, thresholds of its stopping rule, and rules that end it.
+/// kind, a user-supplied trial, a constraint, stated noise, thresholds of its stopping rule, and rules that end it.
 pub fn conditional_study(id: &str) -> Study {
     let child = |name, parent, values| {
         let kind = ParameterKind::Integer { min: 1, max: 2, scale: ScaleType::UnitLinear };
@@ -138,7 +139,10 @@ pub fn conditional_study(id: &str) -> Study {
         ("kind".to_owned(), ParameterValue::Categorical("ä b".to_owned())),
     ]);
     let study = study_over(id, parameters, vec![point]);
+    let limit = ConstraintSpec { min_safe_fraction: 0.1 / 3.0, ..ConstraintSpec::new("latency", Goal::Minimize, -0.1) };
+    let problem = ProblemStatement::clone(&study.problem).with_constraints(vec![limit]).unwrap();
     Study::restore(StudyFields {
+        problem: problem.with_observation_noise(ObservationNoise::High).into(),
         algorithm: Algorithm::Tpe,
         stopping_rule: Some(StoppingRule::DecayCurve(DecayCurveRule::new(3, Some(2), 0.1 / 3.0, 0.05).unwrap())),
         study_stopping: StudyStopping {

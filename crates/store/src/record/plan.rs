@@ -37,6 +37,9 @@ struct PlanRecord {
     max_parallel_trials: u64,
     max_failed_trials: u64,
     metric_tag: String,
+    /// Absent without any, and in records of versions with one metric.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    further_tags: Vec<String>,
     metric_from_stdout: bool,
     program: ProgramRecord,
     replicas: Vec<ReplicaRecord>,
@@ -96,6 +99,7 @@ impl From<&JobPlan> for PlanRecord {
             max_parallel_trials,
             max_failed_trials,
             metric_tag,
+            further_tags,
             metric_from_stdout,
             program,
             replicas,
@@ -117,6 +121,7 @@ impl From<&JobPlan> for PlanRecord {
             max_parallel_trials: *max_parallel_trials,
             max_failed_trials: *max_failed_trials,
             metric_tag: metric_tag.clone(),
+            further_tags: further_tags.clone(),
             metric_from_stdout: *metric_from_stdout,
             program: program.into(),
             replicas: replicas.iter().map(ReplicaRecord::from).collect(),
@@ -143,6 +148,7 @@ impl From<PlanRecord> for JobPlan {
             max_parallel_trials: record.max_parallel_trials,
             max_failed_trials: record.max_failed_trials,
             metric_tag: record.metric_tag,
+            further_tags: record.further_tags,
             metric_from_stdout: record.metric_from_stdout,
             program: record.program.into(),
             replicas: record.replicas.into_iter().map(ReplicaPlan::from).collect(),

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tunesmith_algorithms::problem::{
-    Condition, Goal, MetricSpec, ParameterKind, ParameterPrior, ParameterSpec, ParameterValue, ParameterValues,
-    ProblemStatement, ScaleType, SearchSpace,
+    Condition, ConstraintSpec, Goal, MetricSpec, ObservationNoise, ParameterKind, ParameterPrior, ParameterSpec,
+    ParameterValue, ParameterValues, ProblemStatement, ScaleType, SearchSpace,
 };
 
 use super::float::Float;
@@ -52,6 +52,10 @@ pub(crate) fn encode_study(study: &Study) -> (Vec<u8>, Progress) {
             .iter()
             .map(|metric| MetricSpecRecord { name: metric.name.clone(), goal: metric.goal })
             .collect(),
+        constraints: problem.constraints().iter().map(ConstraintRecord::from).collect(),
+        observation_noise: Some(problem.observation_noise())
+            .filter(|noise| *noise != ObservationNoise::Auto)
+            .map(Into::into),
         initial_points: initial_points.iter().map(point_record).collect(),
         algorithm: algorithm.clone(),
         seed: *seed,
@@ -82,7 +86,11 @@ pub(crate) fn decode_study(bytes: &[u8], progress: Progress) -> Result<Study, Re
     let prior_studies: Result<_, _> = record.prior_studies.iter().map(|id| id.parse()).collect();
     Ok(Study::restore(StudyFields {
         id: record.id.parse().map_err(RecordError::malformed)?,
-        problem: ProblemStatement::new(space, metrics).map_err(RecordError::malformed)?.into(),
+        problem: ProblemStatement::new(space, metrics)
+            .and_then(|problem| problem.with_constraints(record.constraints.into_iter().map(Into::into).collect()))
+            .map_err(RecordError::malformed)?
+            .with_observation_noise(record.observation_noise.map(Into::into).unwrap_or_default())
+            .into(),
         initial_points: record.initial_points.into_iter().map(point).collect(),
         algorithm: record.algorithm,
         seed: record.seed,
@@ -109,6 +117,12 @@ struct StudyRecord {
     id: String,
     parameters: Vec<ParameterRecord>,
     metrics: Vec<MetricSpecRecord>,
+    /// Absent without any, and in records of versions without constraints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    constraints: Vec<ConstraintRecord>,
+    /// Absent if it is estimated, and in records of versions without this setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    observation_noise: Option<NoiseRecord>,
     /// Absent without any, and in records of versions without initial points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     initial_points: Vec<PointRecord>,
@@ -146,6 +160,65 @@ struct MetricSpecRecord {
     name: String,
     #[serde(with = "GoalRecord")]
     goal: Goal,
+}
+
+/// The noise that a user has stated.
+#[derive(Serialize, Deserialize)]
+enum NoiseRecord {
+    Auto,
+    Low,
+    High,
+}
+
+impl From<ObservationNoise> for NoiseRecord {
+    fn from(noise: ObservationNoise) -> Self {
+        match noise {
+            ObservationNoise::Auto => Self::Auto,
+            ObservationNoise::Low => Self::Low,
+            ObservationNoise::High => Self::High,
+        }
+    }
+}
+
+impl From<NoiseRecord> for ObservationNoise {
+    fn from(noise: NoiseRecord) -> Self {
+        match noise {
+            NoiseRecord::Auto => Self::Auto,
+            NoiseRecord::Low => Self::Low,
+            NoiseRecord::High => Self::High,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ConstraintRecord {
+    name: String,
+    #[serde(with = "GoalRecord")]
+    goal: Goal,
+    threshold: Float,
+    /// Absent without a target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    min_safe_fraction: Option<Float>,
+}
+
+impl From<&ConstraintSpec> for ConstraintRecord {
+    fn from(constraint: &ConstraintSpec) -> Self {
+        let ConstraintSpec { name, goal, threshold, min_safe_fraction } = constraint;
+        Self {
+            name: name.clone(),
+            goal: *goal,
+            threshold: Float(*threshold),
+            min_safe_fraction: (*min_safe_fraction != 0.0).then_some(Float(*min_safe_fraction)),
+        }
+    }
+}
+
+impl From<ConstraintRecord> for ConstraintSpec {
+    fn from(record: ConstraintRecord) -> Self {
+        let constraint = Self::new(record.name, record.goal, record.threshold.0);
+        Self { min_safe_fraction: record.min_safe_fraction.map_or(0.0, |fraction| fraction.0), ..constraint }
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -158,7 +158,8 @@ fn a_plan_is_stored_as_in_version_0_1() {
         r#""role":"ParameterServer"},{"count":1,"program":{"Command":{"argv":["true"]}},"role":"Evaluator"}],"#,
         r#""trial_time_limit":null,"working_directory":"/work"}"#,
     );
-    let mut plan = JobPlan { machines: MachinePlan::default(), principal: None, ..samples::plan() };
+    let further_tags = Vec::new();
+    let mut plan = JobPlan { machines: MachinePlan::default(), principal: None, further_tags, ..samples::plan() };
     plan.replicas.iter_mut().for_each(|group| group.resources = Resources::default());
     assert_eq!(encode_plan(&plan).to_string(), stored);
     assert_eq!(plan::decode_plan(serde_json::from_str(stored).unwrap()), Ok(plan));
@@ -168,6 +169,7 @@ fn a_plan_is_stored_as_in_version_0_1() {
 fn machines_of_a_plan_are_stored() {
     let encoded = encode_plan(&samples::plan());
     assert_eq!(encoded["machines"]["resources"]["accelerators"], serde_json::json!({"kind": "v100", "count": 2}));
+    assert_eq!(encoded["further_tags"], serde_json::json!(["loss", "latency"]));
     assert_eq!(plan::decode_plan(encoded), Ok(samples::plan()));
 }
 

@@ -1,14 +1,15 @@
 //! Plots.
 
 use proptest::prelude::*;
+use tunesmith_algorithms::problem::{ConstraintSpec, Goal, TrialOutcome};
 use tunesmith_domain::TrialState;
 use tunesmith_views::{
     Columns, Density, Points, Rows, contour, curves, distribution, history, modelled, parallel_coordinates,
-    pareto_front, rank, slice, trials_of_curves,
+    pareto_front, rank, slice, table, trials_of_curves,
 };
 
 use crate::any_samples;
-use crate::sample::{Sample, columns, measurement};
+use crate::sample::{Sample, columns, columns_with_limit, measurement};
 
 /// The numbers and results of the trials with a result, by number.
 fn measured(columns: &Columns, rows: &Rows) -> Vec<(u64, f64)> {
@@ -278,4 +279,28 @@ fn answers_about_many_trials_are_small() {
     ];
     assert!(sizes.iter().all(|size| *size < 200_000), "{sizes:?}");
     assert!(columns.bytes() < 15 << 20, "{} bytes", columns.bytes());
+}
+
+#[test]
+fn trials_that_violate_a_constraint_are_neither_best_nor_on_the_front() {
+    let samples = [3.0, 1.0, 2.0, 0.5].map(|loss| Sample { speed: 10.0 - loss, ..Sample::of_loss(loss) });
+    let columns = columns_with_limit(&samples, ConstraintSpec::new("speed limit", Goal::Minimize, 8.5));
+    let rows = columns.live();
+    assert_eq!(columns.best_first(0), [2, 0, 3, 1]);
+    assert_eq!(columns.violated(1).collect::<Vec<_>>(), ["speed limit"]);
+    assert!(columns.is_feasible(2) && columns.violated(2).next().is_none());
+    assert_eq!(history(&columns, &rows, 0, 100).improvements.trials, [1, 3]);
+    assert_eq!(pareto_front(&columns, &rows, [0, 1], 100).front, [3]);
+    let by_number = columns.order("").unwrap();
+    let table = table(&columns, &rows, by_number, 0, 10);
+    assert_eq!(table.rows[1].constraints["speed limit"], 9.0);
+    assert_eq!(table.rows[1].violated_constraints, ["speed limit"]);
+    let values: Vec<usize> = modelled(&columns, &rows, 0, 10)
+        .iter()
+        .map(|trial| match &trial.outcome {
+            TrialOutcome::Measured { values, .. } => values.len(),
+            TrialOutcome::Infeasible => 0,
+        })
+        .collect();
+    assert_eq!(values, [3; 4]);
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{
-    AlgorithmName, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue, ParameterValues,
-    ProblemStatement, ScaleType, SearchSpace, TrialId,
+    AlgorithmName, ConstraintSpec, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue,
+    ParameterValues, ProblemStatement, ScaleType, SearchSpace, TrialId,
 };
 use tunesmith_domain::{
     Algorithm, CurveAxis, FinalMeasurement, Measurement, MetricValue, Source, Study, StudyFields, StudyState, Trial,
@@ -130,6 +130,22 @@ pub(crate) fn columns(samples: &[Sample]) -> Columns {
     let mut columns = Columns::new(&study());
     for (index, sample) in samples.iter().enumerate() {
         columns.apply(&trial(index + 1, sample));
+    }
+    columns
+}
+
+/// As [`columns`], of a study with the constraint `limit`, whose values are those of `speed`.
+pub(crate) fn columns_with_limit(samples: &[Sample], limit: ConstraintSpec) -> Columns {
+    let study = study();
+    let name = limit.name.clone();
+    let problem = ProblemStatement::clone(&study.problem).with_constraints(vec![limit]).expect("a problem");
+    let mut columns = Columns::new(&Study::restore(StudyFields { problem: Arc::new(problem), ..(*study).clone() }));
+    for (index, sample) in samples.iter().enumerate() {
+        let mut fields = (*trial(index + 1, sample)).clone();
+        if let Some(result) = &mut fields.final_measurement {
+            result.metrics.push(MetricValue { metric: name.clone(), value: sample.speed });
+        }
+        columns.apply(&Trial::restore(fields));
     }
     columns
 }

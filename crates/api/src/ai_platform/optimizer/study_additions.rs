@@ -11,7 +11,7 @@ use tunesmith_algorithms::problem::{
 
 use crate::ai_platform::additions::{EarlyStopping, early_stopping};
 use crate::ai_platform::{
-    Additions, Algorithm, Double, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Int64,
+    Additions, Algorithm, Double, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Int64, ObservationNoise,
     ParameterCondition, ParameterPrior, ParameterSpec as WireParameter, ParameterType, ParentValue, ProtoDuration,
     ScaleType as WireScale, StudyStoppingConfig, is_default,
 };
@@ -30,6 +30,9 @@ pub struct StudyAdditions {
     /// Time without a request of its client after which a trial is assigned to another client. Default: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial_lease: Option<ProtoDuration>,
+    /// How much trials with the same parameters differ. Default `AUTO`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub observation_noise: ObservationNoise,
     /// The report that becomes the result of a trial that is completed without one.
     #[serde(skip_serializing_if = "is_default")]
     pub final_measurement: FinalMeasurement,
@@ -78,6 +81,7 @@ pub(super) fn as_of_a_job(
         priors: study.priors.clone(),
         initial_trials: study.initial_trials.clone(),
         double_resolution: study.double_resolution.clone(),
+        observation_noise: study.observation_noise,
         ..Additions::default()
     };
     let params = parameters.iter().map(wire_parameter).collect();

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::study_additions::StudyAdditions;
-use crate::ai_platform::{Algorithm, Double, GoalType, Int64, ParameterType, is_default};
+use crate::ai_platform::{Algorithm, Double, GoalType, Int64, ParameterType, SafetyMetricConfig, is_default};
 
 /// The search space, the metrics and the algorithm of a study.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +36,9 @@ pub struct MetricSpec {
     /// Whether the metric is maximised or minimised.
     #[serde(skip_serializing_if = "is_default")]
     pub goal: GoalType,
+    /// (Tunesmith) Makes the metric a constraint, which is not optimised. At least one metric is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub safety_config: Option<SafetyMetricConfig>,
 }
 
 /// A parameter with its child parameters.

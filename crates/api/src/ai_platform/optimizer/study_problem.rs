@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use tunesmith_algorithms::problem::{
-    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
+    Condition, ConstraintSpec, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType,
+    SearchSpace,
 };
 
 use tunesmith_service::StudySpec;
@@ -20,8 +21,8 @@ use crate::ai_platform::study_spec::{initial_points, with_prior};
 use crate::ai_platform::study_stopping::check_study_stopping;
 use crate::ai_platform::violations::Violations;
 use crate::ai_platform::{
-    Additions, Algorithm, EarlyStoppingSettings, FinalMeasurement, GoalType, HyperparameterSpec, Notice, ParameterType,
-    Severity, Violation,
+    Additions, Algorithm, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Notice, ParameterType, Severity,
+    Violation,
 };
 use tunesmith_domain::StoppingRuleKind;
 
@@ -81,6 +82,7 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
     }
     let problem = if reading.is_valid() { reading.problem(parameters, metrics) } else { None };
     let Some(problem) = problem else { return Err(reading.violations) };
+    let problem = problem.with_observation_noise(additions.observation_noise.to_domain());
     reading.check_published_names(problem.search_space());
     if !reading.is_valid() {
         return Err(reading.violations);
@@ -162,7 +164,9 @@ impl Reading {
             self.refuse("algorithm".to_owned(), reason);
         }
         let mut violations = Violations::default();
-        check_study_stopping(&config.tunesmith.study_stopping_config, config.metrics.len(), &mut violations);
+        let constraints = config.metrics.iter().filter(|metric| metric.safety_config.is_some()).count();
+        let metrics = config.metrics.len() - constraints;
+        check_study_stopping(&config.tunesmith.study_stopping_config, metrics, constraints, &mut violations);
         self.add(violations);
     }
 
@@ -171,14 +175,17 @@ impl Reading {
         let mut violations = Violations::default();
         let places = &self.places;
         check_algorithm(spec, additions, |index| places[index].clone(), &mut violations);
+        additions.observation_noise.check(spec.algorithm, &mut violations);
         check_resolutions(spec, additions, &mut violations);
         check_prior_knowledge(spec, additions, &mut violations);
         self.add(violations);
     }
 
-    fn metrics(&mut self, config: &StudyConfig) -> Vec<MetricSpec> {
+    fn metrics(&mut self, config: &StudyConfig) -> (Vec<MetricSpec>, Vec<ConstraintSpec>) {
         if config.metrics.is_empty() {
             self.refuse("metrics".to_owned(), "at least one metric is needed");
+        } else if config.metrics.iter().all(|metric| metric.safety_config.is_some()) {
+            self.refuse("metrics".to_owned(), "at least one metric without safetyConfig is needed: it is optimised");
         }
         for (index, metric) in config.metrics.iter().enumerate() {
             let field = format!("metrics[{index}].metric");
@@ -187,15 +194,20 @@ impl Reading {
             } else if config.metrics[..index].iter().any(|earlier| earlier.metric == metric.metric) {
                 self.refuse(field, format!("{:?} is given twice", metric.metric));
             }
+            if let Some(safety) = &metric.safety_config {
+                let mut violations = Violations::default();
+                safety.check(&format!("metrics[{index}]"), &mut violations);
+                self.add(violations);
+            }
         }
-        let metrics = config.metrics.iter().map(|metric| MetricSpec {
-            name: metric.metric.clone(),
-            goal: match metric.goal {
-                GoalType::GoalTypeUnspecified | GoalType::Maximize => Goal::Maximize,
-                GoalType::Minimize => Goal::Minimize,
-            },
-        });
-        metrics.collect()
+        let (mut metrics, mut constraints) = (Vec::new(), Vec::new());
+        for metric in &config.metrics {
+            match &metric.safety_config {
+                None => metrics.push(MetricSpec { name: metric.metric.clone(), goal: metric.goal.to_domain() }),
+                Some(safety) => constraints.push(safety.constraint(&metric.metric, metric.goal)),
+            }
+        }
+        (metrics, constraints)
     }
 
     /// Adds `spec` and its children to `parameters`. `path` contains the indices of `spec` in the configuration.
@@ -379,7 +391,11 @@ impl Reading {
         }
     }
 
-    fn problem(&mut self, parameters: Vec<ParameterSpec>, metrics: Vec<MetricSpec>) -> Option<ProblemStatement> {
+    fn problem(
+        &mut self,
+        parameters: Vec<ParameterSpec>,
+        (metrics, constraints): (Vec<MetricSpec>, Vec<ConstraintSpec>),
+    ) -> Option<ProblemStatement> {
         let space = match SearchSpace::new(parameters) {
             Ok(space) => space,
             Err(error) => {
@@ -387,7 +403,7 @@ impl Reading {
                 return None;
             }
         };
-        match ProblemStatement::new(space, metrics) {
+        match ProblemStatement::new(space, metrics).and_then(|problem| problem.with_constraints(constraints)) {
             Ok(problem) => Some(problem),
             Err(error) => {
                 self.refuse("metrics".to_owned(), error.to_string());

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use tunesmith_algorithms::problem::{Goal, ParameterKind, ParameterSpec, ParameterValue, ScaleType};
+use tunesmith_algorithms::problem::{ParameterKind, ParameterSpec, ParameterValue, ScaleType};
 
 use super::PublishedNames;
 use super::study_additions::{StudyAdditions, initial_trials_of, priors_of};
@@ -15,7 +15,8 @@ use super::study_config::{
 };
 use crate::ai_platform::early_stopping::settings_of;
 use crate::ai_platform::{
-    Algorithm, Double, FinalMeasurement, GoalType, Int64, ParameterType, ProtoDuration, StudyStoppingConfig,
+    Algorithm, Double, FinalMeasurement, GoalType, Int64, ObservationNoise, ParameterType, ProtoDuration,
+    SafetyMetricConfig, StudyStoppingConfig,
 };
 use tunesmith_domain::{CurveAxis, StoppingRuleKind, Study};
 
@@ -25,13 +26,16 @@ pub(super) fn study_config(study: &Study) -> StudyConfig {
     let names = PublishedNames::of(space);
     let metrics = study.problem.metrics().iter().map(|metric| MetricSpec {
         metric: metric.name.clone(),
-        goal: match metric.goal {
-            Goal::Maximize => GoalType::Maximize,
-            Goal::Minimize => GoalType::Minimize,
-        },
+        goal: GoalType::of_domain(metric.goal),
+        safety_config: None,
+    });
+    let constraints = study.problem.constraints().iter().map(|constraint| MetricSpec {
+        metric: constraint.name.clone(),
+        goal: GoalType::of_domain(constraint.goal),
+        safety_config: Some(SafetyMetricConfig::of_domain(constraint)),
     });
     StudyConfig {
-        metrics: metrics.collect(),
+        metrics: metrics.chain(constraints).collect(),
         parameters: children(None, space.parameters(), &names),
         algorithm: Algorithm::of_domain(&study.algorithm),
         automated_stopping_config: study.stopping_rule.and_then(|rule| stopping(rule.kind(), study.stopping_axis)),
@@ -39,6 +43,7 @@ pub(super) fn study_config(study: &Study) -> StudyConfig {
             seed: Some(Int64(study.seed.cast_signed())),
             max_trials: study.max_trials.map(|count| Int64(count.cast_signed())),
             trial_lease: study.trial_lease.map(ProtoDuration),
+            observation_noise: ObservationNoise::of_domain(study.problem.observation_noise()),
             final_measurement: match study.final_measurement {
                 tunesmith_domain::FinalMeasurement::Last => FinalMeasurement::Last,
                 tunesmith_domain::FinalMeasurement::Best => FinalMeasurement::Best,
@@ -200,6 +205,35 @@ mod tests {
         }))
         .unwrap();
         let plan = study_plan(&config).unwrap();
+        let study = plan.spec.into_study(NewStudy {
+            id: "p/l/s".parse().unwrap(),
+            seed: plan.seed.unwrap(),
+            prior_studies: Vec::new(),
+            config: Value::Null,
+            create_time: Timestamp::UNIX_EPOCH,
+        });
+        assert_eq!(study_config(&study), config);
+    }
+
+    #[test]
+    fn a_rendered_study_has_its_metrics_and_constraints() {
+        let config: StudyConfig = serde_json::from_value(json!({
+            "metrics": [
+                {"metric": "loss", "goal": "MINIMIZE"},
+                {"metric": "speed", "goal": "MAXIMIZE"},
+                {"metric": "latency", "goal": "MINIMIZE",
+                    "safetyConfig": {"safetyThreshold": 20, "desiredMinSafeTrialsFraction": 0.75}},
+                {"metric": "recall", "goal": "MAXIMIZE", "safetyConfig": {}}],
+            "parameters": [
+                {"parameter": "rate", "type": "DOUBLE", "scaleType": "UNIT_LINEAR_SCALE",
+                    "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
+            "tunesmith": {"seed": "7", "observationNoise": "HIGH"}
+        }))
+        .unwrap();
+        let plan = study_plan(&config).unwrap();
+        let constraints: Vec<_> =
+            plan.spec.problem.constraints().iter().map(|one| (one.name.as_str(), one.threshold)).collect();
+        assert_eq!(constraints, [("latency", 20.0), ("recall", 0.0)]);
         let study = plan.spec.into_study(NewStudy {
             id: "p/l/s".parse().unwrap(),
             seed: plan.seed.unwrap(),

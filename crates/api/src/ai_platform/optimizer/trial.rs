@@ -10,7 +10,7 @@ use tunesmith_algorithms::problem::{Origin, ParameterKind, ParameterValue, Param
 
 use super::study::study_name;
 use super::{FieldViolation, MeasurementMessage, PublishedNames};
-use crate::ai_platform::job::origin_schema;
+use crate::ai_platform::job::{origin_schema, violated_names};
 use crate::ai_platform::{Double, Int64, Notice, is_default};
 use tunesmith_domain::{Measurement, Study, StudyId, Trial, TrialState};
 
@@ -164,6 +164,9 @@ struct TrialAdditions {
     /// Whether the trial was stopped early; its result is then its last measurement.
     #[serde(skip_serializing_if = "is_default")]
     stopped_early: bool,
+    /// The constraints that the result violates: metrics with a `safetyConfig`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    violated_constraints: Vec<String>,
     /// Failure of the study's algorithm, if random search proposed the trial in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     fallback_reason: Option<String>,
@@ -175,12 +178,14 @@ struct TrialAdditions {
 impl TrialMessage {
     /// The trial of `study`, with the measurements of its curve; `names` are those of the study's search space.
     pub fn new(study: &Study, names: &PublishedNames<'_>, trial: &Trial, curve: &[Measurement]) -> Self {
-        Self::with(&study.id, names, trial, curve)
+        let mut message = Self::with(&study.id, names, trial, curve);
+        message.tunesmith.violated_constraints = violated_names(study, trial);
+        message
     }
 
     /// The trial of `study`, with the number of its measurements in place of the curve.
     pub fn without_curve(study: &Study, names: &PublishedNames<'_>, trial: &Trial) -> Self {
-        let mut message = Self::with(&study.id, names, trial, &[]);
+        let mut message = Self::new(study, names, trial, &[]);
         message.tunesmith.omitted_measurements = Some(Int64(trial.measurement_count.cast_signed()));
         message
     }
@@ -233,6 +238,7 @@ impl TrialMessage {
                 preempted_attempts: count(trial.preempted_attempts),
                 omitted_measurements: None,
                 stopped_early: trial.stopped_early,
+                violated_constraints: Vec::new(),
                 fallback_reason: trial.fallback_reason.clone(),
                 notices: Vec::new(),
             },

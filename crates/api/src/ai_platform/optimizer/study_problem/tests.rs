@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tunesmith_algorithms::problem::Goal;
 
 use super::*;
 use crate::ai_platform::optimizer::{TrialParameter, point};

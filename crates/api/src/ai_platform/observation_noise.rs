@@ -1,0 +1,53 @@
+//! `observationNoise`: what the user knows about the noise of results.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tunesmith_algorithms::problem::ObservationNoise as Noise;
+
+use super::Algorithm;
+use super::violations::Violations;
+
+/// How much trials with the same parameters differ, in Vertex AI's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ObservationNoise {
+    /// (Tunesmith) Not known: the search estimates it. No parameters are tried twice.
+    #[default]
+    Auto,
+    /// Nearly nothing: results can be reproduced. No parameters are tried twice.
+    Low,
+    /// Much: the search relies less on single results, and may try the same parameters again.
+    High,
+}
+
+impl ObservationNoise {
+    /// The noise of a problem.
+    pub(super) fn to_domain(self) -> Noise {
+        match self {
+            Self::Auto => Noise::Auto,
+            Self::Low => Noise::Low,
+            Self::High => Noise::High,
+        }
+    }
+
+    /// The message of `noise`.
+    pub(super) fn of_domain(noise: Noise) -> Self {
+        match noise {
+            Noise::Auto => Self::Auto,
+            Noise::Low => Self::Low,
+            Noise::High => Self::High,
+        }
+    }
+
+    /// Warns if `algorithm` makes no use of it.
+    pub(super) fn check(self, algorithm: Algorithm, violations: &mut Violations) {
+        let uses_it = matches!(algorithm, Algorithm::AlgorithmUnspecified | Algorithm::GaussianProcessBandit);
+        if self != Self::Auto && !uses_it {
+            violations.warning(
+                "tunesmith.observationNoise",
+                "has no effect: the algorithm has no model of the noise",
+                "only without algorithm or with GAUSSIAN_PROCESS_BANDIT",
+            );
+        }
+    }
+}
