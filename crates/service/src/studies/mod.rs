@@ -257,6 +257,19 @@ impl Studies {
         Ok(pages::studies(&*self.store, project, location).try_collect().await?)
     }
 
+    /// Returns what `pick` returns for the studies of all projects and locations that belong to no job, by ID.
+    ///
+    /// # Errors
+    /// [`StudiesError::Store`].
+    pub async fn pick<T>(&self, mut pick: impl FnMut(Study) -> Option<T> + Send) -> Result<Vec<T>, StudiesError> {
+        let mut studies = std::pin::pin!(pages::all_studies(&*self.store));
+        let mut picked = Vec::new();
+        while let Some(study) = studies.try_next().await? {
+            picked.extend(pick(study));
+        }
+        Ok(picked)
+    }
+
     /// Raises the maximum number of trials of a study, which then accepts trials again. `config` is the study's
     /// configuration with that number, in the form that the study was created by.
     ///
