@@ -73,7 +73,9 @@ async fn package(
 ) -> Result<Bytes, ApiError> {
     let token = token_of_trial(&headers)?;
     let id = run_id(job_id(&project, &job)?, &run).ok_or_else(|| not_a_run(&run))?;
-    Ok(Bytes(reports.package(&id, token, &sha256, &file_name).await?))
+    let file = reports.package(&id, token, &sha256, &file_name).await?;
+    let length = file.metadata().map(|metadata| metadata.len()).unwrap_or_default();
+    Ok(Bytes { file, length })
 }
 
 fn not_a_run(run: &str) -> ApiError {
