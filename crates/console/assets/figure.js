@@ -1,9 +1,10 @@
 // @ts-check
 // What all pages with plots have in common: drawing a plot, saving it, the colours of the theme, rows of tables.
+import { NARROW } from "./plot_parts.js";
 
 /**
- * @typedef {import("./plots.js").Plot} Plot
- * @typedef {import("./plots.js").Colours} Colours
+ * @typedef {import("./plot_parts.js").Plot} Plot
+ * @typedef {import("./plot_parts.js").Colours} Colours
  */
 
 /** @type {any} */
@@ -28,6 +29,7 @@ export async function drawPlot(canvas, plot, colours, canSelect) {
     newselection: { line: { color: colours.text, dash: "dot", width: 1 } },
     ...plot.layout,
   };
+  canvas.style.height = plot.height ? `${plot.height}px` : "";
   await Plotly.react(canvas, plot.traces, layout, {
     responsive: true,
     displaylogo: false,
@@ -40,8 +42,9 @@ export function clearPlot(canvas) {
   Plotly.purge(canvas);
 }
 
-/** Calls `redraw` when the theme changes: the colours of plots follow it. @param {() => void} redraw */
-export function onThemeChange(redraw) {
+/** Calls `redraw` when the theme changes, or the window becomes narrow or wide: plots follow both. @param {() => void} redraw */
+export function onLookChange(redraw) {
+  NARROW.addEventListener("change", redraw);
   new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }

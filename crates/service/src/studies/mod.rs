@@ -46,7 +46,7 @@ use crate::study_end::EndedTrials;
 use tunesmith_domain::{Lease, Measurement, Study, StudyChange, StudyId, Trial, TrialChange, TrialState};
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::telemetry;
-pub use tunesmith_views::running_at_once;
+pub use tunesmith_views::{most_at_once, running_at_once};
 
 /// Maximum number of overdue trials read at once.
 const PAGE: usize = 1000;
