@@ -55,7 +55,9 @@ impl ParameterField {
     fn of(spec: &ParameterSpec, name: String) -> Self {
         let json = |text: &str| serde_json::Value::from(text).to_string();
         let (field, options, range) = match spec.kind() {
-            ParameterKind::Double { min, max, .. } => ("floatValue", Vec::new(), format!("{} to {}", Rounded(*min), Rounded(*max))),
+            ParameterKind::Double { min, max, .. } => {
+                ("floatValue", Vec::new(), format!("{} to {}", Rounded(*min), Rounded(*max)))
+            }
             ParameterKind::Integer { min, max, .. } => ("intValue", Vec::new(), format!("{min} to {max}")),
             ParameterKind::Discrete { values, .. } if values.len() > MOST_OPTIONS => {
                 let range =
