@@ -114,7 +114,12 @@ export function parallelCoordinates(view, colours) {
     const ends = dimension.kind === "LEVEL"
       ? dimension.levels.slice(0, 12).map((/** @type {string} */ level, /** @type {number} */ index) => ({ ...label(scales[at].share(index), level, 10), xanchor: "left", xshift: 4 }))
       : [label(-0.06, short(scales[at].value(0)), 10), label(1.06, short(scales[at].value(1)), 10)];
-    return [label(at % 2 ? 1.22 : 1.14, dimension.name, 12), ...ends];
+    // The first and the last name stay within the plot.
+    const last = dimensions.length - 1;
+    const isEnd = at === 0 || at === last;
+    const name = { ...label(at % 2 ? 1.22 : 1.14, dimension.name, 12), text: brief(dimension.name, isEnd ? Math.ceil(room * 0.6) : room) };
+    const edge = at === 0 ? { x: -0.35, xanchor: "left" } : { x: last + 0.5, xanchor: "right" };
+    return [isEnd && last > 1 ? { ...name, ...edge } : name, ...ends];
   });
   const shapes = dimensions.map((_, at) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, line: { color: colours.quiet, width: 1 } }));
   return {
