@@ -19,7 +19,7 @@ PLOTS = {"history", "slice", "parallelCoordinates", "contour", "rank", "distribu
 DRAWN = "() => [...document.querySelectorAll('figure[data-plot]')].every((figure) => figure.dataset.drawn !== undefined)"
 
 
-def brief(name, most=44):
+def brief(name, most=36):
     """The name as an axis shows it: a long one without its middle."""
     end = (most - 1) // 2
     return name if len(name) <= most else f"{name[:most - 1 - end]}…{name[-end:]}"
