@@ -24,7 +24,7 @@ need "command -v strip" binutils
 need "command -v curl" curl
 # A page of another site tries to use a server.
 need "command -v chromium" chromium
-# TypeScript and ESLint check the scripts of the console.
+# TypeScript and ESLint check the scripts of the console, HTML-validate its pages.
 need "command -v npm" nodejs npm
 need "[ -x /bin/busybox ] && ! ldd /bin/busybox" busybox-static
 # For tests that draw on a terminal, and for programs in the background of a trial.

@@ -70,7 +70,7 @@ fn jobs_with_other_goals_and_hidden_jobs_are_not_compared() {
     }
     let (status, page) = get(&viewer, "job=low");
     assert_eq!(status, 200);
-    assert!(page.contains("Tick one more job with trials"), "{page}");
+    assert!(page.contains("Tick one more job or study with trials"), "{page}");
     let (status, page) = get(&viewer, "job=a%20%3Cb%3E");
     assert_eq!(status, 400);
     assert!(page.contains("job=a &#60;b&#62;: "), "{page}");

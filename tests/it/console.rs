@@ -14,7 +14,7 @@ use crate::support::Workspace;
 const PAYLOAD: &str = "\"'><img src=x onerror=injected()><script>injected()</script>";
 
 /// A job with two trials, named so that each name is an attack, whose second program fails.
-fn job(id: &str, trials: u32) -> Value {
+pub(crate) fn job(id: &str, trials: u32) -> Value {
     let script = "if [ \"$TRIAL\" = fails ]; then exit 3; fi; \
                   for step in 1 2 3; do echo \"loss=0.$step step=$step\"; done; echo '<script>injected()</script>' >&2";
     json!({
@@ -34,7 +34,7 @@ fn job(id: &str, trials: u32) -> Value {
     })
 }
 
-const JOBS: &str = "/v1/projects/p/jobs";
+pub(crate) const JOBS: &str = "/v1/projects/p/jobs";
 
 /// Runs `tests/data/console/SCRIPT` with the browser of this machine against `server`.
 pub(crate) fn browse(script: &str, server: &Server, more: &[&str]) {
@@ -52,7 +52,7 @@ pub(crate) fn browse(script: &str, server: &Server, more: &[&str]) {
 }
 
 /// The cookie and the secret for changes of the session that `secret` opens.
-fn sign_in(server: &Server, secret: &str) -> (String, String) {
+pub(crate) fn sign_in(server: &Server, secret: &str) -> (String, String) {
     let form = format!("token={secret}&next=%2Fconsole%2Fjobs");
     let headers = "content-type: application/x-www-form-urlencoded\r\n";
     let (head, _) = server.parts("POST", "/console/login", headers, &form);
@@ -171,8 +171,9 @@ fn pages_may_load_nothing_from_elsewhere_and_be_shown_in_no_frame() {
 }
 
 #[test]
-fn form_and_text_of_a_new_job_follow_each_other() {
+fn job_is_submitted_by_form_and_text_which_follow_each_other_and_by_keyboard() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     browse("new_job.py", &server, &[]);
+    browse("keyboard.py", &server, &[]);
 }

@@ -1,4 +1,4 @@
-//! The scripts of the console are checked by TypeScript and ESLint.
+//! The scripts of the console are checked by TypeScript and ESLint, and its pages by HTML-validate.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,21 +6,21 @@ use std::process::Command;
 
 use crate::support::{Finished, finished};
 
-/// A folder with the two programs, which is made once, and the scripts `assets`.
-struct Checker {
+/// A folder with the programs, which is made once. One process at a time uses it.
+pub(crate) struct Checker {
     folder: PathBuf,
     _lock: File,
 }
 
 impl Checker {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("scripts");
         fs::create_dir_all(&folder).unwrap();
         let lock = File::create(folder.join("lock")).unwrap();
         lock.lock().unwrap();
         let wanted = fs::read(root.join("tests/data/scripts/package-lock.json")).unwrap();
-        for name in ["package.json", "package-lock.json", "eslint.config.js", "tsconfig.json"] {
+        for name in ["package.json", "package-lock.json", "eslint.config.js", "html-validate.mjs", "tsconfig.json"] {
             fs::copy(root.join("tests/data/scripts").join(name), folder.join(name)).unwrap();
         }
         let done = folder.join("installed.json");
@@ -30,21 +30,20 @@ impl Checker {
             assert_eq!(installed.code, Some(0), "{}{}", installed.stdout, installed.stderr);
             fs::write(done, wanted).unwrap();
         }
-        let assets = folder.join("assets");
-        if assets.exists() {
-            fs::remove_dir_all(&assets).unwrap();
-        }
-        fs::create_dir(&assets).unwrap();
-        for entry in fs::read_dir(root.join("crates/console/assets")).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "js") {
-                fs::copy(&path, assets.join(path.file_name().unwrap())).unwrap();
-            }
-        }
         Self { folder, _lock: lock }
     }
 
-    fn run(&self, program: &str, arguments: &[&str]) -> Finished {
+    /// The empty folder `name`.
+    pub(crate) fn empty(&self, name: &str) -> PathBuf {
+        let folder = self.folder.join(name);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).unwrap();
+        }
+        fs::create_dir(&folder).unwrap();
+        folder
+    }
+
+    pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Finished {
         let program = self.folder.join("node_modules/.bin").join(program);
         finished(Command::new(program).args(arguments).current_dir(&self.folder).output().unwrap())
     }
@@ -53,6 +52,13 @@ impl Checker {
 #[test]
 fn scripts_of_the_console_have_correct_types_and_no_findings() {
     let checker = Checker::new();
+    let assets = checker.empty("assets");
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/console/assets")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "js") {
+            fs::copy(&path, assets.join(path.file_name().unwrap())).unwrap();
+        }
+    }
     let types = checker.run("tsc", &["--project", "tsconfig.json"]);
     assert_eq!((types.code, types.stdout.as_str()), (Some(0), ""));
     let findings = checker.run("eslint", &["--max-warnings", "0", "assets"]);

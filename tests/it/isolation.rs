@@ -158,6 +158,22 @@ fn programs_of_another_user_reach_their_metric_file_and_no_file_of_the_server() 
     let log = server.get("/v1/projects/p/jobs/j/logs/attempt-1.master-0.stdout").1["text"].clone();
     assert_eq!(log, "daemon\n/usr/sbin\nmetric\nkept\nkept\nhidden\n");
 
+    // Of the files below a job-dir, only those of the user of the programs can be read.
+    let folder = workspace.path().join("shared");
+    std::fs::create_dir(&folder).unwrap();
+    std::os::unix::fs::chown(&folder, Some(1), None).unwrap();
+    std::fs::write(folder.join("secret"), "of root").unwrap();
+    let input =
+        json!({"jobDir": folder, "masterConfig": {"containerCommand": ["sh", "-c", "echo x > \"$0/own\"", folder]}});
+    assert_eq!(run_job(&server, "writes", &input)["state"], "SUCCEEDED");
+    let (_, listed) = server.get("/v1/projects/p/jobs/writes/artifacts");
+    let names: Vec<&Value> = listed["artifacts"].as_array().unwrap().iter().map(|file| &file["file"]).collect();
+    assert_eq!(names, ["own"], "{listed}");
+    let download =
+        |file: &str| server.text("GET", &format!("/v1/projects/p/jobs/writes/artifacts:download?file={file}"));
+    assert_eq!(download("own"), (200, "x\n".to_owned()));
+    assert_eq!(download("secret").0, 404);
+
     // The folder of a job is created as the user of its programs, who may not write here.
     let input = json!({"jobDir": workspace.path().join("models"), "masterConfig": {"containerCommand": ["true"]}});
     let job = run_job(&server, "elsewhere", &input);

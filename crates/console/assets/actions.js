@@ -1,6 +1,7 @@
 // Actions: requests of the documented API, with the session of the visitor.
 
 import { refresh } from "./live.js";
+import { trialBody } from "./trial_form.js";
 
 /**
  * Sends a change.
@@ -74,9 +75,12 @@ function report(text) {
   notice.hidden = !text;
 }
 
+/** The bodies of requests that are not empty, by the attribute `data-send` of their buttons. @type {Record<string, unknown>} */
+const BODIES = { infeasible: { trialInfeasible: true, infeasibleReason: "ended in the console" } };
+
 /** @param {HTMLElement} button */
 async function press(button) {
-  const { method, url, confirm, next, copy, dialog } = button.dataset;
+  const { method, url, confirm, next, copy, dialog, send: sent } = button.dataset;
   if (dialog) {
     const shown = document.getElementById(dialog);
     if (shown instanceof HTMLDialogElement) shown.showModal();
@@ -87,7 +91,7 @@ async function press(button) {
     setTimeout(() => (button.textContent = label), 1500);
   } else if (method && url) {
     if (confirm && !(await confirmed(confirm, button.textContent ?? ""))) return;
-    const error = await send(method, url, {});
+    const error = await send(method, url, BODIES[sent ?? ""] ?? {});
     report(error);
     if (!error && next) location.assign(next);
     else if (!error) await refresh();
@@ -106,6 +110,8 @@ function body(form) {
     const hyperparameters = { maxTrials: number("maxTrials"), maxParallelTrials: number("maxParallelTrials") };
     return { trainingInput: { hyperparameters } };
   }
+  if (form.dataset.body === "study") return { studyConfig: { tunesmith: { maxTrials: String(fields.get("maxTrials")) } } };
+  if (form.dataset.body === "trial") return trialBody(form);
   /** @type {Record<string, string>} */
   const labels = {};
   for (const line of String(fields.get("labels") ?? "").split("\n")) {

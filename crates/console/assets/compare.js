@@ -1,10 +1,11 @@
 // @ts-check
 // The page Compare: the views of several studies in one plot each.
-import { clearPlot, drawPlot, offerSaving, onThemeChange } from "./figure.js";
+import { clearPlot, drawPlot, offerSaving, onLookChange } from "./figure.js";
+import { colours as coloursOfPage } from "./plot_parts.js";
 import * as plots from "./plots.js";
 
 /**
- * @typedef {import("./plots.js").Plot} Plot
+ * @typedef {import("./plot_parts.js").Plot} Plot
  * @typedef {import("./plots.js").Entry} Entry
  * @typedef {{name: string, study: string}} Study
  */
@@ -54,7 +55,7 @@ async function load(figure) {
 async function draw(figure) {
   const entries = answers.get(figure);
   if (!entries) return;
-  const colours = plots.colours();
+  const colours = coloursOfPage();
   const drawing = figure.dataset.plot === "bestSoFar" ? plots.bestSoFar : plots.distributions;
   const plot = drawing(entries, colours);
   shown.set(figure, plot);
@@ -66,7 +67,7 @@ async function draw(figure) {
 const loadAll = () => Promise.all(figures.map(load));
 
 for (const figure of figures) offerSaving(figure, "compare", () => shown.get(figure));
-onThemeChange(() => figures.forEach((figure) => void draw(figure)));
+onLookChange(() => figures.forEach((figure) => void draw(figure)));
 setInterval(() => {
   if (!document.hidden) void loadAll();
 }, POLL_INTERVAL);

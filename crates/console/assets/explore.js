@@ -1,15 +1,20 @@
 // @ts-check
 // The page Explore: plots and a table of the trials that the filter in the address selects. A brushed plot changes the filter.
-import { bestRows, clearPlot, drawPlot, hasLibrary, library, offerSaving, onThemeChange, tableRow } from "./figure.js";
+import { bestRows, clearPlot, drawPlot, hasLibrary, library, offerSaving, onLookChange, tableRow } from "./figure.js";
 import { fieldOf, levelsOf, rangeOf, withRestrictions } from "./filters.js";
+import { parallelCoordinates, valueOnLine } from "./parallel.js";
+import { colours as coloursOfPage } from "./plot_parts.js";
 import * as plots from "./plots.js";
 import { sketch } from "./sketch.js";
 
 /**
- * @typedef {import("./plots.js").Plot} Plot
- * @typedef {import("./plots.js").Brush} Brush
+ * @typedef {import("./plot_parts.js").Plot} Plot
+ * @typedef {import("./plot_parts.js").Brush} Brush
  * @typedef {{metrics: {name: string, isMaximized: boolean}[], parameters: {name: string}[]}} Space
  */
+
+/** The functions that draw, by the name of the plot. @type {Record<string, any>} */
+const drawings = { ...plots, parallelCoordinates };
 
 /** Selections of the address besides the filter. */
 const CHOICES = ["metric", "parameter", "x", "y", "mx", "my"];
@@ -93,9 +98,9 @@ async function draw(figure) {
     if (!hasLibrary()) first.add(reading);
     const answer = await reading;
     if (wanted !== version) return;
-    const colours = plots.colours();
+    const colours = coloursOfPage();
     if (name === "parallelCoordinates") answer.view.metrics = space.metrics.length;
-    const plot = /** @type {Plot} */ (/** @type {any} */ (plots)[name](answer.view, colours));
+    const plot = /** @type {Plot} */ (drawings[name](answer.view, colours));
     shown.set(figure, plot);
     if (name === "trust") showBest(answer.view.best);
     note.textContent = plot.note;
@@ -142,7 +147,7 @@ function brushed(plot, range) {
   if (plot.lines) {
     plot.lines.forEach((line, at) => {
       if (x[0] > at || at > x[1]) return;
-      const ends = /** @type {[number, number]} */ (y.map((share) => plots.valueOnLine(line, Math.min(1, Math.max(0, share)))));
+      const ends = /** @type {[number, number]} */ (y.map((share) => valueOnLine(line, Math.min(1, Math.max(0, share)))));
       filter = restricted(filter, line.brush, ends);
     });
   } else {
@@ -191,7 +196,7 @@ async function table() {
   const metric = selected("metric") || space.metrics[0]?.name || "";
   const isMaximized = space.metrics.find((known) => known.name === metric)?.isMaximized;
   try {
-    const order = `metric.${metric} ${isMaximized ? "desc" : "asc"}`;
+    const order = `${fieldOf("metric", metric)} ${isMaximized ? "desc" : "asc"}`;
     const answer = await read("table", { orderBy: order, offset: String(offset), limit: String(PAGE) });
     if (wanted !== version) return;
     problem.textContent = "";
@@ -257,8 +262,8 @@ const seen = new IntersectionObserver((entries) => {
 }, { rootMargin: "200px" });
 figures.forEach((figure) => seen.observe(figure));
 
-// The colours of plots follow the theme.
-onThemeChange(() => {
+// The colours of plots follow the theme, their names the width of the window.
+onLookChange(() => {
   drawn.clear();
   for (const figure of visible) void draw(figure);
 });

@@ -1,9 +1,10 @@
 // @ts-check
 // What all pages with plots have in common: drawing a plot, saving it, the colours of the theme, rows of tables.
+import { NARROW } from "./plot_parts.js";
 
 /**
- * @typedef {import("./plots.js").Plot} Plot
- * @typedef {import("./plots.js").Colours} Colours
+ * @typedef {import("./plot_parts.js").Plot} Plot
+ * @typedef {import("./plot_parts.js").Colours} Colours
  */
 
 /** @type {Promise<any> | undefined} */
@@ -64,6 +65,7 @@ export async function drawPlot(canvas, plot, colours, canSelect) {
   };
   const plotly = await library();
   canvas.querySelector(":scope > .sketch")?.remove();
+  canvas.style.height = plot.height ? `${plot.height}px` : "";
   await plotly.react(canvas, plot.traces, layout, {
     responsive: true,
     displaylogo: false,
@@ -77,8 +79,9 @@ export function clearPlot(canvas) {
   canvas.replaceChildren();
 }
 
-/** Calls `redraw` when the theme changes: the colours of plots follow it. @param {() => void} redraw */
-export function onThemeChange(redraw) {
+/** Calls `redraw` when the theme changes, or the window becomes narrow or wide: plots follow both. @param {() => void} redraw */
+export function onLookChange(redraw) {
+  NARROW.addEventListener("change", redraw);
   new MutationObserver(redraw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 }

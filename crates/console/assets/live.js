@@ -10,8 +10,8 @@ const PAUSE = 1000;
 
 /** @returns {string} the address of the stream for this page */
 function stream() {
-  const job = location.pathname.match(/^\/console\/projects\/[^/]+\/jobs\/[^/]+/);
-  return job ? `${job[0]}/events` : "/console/events";
+  const one = location.pathname.match(/^\/console\/projects\/[^/]+\/(jobs|locations\/[^/]+\/studies)\/[^/]+/);
+  return one ? `${one[0]}/events` : "/console/events";
 }
 
 /** Loads the page again and replaces its changed parts. A part with the focus in a field keeps its content. */

@@ -1,82 +1,13 @@
 // @ts-check
 // Plots of views: each function turns the answer of the server into traces of plotly.js, their axes, and a table.
+import { brief, count, layout, plain, roomForNames, short, transparent } from "./plot_parts.js";
 
 /**
- * @typedef {{name: string, kind: "NUMBER" | "INTEGER" | "LEVEL", isLog: boolean, levels?: string[]}} Axis
- * @typedef {{root: "id" | "metric" | "parameters", axis: Axis}} Brush What the values along an axis of a plot restrict.
- * @typedef {{header: string[], rows: (string | number | null)[][]}} Csv
- * @typedef {{traces: object[], layout: Record<string, any>, x?: Brush, y?: Brush, lines?: Line[], csv: Csv, note: string}} Plot
- * @typedef {{brush: Brush, low: number, high: number}} Line One of several parallel axes.
- * @typedef {{text: string, quiet: string, line: string, accent: string, good: string, bad: string, surface: string}} Colours
+ * @typedef {import("./plot_parts.js").Axis} Axis
+ * @typedef {import("./plot_parts.js").Csv} Csv
+ * @typedef {import("./plot_parts.js").Plot} Plot
+ * @typedef {import("./plot_parts.js").Colours} Colours
  */
-
-/** The colours of the page. @returns {Colours} */
-export function colours() {
-  const style = getComputedStyle(document.documentElement);
-  // Names of colours are resolved on an element: they depend on the theme.
-  const probe = document.createElement("span");
-  document.body.append(probe);
-  const colour = (/** @type {string} */ name) => {
-    probe.style.color = style.getPropertyValue(name) ? `var(${name})` : "gray";
-    return getComputedStyle(probe).color;
-  };
-  const found = {
-    text: colour("--text"),
-    quiet: colour("--quiet"),
-    line: colour("--line"),
-    accent: colour("--accent"),
-    good: colour("--good"),
-    bad: colour("--bad"),
-    surface: colour("--surface"),
-  };
-  probe.remove();
-  return found;
-}
-
-/** @param {string} text Text of a user, which plotly.js would take for markup. */
-function plain(text) {
-  return text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-}
-
-/** @param {number} value */
-function short(value) {
-  return String(Number(value.toPrecision(6)));
-}
-
-/** @param {number} count */
-function count(count) {
-  return count.toLocaleString("en");
-}
-
-/**
- * The layout of an axis.
- * @param {Axis} axis
- * @param {Colours} colours
- */
-function axisLayout(axis, colours) {
-  const common = {
-    title: { text: plain(axis.name), font: { size: 12 } },
-    gridcolor: colours.line,
-    zerolinecolor: colours.line,
-    linecolor: colours.line,
-    automargin: true,
-  };
-  if (axis.kind === "LEVEL") {
-    const levels = axis.levels ?? [];
-    return { ...common, tickvals: levels.map((_, index) => index), ticktext: levels.map((level) => plain(level.slice(0, 40))) };
-  }
-  // Powers of ten instead of "100µ".
-  return axis.isLog ? { ...common, type: "log", exponentformat: "power" } : { ...common, type: "linear" };
-}
-
-/**
- * @param {Colours} colours
- * @param {Axis} x
- * @param {Axis} y
- */
-function layout(colours, x, y) {
-  return { xaxis: axisLayout(x, colours), yaxis: axisLayout(y, colours) };
-}
 
 /**
  * The traces of trials: cells with numbers of trials, and the trials that are shown.
@@ -110,15 +41,6 @@ function scatter(view, colours) {
     marker: { size: 5, color: colours.accent, opacity: 0.7 },
   });
   return traces;
-}
-
-/**
- * @param {string} colour As computed: rgb(…) or color(…).
- * @param {number} opacity
- */
-function transparent(colour, opacity) {
-  const numbers = colour.match(/[\d.]+/g) ?? ["128", "128", "128"];
-  return `rgba(${numbers.slice(0, 3).join(", ")}, ${opacity})`;
 }
 
 /** @param {any} view @param {string} x @param {string} y @returns {Csv} */
@@ -306,14 +228,20 @@ export function learningCurves(view, colours) {
   };
 }
 
+/** The number of bars that a person can compare. The table that is saved has all. */
+const MOST_BARS = 30;
+
 /** @param {any} view @param {Colours} colours @returns {Plot} */
 export function importance(view, colours) {
-  const bars = [...view.parameters].slice(0, 30).reverse();
+  const bars = [...view.parameters].slice(0, MOST_BARS).reverse();
   const value = (/** @type {string} */ key) => bars.map((bar) => bar[key]);
   const trace = {
     type: "bar",
     orientation: "h",
-    y: bars.map((bar) => plain(bar.parameter)),
+    // By number: two names may look the same when they are shortened.
+    y: bars.map((_, index) => index),
+    text: bars.map((bar) => plain(bar.parameter)),
+    textposition: "none",
     x: value("total"),
     marker: { color: colours.accent },
     error_x: {
@@ -324,17 +252,29 @@ export function importance(view, colours) {
       color: colours.quiet,
       thickness: 1.2,
     },
-    hovertemplate: "%{y}: %{x:.0%}<extra></extra>",
+    hovertemplate: "%{text}: %{x:.0%}<extra></extra>",
   };
   const drawn = layout(colours, { name: "share of the variance, with interactions", kind: "NUMBER", isLog: false }, { name: "", kind: "NUMBER", isLog: false });
   return {
     traces: [trace],
-    layout: { ...drawn, xaxis: { ...drawn.xaxis, range: [0, 1.02], tickformat: ".0%" }, yaxis: { automargin: true, type: "category" } },
+    layout: {
+      ...drawn,
+      xaxis: { ...drawn.xaxis, range: [0, 1.02], tickformat: ".0%" },
+      yaxis: {
+        automargin: true,
+        tickvals: bars.map((_, index) => index),
+        ticktext: bars.map((bar) => brief(bar.parameter, roomForNames())),
+        range: [-0.6, bars.length - 0.4],
+        zeroline: false,
+        showgrid: false,
+      },
+    },
+    height: Math.max(320, 90 + bars.length * 18),
     csv: {
       header: ["parameter", "total", "total lower", "total upper", "alone", "alone lower", "alone upper"],
       rows: view.parameters.map((/** @type {any} */ bar) => [bar.parameter, bar.total, ...bar.totalRange, bar.firstOrder, ...bar.firstOrderRange]),
     },
-    note: `by a model of ${count(view.modelled)} points; ranges over ${view.refits} refits`,
+    note: `by a model of ${count(view.modelled)} points; ranges over ${view.refits} refits${bars.length < view.parameters.length ? `; the first ${bars.length} of ${count(view.parameters.length)} parameters` : ""}`,
   };
 }
 
@@ -467,109 +407,6 @@ export function timeline(view, colours) {
     },
     note: `${count(view.started)} trials were started${view.notShown > 0 ? `; ${count(view.notShown)} of them are in lanes that are not shown` : ""}`,
   };
-}
-
-/**
- * Parallel coordinates as lines of one plot. The WebGL version of plotly.js compiles code, which the policy of the page forbids.
- * @param {any} view
- * @param {Colours} colours
- * @returns {Plot}
- */
-export function parallelCoordinates(view, colours) {
-  /** @type {any[]} */
-  const dimensions = view.dimensions;
-  const parameters = dimensions.length - view.metrics;
-  const scales = dimensions.map((dimension) => {
-    const isLog = dimension.isLog && dimension.values.every((/** @type {number | null} */ value) => value === null || value > 0);
-    const position = (/** @type {number} */ value) => (isLog ? Math.log(value) : value);
-    const values = dimension.values.filter((/** @type {number | null} */ value) => value !== null).map(position);
-    const isLevel = dimension.kind === "LEVEL";
-    // By a loop: a spread of many values exceeds the stack.
-    let [low, high] = isLevel ? [0, Math.max(1, dimension.levels.length - 1)] : [Infinity, -Infinity];
-    if (!isLevel) for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
-    if (!(low < high)) [low, high] = [(low || 0) - 1, (low || 0) + 1];
-    const value = (/** @type {number} */ share) => {
-      const at = low + share * (high - low);
-      return isLog ? Math.exp(at) : at;
-    };
-    return { share: (/** @type {number} */ value) => (position(value) - low) / (high - low), value };
-  });
-  // The best are drawn last, above the others, in one colour for each group.
-  const groups = [
-    { from: 0.5, to: 1, colour: transparent(colours.quiet, 0.18), width: 1 },
-    { from: 0.1, to: 0.5, colour: transparent(colours.accent, 0.3), width: 1 },
-    { from: 0, to: 0.1, colour: colours.good, width: 1.4 },
-  ];
-  const total = view.trials.length;
-  const traces = groups.map(({ from, to, colour, width }) => {
-    /** @type {(number | null)[]} */
-    const x = [];
-    /** @type {(number | null)[]} */
-    const y = [];
-    /** @type {(string | null)[]} */
-    const text = [];
-    for (let index = Math.ceil(from * total); index < Math.ceil(to * total); index += 1) {
-      dimensions.forEach((dimension, at) => {
-        const value = dimension.values[index];
-        x.push(at);
-        y.push(value === null ? null : scales[at].share(value));
-        const shown = dimension.kind === "LEVEL" ? dimension.levels[value] : value;
-        text.push(value === null ? null : `trial ${view.trials[index]}: ${plain(String(shown))}`);
-      });
-      x.push(null);
-      y.push(null);
-      text.push(null);
-    }
-    return { type: "scatter", mode: "lines+markers", x, y, text, line: { color: colour, width }, marker: { size: 3, color: colour }, hovertemplate: "%{text}<extra></extra>" };
-  });
-  const annotations = dimensions.flatMap((dimension, at) => {
-    const label = (/** @type {number} */ y, /** @type {string} */ text, /** @type {number} */ size) => ({
-      x: at, y, text: plain(text.length > 18 ? `${text.slice(0, 17)}…` : text), showarrow: false, font: { size, color: size > 10 ? colours.text : colours.quiet },
-    });
-    const ends = dimension.kind === "LEVEL"
-      ? dimension.levels.slice(0, 12).map((/** @type {string} */ level, /** @type {number} */ index) => ({ ...label(scales[at].share(index), level, 10), xanchor: "left", xshift: 4 }))
-      : [label(-0.06, short(scales[at].value(0)), 10), label(1.06, short(scales[at].value(1)), 10)];
-    return [label(at % 2 ? 1.22 : 1.14, dimension.name, 12), ...ends];
-  });
-  const shapes = dimensions.map((_, at) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, line: { color: colours.quiet, width: 1 } }));
-  return {
-    traces,
-    layout: {
-      xaxis: { visible: false, range: [-0.4, dimensions.length - 0.4] },
-      yaxis: { visible: false, range: [-0.1, 1.28] },
-      annotations,
-      shapes,
-      margin: { l: 10, r: 10, t: 10, b: 10 },
-    },
-    lines: dimensions.map((dimension, at) => ({
-      brush: { root: at < parameters ? "parameters" : "metric", axis: dimension },
-      low: scales[at].value(0),
-      high: scales[at].value(1),
-    })),
-    csv: {
-      header: ["trial", "stands for", ...dimensions.map((dimension) => dimension.name)],
-      rows: view.trials.map((/** @type {number} */ trial, /** @type {number} */ index) => [
-        trial,
-        view.standsFor[index],
-        ...dimensions.map((dimension) => {
-          const value = dimension.values[index];
-          return dimension.kind === "LEVEL" && value !== null ? dimension.levels[value] : value;
-        }),
-      ]),
-    },
-    note: total < view.measured ? `${count(total)} lines stand for ${count(view.measured)} trials` : `${count(total)} trials with a result`,
-  };
-}
-
-/**
- * The value of a parallel axis at a height from 0 to 1.
- * @param {Line} line
- * @param {number} share
- */
-export function valueOnLine({ brush, low, high }, share) {
-  const { isLog } = brush.axis;
-  if (isLog && low > 0) return Math.exp(Math.log(low) + share * (Math.log(high) - Math.log(low)));
-  return low + share * (high - low);
 }
 
 /**

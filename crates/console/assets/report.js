@@ -1,15 +1,20 @@
 // @ts-check
 // A report: the plots of one study, drawn from the views that are part of the page. It sends no requests.
-import { bestRows, clearPlot, drawPlot, offerSaving, onThemeChange } from "./figure.js";
+import { bestRows, clearPlot, drawPlot, offerSaving, onLookChange } from "./figure.js";
+import { parallelCoordinates } from "./parallel.js";
+import { colours as coloursOfPage } from "./plot_parts.js";
 import * as plots from "./plots.js";
 import { useThemeSwitch } from "./theme.js";
 import { showLocalTimes } from "./times.js";
 
 /**
- * @typedef {import("./plots.js").Plot} Plot
+ * @typedef {import("./plot_parts.js").Plot} Plot
  * @typedef {{view?: any, error?: string}} Answer What the server answered for a view when the page was written.
  * @typedef {{name: string, metrics: number, parameters: string[], views: Record<string, Answer>}} Report
  */
+
+/** The functions that draw, by the name of the plot. @type {Record<string, any>} */
+const drawings = { ...plots, parallelCoordinates };
 
 /** @type {Report} */
 const report = JSON.parse(document.getElementById("data")?.textContent ?? "{}");
@@ -44,9 +49,9 @@ async function draw(figure) {
     shown.delete(figure);
     note.textContent = answer.error;
   } else {
-    const colours = plots.colours();
+    const colours = coloursOfPage();
     if (name === "parallelCoordinates") answer.view.metrics = report.metrics;
-    const plot = /** @type {Plot} */ (/** @type {any} */ (plots)[name](answer.view, colours));
+    const plot = /** @type {Plot} */ (drawings[name](answer.view, colours));
     shown.set(figure, plot);
     note.textContent = plot.note;
     await drawPlot(canvas, plot, colours, false);
@@ -71,7 +76,7 @@ for (const choice of choices) {
   choice.addEventListener("change", () => void drawAll());
 }
 for (const figure of figures) offerSaving(figure, report.name, () => shown.get(figure));
-onThemeChange(() => void drawAll());
+onLookChange(() => void drawAll());
 showLocalTimes(document);
 useThemeSwitch();
 void drawAll();

@@ -2,8 +2,8 @@
 // Sketches of plots, shown until plotly.js is loaded: points, lines and cells in their places, with the ends of the axes.
 
 /**
- * @typedef {import("./plots.js").Plot} Plot
- * @typedef {import("./plots.js").Colours} Colours
+ * @typedef {import("./plot_parts.js").Plot} Plot
+ * @typedef {import("./plot_parts.js").Colours} Colours
  * @typedef {{low: number, high: number, isLog: boolean}} Scale
  */
 

@@ -10,7 +10,7 @@ use super::errors::PageError;
 use super::format::Time;
 use super::frame::{ADMINISTRATION, Frame, Section};
 use super::router::{Console, Visit, rendered};
-use super::summary::job_address;
+use super::subject::job_address;
 use tunesmith_access::{AuditRecord, NewestRecords, Permission, Role};
 use tunesmith_domain::Job;
 use tunesmith_http::administration::{AuditedRequests, Credentials, granted_roles};

@@ -41,11 +41,14 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("keys.js", SCRIPT, include_bytes!("../assets/keys.js")),
     ("live.js", SCRIPT, include_bytes!("../assets/live.js")),
     ("new_job.js", SCRIPT, include_bytes!("../assets/new_job.js")),
+    ("parallel.js", SCRIPT, include_bytes!("../assets/parallel.js")),
+    ("plot_parts.js", SCRIPT, include_bytes!("../assets/plot_parts.js")),
     ("plots.js", SCRIPT, include_bytes!("../assets/plots.js")),
     ("sketch.js", SCRIPT, include_bytes!("../assets/sketch.js")),
     ("theme.js", SCRIPT, include_bytes!("../assets/theme.js")),
     ("ticks.js", SCRIPT, include_bytes!("../assets/ticks.js")),
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
+    ("trial_form.js", SCRIPT, include_bytes!("../assets/trial_form.js")),
 ];
 
 /// The files as they are served.

@@ -1,7 +1,7 @@
 //! Streams of events: a page learns that what it shows has changed, and loads its changed parts again.
 //!
 //! An event has no content, so that every stream costs the same: a look at the revisions of a job and its study, two reads by
-//! key, once a second. The pages of all jobs share one look. Other servers on the same store are seen in the same way.
+//! key, once a second. The pages of all jobs and studies share one look. Other servers on the same store are seen in the same way.
 
 use std::collections::hash_map::DefaultHasher;
 use std::convert::Infallible;
@@ -22,8 +22,9 @@ use tokio::time::{Instant, sleep};
 
 use super::errors::PageError;
 use super::router::{Console, Visit};
-use super::subject::job_call;
-use tunesmith_domain::JobId;
+use super::subject::{Named, Subject};
+use tunesmith_access::Permission;
+use tunesmith_domain::{JobId, Study, StudyId};
 use tunesmith_http::pages::PageCall;
 
 /// Maximum number of open streams. A page without one loads its parts again from time to time.
@@ -58,6 +59,7 @@ impl Streams {
 enum Watched {
     All,
     Job(JobId),
+    Study(StudyId),
 }
 
 pub(crate) async fn all(State(console): State<Console>, parts: Parts) -> Response {
@@ -65,16 +67,14 @@ pub(crate) async fn all(State(console): State<Console>, parts: Parts) -> Respons
     console.show(call, parts, async |console, _: Visit| open(console, Watched::All).await).await
 }
 
-pub(crate) async fn of_job(
-    State(console): State<Console>,
-    Path((project, job)): Path<(String, String)>,
-    parts: Parts,
-) -> Response {
-    let call = job_call("console.events", &project, &job);
+pub(crate) async fn of_one(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
+    let call = named.call("console.events", Permission::StudiesGet);
     let show = async move |console: Console, _: Visit| {
-        let id = JobId::new(&project, &job).map_err(|error| PageError::Invalid(error.to_string()))?;
-        console.jobs.job(&id).await?;
-        open(console, Watched::Job(id)).await
+        let watched = match console.subject(&named).await? {
+            Subject::Job { job, .. } => Watched::Job(job.id.clone()),
+            Subject::Study(study) => Watched::Study(study.id.clone()),
+        };
+        open(console, watched).await
     };
     console.show(call, parts, show).await
 }
@@ -112,7 +112,7 @@ impl Stream {
     async fn next(&mut self) -> Option<&'static [u8]> {
         let interval = match self.watched {
             Watched::All => INTERVAL_OF_ALL,
-            Watched::Job(_) => INTERVAL,
+            Watched::Job(_) | Watched::Study(_) => INTERVAL,
         };
         let mut ended = self.console.streams.ended.clone();
         loop {
@@ -144,6 +144,7 @@ impl Console {
     async fn look(&self, watched: &Watched) -> Result<u64, PageError> {
         let id = match watched {
             Watched::Job(id) => id,
+            Watched::Study(id) => return Ok(self.studies.study(id).await?.revision),
             Watched::All => return self.look_at_all().await,
         };
         let job = self.jobs.job(id).await?;
@@ -155,7 +156,7 @@ impl Console {
         Ok(hasher.finish())
     }
 
-    /// As [`Self::look`], for all jobs. Streams that look at the same time share the result.
+    /// As [`Self::look`], for all jobs and studies. Streams that look at the same time share the result.
     async fn look_at_all(&self) -> Result<u64, PageError> {
         let mut last = self.streams.all.lock().await;
         if let Some((at, seen)) = *last
@@ -178,6 +179,11 @@ impl Console {
                 Err(error) => return Err(error),
             }
         }
+        let look = |study: Study| {
+            (study.id.as_str(), study.revision).hash(&mut hasher);
+            None::<()>
+        };
+        self.studies.pick(look).await?;
         self.jobs.load().slots.hash(&mut hasher);
         let seen = hasher.finish();
         *last = Some((Instant::now(), seen));

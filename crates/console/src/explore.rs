@@ -16,8 +16,9 @@ use super::format::encoded;
 use super::frame::{Frame, Section};
 use super::plotly;
 use super::router::{Console, Visit};
-use super::subject::{Head, Tab, job_call};
+use super::subject::{Head, Named, Tab};
 use super::trials::parameter_names;
+use tunesmith_access::Permission;
 use tunesmith_algorithms::problem::{Goal, MetricSpec};
 use tunesmith_domain::Study;
 
@@ -62,32 +63,20 @@ pub(crate) struct Choice {
 }
 
 /// The page Explore.
-pub(crate) async fn explore(
-    State(console): State<Console>,
-    Path((project, job)): Path<(String, String)>,
-    parts: Parts,
-) -> Response {
-    let call = job_call("console.explore", &project, &job);
-    console
-        .show(call, parts, async move |console, visit| page(console, visit, &project, &job, Tab::Explore).await)
-        .await
+pub(crate) async fn explore(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
+    let call = named.call("console.explore", Permission::TrialsList);
+    console.show(call, parts, async move |console, visit| page(console, visit, &named, Tab::Explore).await).await
 }
 
 /// The page Trust: what the model of the search predicts, and how far that can be relied on.
-pub(crate) async fn trust(
-    State(console): State<Console>,
-    Path((project, job)): Path<(String, String)>,
-    parts: Parts,
-) -> Response {
-    let call = job_call("console.trust", &project, &job);
-    console.show(call, parts, async move |console, visit| page(console, visit, &project, &job, Tab::Trust).await).await
+pub(crate) async fn trust(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
+    let call = named.call("console.trust", Permission::TrialsList);
+    console.show(call, parts, async move |console, visit| page(console, visit, &named, Tab::Trust).await).await
 }
 
-async fn page(console: Console, visit: Visit, project: &str, job: &str, tab: Tab) -> Result<Response, PageError> {
-    let subject = console.subject(project, job).await?;
-    let Some(study) = &subject.study else {
-        return Err(PageError::NotFound(format!("job {job} has no trials: it runs its program once")));
-    };
+async fn page(console: Console, visit: Visit, named: &Named, tab: Tab) -> Result<Response, PageError> {
+    let subject = console.subject(named).await?;
+    let study = subject.trials()?;
     read_ahead(&console, study);
     let metrics: Vec<String> = study.problem.metrics().iter().map(|metric| metric.name.clone()).collect();
     let parameters = parameter_names(study);
@@ -97,7 +86,7 @@ async fn page(console: Console, visit: Visit, project: &str, job: &str, tab: Tab
     let is_trust = tab == Tab::Trust;
     let page = ExplorePage {
         frame: Frame::new(
-            format!("{} {job}", if is_trust { "Trust in" } else { "Explore" }),
+            format!("{} {}", if is_trust { "Trust in" } else { "Explore" }, subject.name()),
             Section::Jobs,
             &visit.visitor,
             &visit.parts,
@@ -106,7 +95,7 @@ async fn page(console: Console, visit: Visit, project: &str, job: &str, tab: Tab
         library: plotly::address(),
         study: address_of(study),
         space: json!({"metrics": goals, "parameters": named}).to_string(),
-        example: parameters.first().cloned().unwrap_or_default(),
+        example: parameters.first().map(String::as_str).map(field_name).unwrap_or_default(),
         plots: if is_trust { figures_of_model() } else { figures(&metrics, &parameters, &parameters) },
         has_best_points: is_trust,
         metrics,
@@ -122,6 +111,16 @@ fn read_ahead(console: &Console, study: &Study) {
         // An error is answered to the requests of the plots, which read again.
         let _ = studies.columns(&study).await;
     });
+}
+
+/// `name` as part of a field in a filter.
+fn field_name(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || letter == '_';
+    if name.chars().all(is_plain) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""))
+    }
 }
 
 /// The address of `study` in the API.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use tunesmith_algorithms::problem::ParameterValue;
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
-use tunesmith_domain::{JobState, TrialState};
+use tunesmith_domain::{JobState, StudyState, TrialState};
 
 /// A number, rounded, with the exact one as its title.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -149,6 +149,17 @@ impl From<JobState> for Badge {
             JobState::Failed => ("Failed", "is-bad"),
             JobState::Cancelling => ("Cancelling", "is-ending"),
             JobState::Cancelled => ("Cancelled", "is-ending"),
+        };
+        Self { word, class }
+    }
+}
+
+impl From<StudyState> for Badge {
+    fn from(state: StudyState) -> Self {
+        let (word, class) = match state {
+            StudyState::Active => ("Active", "is-running"),
+            StudyState::Inactive => ("Inactive", "is-bad"),
+            StudyState::Completed => ("Completed", "is-good"),
         };
         Self { word, class }
     }

@@ -1,4 +1,4 @@
-//! The summary of a job.
+//! The summary of a job, or of a study that belongs to no job.
 
 use askama::Template;
 use axum::extract::{Path, State};
@@ -10,10 +10,11 @@ use super::format::{Badge, Number, Span, Time, TrialLink, Value, encoded};
 use super::frame::{Frame, Section};
 use super::health::{Finding, findings, pace};
 use super::router::{Console, Visit, rendered};
-use super::subject::{Head, Subject, Tab, job_call};
-use super::summary::{Best, Progress, goal_word, job_address};
+use super::subject::{Head, Named, Subject, Tab};
+use super::summary::{Best, Progress, goal_word};
 use super::trials::parameter_names;
-use tunesmith_domain::{Study, Trial};
+use tunesmith_access::Permission;
+use tunesmith_domain::{Job, Study, StudyState, Trial};
 
 /// Maximum number of listed optimal trials.
 const MOST_OPTIMAL: usize = 10;
@@ -29,11 +30,12 @@ struct JobPage {
     summary: Summary,
 }
 
-/// What the summary of a job shows.
+/// What the summary of a job or a study shows.
 pub(crate) struct Summary {
-    /// The address of the page of the job; `None` if trials are not linked.
+    /// The address of the page; `None` if trials are not linked.
     pub(crate) address: Option<String>,
     pub(crate) badge: Badge,
+    pub(crate) is_job: bool,
     pub(crate) error_message: String,
     pub(crate) create_time: Time,
     pub(crate) start_time: Option<Time>,
@@ -44,8 +46,12 @@ pub(crate) struct Summary {
     pub(crate) study: Option<StudyPart>,
 }
 
-/// What the summary shows about the study of the job.
+/// What the summary shows about the trials.
 pub(crate) struct StudyPart {
+    /// Why the study has ended; empty if it has not.
+    pub(crate) end_reason: String,
+    /// Whether it has ended with fewer trials than it may have.
+    pub(crate) is_early: bool,
     pub(crate) metrics: Vec<MetricRow>,
     pub(crate) progress: Progress,
     pub(crate) best: Option<Best>,
@@ -75,21 +81,17 @@ pub(crate) struct OptimalRow {
     pub(crate) parameters: Vec<Option<Value>>,
 }
 
-pub(crate) async fn page(
-    State(console): State<Console>,
-    Path((project, job)): Path<(String, String)>,
-    parts: Parts,
-) -> Response {
-    let call = job_call("console.job", &project, &job);
-    console.show(call, parts, async move |console, visit| summary(console, visit, &project, &job).await).await
+pub(crate) async fn page(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
+    let call = named.call("console.job", Permission::StudiesGet);
+    console.show(call, parts, async move |console, visit| summary(console, visit, &named).await).await
 }
 
-async fn summary(console: Console, visit: Visit, project: &str, job: &str) -> Result<Response, PageError> {
-    let subject = console.subject(project, job).await?;
+async fn summary(console: Console, visit: Visit, named: &Named) -> Result<Response, PageError> {
+    let subject = console.subject(named).await?;
     let page = JobPage {
-        frame: Frame::new(job, Section::Jobs, &visit.visitor, &visit.parts),
+        frame: Frame::new(subject.name(), Section::Jobs, &visit.visitor, &visit.parts),
         head: subject.head(&visit.visitor, Tab::Summary),
-        summary: Summary::of(&console, &subject, Some(job_address(&subject.job))).await?,
+        summary: Summary::of(&console, &subject, Some(subject.address())).await?,
     };
     Ok(rendered(&page))
 }
@@ -97,22 +99,40 @@ async fn summary(console: Console, visit: Visit, project: &str, job: &str) -> Re
 impl Summary {
     /// The summary of `subject`, with links to pages below `address`.
     pub(crate) async fn of(console: &Console, subject: &Subject, address: Option<String>) -> Result<Self, PageError> {
-        let Subject { job, study } = subject;
-        let (position, waiting) = console.jobs.wait_of(job);
-        Ok(Self {
+        let study = match subject.study() {
+            Some(study) => Some(study_part(console, subject, study).await?),
+            None => None,
+        };
+        let summary = Self {
             address,
-            badge: job.state.into(),
-            error_message: job.error_message.clone(),
-            create_time: Time(job.create_time),
-            start_time: job.start_time.map(Time),
-            end_time: job.end_time.map(Time),
-            run_time: console.run_time(job),
-            position,
-            reasons: waiting.into_iter().map(|waiting| waiting.reason).collect(),
-            study: match study {
-                Some(study) => Some(study_part(console, subject, study).await?),
-                None => None,
-            },
+            badge: subject.head_without_actions(Tab::Summary).badge,
+            is_job: subject.job().is_some(),
+            error_message: String::new(),
+            create_time: Time(subject.create_time()),
+            start_time: None,
+            end_time: None,
+            run_time: None,
+            position: None,
+            reasons: Vec::new(),
+            study,
+        };
+        Ok(match subject {
+            Subject::Job { job, .. } => {
+                let (position, waiting) = console.jobs.wait_of(job);
+                Self {
+                    error_message: job.error_message.clone(),
+                    start_time: job.start_time.map(Time),
+                    end_time: job.end_time.map(Time),
+                    run_time: console.run_time(job),
+                    position,
+                    reasons: waiting.into_iter().map(|waiting| waiting.reason).collect(),
+                    ..summary
+                }
+            }
+            Subject::Study(study) if study.state == StudyState::Inactive => {
+                Self { error_message: study.state_reason.clone(), ..summary }
+            }
+            Subject::Study(_) => summary,
         })
     }
 
@@ -124,7 +144,9 @@ impl Summary {
 }
 
 async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Result<StudyPart, PageError> {
-    let progress = console.progress_of(&subject.job, study).await?;
+    let figures = console.studies.figures(study).await?;
+    let progress = Progress { figures, max_trials: subject.max_trials() };
+    let job = subject.job();
     let best = console.best_of(study).await?;
     let optimal = console.studies.optimal_trials(study).await?;
     let optimal = console.studies.trials_numbered(&study.id, optimal.into_iter().take(MOST_OPTIMAL)).await?;
@@ -139,12 +161,15 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
             .collect(),
         parameters: names.iter().map(|name| trial.parameters.get(name).cloned().map(Value)).collect(),
     };
+    let is_complete = study.state == StudyState::Completed;
     Ok(StudyPart {
+        is_early: is_complete && progress.max_trials.is_some_and(|most| progress.ended() + progress.open() < most),
+        end_reason: if is_complete { study.state_reason.clone() } else { String::new() },
         metrics: rows.collect(),
         findings: findings(&progress, &metrics[0].name),
         left: left(&progress, subject),
-        time_left: pace(&subject.job, &progress, console.clock.now()),
-        failures_left: failures_left(&progress, subject),
+        time_left: job.and_then(|job| pace(job, &progress, console.clock.now())),
+        failures_left: job.and_then(|job| failures_left(&progress, job)),
         model: model_address(study, &progress),
         optimal: optimal.iter().map(row).collect(),
         best,
@@ -158,13 +183,17 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
 /// Number of trials of the budget that have not started; `None` if the plan is not known.
 fn left(progress: &Progress, subject: &Subject) -> Option<u64> {
     let started = progress.ended() + progress.open();
-    progress.max_trials.filter(|_| !subject.job.state.is_final()).map(|most| most.saturating_sub(started))
+    let is_final = match subject {
+        Subject::Job { job, .. } => job.state.is_final(),
+        Subject::Study(study) => study.state != StudyState::Active,
+    };
+    progress.max_trials.filter(|_| !is_final).map(|most| most.saturating_sub(started))
 }
 
 /// Number of further failed trials after which the job fails; `None` if the service decides, or the job has ended.
-fn failures_left(progress: &Progress, subject: &Subject) -> Option<u64> {
-    let most = subject.job.plan.as_ref().ok().map(|plan| plan.max_failed_trials).filter(|most| *most > 0)?;
-    (!subject.job.state.is_final()).then(|| most.saturating_sub(progress.figures.ended.infeasible))
+fn failures_left(progress: &Progress, job: &Job) -> Option<u64> {
+    let most = job.plan.as_ref().ok().map(|plan| plan.max_failed_trials).filter(|most| *most > 0)?;
+    (!job.state.is_final()).then(|| most.saturating_sub(progress.figures.ended.infeasible))
 }
 
 /// The address of the view with the predictions of the model.

@@ -1,4 +1,6 @@
-//! The list of jobs.
+//! The list of jobs, and of studies that belong to no job.
+
+use std::collections::BTreeSet;
 
 use askama::Template;
 use axum::extract::{Query, RawQuery, State};
@@ -7,19 +9,32 @@ use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::compare::jobs_of;
+use super::compare::names_of;
 use super::errors::PageError;
 use super::format::encoded;
 use super::frame::{Frame, Section};
 use super::router::{Console, Visit, rendered};
-use super::summary::JobRow;
+use super::subject::Subject;
+use super::summary::ListRow;
 use tunesmith_access::Permission;
-use tunesmith_domain::JobId;
-use tunesmith_http::pages::PageCall;
-use tunesmith_service::filters::JobFilter;
+use tunesmith_domain::{Job, JobId, Study, StudyId};
+use tunesmith_http::pages::{PageCall, Visitor};
+use tunesmith_service::filters::{JobFilter, StudyFilter};
 
-/// Number of jobs on a page.
+/// Number of jobs and studies on a page.
 const PAGE_SIZE: usize = 50;
+
+/// What is listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    /// Jobs and studies.
+    #[default]
+    #[serde(alias = "")]
+    All,
+    Jobs,
+    Studies,
+}
 
 /// The selection in the address.
 #[derive(Debug, Default, Deserialize)]
@@ -27,6 +42,7 @@ const PAGE_SIZE: usize = 50;
 pub(crate) struct Selection {
     filter: String,
     project: String,
+    kind: Kind,
     page: usize,
 }
 
@@ -38,32 +54,91 @@ struct JobsPage {
     /// What is wrong with the filter.
     error: Option<String>,
     projects: Vec<String>,
-    rows: Vec<JobRow>,
+    rows: Vec<ListRow>,
     total: usize,
     first: usize,
-    /// The jobs that are ticked to be compared.
+    /// The names of what is ticked to be compared.
     ticked: Vec<String>,
+}
+
+impl Kind {
+    /// The value in addresses.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Jobs => "jobs",
+            Self::Studies => "studies",
+        }
+    }
 }
 
 impl JobsPage {
     fn address(&self, page: usize) -> String {
-        let Selection { filter, project, .. } = &self.selection;
-        let ticked: String = self.ticked.iter().map(|job| format!("&job={}", encoded(job))).collect();
-        format!("/console/jobs?filter={}&project={}&page={page}{ticked}", encoded(filter), encoded(project))
+        let Selection { filter, project, kind, .. } = &self.selection;
+        let ticked: String = self.ticked.iter().map(|name| format!("&job={}", encoded(name))).collect();
+        let kind = kind.as_str();
+        format!("/console/jobs?filter={}&project={}&kind={kind}&page={page}{ticked}", encoded(filter), encoded(project))
     }
 
     fn last(&self) -> usize {
         self.first + self.rows.len()
     }
 
-    /// The ticked jobs that are not on this page of the list.
+    /// What is ticked and not on this page of the list.
     fn ticked_elsewhere(&self) -> impl Iterator<Item = &String> {
-        self.ticked.iter().filter(|job| !self.rows.iter().any(|row| row.key() == **job))
+        self.ticked.iter().filter(|name| !self.rows.iter().any(|row| row.key() == **name))
     }
 
     fn is_filtered(&self) -> bool {
-        !self.selection.filter.trim().is_empty() || !self.selection.project.is_empty()
+        let Selection { filter, project, kind, .. } = &self.selection;
+        !filter.trim().is_empty() || !project.is_empty() || *kind != Kind::All
     }
+
+    /// The kinds that can be chosen, with their names, and whether each is chosen.
+    fn kinds(&self) -> [(&'static str, &'static str, bool); 3] {
+        [(Kind::All, "Jobs and studies"), (Kind::Jobs, "Jobs"), (Kind::Studies, "Studies")]
+            .map(|(kind, name)| (kind.as_str(), name, kind == self.selection.kind))
+    }
+}
+
+/// What a filter selects.
+struct Filters {
+    jobs: Option<JobFilter>,
+    studies: Option<StudyFilter>,
+}
+
+impl Filters {
+    /// The filters of `text` for what `kind` lists. A filter with fields of jobs only selects no studies, and the reverse.
+    ///
+    /// # Errors
+    /// What is wrong with `text`, if it selects neither.
+    fn parse(text: &str, kind: Kind) -> Result<Self, String> {
+        let (jobs, studies) = (text.parse::<JobFilter>(), text.parse::<StudyFilter>());
+        let error = match (kind, &jobs, &studies) {
+            (Kind::Jobs, Err(error), _) | (Kind::Studies, _, Err(error)) => Some(error.to_string()),
+            (Kind::All, Err(of_jobs), Err(of_studies)) => Some(match (of_jobs.to_string(), of_studies.to_string()) {
+                (of_jobs, of_studies) if of_jobs == of_studies => of_jobs,
+                (of_jobs, of_studies) => {
+                    format!("as a filter of jobs: {of_jobs}; as a filter of studies: {of_studies}")
+                }
+            }),
+            _ => None,
+        };
+        match error {
+            Some(error) => Err(error),
+            None => Ok(Self {
+                jobs: jobs.ok().filter(|_| kind != Kind::Studies),
+                studies: studies.ok().filter(|_| kind != Kind::Jobs),
+            }),
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Found {
+    Job(JobId),
+    Study(StudyId),
 }
 
 pub(crate) async fn page(
@@ -73,7 +148,7 @@ pub(crate) async fn page(
     parts: Parts,
 ) -> Response {
     let call = PageCall::of_all("console.jobs");
-    let ticked = jobs_of(query.as_deref().unwrap_or_default());
+    let ticked = names_of(query.as_deref().unwrap_or_default());
     console.show(call, parts, async move |console, visit| jobs(console, visit, selection, ticked).await).await
 }
 
@@ -83,45 +158,25 @@ async fn jobs(
     selection: Selection,
     ticked: Vec<String>,
 ) -> Result<Response, PageError> {
-    let parsed = selection.filter.parse::<JobFilter>();
-    let (filter, error) = match parsed {
-        Ok(filter) => (Some(filter), None),
-        Err(error) => (None, Some(error.to_string())),
+    let (filters, error) = match Filters::parse(&selection.filter, selection.kind) {
+        Ok(filters) => (filters, None),
+        Err(error) => (Filters { jobs: None, studies: None }, Some(error)),
     };
-    let mut projects = std::collections::BTreeSet::new();
-    let mut found: Vec<(Timestamp, JobId)> = {
-        let (visitor, wanted, projects) = (visit.visitor.clone(), selection.project.clone(), &mut projects);
-        let filter = filter.as_ref();
-        let pick = move |job: tunesmith_domain::Job| {
-            if !visitor.may_on(Permission::JobsGet, &job) {
-                return None;
-            }
-            let project = job.id.parts().0;
-            if !projects.contains(project) {
-                projects.insert(project.to_owned());
-            }
-            let is_wanted = wanted.is_empty() || project == wanted;
-            let is_accepted = is_wanted && filter.is_some_and(|filter| filter.accepts(&job));
-            is_accepted.then(|| (job.create_time, job.id.clone()))
-        };
-        console.jobs.pick(pick).await?
-    };
+    let mut projects = BTreeSet::new();
+    let mut found = console.found(&visit.visitor, &filters, &selection.project, &mut projects).await?;
     found.sort_by(|a, b| b.cmp(a));
     let first = selection.page.saturating_mul(PAGE_SIZE).min(found.len());
     let mut rows = Vec::new();
-    for (_, id) in found.iter().skip(first).take(PAGE_SIZE) {
-        match console.jobs.job(id).await.map_err(PageError::from) {
-            Ok(job) => {
-                let row = console.row(&job).await?;
-                rows.push(JobRow { is_ticked: ticked.contains(&row.key()), ..row });
-            }
+    for (_, found) in found.iter().skip(first).take(PAGE_SIZE) {
+        match console.row_of(found).await {
+            Ok(row) => rows.push(ListRow { is_ticked: ticked.contains(&row.key()), ..row }),
             // It was deleted since.
             Err(PageError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
     }
     let page = JobsPage {
-        frame: Frame::new("Jobs", Section::Jobs, &visit.visitor, &visit.parts),
+        frame: Frame::new("Jobs and studies", Section::Jobs, &visit.visitor, &visit.parts),
         selection,
         error,
         projects: projects.into_iter().collect(),
@@ -131,4 +186,74 @@ async fn jobs(
         ticked,
     };
     Ok(rendered(&page))
+}
+
+impl Console {
+    /// The jobs and studies that `visitor` may see and `filters` select in `project`, with the times of their creation. An
+    /// empty `project` stands for all. The projects of all that the visitor may see are added to `projects`.
+    async fn found(
+        &self,
+        visitor: &Visitor,
+        filters: &Filters,
+        project: &str,
+        projects: &mut BTreeSet<String>,
+    ) -> Result<Vec<(Timestamp, Found)>, PageError> {
+        let mut is_wanted = |of: &str| {
+            if !projects.contains(of) {
+                projects.insert(of.to_owned());
+            }
+            project.is_empty() || of == project
+        };
+        let jobs = self.jobs.pick(|job: Job| {
+            let is_found = visitor.may_on(Permission::JobsGet, &job)
+                && is_wanted(job.id.parts().0)
+                && filters.jobs.as_ref().is_some_and(|filter| filter.accepts(&job));
+            is_found.then(|| (job.create_time, Found::Job(job.id.clone())))
+        });
+        let mut found = jobs.await?;
+        let studies = self.studies.pick(|study: Study| {
+            let of = study.id.parts().0;
+            let is_found = visitor.may(Permission::StudiesGet, of)
+                && is_wanted(of)
+                && filters.studies.as_ref().is_some_and(|filter| filter.accepts(&study));
+            is_found.then(|| (study.create_time, Found::Study(study.id.clone())))
+        });
+        found.extend(studies.await?);
+        Ok(found)
+    }
+
+    async fn row_of(&self, found: &Found) -> Result<ListRow, PageError> {
+        let subject = match found {
+            Found::Job(id) => self.subject_of_job(self.jobs.job(id).await?).await?,
+            Found::Study(id) => Subject::Study(self.studies.study(id).await?),
+        };
+        self.row(&subject).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Filters, Kind};
+
+    #[test]
+    fn filter_selects_what_has_its_fields() {
+        let selected = |text: &str| {
+            let filters = Filters::parse(text, Kind::All).unwrap();
+            (filters.jobs.is_some(), filters.studies.is_some())
+        };
+        assert_eq!(selected(""), (true, true));
+        assert_eq!(selected("createTime > 2026-01-01"), (true, true));
+        assert_eq!(selected("jobId:cnn* AND state:RUNNING"), (true, false));
+        assert_eq!(selected("studyId:cnn* AND trials > 10"), (false, true));
+        assert_eq!(selected("state = COMPLETED"), (false, true));
+        let error = Filters::parse("none:x", Kind::All).err().unwrap();
+        assert!(error.starts_with("as a filter of jobs: column 1: found the field none; allowed: jobId"), "{error}");
+        assert!(
+            error.contains("; as a filter of studies: column 1: found the field none; allowed: studyId"),
+            "{error}"
+        );
+        assert_eq!(Filters::parse("state(", Kind::All).err(), Filters::parse("state(", Kind::Jobs).err());
+        assert!(Filters::parse("jobId:a", Kind::Studies).is_err());
+        assert!(Filters::parse("jobId:a", Kind::Jobs).is_ok_and(|filters| filters.studies.is_none()));
+    }
 }

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod access;
+mod actions;
+mod artifacts;
 mod assets;
 mod compare;
 mod curve;
@@ -26,6 +28,7 @@ mod server;
 mod subject;
 mod summary;
 mod trial;
+mod trial_form;
 mod trials;
 mod workers;
 

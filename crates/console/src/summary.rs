@@ -1,25 +1,30 @@
-//! A job and what its trials amount to, as lists and pages show it.
+//! A job or a study and what its trials amount to, as lists and pages show it.
 
 use std::time::Duration;
 
 use super::errors::PageError;
 use super::format::{Badge, Number, Span, Time};
 use super::router::Console;
+use super::subject::{Subject, Tab};
 use tunesmith_algorithms::problem::{Goal, TrialId};
-use tunesmith_domain::{Job, JobState, Study};
+use tunesmith_domain::{Job, JobState, Study, StudyState};
 use tunesmith_service::studies::StudyFigures;
 use tunesmith_store::StoreError;
 
-/// A job in a list.
-pub(crate) struct JobRow {
+/// A job, or a study that belongs to no job, in a list.
+pub(crate) struct ListRow {
+    pub(crate) is_study: bool,
     pub(crate) project: String,
+    /// The location of a study.
+    pub(crate) location: Option<String>,
     pub(crate) name: String,
     pub(crate) address: String,
     pub(crate) badge: Badge,
     pub(crate) create_time: Time,
-    /// How long it has run.
+    /// How long the job has run.
     pub(crate) run_time: Option<Span>,
     pub(crate) labels: Vec<(String, String)>,
+    /// What is wrong.
     pub(crate) error_message: String,
     pub(crate) position: Option<usize>,
     pub(crate) reasons: Vec<String>,
@@ -29,14 +34,17 @@ pub(crate) struct JobRow {
     pub(crate) is_ticked: bool,
 }
 
-impl JobRow {
-    /// The name of the job in addresses.
+impl ListRow {
+    /// The name in addresses: `project/job` or `project/location/study`.
     pub(crate) fn key(&self) -> String {
-        format!("{}/{}", self.project, self.name)
+        match &self.location {
+            Some(location) => format!("{}/{location}/{}", self.project, self.name),
+            None => format!("{}/{}", self.project, self.name),
+        }
     }
 }
 
-/// How far a job is with its trials.
+/// How far a job or a study is with its trials.
 pub(crate) struct Progress {
     pub(crate) figures: StudyFigures,
     pub(crate) max_trials: Option<u64>,
@@ -72,12 +80,6 @@ pub(crate) fn goal_word(goal: Goal) -> &'static str {
     }
 }
 
-/// The address of the page of a job.
-pub(crate) fn job_address(job: &Job) -> String {
-    let (project, id) = job.id.parts();
-    format!("/console/projects/{project}/jobs/{id}")
-}
-
 impl Console {
     /// The study of `job`; `None` if it has none, or if it is missing.
     pub(crate) async fn study_of(&self, job: &Job) -> Result<Option<Study>, PageError> {
@@ -105,35 +107,52 @@ impl Console {
         }))
     }
 
-    /// How far `job` with `study` is.
-    pub(crate) async fn progress_of(&self, job: &Job, study: &Study) -> Result<Progress, PageError> {
-        let figures = self.studies.figures(study).await?;
-        Ok(Progress { figures, max_trials: job.plan.as_ref().ok().map(|plan| plan.max_trials) })
+    /// How far `subject` is; `None` without trials.
+    pub(crate) async fn progress_of(&self, subject: &Subject) -> Result<Option<Progress>, PageError> {
+        let Some(study) = subject.study() else { return Ok(None) };
+        Ok(Some(Progress { figures: self.studies.figures(study).await?, max_trials: subject.max_trials() }))
     }
 
-    /// The row of `job`.
-    pub(crate) async fn row(&self, job: &Job) -> Result<JobRow, PageError> {
-        let (project, name) = job.id.parts();
-        let (position, waiting) = self.jobs.wait_of(job);
-        let (mut progress, mut best) = (None, None);
-        if let Some(study) = self.study_of(job).await? {
-            progress = Some(self.progress_of(job, &study).await?);
-            best = self.best_of(&study).await?;
-        }
-        Ok(JobRow {
-            project: project.to_owned(),
-            name: name.to_owned(),
-            address: job_address(job),
-            badge: job.state.into(),
-            create_time: Time(job.create_time),
-            run_time: self.run_time(job),
-            labels: job.labels.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
-            error_message: job.error_message.clone(),
-            position,
-            reasons: waiting.into_iter().map(|waiting| waiting.reason).collect(),
-            progress,
+    /// The row of `subject`.
+    pub(crate) async fn row(&self, subject: &Subject) -> Result<ListRow, PageError> {
+        let head = subject.head_without_actions(Tab::Summary);
+        let best = match subject.study() {
+            Some(study) => self.best_of(study).await?,
+            None => None,
+        };
+        let row = ListRow {
+            is_study: subject.job().is_none(),
+            project: head.project,
+            location: head.location,
+            name: head.name,
+            address: head.address,
+            badge: head.badge,
+            create_time: Time(subject.create_time()),
+            run_time: None,
+            labels: head.labels,
+            error_message: String::new(),
+            position: None,
+            reasons: Vec::new(),
+            progress: self.progress_of(subject).await?,
             best,
             is_ticked: false,
+        };
+        Ok(match subject {
+            Subject::Job { job, .. } => {
+                let (position, waiting) = self.jobs.wait_of(job);
+                ListRow {
+                    run_time: self.run_time(job),
+                    error_message: job.error_message.clone(),
+                    position,
+                    reasons: waiting.into_iter().map(|waiting| waiting.reason).collect(),
+                    ..row
+                }
+            }
+            Subject::Study(study) if study.state == StudyState::Inactive => {
+                ListRow { error_message: study.state_reason.clone(), ..row }
+            }
+            Subject::Study(study) if study.state_reason.is_empty() => row,
+            Subject::Study(study) => ListRow { reasons: vec![study.state_reason.clone()], ..row },
         })
     }
 

@@ -5,14 +5,17 @@ use axum::extract::{Path, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 
+use super::actions::TrialActions;
+use super::artifacts::ArtifactList;
 use super::curve::Curve;
 use super::errors::PageError;
 use super::format::{Badge, Number, Span, Time, Value};
 use super::frame::{Frame, Section};
 use super::logs::LogPart;
 use super::router::{Console, Visit, rendered};
-use super::subject::{Head, Tab, job_call};
+use super::subject::{Head, Named, Tab};
 use super::summary::goal_word;
+use tunesmith_access::Permission;
 use tunesmith_algorithms::problem::{AlgorithmName, Step, TrialId};
 use tunesmith_domain::{Measurement, Trial};
 
@@ -47,7 +50,12 @@ struct TrialPage {
     columns: Vec<String>,
     measurements: Vec<MeasurementRow>,
     measurement_count: u64,
+    /// Whether the service runs the program of the trial.
+    has_output: bool,
     logs: Vec<LogPart>,
+    /// The files below the job-dir; `None` without one.
+    artifacts: Option<ArtifactList>,
+    actions: TrialActions,
     previous: Option<u64>,
     next: Option<u64>,
 }
@@ -58,22 +66,15 @@ struct MeasurementRow {
     values: Vec<Option<Number>>,
 }
 
-pub(crate) async fn page(
-    State(console): State<Console>,
-    Path((project, job, trial)): Path<(String, String, String)>,
-    parts: Parts,
-) -> Response {
-    let call = job_call("console.trial", &project, &job);
-    console.show(call, parts, async move |console, visit| show(console, visit, &project, &job, &trial).await).await
+pub(crate) async fn page(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
+    let call = named.call("console.trial", Permission::TrialsGet);
+    console.show(call, parts, async move |console, visit| show(console, visit, &named).await).await
 }
 
-async fn show(console: Console, visit: Visit, project: &str, job: &str, trial: &str) -> Result<Response, PageError> {
-    let number: u64 =
-        trial.parse().map_err(|_| PageError::Invalid(format!("{trial:?} is not the number of a trial")))?;
-    let subject = console.subject(project, job).await?;
-    let Some(study) = &subject.study else {
-        return Err(PageError::NotFound(format!("job {job} has no trials: it runs its program once")));
-    };
+async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response, PageError> {
+    let number = named.trial_number()?;
+    let subject = console.subject(named).await?;
+    let study = subject.trials()?;
     let trial = console.studies.trial(&study.id, TrialId(number)).await?;
     let measurements = console.studies.measurements(&study.id, &trial).await?;
     let value = |name: &str| trial.final_measurement.as_ref()?.value(name).map(Number);
@@ -90,7 +91,7 @@ async fn show(console: Console, visit: Visit, project: &str, job: &str, trial: &
     };
     let now = console.clock.now();
     let page = TrialPage {
-        frame: Frame::new(format!("Trial {number} of {job}"), Section::Jobs, &visit.visitor, &visit.parts),
+        frame: Frame::new(format!("Trial {number} of {}", subject.name()), Section::Jobs, &visit.visitor, &visit.parts),
         head: subject.head(&visit.visitor, Tab::Trials),
         number,
         badge: Badge::of_trial(trial.state, trial.stopped_early),
@@ -122,7 +123,19 @@ async fn show(console: Console, visit: Visit, project: &str, job: &str, trial: &
         measurements: measurements.iter().rev().take(MOST_MEASUREMENTS).map(row).collect(),
         measurement_count: trial.measurement_count,
         columns,
-        logs: console.logs(&subject.job.id, Some(number)).await?,
+        logs: match subject.job() {
+            Some(job) => console.logs(&job.id, Some(number)).await?,
+            None => Vec::new(),
+        },
+        artifacts: match subject.job() {
+            Some(job) => console.artifacts(&job.id, Some(number)).await?,
+            None => None,
+        },
+        has_output: subject.job().is_some(),
+        actions: match subject.job() {
+            Some(_) => TrialActions::default(),
+            None => TrialActions::of(study, &trial, &visit.visitor),
+        },
         previous: number.checked_sub(1).filter(|previous| *previous > 0),
         next: Some(number + 1).filter(|next| *next < study.next_trial_id.0),
     };

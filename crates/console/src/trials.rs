@@ -1,4 +1,4 @@
-//! The table of the trials of a job.
+//! The table of the trials of a job or a study.
 
 use askama::Template;
 use axum::extract::{Path, Query, State};
@@ -10,8 +10,9 @@ use super::errors::PageError;
 use super::format::{Badge, Number, Span, Value};
 use super::frame::{Frame, Section};
 use super::router::{Console, Visit, rendered};
-use super::subject::{Head, Tab, job_call};
+use super::subject::{Head, Named, Tab};
 use super::summary::goal_word;
+use tunesmith_access::Permission;
 use tunesmith_algorithms::problem::TrialId;
 use tunesmith_domain::{Study, Trial};
 
@@ -55,25 +56,22 @@ impl TrialsPage {
 
 pub(crate) async fn page(
     State(console): State<Console>,
-    Path((project, job)): Path<(String, String)>,
+    Path(named): Path<Named>,
     Query(selection): Query<Selection>,
     parts: Parts,
 ) -> Response {
-    let call = job_call("console.trials", &project, &job);
-    console.show(call, parts, async move |console, visit| trials(console, visit, &project, &job, selection).await).await
+    let call = named.call("console.trials", Permission::TrialsList);
+    console.show(call, parts, async move |console, visit| trials(console, visit, &named, selection).await).await
 }
 
 async fn trials(
     console: Console,
     visit: Visit,
-    project: &str,
-    job: &str,
+    named: &Named,
     Selection { after }: Selection,
 ) -> Result<Response, PageError> {
-    let subject = console.subject(project, job).await?;
-    let Some(study) = &subject.study else {
-        return Err(PageError::NotFound(format!("job {job} has no trials: it runs its program once")));
-    };
+    let subject = console.subject(named).await?;
+    let study = subject.trials()?;
     let page = console.studies.trial_page(&study.id, TrialId(after), PAGE_SIZE).await?;
     let now = console.clock.now();
     let names = parameter_names(study);
@@ -90,7 +88,7 @@ async fn trials(
         reason: trial.infeasible_reason.clone().or_else(|| violation(study, trial)),
     };
     let page = TrialsPage {
-        frame: Frame::new(format!("Trials of {job}"), Section::Jobs, &visit.visitor, &visit.parts),
+        frame: Frame::new(format!("Trials of {}", subject.name()), Section::Jobs, &visit.visitor, &visit.parts),
         head: subject.head(&visit.visitor, Tab::Trials),
         metrics: metrics.iter().map(|metric| (metric.name.clone(), goal_word(metric.goal))).collect(),
         rows: page.trials.iter().map(row).collect(),

@@ -15,11 +15,11 @@ use super::errors::PageError;
 use super::format::{Number, Span, Time};
 use super::frame::{Frame, Section};
 use super::router::{Console, Visit, rendered};
-use super::summary::job_address;
+use super::subject::job_address;
 use tunesmith_access::Permission;
 use tunesmith_domain::{Job, JobState, Study, Trial, TrialState};
 use tunesmith_http::pages::PageCall;
-use tunesmith_service::studies::running_at_once;
+use tunesmith_service::studies::{most_at_once, running_at_once};
 
 /// Number of bins of the drawings.
 const BINS: usize = 120;
@@ -74,10 +74,13 @@ struct Chart {
     title: &'static str,
     from: Time,
     to: Time,
+    mean_exact: f64,
     mean: Number,
+    /// The highest number at any time.
     highest: Number,
-    /// The attribute `points` of a polygon.
-    points: String,
+    /// The attributes `points` of the polygons of the means and of the highest numbers.
+    means: String,
+    most: String,
     /// The height of the line of what is available, and its number.
     limit: Option<(f64, usize)>,
 }
@@ -142,19 +145,22 @@ async fn show(console: Console, visit: Visit, Selection { hours }: Selection) ->
     jobs.sort_by_key(|job| Reverse(job.create_time));
     let edges = edges(begin, now);
     let mut found = Found::default();
-    let mut trials_at_once = vec![0.0; BINS];
     for job in &jobs {
-        console.look_at(job, now, &edges, &mut found, &mut trials_at_once).await?;
+        console.look_at(job, now, edges[0], &mut found).await?;
     }
     let load = console.jobs.load();
     let spans = jobs.iter().filter_map(|job| {
         let start = job.start_time?;
         Some((seconds(start), seconds(job.end_time.unwrap_or(now).max(start))))
     });
-    let jobs_at_once = running_at_once(&edges, spans);
+    let spans_of_jobs: Vec<(f64, f64)> = spans.collect();
     let slots = load.slots.map(|(_, all)| all);
-    let utilisation = slots.filter(|all| *all > 0).map(|all| Number(percent(mean(&jobs_at_once) / all as f64)));
-    let chart = |title, values: &[f64], limit| Chart::new(title, values, limit, (begin, now));
+    let chart = |title, spans: &[(f64, f64)], limit| {
+        let most = most_at_once(&edges, spans.iter().copied());
+        Chart::new(title, &running_at_once(&edges, spans.iter().copied()), &most, limit, (begin, now))
+    };
+    let charts = vec![chart("Jobs at once", &spans_of_jobs, slots), chart("Trials at once", &found.trial_times, None)];
+    let utilisation = slots.filter(|all| *all > 0).map(|all| Number(percent(charts[0].mean_exact / all as f64)));
     found.losses.sort_by_key(|row| Reverse((row.time.0, row.attempts)));
     let rows_left_out = [found.running.len(), found.waiting.len(), found.losses.len()]
         .map(|rows| rows.saturating_sub(MOST_ROWS))
@@ -170,7 +176,7 @@ async fn show(console: Console, visit: Visit, Selection { hours }: Selection) ->
         utilisation,
         lost_time: Span(found.losses.iter().map(|row| row.time.0).sum::<Duration>()),
         lost_attempts: found.losses.iter().map(|row| row.attempts).sum(),
-        charts: vec![chart("Jobs at once", &jobs_at_once, slots), chart("Trials at once", &trials_at_once, None)],
+        charts,
         has_servers: found.has_servers,
         left_out: found.left_out,
         rows_left_out,
@@ -188,20 +194,15 @@ struct Found {
     waiting: Vec<WaitingRow>,
     losses: Vec<LossRow>,
     has_servers: bool,
+    /// The times from the start to the end of trials.
+    trial_times: Vec<(f64, f64)>,
     trials_read: u64,
     left_out: usize,
 }
 
 impl Console {
-    /// Adds `job` to `found`, and the trials of it that ran between each two of `edges` to `trials_at_once`.
-    async fn look_at(
-        &self,
-        job: &Job,
-        now: Timestamp,
-        edges: &[f64],
-        found: &mut Found,
-        trials_at_once: &mut [f64],
-    ) -> Result<(), PageError> {
+    /// Adds `job` to `found`, with the trials of it that ran at `begin` or later.
+    async fn look_at(&self, job: &Job, now: Timestamp, begin: f64, found: &mut Found) -> Result<(), PageError> {
         let (project, name) = job.id.parts();
         let link = JobLink { name: name.to_owned(), project: project.to_owned(), address: job_address(job) };
         let owner = self.jobs.owner(&job.id).await?;
@@ -253,8 +254,7 @@ impl Console {
             return Ok(());
         }
         found.trials_read += count;
-        let of_study = self.studies.running_at_once(&study, edges).await?;
-        trials_at_once.iter_mut().zip(of_study).for_each(|(all, of_study)| *all += of_study);
+        found.trial_times.extend(self.studies.running_times(&study, begin).await?);
         Ok(())
     }
 
@@ -273,26 +273,39 @@ impl Console {
 }
 
 impl Chart {
-    fn new(title: &'static str, values: &[f64], limit: Option<usize>, (from, to): (Timestamp, Timestamp)) -> Self {
-        let highest = values.iter().copied().fold(0.0, f64::max);
+    /// The chart of `means` in each bin, and of the highest numbers in them.
+    fn new(
+        title: &'static str,
+        means: &[f64],
+        most: &[f64],
+        limit: Option<usize>,
+        (from, to): (Timestamp, Timestamp),
+    ) -> Self {
+        let highest = most.iter().copied().fold(0.0, f64::max);
         let top = highest.max(limit.unwrap_or_default() as f64).max(1.0);
         let height = |value: f64| HEIGHT - value / top * HEIGHT;
-        let mut points = format!("0,{HEIGHT} ");
-        for (index, value) in values.iter().enumerate() {
-            let x = |index: usize| index as f64 / values.len() as f64 * WIDTH;
-            // Writing to a string does not fail.
-            let _ = write!(points, "{:.1},{:.1} {:.1},{:.1} ", x(index), height(*value), x(index + 1), height(*value));
-        }
-        let _ = write!(points, "{WIDTH},{HEIGHT}");
+        let outline = |values: &[f64]| {
+            let mut points = format!("0,{HEIGHT} ");
+            for (index, value) in values.iter().enumerate() {
+                let x = |index: usize| index as f64 / values.len() as f64 * WIDTH;
+                let (left, right, height) = (x(index), x(index + 1), height(*value));
+                // Writing to a string does not fail.
+                let _ = write!(points, "{left:.1},{height:.1} {right:.1},{height:.1} ");
+            }
+            let _ = write!(points, "{WIDTH},{HEIGHT}");
+            points
+        };
         let limit = limit.map(|limit| (height(limit as f64), limit));
-        let rounded = |value: f64| Number((value * 100.0).round() / 100.0);
+        let mean_exact = mean(means);
         Self {
             title,
             from: Time(from),
             to: Time(to),
-            mean: rounded(mean(values)),
-            highest: rounded(highest),
-            points,
+            mean_exact,
+            mean: Number((mean_exact * 100.0).round() / 100.0),
+            highest: Number(highest),
+            means: outline(means),
+            most: outline(most),
             limit,
         }
     }
@@ -326,12 +339,13 @@ mod tests {
         let at = |second| Timestamp::from_second(second).unwrap();
         let edges = edges(at(0), at(120));
         assert_eq!((edges.len(), edges[0], edges[BINS]), (BINS + 1, 0.0, 120.0));
-        let chart = Chart::new("t", &[0.0, 2.0], Some(4), (at(0), at(2)));
-        assert_eq!(chart.points, "0,150 0.0,150.0 280.0,150.0 280.0,75.0 560.0,75.0 560,150");
+        let chart = Chart::new("t", &[0.0, 2.0], &[1.0, 3.0], Some(4), (at(0), at(2)));
+        assert_eq!(chart.means, "0,150 0.0,150.0 280.0,150.0 280.0,75.0 560.0,75.0 560,150");
+        assert_eq!(chart.most, "0,150 0.0,112.5 280.0,112.5 280.0,37.5 560.0,37.5 560,150");
         assert_eq!(chart.limit, Some((0.0, 4)));
-        assert_eq!((chart.mean.0, chart.highest.0), (1.0, 2.0));
-        let empty = Chart::new("t", &[0.0], None, (at(0), at(2)));
-        assert!(!empty.points.contains("NaN"), "{}", empty.points);
+        assert_eq!((chart.mean.0, chart.highest.0), (1.0, 3.0));
+        let empty = Chart::new("t", &[0.0], &[0.0], None, (at(0), at(2)));
+        assert!(!empty.means.contains("NaN"), "{}", empty.means);
         assert_eq!(percent(0.12345), 12.3);
     }
 }

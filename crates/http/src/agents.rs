@@ -81,13 +81,15 @@ async fn package(
 ) -> Result<Bytes, ApiError> {
     let token = token_of_trial(&headers)?;
     let id = run_id(job_id(&project, &job)?, &run).ok_or_else(|| not_a_run(&run))?;
-    match (reports.package(&id, token, &sha256, &file_name).await, reports.relay()) {
+    let file = match (reports.package(&id, token, &sha256, &file_name).await, reports.relay()) {
         (Err(error @ AgentError::OtherServer { .. }), Some(relay)) => {
             let sender = Sender { job: &id.job, run: &run, token };
-            Ok(Bytes(sender.package(&*relay, &sha256, &file_name, error).await?))
+            sender.package(&*relay, &sha256, &file_name, error).await?
         }
-        (opened, _) => Ok(Bytes(opened?)),
-    }
+        (opened, _) => opened?,
+    };
+    let length = file.metadata().map(|metadata| metadata.len()).unwrap_or_default();
+    Ok(Bytes { file, length })
 }
 
 fn not_a_run(run: &str) -> ApiError {

@@ -12,6 +12,7 @@ pub mod connection_limits;
 mod examples;
 mod field_mask;
 mod health;
+mod job_artifacts;
 mod job_iam;
 mod job_logs;
 mod job_policy;

@@ -17,7 +17,15 @@ use super::routes::Dispatch;
 use super::sessions::COOKIE_NAME;
 use super::status::{ApiError, Code};
 use tunesmith_access::{Caller, Permission};
+use tunesmith_algorithms::problem::SearchSpace;
+use tunesmith_api::ai_platform::optimizer::PublishedNames;
 use tunesmith_domain::Job;
+
+/// The names of the parameters of `space` in requests about trials, in its order. Those of different conditions may be equal.
+pub fn names_in_requests(space: &SearchSpace) -> Vec<String> {
+    let names = PublishedNames::of(space);
+    space.parameters().iter().map(|parameter| names.published(parameter.name()).to_owned()).collect()
+}
 
 /// Admits requests for pages.
 #[derive(Clone)]

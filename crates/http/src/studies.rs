@@ -21,6 +21,7 @@ use tunesmith_api::ai_platform::optimizer::{StudyList, StudyMessage, StudyReques
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_domain::StudyId;
 use tunesmith_service::NewStudy;
+use tunesmith_service::filters::{FilterError, StudyFilter};
 use tunesmith_service::studies::StudiesError;
 use tunesmith_store::StoreError;
 
@@ -141,12 +142,24 @@ async fn get(
     Ok(Json(StudyMessage::from(&study)))
 }
 
+/// A selection of studies.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct ListQuery {
+    /// The studies, as in `state = ACTIVE AND metric:loss`; default all.
+    filter: String,
+}
+
 async fn list(
     State(api): State<StudiesState>,
     Names([project, location]): Names<2>,
+    Query(query): Query<ListQuery>,
 ) -> Result<Rendered<StudyList>, ApiError> {
     names::location(&project, &location)?;
-    let studies = api.studies.studies(&project, &location).await?;
+    let filter: StudyFilter =
+        query.filter.parse().map_err(|error: FilterError| ApiError::invalid("filter", error.to_string()))?;
+    let mut studies = api.studies.studies(&project, &location).await?;
+    studies.retain(|study| filter.accepts(study));
     let count = studies.len();
     let list = move || StudyList { studies: studies.iter().map(StudyMessage::from).collect() };
     Rendered::of(count, list).await

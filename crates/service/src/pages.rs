@@ -86,6 +86,15 @@ pub(crate) fn studies<'a>(
     )
 }
 
+/// Returns the studies of all projects and locations that belong to no job, by ID.
+pub(crate) fn all_studies(store: &dyn Store) -> impl Stream<Item = Result<Study, StoreError>> + Send {
+    records(
+        None,
+        move |after: Option<StudyId>, limit| Box::pin(async move { store.all_studies(after.as_ref(), limit).await }),
+        |study| Some(study.id.clone()),
+    )
+}
+
 /// Returns the measurements that `trial` had when it was read, in the order of their arrival.
 pub(crate) async fn measurements(
     store: &dyn Store,

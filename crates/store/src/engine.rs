@@ -80,6 +80,8 @@ pub(super) trait Ranges: Lookups {
         after: Option<&StudyId>,
         limit: usize,
     ) -> Result<Vec<Study>, StoreError>;
+    /// Up to `limit` studies that belong to no job with an ID after `after`, by ID.
+    fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError>;
     /// The deleted studies of which trials remain.
     fn deleted_studies(&self) -> Result<Vec<StudyId>, StoreError>;
     /// Up to `limit` trials that are not final with a number above `after`, by number.

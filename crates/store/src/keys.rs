@@ -14,6 +14,12 @@ pub(super) fn studies_prefix(project: &str, location: &str) -> String {
     format!("{project}/{location}/")
 }
 
+/// The part of the ID of a study of a job that no other ID has, unless the job is of the local project: then its ID has no
+/// slash.
+pub(super) fn jobs_part() -> String {
+    format!("/{}/", StudyId::JOBS_LOCATION)
+}
+
 /// The index key of a lease of trial `id` by its end, in microseconds since 1970.
 #[cfg(feature = "sled")]
 pub(super) fn deadline(microsecond: i64, study: &StudyId, id: TrialId) -> Vec<u8> {

@@ -126,6 +126,10 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<Study>, StoreError>;
 
+    /// Up to `limit` studies of all projects and locations in the order of their IDs, starting after `after`, without the
+    /// studies of jobs.
+    async fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError>;
+
     /// Removes a study with its trials and their measurements. Its ID may be used again. The study no longer exists after
     /// the first of several transactions, between which other changes are made.
     ///

@@ -120,6 +120,13 @@ impl Ranges for Records {
         Ok(here.take(limit).map(|(_, records)| records.study.clone()).collect())
     }
 
+    fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let studies = self.studies.borrow();
+        let found = studies.range((start, Bound::Unbounded)).filter(|(id, _)| !id.is_of_job());
+        Ok(found.take(limit).map(|(_, records)| records.study.clone()).collect())
+    }
+
     fn deleted_studies(&self) -> Result<Vec<StudyId>, StoreError> {
         Ok(Vec::new())
     }

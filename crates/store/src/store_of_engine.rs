@@ -83,6 +83,11 @@ impl<E: Engine> Store for E {
         self.read(move |records| records.studies(&project, &location, after.as_ref(), limit)).await
     }
 
+    async fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError> {
+        let after = after.cloned();
+        self.read(move |records| records.all_studies(after.as_ref(), limit)).await
+    }
+
     async fn delete_study(&self, id: &StudyId) -> Result<(), StoreError> {
         let study = id.clone();
         if self.write(Scope::Study(id.clone()), move |records| changes::delete_study(records, &study)).await? {

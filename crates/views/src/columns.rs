@@ -136,8 +136,8 @@ impl Columns {
         self.revision
     }
 
-    /// Declares that all changes up to `revision` were applied.
-    pub fn is_read_up_to(&mut self, revision: u64) {
+    /// Records that all changes up to `revision` were applied.
+    pub fn mark_read_up_to(&mut self, revision: u64) {
         self.revision = self.revision.max(revision);
     }
 

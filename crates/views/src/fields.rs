@@ -90,7 +90,13 @@ impl Columns {
     /// The field that `text` names, as in a filter.
     pub(super) fn field(&self, text: &str) -> Option<TrialField> {
         let (root, name) = text.split_once('.').map_or((text, None), |(root, name)| (root, Some(name)));
-        TrialFields(self).find(root, name).map(|(field, _)| field)
+        let fields = TrialFields(self);
+        if let Some((field, _)) = fields.find(root, name) {
+            return Some(field);
+        }
+        // With quotation marks, as in a filter.
+        let Expression::Leaf(restriction) = format!("{text}:*").parse::<Filter>().ok()?.expression else { return None };
+        fields.find(&restriction.field.root, restriction.field.name.as_deref()).map(|(field, _)| field)
     }
 
     /// The rows of the trials that `filter` accepts, without deleted ones.

@@ -30,7 +30,7 @@ pub use reduction::{Density, Points};
 pub use rows::Rows;
 pub use slice::{Slice, slice};
 pub use table::{Order, Table, TableRow, table};
-pub use timeline::{Lane, Timeline, running_at_once, running_times, timeline};
+pub use timeline::{Lane, Timeline, most_at_once, running_at_once, running_times, timeline};
 pub use values::{Axis, AxisKind, Cell};
 
 /// Default number of points of a view.

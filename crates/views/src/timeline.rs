@@ -150,6 +150,43 @@ pub fn running_at_once(edges: &[f64], spans: impl Iterator<Item = (f64, f64)>) -
         .collect()
 }
 
+/// The highest number of `spans` at once between each two of `edges`, which are evenly spaced. A span that ends where another one
+/// begins is not at once with it; one without a length is at its time.
+pub fn most_at_once(edges: &[f64], spans: impl Iterator<Item = (f64, f64)>) -> Vec<f64> {
+    let bins = edges.len().saturating_sub(1);
+    let Some(first) = edges.first().copied().filter(|_| bins > 0) else { return Vec::new() };
+    let last = edges[bins];
+    // Each change of the number with its time; at one time, ends come before starts.
+    let mut changes: Vec<(f64, i64)> = Vec::new();
+    for (start, end) in spans {
+        let is_at_a_time = end <= start;
+        if start > last || (end <= first && !(is_at_a_time && start >= first)) {
+            continue;
+        }
+        changes.push((start.max(first), 1));
+        // A span without a length is counted at its time, and ends after it.
+        changes.push((if is_at_a_time { start.next_up() } else { end }, -1));
+    }
+    changes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut changes = changes.into_iter().peekable();
+    let mut running = 0;
+    (0..bins)
+        .map(|bin| {
+            let (begin, end) = (edges[bin], edges[bin + 1]);
+            while let Some((_, change)) = changes.next_if(|(time, change)| *time <= begin && *change < 0) {
+                running += change;
+            }
+            let mut most = running;
+            while let Some((_, change)) = changes.next_if(|(time, _)| *time < end || (bin + 1 == bins && *time <= end))
+            {
+                running += change;
+                most = most.max(running);
+            }
+            most as f64
+        })
+        .collect()
+}
+
 /// A lane of `spans`, which are joined if the pause between them is at most `gap`, unless each is shown.
 fn lane(columns: &Columns, client: &str, spans: Vec<Span>, gap: f64, joins: bool) -> Lane {
     let total = spans.len();

@@ -12,10 +12,10 @@ use super::request::{last_segment, list, text};
 use super::service::{Client, Transport};
 use crate::cli::results::{Results, shell_word};
 use tunesmith_algorithms::problem::{Origin, SearchSpace};
-use tunesmith_api::ai_platform::TrainingInput;
 use tunesmith_api::ai_platform::optimizer::{MeasurementMessage, StudyConfig, TrialParameter, point, study_plan};
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study};
 use tunesmith_api::ai_platform::rpc::FieldViolation;
+use tunesmith_api::ai_platform::{ProtoDuration, TrainingInput};
 use tunesmith_domain::{
     Job, JobFields, JobId, JobState, Study, StudyFields, StudyId, StudyState, Trial, TrialFields, TrialId, TrialState,
     UnreadablePlan,
@@ -139,7 +139,7 @@ fn trial_of(space: &SearchSpace, message: &Value) -> anyhow::Result<Trial> {
         attempt: attempt.parse()?,
         lost_attempts: count(additions, "lostAttempts")?,
         preempted_attempts: count(additions, "preemptedAttempts")?,
-        lost_time: std::time::Duration::ZERO,
+        lost_time: additions["lostTime"].as_str().map_or(Ok(ProtoDuration::default()), str::parse)?.0,
         delivered: 0,
         lease: None,
         expired_leases: 0,

@@ -50,6 +50,9 @@ pub(in crate::cli) struct ListArgs {
     target: TargetArgs,
     #[command(flatten)]
     location: LocationArgs,
+    /// List only studies that this filter accepts, such as "state = ACTIVE AND studyId:census*".
+    #[arg(long, value_name = "EXPRESSION", default_value = "")]
+    filter: String,
     /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -111,7 +114,8 @@ async fn create(args: &CreateArgs) -> anyhow::Result<()> {
 
 async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
     let client = args.target.client(Purpose::Look).await?;
-    let answer = client.get(&client.path(&["locations", &args.location.region, "studies"]), &[]).await?;
+    let path = client.path(&["locations", &args.location.region, "studies"]);
+    let answer = client.get(&path, &[("filter", &args.filter)]).await?;
     show_table(args.format, &answer, || {
         let row = |study: &Value| {
             let metrics = list(&study["studyConfig"], "metrics").iter();

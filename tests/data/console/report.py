@@ -18,6 +18,13 @@ PLOTS = {"history", "slice", "parallelCoordinates", "contour", "rank", "distribu
          "timeline", "trust", "coverage"}
 DRAWN = "() => [...document.querySelectorAll('figure[data-plot]')].every((figure) => figure.dataset.drawn !== undefined)"
 
+
+def brief(name, most=36):
+    """The name as an axis shows it: a long one without its middle."""
+    end = (most - 1) // 2
+    return name if len(name) <= most else f"{name[:most - 1 - end]}…{name[-end:]}"
+
+
 for theme in ("light", "dark"):
     for width in (1280, 390):
         with opened(viewport={"width": width, "height": 900}, color_scheme=theme, offline=True) as page:
@@ -61,16 +68,16 @@ with opened(viewport={"width": 1280, "height": 900}, color_scheme="light", offli
     before = slices.get_attribute("data-drawn")
     slices.locator("select").select_option(label=PAYLOAD)
     expect(slices).not_to_have_attribute("data-drawn", before)
-    expect(slices.locator(".xtitle")).to_have_text(PAYLOAD)
+    expect(slices.locator(".xtitle")).to_have_text(brief(PAYLOAD))
     contour = page.locator("figure[data-plot=contour]")
     names = contour.locator("select[name=x] option").all_inner_texts()
     assert sorted(names) == sorted(["x", "depth", PAYLOAD]), names
     contour.locator("select[name=y]").select_option(index=2)
-    expect(contour.locator(".ytitle")).to_have_text(names[2])
+    expect(contour.locator(".ytitle")).to_have_text(brief(names[2]))
     contour.locator("select[name=y]").select_option(index=0)
     expect(contour.locator(".note")).to_have_text("Choose two different axes.")
     contour.locator("select[name=y]").select_option(index=1)
-    expect(contour.locator(".ytitle")).to_have_text(names[1])
+    expect(contour.locator(".ytitle")).to_have_text(brief(names[1]))
 
     # The theme follows the switch, and the plots follow it.
     colour = "getComputedStyle(document.querySelector('figure[data-plot=history] .xtitle')).fill"

@@ -68,6 +68,10 @@ impl Store for Several {
         self.next().studies(project, location, after, limit).await
     }
 
+    async fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError> {
+        self.next().all_studies(after, limit).await
+    }
+
     async fn delete_study(&self, id: &StudyId) -> Result<(), StoreError> {
         self.next().delete_study(id).await
     }

@@ -2,6 +2,8 @@
 
 mod statistics;
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
@@ -16,11 +18,12 @@ use super::format::Number;
 use super::frame::{Frame, Section};
 use super::plotly;
 use super::router::{Console, Visit};
-use super::summary::{JobRow, goal_word};
+use super::subject;
+use super::summary::{ListRow, goal_word};
 use tunesmith_access::Permission;
 use tunesmith_algorithms::problem::{Goal, MetricSpec};
 use tunesmith_benchmark::statistics::decision::Decision;
-use tunesmith_domain::{Job, JobId, Study};
+use tunesmith_domain::{JobId, Study, StudyId};
 use tunesmith_http::pages::PageCall;
 use tunesmith_views::Columns;
 
@@ -49,9 +52,9 @@ struct ComparePage {
     studies: String,
 }
 
-/// A job on the page.
+/// A job or a study on the page.
 struct Compared {
-    row: JobRow,
+    row: ListRow,
     algorithm: &'static str,
     seed: u64,
     /// The best result after as many trials as each of the jobs has.
@@ -70,20 +73,49 @@ struct Test {
     finding: String,
 }
 
-/// A job that is compared.
+/// A job or a study that is compared.
 struct Subject {
-    job: Job,
+    of: subject::Subject,
     study: Study,
+}
+
+impl ComparePage {
+    /// What is compared.
+    fn noun(&self) -> &'static str {
+        match self.rows.iter().filter(|compared| compared.row.is_study).count() {
+            0 => "jobs",
+            studies if studies == self.rows.len() => "studies",
+            _ => "jobs and studies",
+        }
+    }
+}
+
+impl Subject {
+    /// The name with its project, and with its location for a study.
+    fn key(&self) -> String {
+        match self.of.job() {
+            Some(job) => {
+                let (project, name) = job.id.parts();
+                format!("{project}/{name}")
+            }
+            None => self.study.id.to_string(),
+        }
+    }
+
+    /// The ID of the job or the study.
+    fn id(&self) -> String {
+        self.of.job().map_or_else(|| self.study.id.to_string(), |job| job.id.to_string())
+    }
 }
 
 pub(crate) async fn page(State(console): State<Console>, RawQuery(query): RawQuery, parts: Parts) -> Response {
     let call = PageCall::of_all("console.compare");
-    let chosen = jobs_of(query.as_deref().unwrap_or_default());
+    let chosen = names_of(query.as_deref().unwrap_or_default());
     console.show(call, parts, async move |console, visit| compare(console, visit, chosen).await).await
 }
 
-/// The values of the parameter `job` in the query of an address, each once.
-pub(crate) fn jobs_of(query: &str) -> Vec<String> {
+/// The values of the parameter `job` in the query of an address, each once: names of jobs, and of studies with their locations.
+pub(crate) fn names_of(query: &str) -> Vec<String> {
     let mut jobs = Vec::new();
     for pair in query.split('&') {
         let Some(value) = pair.strip_prefix("job=") else { continue };
@@ -106,9 +138,9 @@ async fn compare(console: Console, visit: Visit, chosen: Vec<String>) -> Result<
     let mut subjects = Vec::new();
     let mut notices = Vec::new();
     for name in &chosen {
-        let (job, study) = visible(&console, &visit, name).await?;
-        match study {
-            Some(study) => subjects.push(Subject { job, study }),
+        let of = visible(&console, &visit, name).await?;
+        match of.study().cloned() {
+            Some(study) => subjects.push(Subject { of, study }),
             None => notices.push(format!("Job {name} has no trials: it runs its program once. It is left out.")),
         }
     }
@@ -137,8 +169,20 @@ async fn compare(console: Console, visit: Visit, chosen: Vec<String>) -> Result<
     Ok(Frame::respond(true, status, &page))
 }
 
-/// The job `name` with its study. A job that the visitor may not see is answered as one that does not exist.
-async fn visible(console: &Console, visit: &Visit, name: &str) -> Result<(Job, Option<Study>), PageError> {
+/// The job `project/job`, or the study `project/location/study`. One that the visitor may not see is answered as one that
+/// does not exist.
+async fn visible(console: &Console, visit: &Visit, name: &str) -> Result<subject::Subject, PageError> {
+    if let [project, _, _] = name.split('/').collect::<Vec<_>>()[..] {
+        let id: StudyId = name.parse().map_err(|error| PageError::Invalid(format!("job={name}: {error}")))?;
+        let absent = || PageError::NotFound(format!("study {name} does not exist, or you may not see it"));
+        if id.is_of_job() || !visit.visitor.may(Permission::TrialsList, project) {
+            return Err(absent());
+        }
+        return match console.studies.study(&id).await.map_err(PageError::from) {
+            Err(PageError::NotFound(_)) => Err(absent()),
+            study => Ok(subject::Subject::Study(study?)),
+        };
+    }
     let id: JobId = name.parse().map_err(|error| PageError::Invalid(format!("job={name}: {error}")))?;
     let absent = || PageError::NotFound(format!("job {name} does not exist, or you may not see it"));
     let job = match console.jobs.job(&id).await.map_err(PageError::from) {
@@ -148,21 +192,20 @@ async fn visible(console: &Console, visit: &Visit, name: &str) -> Result<(Job, O
     if !visit.visitor.may_on(Permission::JobsGet, &job) {
         return Err(absent());
     }
-    let study = console.study_of(&job).await?;
-    Ok((job, study))
+    console.subject_of_job(job).await
 }
 
 /// Why `subjects` cannot be compared, with the status of the response.
 fn refusal(subjects: &[Subject]) -> Option<(StatusCode, String)> {
     let [first, others @ ..] = subjects else {
-        return Some((StatusCode::OK, "Tick two jobs with trials, or more, in the list of jobs.".to_owned()));
+        return Some((StatusCode::OK, "Tick two jobs or studies with trials, or more, in their list.".to_owned()));
     };
     if others.is_empty() {
-        return Some((StatusCode::OK, "Tick one more job with trials in the list of jobs.".to_owned()));
+        return Some((StatusCode::OK, "Tick one more job or study with trials in the list.".to_owned()));
     }
     let goal = |subject: &Subject| {
         let MetricSpec { name, goal, .. } = &subject.study.problem.metrics()[0];
-        (*goal, format!("{} {}s {name}", subject.job.id, goal_word(*goal)))
+        (*goal, format!("{} {}s {name}", subject.id(), goal_word(*goal)))
     };
     let (wanted, of_first) = goal(first);
     let (_, other) = others.iter().map(goal).find(|(goal, _)| *goal != wanted)?;
@@ -190,17 +233,17 @@ async fn fill(console: &Console, subjects: &[Subject], page: &mut ComparePage) -
     let runs: Vec<Run<'_>> = subjects
         .iter()
         .zip(of_common)
-        .map(|(Subject { job, study }, best)| Run {
-            input: &job.training_input,
-            plan: job.plan.as_ref().ok(),
+        .map(|(Subject { of, study }, best)| Run {
+            input: of.job().map_or(&*study.config, |job| &job.training_input),
+            plan: of.job().and_then(|job| job.plan.as_ref().ok()),
             problem: &study.problem,
             seed: study.seed,
             best,
         })
         .collect();
-    for ((Subject { job, study }, run), own) in subjects.iter().zip(&runs).zip(&bests) {
+    for ((Subject { of, study }, run), own) in subjects.iter().zip(&runs).zip(&bests) {
         page.rows.push(Compared {
-            row: console.row(job).await?,
+            row: console.row(of).await?,
             algorithm: study.algorithm.as_str(),
             seed: study.seed,
             best_of_common: run.best.map(Number),
@@ -230,11 +273,13 @@ async fn fill(console: &Console, subjects: &[Subject], page: &mut ComparePage) -
     Ok(())
 }
 
-/// The IDs of the jobs, with their projects if they are of several.
+/// The names, with their projects and locations if a name is not unique or they are of several projects.
 fn labels(subjects: &[Subject]) -> Vec<String> {
-    let parts = || subjects.iter().map(|subject| subject.job.id.parts());
-    let is_one = parts().all(|(project, _)| parts().next().is_some_and(|(first, _)| first == project));
-    parts().map(|(project, id)| if is_one { id.to_owned() } else { format!("{project}/{id}") }).collect()
+    let project = |subject: &Subject| subject.key().split('/').next().map(str::to_owned);
+    let is_one = subjects.iter().all(|subject| project(subject) == project(&subjects[0]));
+    let names: BTreeSet<&str> = subjects.iter().map(|subject| subject.of.name()).collect();
+    let is_short = is_one && names.len() == subjects.len();
+    subjects.iter().map(|subject| if is_short { subject.of.name().to_owned() } else { subject.key() }).collect()
 }
 
 /// The results of the first metric in the order of the trials.

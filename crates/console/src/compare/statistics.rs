@@ -1,4 +1,4 @@
-//! Which of several jobs is better: repetitions with other seeds are tested pairwise, as `bench compare` tests.
+//! Which of several jobs or studies is better: repetitions with other seeds are tested pairwise, as `bench compare` tests.
 //!
 //! Jobs whose configurations differ only in their seed, their number of trials and their job-dir are repetitions of one
 //! setting. Two settings of the same problem are compared by pairs of jobs with the same seed, after the same number of
@@ -82,6 +82,8 @@ fn repeated(input: &Value) -> Value {
     let mut input = input.clone();
     remove(&mut input, "", "jobDir");
     remove(&mut input, "/tunesmith", "seed");
+    // The place of the number in the configuration of a study.
+    remove(&mut input, "/tunesmith", "maxTrials");
     remove(&mut input, "/hyperparameters", "maxTrials");
     if input.get("tunesmith").and_then(Value::as_object).is_some_and(Map::is_empty) {
         remove(&mut input, "", "tunesmith");

@@ -1,4 +1,4 @@
-//! A report: the summary, the plots and the trials of one job as one page that needs no server.
+//! A report: the summary, the plots and the trials of one job or study as one page that needs no server.
 //!
 //! The page contains its styles, its scripts and its data, and loads nothing. Its policy allows exactly the two scripts that
 //! it contains, by their digests.
@@ -24,7 +24,8 @@ use super::job::Summary;
 use super::login;
 use super::plotly;
 use super::router::Console;
-use super::subject::{Head, Subject, Tab, job_call};
+use super::subject::{Head, Named, Subject, Tab};
+use tunesmith_access::Permission;
 use tunesmith_http::pages::PageCall;
 
 /// The number of reports that are written at once: each takes some 20 MB of memory, and a model of the search.
@@ -62,17 +63,14 @@ struct ReportPage {
     total: usize,
 }
 
-/// Answers with the report of a job, or with the reason why there is none as plain text.
-pub(crate) async fn report(
-    State(console): State<Console>,
-    Path((project, job)): Path<(String, String)>,
-    parts: Parts,
-) -> Response {
-    let call = PageCall { time_limit_factor: TIME_LIMIT_FACTOR, ..job_call("console.report", &project, &job) };
+/// Answers with the report of a job or a study, or with the reason why there is none as plain text.
+pub(crate) async fn report(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
+    let call = named.call("console.report", Permission::TrialsList);
+    let call = PageCall { time_limit_factor: TIME_LIMIT_FACTOR, ..call };
     let pages = console.pages.clone();
     let answer = pages.answer(call, &parts, |_| async move {
-        match written(console, &project, &job).await {
-            Ok(html) => saved(&job, html),
+        match written(console, &named).await {
+            Ok(html) => saved(named.name(), html),
             Err(error) => refused(error),
         }
     });
@@ -107,16 +105,14 @@ fn saved(job: &str, html: String) -> Response {
     response
 }
 
-/// The page of `job`.
-async fn written(console: Console, project: &str, job: &str) -> Result<String, PageError> {
-    let subject = console.subject(project, job).await?;
-    let Some(study) = &subject.study else {
-        return Err(PageError::NotFound(format!("job {job} has no trials: it runs its program once")));
-    };
+/// The page of a job or a study.
+async fn written(console: Console, named: &Named) -> Result<String, PageError> {
+    let subject = console.subject(named).await?;
+    let study = subject.trials()?;
     let _permit = WRITERS.acquire().await.map_err(|error| PageError::Failed(error.to_string()))?;
     let summary = Summary::of(&console, &subject, None).await?;
     let now = console.clock.now();
-    let contents = data::contents(&console.studies, study, job, now).await?;
+    let contents = data::contents(&console.studies, study, named.name(), now).await?;
     let page = tokio::task::spawn_blocking(move || page(&subject, summary, contents, Time(now))).await;
     page.unwrap_or_else(|error| Err(failed(&error)))
 }

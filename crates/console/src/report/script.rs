@@ -14,10 +14,12 @@ pub(super) const STYLE: &str = include_str!("../../assets/console.css");
 pub(super) const STYLE_OF_PLOTS: &str = include_str!("../../assets/explore.css");
 
 /// The modules of a report, each after those that it uses.
-const MODULES: [(&str, &str); 5] = [
+const MODULES: [(&str, &str); 7] = [
     ("theme.js", include_str!("../../assets/theme.js")),
     ("times.js", include_str!("../../assets/times.js")),
+    ("plot_parts.js", include_str!("../../assets/plot_parts.js")),
     ("plots.js", include_str!("../../assets/plots.js")),
+    ("parallel.js", include_str!("../../assets/parallel.js")),
     ("figure.js", include_str!("../../assets/figure.js")),
     ("report.js", include_str!("../../assets/report.js")),
 ];
@@ -41,10 +43,11 @@ fn function_body(source: &str) -> String {
     for line in source.lines() {
         let line = if let Some(import) = line.strip_prefix("import ") {
             let (names, module) = import.trim_end_matches(';').split_once(" from ").unwrap_or_default();
-            format!("const {} = modules[{module}];", names.trim_start_matches("* as "))
+            format!("const {} = modules[{module}];", names.trim_start_matches("* as ").replace(" as ", ": "))
         } else if let Some(declared) = line.strip_prefix("export ") {
-            let name = declared.trim_start_matches("async ").trim_start_matches("function ");
-            exported.push(name.split('(').next().unwrap_or_default());
+            let name =
+                declared.trim_start_matches("async ").trim_start_matches("function ").trim_start_matches("const ");
+            exported.push(name.split(['(', ' ']).next().unwrap_or_default());
             declared.to_owned()
         } else {
             line.to_owned()

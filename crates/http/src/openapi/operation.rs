@@ -273,16 +273,20 @@ impl Answer for Text {
     }
 }
 
-/// The content of a file.
-pub(crate) struct Bytes(pub(crate) std::fs::File);
+/// The first `length` bytes of a file.
+pub(crate) struct Bytes {
+    pub(crate) file: std::fs::File,
+    pub(crate) length: u64,
+}
 
 /// Number of bytes that are read at once.
 const BYTES_PER_READ: usize = 256 << 10;
 
 impl IntoResponse for Bytes {
     fn into_response(self) -> Response {
-        let length = self.0.metadata().map(|metadata| metadata.len()).unwrap_or_default();
-        let pieces = futures::stream::try_unfold(self.0, |mut file| async move {
+        let Self { file, length } = self;
+        // A file that grows meanwhile has no more than the stated length.
+        let pieces = futures::stream::try_unfold(file.take(length), |mut file| async move {
             let read = tokio::task::spawn_blocking(move || {
                 let mut piece = vec![0; BYTES_PER_READ];
                 let length = file.read(&mut piece)?;

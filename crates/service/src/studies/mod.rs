@@ -46,7 +46,7 @@ use crate::study_end::EndedTrials;
 use tunesmith_domain::{Lease, Measurement, Study, StudyChange, StudyId, Trial, TrialChange, TrialState};
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::telemetry;
-pub use tunesmith_views::running_at_once;
+pub use tunesmith_views::{most_at_once, running_at_once};
 
 /// Maximum number of overdue trials read at once.
 const PAGE: usize = 1000;
@@ -255,6 +255,19 @@ impl Studies {
     /// [`StudiesError::Store`].
     pub async fn studies(&self, project: &str, location: &str) -> Result<Vec<Study>, StudiesError> {
         Ok(pages::studies(&*self.store, project, location).try_collect().await?)
+    }
+
+    /// Returns what `pick` returns for the studies of all projects and locations that belong to no job, by ID.
+    ///
+    /// # Errors
+    /// [`StudiesError::Store`].
+    pub async fn pick<T>(&self, mut pick: impl FnMut(Study) -> Option<T> + Send) -> Result<Vec<T>, StudiesError> {
+        let mut studies = std::pin::pin!(pages::all_studies(&*self.store));
+        let mut picked = Vec::new();
+        while let Some(study) = studies.try_next().await? {
+            picked.extend(pick(study));
+        }
+        Ok(picked)
     }
 
     /// Raises the maximum number of trials of a study, which then accepts trials again. `config` is the study's

@@ -126,7 +126,8 @@ fn values(study: &Study, trial: &Trial) -> Option<Vec<f64>> {
         return None;
     }
     let measurement = trial.final_measurement.as_ref()?;
-    let values = study.problem.metrics().iter().map(|metric| Some(metric.goal.to_maximized(measurement.value(&metric.name)?)));
+    let values =
+        study.problem.metrics().iter().map(|metric| Some(metric.goal.to_maximized(measurement.value(&metric.name)?)));
     values.collect::<Option<Vec<f64>>>().filter(|values| !values.iter().any(|value| value.is_nan()))
 }
 

@@ -15,7 +15,7 @@ use crate::pages;
 use crate::study_cache::StudyCache;
 use tunesmith_domain::{Measurement, Study, StudyId};
 use tunesmith_store::{Store, StoreError};
-use tunesmith_views::{Columns, running_at_once, running_times};
+use tunesmith_views::{Columns, running_times};
 
 /// Limit of the estimated memory of all columns in bytes: a million trials of some parameters. The memory budget of a server
 /// drops columns before.
@@ -111,7 +111,7 @@ async fn load(store: &dyn Store, study: &Study) -> Result<Columns, StoreError> {
         tokio::task::yield_now().await;
     }
     // Trials that change while others are read have a higher revision, and are read again.
-    columns.is_read_up_to(study.revision);
+    columns.mark_read_up_to(study.revision);
     Ok(columns)
 }
 
@@ -121,9 +121,9 @@ async fn refresh(columns: &mut Columns, store: &dyn Store, study: &Study) -> Res
     let mut changed = std::pin::pin!(pages::changed_trials(store, &study.id, from));
     while let Some(trial) = changed.try_next().await? {
         columns.apply(&trial);
-        columns.is_read_up_to(trial.revision);
+        columns.mark_read_up_to(trial.revision);
     }
-    columns.is_read_up_to(study.revision);
+    columns.mark_read_up_to(study.revision);
     Ok(())
 }
 
@@ -137,14 +137,15 @@ impl Studies {
         Ok(self.views.columns(&*self.store, study).await?)
     }
 
-    /// The mean number of trials of `study` that ran at once between each two of `edges`, in seconds since 1970.
+    /// The times from the start to the end of the trials of `study`, in seconds since 1970; now is the end of those that run.
+    /// Those that ended before `begin` are left out.
     ///
     /// # Errors
     /// As [`Self::columns`].
-    pub async fn running_at_once(&self, study: &Study, edges: &[f64]) -> Result<Vec<f64>, StudiesError> {
+    pub async fn running_times(&self, study: &Study, begin: f64) -> Result<Vec<(f64, f64)>, StudiesError> {
         let now = self.clock.now().as_microsecond();
         let columns = self.columns(study).await?;
-        Ok(running_at_once(edges, running_times(&columns, now)))
+        Ok(running_times(&columns, now).filter(|(_, end)| *end >= begin).collect())
     }
 
     /// The trials with these numbers that still exist, with their measurements.

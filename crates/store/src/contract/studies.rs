@@ -43,6 +43,23 @@ pub(super) async fn are_listed_by_location_and_pages(place: &impl Place) {
     assert_eq!(list(Some("b.1"), 9).await, ["c"]);
     assert!(list(Some("c"), 9).await.is_empty());
     assert!(store.studies("p", "nowhere", None, 9).await.unwrap().is_empty());
+
+    // Those of all locations, without the studies of jobs of any project.
+    for name in ["p/jobs/b", "p/Jobs/a"] {
+        store.create_study(samples::study(name)).await.unwrap();
+    }
+    let list = async |after: Option<&str>, limit| {
+        let studies = store.all_studies(after.map(id).as_ref(), limit).await.unwrap();
+        studies.iter().map(|study| study.id.as_str().to_owned()).collect::<Vec<_>>()
+    };
+    let all = [
+        "p-/l/a", "p/Jobs/a", "p/k/a", "p/l-/a", "p/l./a", "p/l/-", "p/l/B", "p/l/a", "p/l/b", "p/l/b.1", "p/l/c",
+        "p/l0/a", "q/l/a",
+    ];
+    assert_eq!(list(None, 20).await, all);
+    assert_eq!(list(None, 2).await, all[..2]);
+    assert_eq!(list(Some("p/l/b"), 3).await, all[9..12]);
+    assert!(list(Some("q/l/a"), 9).await.is_empty());
 }
 
 pub(super) async fn are_deleted_with_their_trials(place: &impl Place) {

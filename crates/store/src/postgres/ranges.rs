@@ -18,6 +18,11 @@ impl PostgresRecords<'_> {
             RecordError::Malformed { detail: error.to_string() }.of(self.place(), &format!("study {study}"))
         })
     }
+
+    /// The studies with these IDs.
+    fn named_studies(&self, ids: &[String]) -> Result<Vec<Study>, StoreError> {
+        ids.iter().filter_map(|id| self.parse_study(id).and_then(|id| self.study(&id)).transpose()).collect()
+    }
 }
 
 impl Ranges for PostgresRecords<'_> {
@@ -48,9 +53,15 @@ impl Ranges for PostgresRecords<'_> {
         let after = after.map_or(prefix.clone(), |after| after.as_str().to_owned());
         let sql = "SELECT id FROM studies WHERE id > $1 AND id > $2 AND id < $3 ORDER BY id LIMIT $4";
         let statement = sqlx::query(sql).bind(after).bind(prefix).bind(end).bind(number(limit as u64));
-        let ids = self.list(statement, |row| row.try_get::<String, _>(0))?;
-        let studies = ids.iter().filter_map(|id| self.parse_study(id).and_then(|id| self.study(&id)).transpose());
-        studies.collect()
+        self.named_studies(&self.list(statement, |row| row.try_get(0))?)
+    }
+
+    fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError> {
+        let sql = "SELECT id FROM studies WHERE id > $1 AND strpos(id, '/') > 0 AND strpos(id, $2) = 0
+                   ORDER BY id LIMIT $3";
+        let after = after.map_or("", StudyId::as_str).to_owned();
+        let statement = sqlx::query(sql).bind(after).bind(keys::jobs_part()).bind(number(limit as u64));
+        self.named_studies(&self.list(statement, |row| row.try_get(0))?)
     }
 
     fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {

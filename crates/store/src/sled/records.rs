@@ -67,6 +67,12 @@ impl<'a, V: Values> SledRecords<'a, V> {
         Self { values, path, conflict: Cell::new(false) }
     }
 
+    /// The study whose record has the key `key`.
+    fn study_of_key(&self, key: &[u8]) -> Result<StudyId, StoreError> {
+        let name = String::from_utf8_lossy(key);
+        name.parse().map_err(|_| malformed("its key is not a study ID").of(self.path, &format!("study {name}")))
+    }
+
     /// The version of the folder's layout, if it has one.
     pub(super) fn format(&self) -> Result<Option<u32>, StoreError> {
         let version = self.number(FORMAT_KEY)?;
@@ -304,12 +310,23 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
         let entries = self.range(STUDY, prefix.as_bytes(), after);
         let mut studies = Vec::new();
         for entry in entries.filter(|entry| entry.as_ref().map_or(true, |(key, _)| key != after)).take(limit) {
+            studies.extend(self.study(&self.study_of_key(&entry?.0)?)?);
+        }
+        Ok(studies)
+    }
+
+    fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError> {
+        let after = after.map_or(&[][..], |id| id.as_str().as_bytes());
+        let mut studies = Vec::new();
+        for entry in self.range(STUDY, b"", after) {
+            if studies.len() == limit {
+                break;
+            }
             let (key, _) = entry?;
-            let name = String::from_utf8_lossy(&key);
-            let id: StudyId = name
-                .parse()
-                .map_err(|_| malformed("its key is not a study ID").of(self.path, &format!("study {name}")))?;
-            studies.extend(self.study(&id)?);
+            let id = self.study_of_key(&key)?;
+            if key != after && !id.is_of_job() {
+                studies.extend(self.study(&id)?);
+            }
         }
         Ok(studies)
     }

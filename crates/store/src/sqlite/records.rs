@@ -158,6 +158,19 @@ fn progress_of(id: &StudyId, next: i64, revision: i64, crc: u32) -> Result<Progr
     Ok(progress)
 }
 
+impl SqliteRecords<'_> {
+    /// The studies with these IDs.
+    fn named_studies(&self, ids: &[String]) -> Result<Vec<Study>, StoreError> {
+        let studies = ids.iter().filter_map(|id| {
+            let malformed = |error: IdError| {
+                RecordError::Malformed { detail: error.to_string() }.of(self.path, &format!("study {id}"))
+            };
+            id.parse().map_err(malformed).and_then(|id| self.study(&id)).transpose()
+        });
+        studies.collect()
+    }
+}
+
 impl Ranges for SqliteRecords<'_> {
     fn deleted_studies(&self) -> Result<Vec<StudyId>, StoreError> {
         let sql = "SELECT study FROM progress WHERE revision = ?1";
@@ -191,14 +204,14 @@ impl Ranges for SqliteRecords<'_> {
         let after = after.map_or(prefix.as_str(), StudyId::as_str);
         let sql = "SELECT id FROM studies WHERE id > ?1 AND id > ?2 AND id < ?3 ORDER BY id LIMIT ?4";
         let parameters = params![after, prefix, end, number(limit as u64)];
-        let ids: Vec<String> = self.list(sql, parameters, |row| row.get(0))?;
-        let studies = ids.iter().filter_map(|id| {
-            let malformed = |error: IdError| {
-                RecordError::Malformed { detail: error.to_string() }.of(self.path, &format!("study {id}"))
-            };
-            id.parse().map_err(malformed).and_then(|id| self.study(&id)).transpose()
-        });
-        studies.collect()
+        self.named_studies(&self.list(sql, parameters, |row| row.get(0))?)
+    }
+
+    fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError> {
+        let sql = "SELECT id FROM studies WHERE id > ?1 AND instr(id, '/') > 0 AND instr(id, ?2) = 0
+                   ORDER BY id LIMIT ?3";
+        let parameters = params![after.map_or("", StudyId::as_str), keys::jobs_part(), number(limit as u64)];
+        self.named_studies(&self.list(sql, parameters, |row| row.get(0))?)
     }
 
     fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {

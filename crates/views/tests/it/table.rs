@@ -44,4 +44,6 @@ fn rows_have_exact_values() {
     assert_eq!(row.parameters["optimizer"], Cell::Text("<b>".to_owned()));
     assert_eq!(row.end_time.as_deref(), Some("1970-01-01T00:00:01Z"));
     assert_eq!(columns.order("metric.acc desc").unwrap_err().field, "orderBy");
+    let quoted = columns.order("parameters.\"batch size\" desc").unwrap();
+    assert_eq!(quoted, columns.order("parameters.batch size  desc").unwrap());
 }

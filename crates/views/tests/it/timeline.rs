@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tunesmith_domain::TrialState;
-use tunesmith_views::timeline;
+use tunesmith_views::{most_at_once, timeline};
 
 use crate::any_samples;
 use crate::sample::{Sample, columns};
@@ -30,5 +30,31 @@ proptest! {
         let widths = timeline.edges.windows(2).map(|pair| pair[1] - pair[0]);
         let found: f64 = widths.zip(&timeline.running).map(|(width, running)| width * running).sum();
         prop_assert!((found - busy as f64).abs() < 1e-6 * (busy as f64).max(1.0), "{} {}", found, busy);
+    }
+}
+
+proptest! {
+    #[test]
+    fn most_at_once_is_the_highest_number_at_any_time(
+        spans in prop::collection::vec((0_i32..60, 0_i32..20), 0..30),
+        bins in 1_usize..8,
+    ) {
+        let spans: Vec<(f64, f64)> =
+            spans.iter().map(|(start, length)| (f64::from(*start), f64::from(start + length))).collect();
+        let (first, width) = (10.0, 40.0 / bins as f64);
+        let edges: Vec<f64> = (0..=bins).map(|bin| first + bin as f64 * width).collect();
+        let most = most_at_once(&edges, spans.iter().copied());
+        // The number changes at whole times only: it is that at one of them, or right after the begin of a bin.
+        let runs = |time: f64| {
+            let runs = |(start, end): &&(f64, f64)| *start <= time && (time < *end || (start == end && time == *start));
+            spans.iter().filter(runs).count()
+        };
+        for (bin, found) in most.iter().enumerate() {
+            let (begin, end) = (edges[bin], edges[bin + 1]);
+            let last = bin + 1 == bins;
+            let times = (0..=80).map(f64::from).filter(|time| begin <= *time && (*time < end || (last && *time <= end)));
+            let expected = times.chain([begin]).map(runs).max().unwrap_or(0);
+            prop_assert_eq!(*found, expected as f64, "bin {} of {:?} with {:?}", bin, edges, spans);
+        }
     }
 }

@@ -11,7 +11,7 @@ use tunesmith_algorithms::problem::{Origin, ParameterKind, ParameterValue, Param
 use super::study::study_name;
 use super::{FieldViolation, MeasurementMessage, PublishedNames};
 use crate::ai_platform::job::{origin_schema, violated_names};
-use crate::ai_platform::{Double, Int64, Notice, is_default};
+use crate::ai_platform::{Double, Int64, Notice, ProtoDuration, is_default};
 use tunesmith_domain::{Measurement, Study, StudyId, Trial, TrialState};
 
 /// The value of one parameter: exactly one of the three fields.
@@ -153,6 +153,9 @@ struct TrialAdditions {
     /// Number of runs of the program since the last retry that ended because their supervisor or machine failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_attempts: Option<Int64>,
+    /// How long the runs of the program since the last retry took that were lost or preempted, or whose lease expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_time: Option<ProtoDuration>,
     /// Number of runs of the program since the last retry that the engine's scheduler ended in favour of other work. They
     /// are repeated without limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -235,6 +238,7 @@ impl TrialMessage {
                 lease_end_time: trial.lease.map(|lease| lease.deadline),
                 expired_leases: count(trial.expired_leases),
                 lost_attempts: count(trial.lost_attempts),
+                lost_time: (!trial.lost_time.is_zero()).then_some(ProtoDuration(trial.lost_time)),
                 preempted_attempts: count(trial.preempted_attempts),
                 omitted_measurements: None,
                 stopped_early: trial.stopped_early,

@@ -1,0 +1,163 @@
+// @ts-check
+// Parallel coordinates: trials as lines across the axes of parameters and metrics.
+import { NARROW, brief, count, plain, short, transparent } from "./plot_parts.js";
+
+/**
+ * @typedef {import("./plot_parts.js").Plot} Plot
+ * @typedef {import("./plot_parts.js").Line} Line
+ * @typedef {import("./plot_parts.js").Colours} Colours
+ */
+
+/** The numbers of parameters whose axes fit into a window. */
+const MOST_AXES = { wide: 12, narrow: 4 };
+
+/**
+ * How much of the order of the trials, which are listed best first, the values of `dimension` explain: the variance between groups
+ * of similar values, as a share of all variance. Trials without a value are a group.
+ * @param {any} dimension
+ */
+function relation(dimension) {
+  /** @type {(number | null)[]} */
+  const values = dimension.values;
+  const given = values.filter((value) => value !== null).sort((a, b) => Number(a) - Number(b));
+  const bounds = dimension.kind === "LEVEL" ? [] : [0.2, 0.4, 0.6, 0.8].map((share) => given[Math.floor(share * given.length)]);
+  const group = (/** @type {number | null} */ value) => {
+    if (value === null || dimension.kind === "LEVEL") return value;
+    return bounds.filter((bound) => bound !== null && bound !== undefined && value >= bound).length;
+  };
+  /** @type {Map<number | null, {count: number, sum: number}>} */
+  const groups = new Map();
+  values.forEach((value, rank) => {
+    const { count, sum } = groups.get(group(value)) ?? { count: 0, sum: 0 };
+    groups.set(group(value), { count: count + 1, sum: sum + rank });
+  });
+  const mean = (values.length - 1) / 2;
+  let between = 0;
+  for (const { count, sum } of groups.values()) between += count * (sum / count - mean) ** 2;
+  return between;
+}
+
+/**
+ * The indices of the parameters with an axis, in their order: all, or those that are most related to the results.
+ * @param {any} view
+ * @param {number} parameters
+ */
+function mostRelated(view, parameters) {
+  const all = Array.from({ length: parameters }, (_, at) => at);
+  const most = NARROW.matches ? MOST_AXES.narrow : MOST_AXES.wide;
+  if (parameters <= most) return all;
+  const relations = all.map((at) => relation(view.dimensions[at]));
+  const ordered = [...all].sort((a, b) => relations[b] - relations[a]);
+  return ordered.slice(0, most).sort((a, b) => a - b);
+}
+
+/**
+ * Parallel coordinates as lines of one plot. The WebGL version of plotly.js compiles code, which the policy of the page forbids.
+ * @param {any} view
+ * @param {Colours} colours
+ * @returns {Plot}
+ */
+export function parallelCoordinates(view, colours) {
+  const parameters = view.dimensions.length - view.metrics;
+  const chosen = mostRelated(view, parameters);
+  /** @type {any[]} */
+  const dimensions = [...chosen.map((at) => view.dimensions[at]), ...view.dimensions.slice(parameters)];
+  const scales = dimensions.map((dimension) => {
+    const isLog = dimension.isLog && dimension.values.every((/** @type {number | null} */ value) => value === null || value > 0);
+    const position = (/** @type {number} */ value) => (isLog ? Math.log(value) : value);
+    const values = dimension.values.filter((/** @type {number | null} */ value) => value !== null).map(position);
+    const isLevel = dimension.kind === "LEVEL";
+    // By a loop: a spread of many values exceeds the stack.
+    let [low, high] = isLevel ? [0, Math.max(1, dimension.levels.length - 1)] : [Infinity, -Infinity];
+    if (!isLevel) for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
+    if (!(low < high)) [low, high] = [(low || 0) - 1, (low || 0) + 1];
+    const value = (/** @type {number} */ share) => {
+      const at = low + share * (high - low);
+      return isLog ? Math.exp(at) : at;
+    };
+    return { share: (/** @type {number} */ value) => (position(value) - low) / (high - low), value };
+  });
+  // The best are drawn last, above the others, in one colour for each group.
+  const groups = [
+    { from: 0.5, to: 1, colour: transparent(colours.quiet, 0.18), width: 1 },
+    { from: 0.1, to: 0.5, colour: transparent(colours.accent, 0.3), width: 1 },
+    { from: 0, to: 0.1, colour: colours.good, width: 1.4 },
+  ];
+  const total = view.trials.length;
+  const traces = groups.map(({ from, to, colour, width }) => {
+    /** @type {(number | null)[]} */
+    const x = [];
+    /** @type {(number | null)[]} */
+    const y = [];
+    /** @type {(string | null)[]} */
+    const text = [];
+    for (let index = Math.ceil(from * total); index < Math.ceil(to * total); index += 1) {
+      dimensions.forEach((dimension, at) => {
+        const value = dimension.values[index];
+        x.push(at);
+        y.push(value === null ? null : scales[at].share(value));
+        const shown = dimension.kind === "LEVEL" ? dimension.levels[value] : value;
+        text.push(value === null ? null : `trial ${view.trials[index]}: ${plain(String(shown))}`);
+      });
+      x.push(null);
+      y.push(null);
+      text.push(null);
+    }
+    return { type: "scatter", mode: "lines+markers", x, y, text, line: { color: colour, width }, marker: { size: 3, color: colour }, hovertemplate: "%{text}<extra></extra>" };
+  });
+  // Names are in two lines, one above the other, so that each has the room of two axes.
+  const room = Math.max(8, Math.min(24, Math.floor((2 * Math.min(innerWidth - 60, 1200)) / dimensions.length / 7)));
+  const annotations = dimensions.flatMap((dimension, at) => {
+    const label = (/** @type {number} */ y, /** @type {string} */ text, /** @type {number} */ size) => ({
+      x: at, y, text: brief(text, room), hovertext: plain(text), showarrow: false, font: { size, color: size > 10 ? colours.text : colours.quiet },
+    });
+    const ends = dimension.kind === "LEVEL"
+      ? dimension.levels.slice(0, 12).map((/** @type {string} */ level, /** @type {number} */ index) => ({ ...label(scales[at].share(index), level, 10), xanchor: "left", xshift: 4 }))
+      : [label(-0.06, short(scales[at].value(0)), 10), label(1.06, short(scales[at].value(1)), 10)];
+    // The first and the last name stay within the plot.
+    const last = dimensions.length - 1;
+    const isEnd = at === 0 || at === last;
+    const name = { ...label(at % 2 ? 1.22 : 1.14, dimension.name, 12), text: brief(dimension.name, isEnd ? Math.ceil(room * 0.6) : room) };
+    const edge = at === 0 ? { x: -0.35, xanchor: "left" } : { x: last + 0.5, xanchor: "right" };
+    return [isEnd && last > 1 ? { ...name, ...edge } : name, ...ends];
+  });
+  const shapes = dimensions.map((_, at) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, line: { color: colours.quiet, width: 1 } }));
+  return {
+    traces,
+    layout: {
+      xaxis: { visible: false, range: [-0.4, dimensions.length - 0.4] },
+      yaxis: { visible: false, range: [-0.1, 1.28] },
+      annotations,
+      shapes,
+      margin: { l: 10, r: 10, t: 10, b: 10 },
+    },
+    lines: dimensions.map((dimension, at) => ({
+      brush: { root: at < chosen.length ? "parameters" : "metric", axis: dimension },
+      low: scales[at].value(0),
+      high: scales[at].value(1),
+    })),
+    csv: {
+      header: ["trial", "stands for", ...view.dimensions.map((/** @type {any} */ dimension) => dimension.name)],
+      rows: view.trials.map((/** @type {number} */ trial, /** @type {number} */ index) => [
+        trial,
+        view.standsFor[index],
+        ...view.dimensions.map((/** @type {any} */ dimension) => {
+          const value = dimension.values[index];
+          return dimension.kind === "LEVEL" && value !== null ? dimension.levels[value] : value;
+        }),
+      ]),
+    },
+    note: `${total < view.measured ? `${count(total)} lines stand for ${count(view.measured)} trials` : `${count(total)} trials with a result`}${chosen.length < parameters ? `; the ${chosen.length} of ${count(parameters)} parameters that are most related to the results` : ""}`,
+  };
+}
+
+/**
+ * The value of a parallel axis at a height from 0 to 1.
+ * @param {Line} line
+ * @param {number} share
+ */
+export function valueOnLine({ brush, low, high }, share) {
+  const { isLog } = brush.axis;
+  if (isLog && low > 0) return Math.exp(Math.log(low) + share * (Math.log(high) - Math.log(low)));
+  return low + share * (high - low);
+}

@@ -1,0 +1,77 @@
+//! The files that a program has left in its job folder, as a part of pages.
+
+use super::errors::PageError;
+use super::format::{Size, Time, encoded};
+use super::router::Console;
+use tunesmith_algorithms::problem::TrialId;
+use tunesmith_domain::JobId;
+use tunesmith_service::artifacts::{ArtifactError, Artifacts};
+
+/// Maximum number of files on a page.
+const MOST: usize = 200;
+
+/// What the folder of a program contains.
+pub(crate) struct ArtifactList {
+    /// The path or the address of the folder.
+    pub(crate) folder: String,
+    pub(crate) files: Vec<ArtifactRow>,
+    /// Whether there are further files.
+    pub(crate) has_more: bool,
+    /// Why there is no list; empty if there is one.
+    pub(crate) problem: String,
+    /// The address of the method that lists the files.
+    pub(crate) method: String,
+}
+
+pub(crate) struct ArtifactRow {
+    pub(crate) name: String,
+    pub(crate) size: Size,
+    pub(crate) modified: Time,
+    /// The address of the method that reads the file.
+    pub(crate) address: String,
+}
+
+impl Console {
+    /// The files that the programs of a job, or of one of its trials, have left; `None` for a job without a folder.
+    pub(crate) async fn artifacts(&self, id: &JobId, trial: Option<u64>) -> Result<Option<ArtifactList>, PageError> {
+        let (project, job) = id.parts();
+        let method = format!("/v1/projects/{project}/jobs/{job}/artifacts");
+        let of_trial = |before: &str| trial.map(|trial| format!("{before}trial={trial}")).unwrap_or_default();
+        let address = |name: &str| format!("{method}:download?file={}{}", encoded(name), of_trial("&"));
+        let without_files = |folder: String, problem: String| {
+            let method = format!("{method}{}", of_trial("?"));
+            Ok(Some(ArtifactList { folder, files: Vec::new(), has_more: false, problem, method }))
+        };
+        match self.jobs.artifacts(id, trial.map(TrialId)).await {
+            Ok(Artifacts { folder, files, is_complete }) => Ok(Some(ArtifactList {
+                folder: folder.display().to_string(),
+                has_more: !is_complete || files.len() > MOST,
+                files: files
+                    .into_iter()
+                    .take(MOST)
+                    .map(|file| ArtifactRow {
+                        address: address(&file.name),
+                        size: Size(file.size_bytes),
+                        modified: Time(file.modified),
+                        name: file.name,
+                    })
+                    .collect(),
+                problem: String::new(),
+                method: format!("{method}{}", of_trial("?")),
+            })),
+            Err(ArtifactError::NoFolder { .. }) => Ok(None),
+            Err(ArtifactError::Elsewhere { address, .. }) => without_files(
+                address,
+                "The files are in an object store. Read them there, with your own credentials.".to_owned(),
+            ),
+            Err(error @ ArtifactError::Unreadable { .. }) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "artifacts cannot be listed");
+                without_files(String::new(), error.to_string())
+            }
+            Err(ArtifactError::Store(error)) => Err(error.into()),
+            Err(error @ (ArtifactError::NotFound { .. } | ArtifactError::TooLarge { .. })) => {
+                Err(PageError::NotFound(error.to_string()))
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Files that the programs of a job have left in its job folder: lists of bounded size, and one file.
+//!
+//! The job folder is chosen by the user who submits the job. Its files are opened through `tunesmith_files`: no component below it
+//! may be a link. If the programs of the project run as a user of their own, only files of that user are shown, so that a job
+//! folder gives access to nothing that its programs cannot read.
+//!
+//! Not here: folders in object stores. The server reads them with its own credentials, which a person who may look at a job
+//! need not have.
+
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use tunesmith_domain::{JobId, TrialId};
+use tunesmith_files::{OpenError, Place};
+use tunesmith_store::StoreError;
+
+use super::jobs::Jobs;
+
+/// Maximum number of listed files.
+pub const MOST_ARTIFACTS: usize = 1000;
+
+/// Maximum size in bytes of a file that is read. A guess: the checkpoint of a large model.
+pub const MOST_BYTES: u64 = 4 << 30;
+
+/// Maximum number of entries of folders that are looked at for one list, and depth of the folders.
+const MOST_ENTRIES: usize = 20_000;
+const MOST_DEPTH: usize = 16;
+
+/// Why artifacts cannot be listed or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ArtifactError {
+    /// The job or the trial does not exist, or the store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The job has no job folder.
+    #[error("job {job} has no jobDir, so that it has no artifacts")]
+    NoFolder {
+        /// The job.
+        job: JobId,
+    },
+    /// The folder is not one of this machine.
+    #[error("the artifacts of job {job} are in {address}: read them there")]
+    Elsewhere {
+        /// The job.
+        job: JobId,
+        /// The address of the folder.
+        address: String,
+    },
+    /// There is no such file that may be read.
+    #[error(
+        "there is no artifact {name:?}: a regular file below {folder} of the user of the programs, reached without links"
+    )]
+    NotFound {
+        /// The name, relative to the folder.
+        name: String,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The file is too large.
+    #[error("the artifact {name:?} has {size_bytes} bytes; up to {MOST_BYTES} are sent: copy it from {folder}")]
+    TooLarge {
+        /// The name, relative to the folder.
+        name: String,
+        /// Its size.
+        size_bytes: u64,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The folder or the file cannot be read.
+    #[error("{path} cannot be read")]
+    Unreadable {
+        /// The path.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A file below a job folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    /// The path relative to the folder, with slashes.
+    pub name: String,
+    /// The size in bytes.
+    pub size_bytes: u64,
+    /// When its content was last changed.
+    pub modified: Timestamp,
+}
+
+/// The files below a job folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifacts {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The files, by folder and name: at most [`MOST_ARTIFACTS`].
+    pub files: Vec<Artifact>,
+    /// Whether there are no others. Files of other users do not count.
+    pub is_complete: bool,
+}
+
+impl Jobs {
+    /// The files that the programs of the trial `trial` of the job `id` have left in its job folder; `None`: of a job that runs
+    /// its program once. A folder that does not exist has none.
+    ///
+    /// # Errors
+    /// [`ArtifactError`].
+    pub async fn artifacts(&self, id: &JobId, trial: Option<TrialId>) -> Result<Artifacts, ArtifactError> {
+        let (place, owner) = self.job_folder(id, trial).await?;
+        let folder = place.path();
+        let listed = tokio::task::spawn_blocking(move || list(&place, owner)).await;
+        let unreadable = |source| ArtifactError::Unreadable { path: folder.clone(), source };
+        match listed.map_err(|error| unreadable(std::io::Error::other(error)))? {
+            Ok((files, is_complete)) => Ok(Artifacts { folder: folder.clone(), files, is_complete }),
+            Err(error) if error.is_not_found() || matches!(error, OpenError::NotRegular) => {
+                Ok(Artifacts { folder: folder.clone(), files: Vec::new(), is_complete: true })
+            }
+            Err(error) => Err(unreadable(error.into())),
+        }
+    }
+
+    /// Opens the artifact `name`, as in [`Self::artifacts`], and returns it with its size in bytes.
+    ///
+    /// # Errors
+    /// [`ArtifactError`].
+    pub async fn artifact(&self, id: &JobId, trial: Option<TrialId>, name: &str) -> Result<(File, u64), ArtifactError> {
+        let (place, owner) = self.job_folder(id, trial).await?;
+        let (folder, wanted) = (place.path(), place.join(name));
+        let path = wanted.path();
+        let opened = tokio::task::spawn_blocking(move || {
+            let file = wanted.open()?;
+            let metadata = file.metadata()?;
+            Ok::<_, OpenError>((file, metadata))
+        });
+        let absent = || ArtifactError::NotFound { name: name.to_owned(), folder: folder.clone() };
+        let unreadable = |source| ArtifactError::Unreadable { path: path.clone(), source };
+        let (file, metadata) = match opened.await.map_err(|error| unreadable(std::io::Error::other(error)))? {
+            Ok(opened) => opened,
+            Err(error) if error.is_not_found() || matches!(error, OpenError::NotRegular) => return Err(absent()),
+            Err(error) => return Err(unreadable(error.into())),
+        };
+        if !is_of(&metadata, owner) {
+            return Err(absent());
+        }
+        let size_bytes = metadata.len();
+        if size_bytes > MOST_BYTES {
+            return Err(ArtifactError::TooLarge { name: name.to_owned(), size_bytes, folder });
+        }
+        Ok((file, size_bytes))
+    }
+
+    /// The folder of the programs of `trial`, and their user, if they have one of their own.
+    async fn job_folder(&self, id: &JobId, trial: Option<TrialId>) -> Result<(Place, Option<u32>), ArtifactError> {
+        let job = self.services.store.job(id).await?;
+        let absent = || ArtifactError::NoFolder { job: id.clone() };
+        let plan = job.plan.as_ref().map_err(|_| absent())?;
+        let address = plan.job_dir.clone().ok_or_else(absent)?;
+        let below = match trial {
+            None if job.study.is_some() => {
+                return Err(StoreError::NotFound { resource: format!("program of job {id}") }.into());
+            }
+            None => PathBuf::new(),
+            Some(trial) => {
+                let study = job.study.as_ref().ok_or_else(|| no_trial(id, trial))?;
+                self.services.store.trial(study, trial).await?;
+                PathBuf::from(trial.to_string())
+            }
+        };
+        let Some(folder) = plan.local_job_dir() else {
+            return Err(ArtifactError::Elsewhere { job: id.clone(), address });
+        };
+        let user = (self.services.program_user)(id.parts().0);
+        Ok((Place::new(folder, below), user.map(|user| user.uid)))
+    }
+}
+
+fn no_trial(job: &JobId, trial: TrialId) -> StoreError {
+    StoreError::NotFound { resource: format!("trial {trial} of job {job}") }
+}
+
+/// Whether a file with `metadata` is one of `owner`, if only those are shown.
+fn is_of(metadata: &Metadata, owner: Option<u32>) -> bool {
+    owner.is_none_or(|owner| metadata.uid() == owner)
+}
+
+/// The regular files below `folder`, and whether these are all.
+fn list(folder: &Place, owner: Option<u32>) -> Result<(Vec<Artifact>, bool), OpenError> {
+    let mut listing = Listing { owner, files: Vec::new(), looked_at: 0, is_complete: true };
+    listing.add(folder, Path::new(""), 0)?;
+    Ok((listing.files, listing.is_complete))
+}
+
+struct Listing {
+    owner: Option<u32>,
+    files: Vec<Artifact>,
+    looked_at: usize,
+    is_complete: bool,
+}
+
+impl Listing {
+    /// Adds the files of `folder`, whose path is `name`: those of the folder itself first.
+    fn add(&mut self, folder: &Place, name: &Path, depth: usize) -> Result<(), OpenError> {
+        let mut entries = folder.entries()?;
+        entries.sort_by(|a, b| (a.is_folder, &a.name).cmp(&(b.is_folder, &b.name)));
+        for entry in entries {
+            self.looked_at += 1;
+            if self.files.len() == MOST_ARTIFACTS || self.looked_at > MOST_ENTRIES {
+                self.is_complete = false;
+                return Ok(());
+            }
+            let (place, path) = (folder.join(&entry.name), name.join(&entry.name));
+            if entry.is_folder && depth < MOST_DEPTH {
+                match self.add(&place, &path, depth + 1) {
+                    // It was removed or replaced since, or belongs to another user.
+                    Ok(()) | Err(OpenError::NotRegular) => {}
+                    Err(OpenError::Io(_)) => self.is_complete = false,
+                    Err(error @ OpenError::TooLarge { .. }) => return Err(error),
+                }
+            } else if entry.is_folder {
+                self.is_complete = false;
+            } else if entry.is_file {
+                self.add_file(&place, &path);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, place: &Place, path: &Path) {
+        let Ok(metadata) = place.metadata() else { return };
+        if !metadata.is_file() || !is_of(&metadata, self.owner) {
+            return;
+        }
+        let modified = metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
+        // A name that is no text cannot be asked for.
+        let Some(name) = path.to_str() else {
+            self.is_complete = false;
+            return;
+        };
+        self.files.push(Artifact {
+            name: name.to_owned(),
+            size_bytes: metadata.len(),
+            modified: modified.unwrap_or(Timestamp::UNIX_EPOCH),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn files_are_listed_without_links_and_files_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("1/model/deep")).unwrap();
+        fs::write(at("secret"), "outside").unwrap();
+        for (name, text) in [("1/z.txt", "12345"), ("1/model/a <b>.bin", "1"), ("1/model/deep/x", "")] {
+            fs::write(at(name), text).unwrap();
+        }
+        symlink(at("secret"), at("1/link")).unwrap();
+        symlink(folder.path(), at("1/loop")).unwrap();
+        let place = Place::new(folder.path(), "1");
+        let (files, is_complete) = list(&place, None).unwrap();
+        let found: Vec<(&str, u64)> = files.iter().map(|file| (&*file.name, file.size_bytes)).collect();
+        assert_eq!(found, [("z.txt", 5), ("model/a <b>.bin", 1), ("model/deep/x", 0)]);
+        assert!(is_complete);
+        assert!(files.iter().all(|file| file.modified > Timestamp::UNIX_EPOCH));
+        let uid = fs::metadata(at("secret")).unwrap().uid();
+        assert_eq!(list(&place, Some(uid)).unwrap().0.len(), 3);
+        assert_eq!(list(&place, Some(uid + 1)).unwrap().0, []);
+        assert!(list(&Place::new(folder.path(), "1/loop"), None).is_err());
+    }
+
+    #[test]
+    fn long_lists_and_deep_folders_are_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..=MOST_ARTIFACTS {
+            fs::write(folder.path().join(format!("{number:04}")), "").unwrap();
+        }
+        let (files, is_complete) = list(&Place::new(folder.path(), ""), None).unwrap();
+        assert_eq!((files.len(), is_complete), (MOST_ARTIFACTS, false));
+        assert_eq!(files[999].name, "0999");
+        let folder = tempfile::tempdir().unwrap();
+        let deep: PathBuf = (0..=MOST_DEPTH).map(|_| "d").collect();
+        fs::create_dir_all(folder.path().join(&deep)).unwrap();
+        fs::write(folder.path().join(deep).join("file"), "").unwrap();
+        assert_eq!(list(&Place::new(folder.path(), ""), None).unwrap(), (Vec::new(), false));
+    }
+}
