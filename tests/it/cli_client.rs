@@ -269,7 +269,7 @@ fn work_by_hand(workspace: &Workspace, target: &[&str]) -> String {
     let csv = timed(&["trials", "export", "--study", "s"]);
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(rows[0][..4], ["trial_id", "state", "objective_value", "training_step"]);
-    assert_eq!(rows[0][8..], ["a", "b"]);
+    assert_eq!(rows[0][8..], ["recommended", "a", "b"]);
     assert_eq!(rows[1..].iter().map(|row| row[1]).collect::<Vec<_>>(), ["SUCCEEDED", "SUCCEEDED", "INFEASIBLE"]);
     assert_eq!((rows[1][2], rows[2][2], rows[2][3], rows[3][5]), ("-0.001", "2", "7", "it broke"));
     timed(&["trials", "export", "--study", "s", "--format", "json", "--output", "trials.json"]);

@@ -113,6 +113,21 @@ impl Studies<'_> {
         }
     }
 
+    /// A limit that half of the trials violate.
+    fn constrained(&self) {
+        let metrics = json!([{"metric": "loss", "goal": "MINIMIZE"},
+                             {"metric": "latency", "goal": "MINIMIZE", "safetyConfig": {"safetyThreshold": 0.5}}]);
+        self.create("constrained", &metrics, &[real("x"), real("y")], &json!({}));
+        for trial in 0..12_usize {
+            let (x, y) = (scattered(trial + 1), scattered(trial * 3 + 2));
+            self.add(
+                "constrained",
+                &[value("x", x), value("y", y)],
+                &[("loss", json!(x)), ("latency", json!(1.0 - x))],
+            );
+        }
+    }
+
     /// Results that are not finite, and trials without a result.
     fn failures(&self) {
         self.create("failures", &json!([{"metric": "loss", "goal": "MINIMIZE"}]), &[real("x")], &json!({}));
@@ -156,6 +171,7 @@ fn studies_of_every_kind_are_shown_to_those_who_may_see_them() {
     studies.wide();
     studies.conditional();
     studies.three_metrics();
+    studies.constrained();
     studies.failures();
     studies.names();
     let loss = json!([{"metric": "loss", "goal": "MINIMIZE"}]);
@@ -192,5 +208,5 @@ fn studies_of_every_kind_are_shown_to_those_who_may_see_them() {
     assert!(page("/console/jobs", &viewer).1.contains(reason));
     assert_eq!(server.send("DELETE", &format!("{STUDIES}/ended"), &studies.headers, "").0, 200);
 
-    browse("study_pages.py", &server, &[&admin]);
+    browse("study_pages.py", &server, &[&admin, &viewer]);
 }

@@ -101,7 +101,7 @@ def test_a_metric_with_a_threshold_is_a_constraint(client: Client) -> None:
         tunesmith.minimize("latency", safety_threshold=20, desired_min_safe_trials_fraction=0.5),
     ]
     study = client.create_study("s", [tunesmith.double("x", 0, 1)], metrics)
-    assert client.create_study("s", [tunesmith.double("x", 0, 1)], metrics).name == study.name
+    assert client.create_study("s", [tunesmith.double("x", 0, 1)], metrics, exist_ok=True).name == study.name
     for loss, latency in ((1.0, 30), (2.0, 20), (3.0, 10)):
         [trial] = study.suggest()
         trial.complete({"loss": loss, "latency": latency})

@@ -13,7 +13,8 @@ use super::router::{Console, Visit, rendered};
 use super::subject::{Head, Named, Tab};
 use super::summary::goal_word;
 use tunesmith_access::Permission;
-use tunesmith_algorithms::problem::TrialId;
+use tunesmith_algorithms::problem::{ConstraintSpec, Goal, TrialId};
+use tunesmith_algorithms::rounded::Rounded;
 use tunesmith_domain::{Study, Trial};
 
 /// Number of trials on a page.
@@ -32,7 +33,8 @@ pub(crate) struct Selection {
 struct TrialsPage {
     frame: Frame,
     head: Head,
-    metrics: Vec<(String, &'static str)>,
+    /// The metrics with their goals, then the constraints with their bounds.
+    values: Vec<(String, String)>,
     names: Vec<String>,
     rows: Vec<Row>,
     after: u64,
@@ -75,13 +77,15 @@ async fn trials(
     let page = console.studies.trial_page(&study.id, TrialId(after), PAGE_SIZE).await?;
     let now = console.clock.now();
     let names = parameter_names(study);
-    let metrics = study.problem.metrics();
+    let goals = study.problem.metrics().iter().map(|metric| (metric.name.clone(), goal_word(metric.goal).to_owned()));
+    let bounds = study.problem.constraints().iter().map(|constraint| (constraint.name.clone(), bound(constraint)));
     let row = |trial: &Trial| Row {
         number: trial.id.0,
         badge: Badge::of_trial(trial.state, trial.stopped_early),
-        values: metrics
-            .iter()
-            .map(|metric| trial.final_measurement.as_ref()?.value(&metric.name).map(Number))
+        values: study
+            .problem
+            .value_names()
+            .map(|name| trial.final_measurement.as_ref()?.value(name).map(Number))
             .collect(),
         parameters: names.iter().map(|name| trial.parameters.get(name).cloned().map(Value)).collect(),
         run_time: trial.start_time.map(|start| Span::between(start, trial.end_time.unwrap_or(now))),
@@ -90,13 +94,22 @@ async fn trials(
     let page = TrialsPage {
         frame: Frame::new(format!("Trials of {}", subject.name()), Section::Jobs, &visit.visitor, &visit.parts),
         head: subject.head(&visit.visitor, Tab::Trials),
-        metrics: metrics.iter().map(|metric| (metric.name.clone(), goal_word(metric.goal))).collect(),
+        values: goals.chain(bounds).collect(),
         rows: page.trials.iter().map(row).collect(),
         names,
         after,
         next: page.next.map(|next| next.0),
     };
     Ok(rendered(&page))
+}
+
+/// What values of `constraint` are allowed.
+fn bound(constraint: &ConstraintSpec) -> String {
+    let side = match constraint.goal {
+        Goal::Maximize => "at least",
+        Goal::Minimize => "at most",
+    };
+    format!("{side} {}", Rounded(constraint.threshold))
 }
 
 /// Which constraints the result of `trial` violates, if it violates any.
