@@ -71,6 +71,20 @@ fn every_page_is_valid_html() {
     submit(&program("plain", &["echo", "<b>"]), "SUCCEEDED");
     submit(&program("waits", &["tail", "-f", "/dev/null"]), "RUNNING");
     submit(&program("queued", &["true"]), "QUEUED");
+    let study = json!({"studyConfig": {
+        "metrics": [{"metric": "<b>\"", "goal": "MINIMIZE"},
+                    {"metric": "latency", "goal": "MINIMIZE", "safetyConfig": {"safetyThreshold": 0.5}}],
+        "parameters": [{"parameter": "a'&<i>", "type": "CATEGORICAL", "categoricalValueSpec": {"values": ["<u>", "y"]}}],
+        "algorithm": "RANDOM_SEARCH",
+    }});
+    let trial = json!({
+        "parameters": [{"parameter": "a'&<i>", "stringValue": "<u>"}],
+        "finalMeasurement": {"metrics": [{"metric": "<b>\"", "value": 1}, {"metric": "latency", "value": 1}]},
+    });
+    let studies = "/v1/projects/p/locations/l/studies";
+    for (path, body) in [(format!("{studies}?studyId=s"), &study), (format!("{studies}/s/trials"), &trial)] {
+        assert_eq!(server.send("POST", &path, &bearer_of_admin, &body.to_string()).0, 200, "{path}");
+    }
 
     let (cookie, _) = sign_in(&server, &admin);
     let session = format!("cookie: {cookie}\r\n");
@@ -99,6 +113,9 @@ fn every_page_is_valid_html() {
         "/login",
     ] {
         saved.get(&server, &session, 200, &format!("/console{path}"));
+    }
+    for tab in ["", "/trials", "/trials/1", "/explore", "/trust", "/configuration", "/report"] {
+        saved.get(&server, &session, 200, &format!("/console/projects/p/locations/l/studies/s{tab}"));
     }
     for job in ["first", "failing", "plain", "waits", "queued"] {
         saved.get(&server, &session, 200, &format!("/console/projects/p/jobs/{job}"));
