@@ -359,3 +359,71 @@ fn job_ends_by_its_rules_with_a_reason() {
     let described = command(&workspace, &["jobs", "describe", "j"]).expect(0);
     assert!(described.stdout.contains(reason), "{}", described.stdout);
 }
+
+#[test]
+fn every_algorithm_starts_with_initial_trials_and_prior_modes() {
+    for algorithm in ["GAUSSIAN_PROCESS_BANDIT", "RANDOM_SEARCH", "GRID_SEARCH", "TPE", "CMA_ES", "QUASI_RANDOM_SEARCH"]
+    {
+        let config = "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: score
+  maxTrials: 4
+  maxParallelTrials: 1
+  algorithm: ALGORITHM
+  params:
+    - {parameterName: a, type: INTEGER, minValue: 1, maxValue: 5}
+    - {parameterName: b, type: DISCRETE, discreteValues: [1, 2, 4]}
+tunesmith:
+  metricFromStdout: true
+  priors:
+    - {parameter: a, mode: 5, confidence: HIGH}
+  initialTrials:
+    - {a: 2, b: 4}
+    - {b: 1}
+    - {a: 2, b: 4}
+";
+        let workspace = Workspace::new(&config.replace("ALGORITHM", algorithm));
+        workspace.run(["--", "sh", "-c", "echo score=1", "trainer"]).expect(0);
+        let trials: Vec<(String, String)> =
+            workspace.trials().into_iter().map(|trial| (trial["a"].clone(), trial["b"].clone())).collect();
+        let first = [("2", "4"), ("5", "1")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(trials[..2], first, "{algorithm}");
+        let different: BTreeSet<_> = trials.iter().collect();
+        assert_eq!((trials.len(), different.len()), (4, 4), "{algorithm}: {trials:?}");
+    }
+}
+
+#[test]
+fn job_over_a_changed_space_starts_at_the_best_point_of_the_previous_one() {
+    let workspace = Workspace::new(
+        "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: score
+  maxTrials: 6
+  algorithm: GRID_SEARCH
+  params:
+    - {parameterName: a, type: INTEGER, minValue: 1, maxValue: 6}
+tunesmith: {metricFromStdout: true, seed: 3}
+",
+    );
+    // The score is the value of the parameter, so 6 is the best.
+    let trainer = ["--", "sh", "-c", "echo score=${1##*=}", "trainer"];
+    let job = |id: &'static str| ["--job-id", id].into_iter().chain(trainer);
+    workspace.run(job("first")).expect(0);
+    let next = "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: score
+  maxTrials: 1
+  resumePreviousJobId: first
+  params:
+    - {parameterName: a, type: DOUBLE, minValue: 0, maxValue: 10}
+    - {parameterName: z, type: CATEGORICAL, categoricalValues: [p, q]}
+tunesmith: {metricFromStdout: true, seed: 3}
+";
+    workspace.write("hptuning_config.yaml", next);
+    workspace.run(job("second")).expect(0);
+    assert_eq!((workspace.column("a"), workspace.column("z")), (vec!["6.0".to_owned()], vec!["p".to_owned()]));
+}
