@@ -23,6 +23,7 @@ random) and the seed of the study. Points come from `Study.ask`; storage is in m
 import sys
 import warnings
 
+import optuna_space
 import tunesmith_peer
 
 tunesmith_peer.prepare()
@@ -58,7 +59,7 @@ class OptunaPeer(tunesmith_peer.Peer):
         self.study = optuna.create_study(
             sampler=SAMPLERS[self.sampler](seed=study.seed32),
             directions=["minimize"] * len(study.metrics))
-        self.distributions = {parameter.name: distribution(parameter) for parameter in study.free}
+        self.distributions = {parameter.name: optuna_space.distribution(optuna.distributions, parameter) for parameter in study.free}
 
     def suggest(self, trials):
         points = []
@@ -67,24 +68,11 @@ class OptunaPeer(tunesmith_peer.Peer):
             running = self.study.ask() if conditional else self.study.ask(self.distributions)
             self.pending[trial] = running
             if conditional:
-                points.append(self.define_by_run(running))
+                points.append(optuna_space.define_by_run(self.problem, running))
             else:
-                points.append({parameter.name: from_optuna(parameter, running.params[parameter.name])
+                points.append({parameter.name: optuna_space.from_optuna(parameter, running.params[parameter.name])
                                for parameter in self.problem.free})
         return points
-
-    def define_by_run(self, running):
-        """Returns a point of a conditional space; its parameters are requested one after the other."""
-        point = {}
-        for parameter in self.problem.parameters:
-            if not parameter.is_active(point):
-                continue
-            if parameter.is_fixed:
-                point[parameter.name] = parameter.fixed_value
-            else:
-                # Conditions compare parents with the exact values of the problem; a library may round the last digit.
-                point[parameter.name] = parameter.legal(from_optuna(parameter, suggest_value(running, parameter)))
-        return point
 
     def complete(self, result):
         running = self.pending.pop(result.trial, None)
@@ -94,7 +82,7 @@ class OptunaPeer(tunesmith_peer.Peer):
             self.study.add_trial(optuna.trial.create_trial(
                 state=optuna.trial.TrialState.FAIL if failed else optuna.trial.TrialState.COMPLETE,
                 values=result.losses,
-                params={parameter.name: to_optuna(parameter, result.parameters[parameter.name])
+                params={parameter.name: optuna_space.to_optuna(parameter, result.parameters[parameter.name])
                         for parameter in self.problem.free if parameter.name in result.parameters},
                 distributions={name: kind for name, kind in self.distributions.items() if name in result.parameters},
                 constraints=constraints))
@@ -104,38 +92,6 @@ class OptunaPeer(tunesmith_peer.Peer):
             for name, value in constraints.items():
                 running.set_constraint(name, value)
             self.study.tell(running, result.losses)
-
-
-def distribution(parameter):
-    """Returns the distribution of `parameter`."""
-    if parameter.kind == "DOUBLE":
-        return optuna.distributions.FloatDistribution(parameter.minimum, parameter.maximum, log=parameter.is_log)
-    if parameter.kind == "INTEGER":
-        return optuna.distributions.IntDistribution(parameter.minimum, parameter.maximum, log=parameter.is_log)
-    if parameter.kind == "DISCRETE":
-        return optuna.distributions.IntDistribution(0, len(parameter.values) - 1)
-    return optuna.distributions.CategoricalDistribution(parameter.values)
-
-
-def suggest_value(running, parameter):
-    """Requests the value of `parameter` from the trial `running`, in the representation of Optuna."""
-    if parameter.kind == "DOUBLE":
-        return running.suggest_float(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
-    if parameter.kind == "INTEGER":
-        return running.suggest_int(parameter.name, parameter.minimum, parameter.maximum, log=parameter.is_log)
-    if parameter.kind == "DISCRETE":
-        return running.suggest_int(parameter.name, 0, len(parameter.values) - 1)
-    return running.suggest_categorical(parameter.name, parameter.values)
-
-
-def to_optuna(parameter, value):
-    """Converts `value` to the representation of Optuna."""
-    return parameter.index(value) if parameter.kind == "DISCRETE" else parameter.mirror(value)
-
-
-def from_optuna(parameter, value):
-    """Returns the inverse of `to_optuna`."""
-    return parameter.values[value] if parameter.kind == "DISCRETE" else parameter.mirror(value)
 
 
 if __name__ == "__main__":
