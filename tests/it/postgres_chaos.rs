@@ -3,10 +3,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
+use std::time::Duration;
 
-use reqwest::Client;
+use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use crate::postgres_cluster::Cluster;
@@ -20,6 +21,9 @@ const ROUNDS: usize = 4;
 const SERVERS: usize = 3;
 const CLIENTS: usize = 50;
 
+/// The time after which a client sends another request in place of one without an answer, in seconds.
+const PATIENCE: u64 = 60;
+
 const STUDIES: &str = "v1/projects/p/locations/l/studies";
 
 /// What the clients share.
@@ -31,6 +35,8 @@ struct Load {
     /// Receives one value for each completed trial.
     answers: mpsc::Sender<()>,
     has_ended: AtomicBool,
+    /// Number of requests without an answer in `PATIENCE` seconds.
+    unanswered: AtomicUsize,
 }
 
 #[test]
@@ -52,11 +58,12 @@ fn acknowledged_changes_survive_kills_of_servers_and_of_the_database() {
     drop(rustls::crypto::ring::default_provider().install_default());
     let (answers, answered) = mpsc::channel();
     let load = Load {
-        client: Client::new(),
+        client: Client::builder().timeout(Duration::from_secs(PATIENCE)).build().unwrap(),
         addresses: Mutex::new(servers.iter().map(|server| server.address).collect()),
         acknowledged: Mutex::default(),
         answers,
         has_ended: AtomicBool::new(false),
+        unanswered: AtomicUsize::new(0),
     };
     let (mut server_kills, mut database_kills) = (0, 0);
     std::thread::scope(|scope| {
@@ -87,6 +94,7 @@ fn acknowledged_changes_survive_kills_of_servers_and_of_the_database() {
         assert_eq!(answered.iter().take(CLIENTS).count(), CLIENTS);
         load.has_ended.store(true, Ordering::Relaxed);
     });
+    let unanswered = load.unanswered.load(Ordering::Relaxed);
     let acknowledged = load.acknowledged.into_inner().unwrap();
     for server in &servers {
         let trials = server.get(&format!("/{STUDIES}/s/trials")).1["trials"].as_array().unwrap().clone();
@@ -96,7 +104,7 @@ fn acknowledged_changes_survive_kills_of_servers_and_of_the_database() {
     let count = given.len() + completed.len() + reported.len();
     println!(
         "figures: {server_kills} kills of servers and {database_kills} of the database under load, {count} changes \
-         acknowledged, 0 lost"
+         acknowledged, 0 lost; {unanswered} requests without an answer in {PATIENCE} s"
     );
 }
 
@@ -147,18 +155,26 @@ impl Load {
 
     async fn post(&self, sent: &mut usize, path: &str, body: &Value) -> Option<Value> {
         let address = self.next(sent);
-        success(path, self.client.post(format!("http://{address}/{path}")).json(body).send().await).await
+        self.answer(path, self.client.post(format!("http://{address}/{path}")).json(body)).await
     }
 
     async fn get(&self, sent: &mut usize, path: &str) -> Option<Value> {
         let address = self.next(sent);
-        success(path, self.client.get(format!("http://{address}/{path}")).send().await).await
+        self.answer(path, self.client.get(format!("http://{address}/{path}"))).await
+    }
+
+    /// Sends `request`, and returns the body of a successful response; `None` if the server was killed, or has no database.
+    async fn answer(&self, path: &str, request: RequestBuilder) -> Option<Value> {
+        let answer = request.send().await;
+        if answer.as_ref().is_err_and(reqwest::Error::is_timeout) {
+            self.unanswered.fetch_add(1, Ordering::Relaxed);
+        }
+        success(path, answer.ok()?).await
     }
 }
 
-/// The body of a successful response; `None` if the server was killed, or has no database.
-async fn success(path: &str, answer: Result<reqwest::Response, reqwest::Error>) -> Option<Value> {
-    let answer = answer.ok()?;
+/// The body of `answer` if it is a success; `None` if the server was killed meanwhile, or has no database.
+async fn success(path: &str, answer: Response) -> Option<Value> {
     let status = answer.status().as_u16();
     let body: Value = answer.json().await.ok()?;
     if status == 200 {

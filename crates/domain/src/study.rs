@@ -147,6 +147,32 @@ pub struct StudyFields {
     pub revision: u64,
 }
 
+impl StudyFields {
+    /// A new study: active, without trials, limits, stopping rules or prior knowledge, with random search and the seed 0.
+    pub fn new(id: StudyId, problem: ProblemStatement, create_time: Timestamp) -> Self {
+        Self {
+            id,
+            problem: problem.into(),
+            initial_points: Vec::new(),
+            algorithm: Algorithm::RandomSearch,
+            seed: 0,
+            stopping_rule: None,
+            stopping_axis: CurveAxis::Step,
+            study_stopping: StudyStopping::default(),
+            final_measurement: FinalMeasurement::default(),
+            prior_studies: Vec::new(),
+            max_trials: None,
+            trial_lease: None,
+            config: Arc::default(),
+            state: StudyState::Active,
+            state_reason: String::new(),
+            create_time,
+            next_trial_id: TrialId::FIRST,
+            revision: 0,
+        }
+    }
+}
+
 /// A study in a state that its transitions allow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Study(StudyFields);

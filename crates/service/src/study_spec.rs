@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
+use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
 
 use tunesmith_domain::{
-    Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyFields, StudyId, StudyState, StudyStopping,
+    Algorithm, CurveAxis, FinalMeasurement, StoppingRule, Study, StudyFields, StudyId, StudyStopping,
 };
 
 /// What a study searches, and how.
@@ -52,8 +52,6 @@ impl StudySpec {
     /// Creates an active study without trials.
     pub fn into_study(self, new: NewStudy) -> Study {
         Study::restore(StudyFields {
-            id: new.id,
-            problem: self.problem.into(),
             initial_points: self.initial_points,
             algorithm: self.algorithm,
             seed: new.seed,
@@ -65,11 +63,7 @@ impl StudySpec {
             max_trials: self.max_trials,
             trial_lease: self.trial_lease,
             config: new.config.into(),
-            state: StudyState::Active,
-            state_reason: String::new(),
-            create_time: new.create_time,
-            next_trial_id: TrialId::FIRST,
-            revision: 0,
+            ..StudyFields::new(new.id, self.problem, new.create_time)
         })
     }
 }

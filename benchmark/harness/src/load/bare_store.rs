@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use anyhow::Result;
 use jiff::Timestamp;
-use serde_json::Value;
 use tokio::task::JoinSet;
 use tunesmith_algorithms::problem::{
     Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace, TrialId,
@@ -15,8 +14,7 @@ use tunesmith_algorithms::problem::{
 
 use super::{OpenStore, Row, row};
 use tunesmith_domain::{
-    Algorithm, Completion, CurveAxis, FinalMeasurement, Measurement, MetricValue, NewTrial, Source, Study, StudyFields,
-    StudyId, StudyState, TrialChange, TrialStart,
+    Completion, Measurement, MetricValue, NewTrial, Source, Study, StudyFields, StudyId, TrialChange, TrialStart,
 };
 use tunesmith_store::Store;
 
@@ -83,24 +81,6 @@ fn study(id: &str) -> Result<Study> {
     let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
     let space = SearchSpace::new(vec![ParameterSpec::new("x", kind)?])?;
     let metrics = vec![MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize }];
-    Ok(Study::restore(StudyFields {
-        id: StudyId::new("load", "bare", id)?,
-        problem: ProblemStatement::new(space, metrics)?.into(),
-        initial_points: Vec::new(),
-        algorithm: Algorithm::RandomSearch,
-        seed: 1,
-        stopping_rule: None,
-        stopping_axis: CurveAxis::Step,
-        study_stopping: Default::default(),
-        final_measurement: FinalMeasurement::Last,
-        prior_studies: Vec::new(),
-        max_trials: None,
-        trial_lease: None,
-        config: Value::Null.into(),
-        state: StudyState::Active,
-        state_reason: String::new(),
-        create_time: Timestamp::now(),
-        next_trial_id: TrialId::FIRST,
-        revision: 0,
-    }))
+    let problem = ProblemStatement::new(space, metrics)?;
+    Ok(Study::restore(StudyFields::new(StudyId::new("load", "bare", id)?, problem, Timestamp::now())))
 }

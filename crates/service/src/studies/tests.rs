@@ -24,25 +24,11 @@ fn study(id: &str) -> StudyFields {
     let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
     let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
     let metrics = vec![MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize }];
+    let problem = ProblemStatement::new(space, metrics).unwrap();
     StudyFields {
-        id: id.parse().unwrap(),
-        problem: ProblemStatement::new(space, metrics).unwrap().into(),
         algorithm: Algorithm::Automatic,
         seed: 7,
-        stopping_rule: None,
-        stopping_axis: CurveAxis::Step,
-        study_stopping: Default::default(),
-        final_measurement: FinalMeasurement::Last,
-        prior_studies: Vec::new(),
-        initial_points: Vec::new(),
-        max_trials: None,
-        trial_lease: None,
-        config: serde_json::Value::Null.into(),
-        state: StudyState::Active,
-        state_reason: String::new(),
-        create_time: Timestamp::UNIX_EPOCH,
-        next_trial_id: TrialId::FIRST,
-        revision: 0,
+        ..StudyFields::new(id.parse().unwrap(), problem, Timestamp::UNIX_EPOCH)
     }
 }
 

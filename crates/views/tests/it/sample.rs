@@ -7,10 +7,7 @@ use tunesmith_algorithms::problem::{
     AlgorithmName, ConstraintSpec, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue,
     ParameterValues, ProblemStatement, ScaleType, SearchSpace, TrialId,
 };
-use tunesmith_domain::{
-    Algorithm, CurveAxis, FinalMeasurement, Measurement, MetricValue, Source, Study, StudyFields, StudyState, Trial,
-    TrialFields, TrialState,
-};
+use tunesmith_domain::{Measurement, MetricValue, Source, Study, StudyFields, Trial, TrialFields, TrialState};
 use tunesmith_views::Columns;
 
 /// The levels of the parameter `optimizer`.
@@ -29,26 +26,8 @@ pub(crate) fn study() -> Study {
     let space = SearchSpace::new(parameters.to_vec()).expect("a search space");
     let metric = |name: &str, goal| MetricSpec { name: name.to_owned(), goal };
     let metrics = vec![metric("loss", Goal::Minimize), metric("speed", Goal::Maximize)];
-    Study::restore(StudyFields {
-        id: "p/l/s".parse().expect("an ID"),
-        problem: Arc::new(ProblemStatement::new(space, metrics).expect("a problem")),
-        initial_points: Vec::new(),
-        algorithm: Algorithm::RandomSearch,
-        seed: 1,
-        stopping_rule: None,
-        stopping_axis: CurveAxis::Step,
-        study_stopping: Default::default(),
-        final_measurement: FinalMeasurement::Last,
-        prior_studies: Vec::new(),
-        max_trials: None,
-        trial_lease: None,
-        config: Arc::default(),
-        state: StudyState::Active,
-        state_reason: String::new(),
-        create_time: Timestamp::UNIX_EPOCH,
-        next_trial_id: TrialId::FIRST,
-        revision: 0,
-    })
+    let problem = ProblemStatement::new(space, metrics).expect("a problem");
+    Study::restore(StudyFields::new("p/l/s".parse().expect("an ID"), problem, Timestamp::UNIX_EPOCH))
 }
 
 /// What distinguishes the trials of a test.

@@ -142,14 +142,30 @@ fn stopping(kind: StoppingRuleKind, axis: CurveAxis) -> Option<AutomatedStopping
 mod tests {
     use jiff::Timestamp;
     use serde_json::{Value, json};
+    use tunesmith_domain::Study;
     use tunesmith_service::NewStudy;
 
     use super::study_config;
     use crate::ai_platform::optimizer::{StudyConfig, study_plan};
 
+    /// The study that `config` describes, whose rendered form is checked to be `config` again.
+    fn rendered(config: &Value) -> Study {
+        let config: StudyConfig = serde_json::from_value(config.clone()).unwrap();
+        let plan = study_plan(&config).unwrap();
+        let study = plan.spec.into_study(NewStudy {
+            id: "p/l/s".parse().unwrap(),
+            seed: plan.seed.unwrap(),
+            prior_studies: Vec::new(),
+            config: Value::Null,
+            create_time: Timestamp::UNIX_EPOCH,
+        });
+        assert_eq!(study_config(&study), config);
+        study
+    }
+
     #[test]
     fn a_rendered_study_has_its_prior_knowledge_and_stopping_rules() {
-        let config: StudyConfig = serde_json::from_value(json!({
+        let config = json!({
             "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
             "parameters": [
                 {"parameter": "rate", "type": "DOUBLE", "scaleType": "UNIT_LOG_SCALE",
@@ -168,22 +184,13 @@ mod tests {
                 "studyStoppingConfig": {
                     "minNumTrials": 3, "maxNumTrialsNoProgress": 5, "maxDurationNoProgress": "3600s",
                     "maximumRuntimeConstraint": {"maxDuration": "7200s"}}}
-        }))
-        .unwrap();
-        let plan = study_plan(&config).unwrap();
-        let study = plan.spec.into_study(NewStudy {
-            id: "p/l/s".parse().unwrap(),
-            seed: plan.seed.unwrap(),
-            prior_studies: Vec::new(),
-            config: Value::Null,
-            create_time: Timestamp::UNIX_EPOCH,
         });
-        assert_eq!(study_config(&study), config);
+        rendered(&config);
     }
 
     #[test]
-    fn a_rendered_study_describes_describes_the_same_study() {
-        let config: StudyConfig = serde_json::from_value(json!({
+    fn a_rendered_study_describes_the_same_study() {
+        let config = json!({
             "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
             "parameters": [
                 {"parameter": "rate", "type": "DOUBLE", "scaleType": "UNIT_LOG_SCALE",
@@ -202,22 +209,13 @@ mod tests {
             "algorithm": "RANDOM_SEARCH",
             "automatedStoppingConfig": {"decayCurveStoppingConfig": {"useElapsedTime": true}},
             "tunesmith": {"seed": "7", "maxTrials": "20", "trialLease": "60s", "finalMeasurement": "BEST"}
-        }))
-        .unwrap();
-        let plan = study_plan(&config).unwrap();
-        let study = plan.spec.into_study(NewStudy {
-            id: "p/l/s".parse().unwrap(),
-            seed: plan.seed.unwrap(),
-            prior_studies: Vec::new(),
-            config: Value::Null,
-            create_time: Timestamp::UNIX_EPOCH,
         });
-        assert_eq!(study_config(&study), config);
+        rendered(&config);
     }
 
     #[test]
     fn a_rendered_study_has_its_metrics_and_constraints() {
-        let config: StudyConfig = serde_json::from_value(json!({
+        let config = json!({
             "metrics": [
                 {"metric": "loss", "goal": "MINIMIZE"},
                 {"metric": "speed", "goal": "MAXIMIZE"},
@@ -228,19 +226,10 @@ mod tests {
                 {"parameter": "rate", "type": "DOUBLE", "scaleType": "UNIT_LINEAR_SCALE",
                     "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
             "tunesmith": {"seed": "7", "observationNoise": "HIGH"}
-        }))
-        .unwrap();
-        let plan = study_plan(&config).unwrap();
-        let constraints: Vec<_> =
-            plan.spec.problem.constraints().iter().map(|one| (one.name.as_str(), one.threshold)).collect();
-        assert_eq!(constraints, [("latency", 20.0), ("recall", 0.0)]);
-        let study = plan.spec.into_study(NewStudy {
-            id: "p/l/s".parse().unwrap(),
-            seed: plan.seed.unwrap(),
-            prior_studies: Vec::new(),
-            config: Value::Null,
-            create_time: Timestamp::UNIX_EPOCH,
         });
-        assert_eq!(study_config(&study), config);
+        let study = rendered(&config);
+        let constraints: Vec<_> =
+            study.problem.constraints().iter().map(|one| (one.name.as_str(), one.threshold)).collect();
+        assert_eq!(constraints, [("latency", 20.0), ("recall", 0.0)]);
     }
 }

@@ -1,14 +1,9 @@
-use std::sync::Arc;
-
 use super::*;
 use tunesmith_algorithms::problem::{
     Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
     SearchSpace, TrialId,
 };
-use tunesmith_domain::{
-    Algorithm, CurveAxis, FinalMeasurement, Measurement, MetricValue, Source, StudyFields, StudyState, Trial,
-    TrialFields, TrialState,
-};
+use tunesmith_domain::{Measurement, MetricValue, Source, StudyFields, Trial, TrialFields, TrialState};
 
 /// The columns of a study with `parameters` parameters, five metrics and `trials` trials. Every tenth one has failed.
 fn columns(parameters: usize, trials: usize) -> Columns {
@@ -17,24 +12,8 @@ fn columns(parameters: usize, trials: usize) -> Columns {
     let metrics = (0..5).map(|index| MetricSpec { name: format!("m{index}"), goal: Goal::Maximize }).collect();
     let problem = ProblemStatement::new(SearchSpace::new(space).unwrap(), metrics).unwrap();
     let study = Study::restore(StudyFields {
-        id: "p/l/s".parse().unwrap(),
-        problem: Arc::new(problem),
-        initial_points: Vec::new(),
-        algorithm: Algorithm::RandomSearch,
-        seed: 1,
-        stopping_rule: None,
-        stopping_axis: CurveAxis::Step,
-        study_stopping: Default::default(),
-        final_measurement: FinalMeasurement::Last,
-        prior_studies: Vec::new(),
-        max_trials: None,
-        trial_lease: None,
-        config: Arc::default(),
-        state: StudyState::Active,
-        state_reason: String::new(),
-        create_time: Timestamp::UNIX_EPOCH,
         next_trial_id: TrialId(trials as u64 + 1),
-        revision: 0,
+        ..StudyFields::new("p/l/s".parse().unwrap(), problem, Timestamp::UNIX_EPOCH)
     });
     let mut columns = Columns::new(&study);
     (1..=trials).for_each(|number| columns.apply(&trial(number, parameters)));
