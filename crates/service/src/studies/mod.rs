@@ -302,8 +302,8 @@ impl Studies {
     }
 
     /// The numbers of the optimal trials: of the best trial of a study with one metric, the first of equals; with several
-    /// metrics, of the trials that no other trial dominates. The first call for a study reads all its trials, later ones
-    /// only what has changed.
+    /// metrics, of the trials that no other trial dominates. The first call after a start, or after the study was not used
+    /// for minutes, reads all its trials, later ones only what has changed.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].

@@ -1,10 +1,12 @@
 //! The optimal trials of each study, kept up to date by reading only the changes since the last request.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::TryStreamExt;
 use jiff::Timestamp;
 use tokio::sync::OwnedMutexGuard;
+use tokio::task::JoinHandle;
 use tunesmith_algorithms::problem::{TrialId, pareto};
 
 use crate::pages;
@@ -19,7 +21,10 @@ const MANY: usize = 32;
 /// Product of new trials and trials of the front above which the front is computed on a blocking thread (a guess: 1 ms).
 const LONG: usize = 100_000;
 
-/// One front for each study that was asked for.
+/// Number of changes of a study after which [`OptimalTrials::follow`] brings its front up to date.
+const FOLLOWED: u64 = 500;
+
+/// One front for each study that was asked for, or that changes.
 #[derive(Default)]
 pub(super) struct OptimalTrials(StudyCache<Known>);
 
@@ -42,6 +47,27 @@ impl OptimalTrials {
         }
         let known = refresh(known, store, study).await?;
         Ok(known.front.0.keys().copied().collect())
+    }
+
+    /// Brings the front of `study` up to date in the background if at least [`FOLLOWED`] changes are missing from it, so
+    /// that the first request for it does not read all trials. `revision` is that of the latest change. A failure has no
+    /// effect: the next request reads the same again.
+    pub(super) fn follow(&self, store: &Arc<dyn Store>, study: &Study, revision: u64) -> Option<JoinHandle<()>> {
+        let known = self.0.get_or_insert(&study.id, || Known::new(study));
+        // Whoever holds the lock brings it up to date.
+        let mut known = known.try_lock_owned().ok()?;
+        if known.create_time != study.create_time {
+            *known = Known::new(study);
+        }
+        let (store, study) = (Arc::clone(store), study.clone());
+        (revision >= known.revision + FOLLOWED).then(|| {
+            tokio::spawn(async move {
+                if let Err(error) = refresh(known, &*store, &study).await {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::debug!(study.name = %study.id, error, "the optimal trials cannot be brought up to date");
+                }
+            })
+        })
     }
 
     /// Drops the front of `study`.
@@ -167,6 +193,10 @@ impl Front {
 
 #[cfg(test)]
 mod tests {
+    use tunesmith_domain::{Completion, NewTrial, TrialStart};
+    use tunesmith_store::MemoryStore;
+    use tunesmith_store::contract::samples;
+
     use super::*;
 
     /// Small numbers, so that points are equal often; a function of `seed` and the place.
@@ -211,5 +241,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[tokio::test]
+    async fn front_of_a_study_that_changes_is_up_to_date_without_a_request() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let study = samples::study("p/l/s");
+        store.create_study(study.clone()).await.unwrap();
+        let fronts = OptimalTrials::default();
+        let mut followed = Vec::new();
+        for number in 1..=2 * FOLLOWED + 7 {
+            let final_measurement = samples::measurement(1, number as f64);
+            let start = TrialStart::Completed(Completion::Succeeded { final_measurement });
+            let new = NewTrial { start, request_key: None, ..samples::new_trial(number) };
+            let trial = store.create_trial(&study.id, new).await.unwrap();
+            if let Some(refreshed) = fronts.follow(&store, &store.study(&study.id).await.unwrap(), trial.revision) {
+                refreshed.await.unwrap();
+                followed.push(trial.revision);
+            }
+        }
+        assert_eq!(followed, [FOLLOWED, 2 * FOLLOWED]);
+        let known = fronts.0.get_or_insert(&study.id, || panic!("the front is kept"));
+        let known = known.lock().await;
+        assert_eq!(known.revision, 2 * FOLLOWED);
+        // Each trial is better than those before it.
+        assert_eq!(known.front.0.keys().copied().collect::<Vec<_>>(), [TrialId(2 * FOLLOWED)]);
     }
 }

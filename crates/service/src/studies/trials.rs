@@ -138,7 +138,11 @@ impl Studies {
             match self.store.create_trial(id, trial).await {
                 // The trial of a suggestion, which was on its way to the store, has this number now.
                 Err(StoreError::TrialIdTaken { .. }) => {}
-                created => return Ok(TrialOfStudy { trial: created?, study }),
+                created => {
+                    let trial = created?;
+                    drop(self.optimal.follow(&self.store, &study, trial.revision));
+                    return Ok(TrialOfStudy { trial, study });
+                }
             }
         }
     }
