@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod analysis;
+pub mod early_stopping;
 pub mod hypervolume;
 pub mod optimizer;
 pub mod problem;

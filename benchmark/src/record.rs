@@ -1,8 +1,9 @@
 //! The record of one run: one optimizer on one problem with one seed.
 
 use serde::{Deserialize, Serialize};
-use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 use tunesmith_algorithms::problem::{Goal, ParameterValues};
+
+use crate::early_stopping::EarlyStopping;
 
 /// The record of one run: one line of a results file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -84,9 +85,9 @@ pub struct Schedule {
     /// Number of initial points, uniform in the search space and equal for all optimizers, before the optimizer's own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub initial_points: usize,
-    /// The early stopping rule with its defaults, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "stopping_rule_name")]
-    pub early_stopping: Option<StoppingRuleKind>,
+    /// How trials are ended early, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "early_stopping_name")]
+    pub early_stopping: Option<EarlyStopping>,
 }
 
 /// When the next trial is requested.
@@ -139,19 +140,18 @@ pub enum Failure {
     Failed(String),
 }
 
-/// Serialises a stopping rule as its name.
-mod stopping_rule_name {
+/// Serialises a way to end trials early as its name.
+mod early_stopping_name {
     use serde::de::{Deserialize, Deserializer, Error};
     use serde::ser::{Serialize, Serializer};
-    use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 
-    pub(super) fn serialize<S: Serializer>(rule: &Option<StoppingRuleKind>, serializer: S) -> Result<S::Ok, S::Error> {
-        rule.map(StoppingRuleKind::as_str).serialize(serializer)
+    use crate::early_stopping::EarlyStopping;
+
+    pub(super) fn serialize<S: Serializer>(rule: &Option<EarlyStopping>, serializer: S) -> Result<S::Ok, S::Error> {
+        rule.map(|rule| rule.to_string()).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<StoppingRuleKind>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<EarlyStopping>, D::Error> {
         let name = Option::<String>::deserialize(deserializer)?;
         name.map(|name| name.parse()).transpose().map_err(D::Error::custom)
     }
@@ -172,6 +172,8 @@ fn is_zero(number: &usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tunesmith_algorithms::early_stopping::StoppingRuleKind;
+
     use super::*;
 
     fn record(ended_secs: Vec<f64>) -> RunRecord {
@@ -208,7 +210,7 @@ mod tests {
     #[test]
     fn stopping_rule_is_serialised_as_its_name() {
         let mut stopped = record(vec![1.0, 2.0, 3.0]);
-        stopped.key.schedule.early_stopping = Some(StoppingRuleKind::DecayCurve);
+        stopped.key.schedule.early_stopping = Some(EarlyStopping::Rule(StoppingRuleKind::DecayCurve));
         let line = serde_json::to_string(&stopped).unwrap();
         assert!(line.contains(r#""early_stopping":"decay_curve""#), "{line}");
         assert_eq!(serde_json::from_str::<RunRecord>(&line).unwrap().restored(), stopped);

@@ -236,8 +236,8 @@ if [ "$x" = 7 ]; then exec tail -f /dev/null; fi
 
 #[test]
 fn early_stopping_rule_is_configurable() {
-    // Successive halving compares with running trials; the decay-curve rule needs ten completed trials.
-    for (rule, good, parallel) in [("ASHA", 2, "3"), ("DECAY_CURVE", 10, "1")] {
+    // Successive halving compares with running trials; the decay-curve rule needs five completed trials.
+    for (rule, good, parallel) in [("ASHA", 2, "3"), ("DECAY_CURVE", 5, "1")] {
         let last = good + 1;
         let workspace = Workspace::new(&format!(
             "

@@ -230,7 +230,7 @@ if [ "$x" = LAST ]; then exec tail -f /dev/null; fi
     for (rule, settings, good) in [
         ("MEDIAN", "{}", 5),
         ("MEDIAN", "{minTrials: 2, minReports: 2}", 2),
-        ("DECAY_CURVE", "{}", 10),
+        ("DECAY_CURVE", "{}", 5),
         ("DECAY_CURVE", "{minTrials: 3, maxProbability: 0.2}", 3),
         ("ASHA", "{}", 2),
         ("ASHA", "{eta: 4, minResource: 2}", 3),

@@ -7,17 +7,18 @@
 //! depend only on (study seed, pending trial). Sequential-greedy batches follow Wilson et al. 2018, arXiv 1805.10196;
 //! the fantasies follow Snoek et al. 2012, arXiv 1206.2944, section 3.2.
 //!
-//! Failures: with a feasibility model, `ln Phi(mu_f / s_f)`, the log probability of a feasible trial, is added. For
-//! expected improvement this is the product of the two. For the other criteria it is a penalty in units of the
-//! standardised values, close to 0 where failures are very improbable.
+//! Failures: with a feasibility model, `ln Phi((mu_f - t_f) / s_f)`, the log probability of a feasible trial, is added, times
+//! a weight. For expected improvement and a weight of 1 this is the product of the two. For the other criteria it is a
+//! penalty in units of the standardised values, close to 0 where failures are very improbable.
 
 use nalgebra::DMatrix;
 
+use super::constrained::BoundedOutcome;
 use super::criterion::Criterion;
 use super::interface::{
     Acquisition, AcquisitionValue, BLOCK, BatchAcquisition, PendingTrials, Screen, Screening, Threshold,
 };
-use crate::gp::{Posterior, StackedPosterior};
+use crate::gp::StackedPosterior;
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 
 /// `S`, the number of fantasy samples with pending trials (measured, see docs/experiments/008).
@@ -30,18 +31,19 @@ pub struct AcquisitionFunction {
     criterion: Criterion,
     /// `f*` in each fantasy sample.
     thresholds: Vec<f64>,
-    feasibility: Option<Posterior>,
+    feasibility: Option<BoundedOutcome>,
 }
 
 impl AcquisitionFunction {
     /// Creates the function for `criterion` under `posterior`, whose values are maximised.
     ///
-    /// Improvements are measured from `threshold`. `feasibility` models +1 for feasible and -1 for infeasible points.
+    /// Improvements are measured from `threshold`. `feasibility` is an outcome that reaches its threshold where trials do not
+    /// fail.
     pub fn new(
         posterior: impl Into<StackedPosterior>,
         criterion: Criterion,
         threshold: f64,
-        feasibility: Option<Posterior>,
+        feasibility: Option<BoundedOutcome>,
     ) -> Self {
         let posterior = posterior.into();
         let thresholds = vec![threshold; posterior.samples()];
@@ -70,11 +72,11 @@ impl AcquisitionFunction {
         }
     }
 
-    /// The log probability of feasibility of each row of `points`; empty without a feasibility model.
+    /// The weighted log probability of feasibility of each row of `points`; empty without a feasibility model.
     fn log_feasibilities(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        let Some(feasibility) = &self.feasibility else { return Vec::new() };
-        let prediction = feasibility.predict(points);
-        let log = |(mean, deviation): (&f64, &f64)| log_distribution(mean / deviation);
+        let Some(BoundedOutcome { posterior, threshold, weight }) = &self.feasibility else { return Vec::new() };
+        let prediction = posterior.predict(points);
+        let log = |(mean, deviation): (&f64, &f64)| weight * log_distribution((mean - threshold) / deviation);
         prediction.means.iter().zip(&prediction.deviations).map(log).collect()
     }
 }
@@ -172,19 +174,20 @@ impl Threshold for AcquisitionFunction {
     }
 }
 
-/// Adds the log probability of feasibility and its gradient to `results`, one per row of `points` (m x d).
-fn add_log_feasibility(feasibility: &Posterior, points: &DMatrix<f64>, results: &mut [AcquisitionValue]) {
-    let prediction = feasibility.predict(points);
+/// Adds the weighted log probability of feasibility and its gradient to `results`, one per row of `points` (m x d).
+fn add_log_feasibility(feasibility: &BoundedOutcome, points: &DMatrix<f64>, results: &mut [AcquisitionValue]) {
+    let BoundedOutcome { posterior, threshold, weight } = feasibility;
+    let prediction = posterior.predict(points);
     let mut by_means = DMatrix::zeros(1, points.nrows());
     let mut by_variances = Vec::with_capacity(points.nrows());
     for (i, result) in results.iter_mut().enumerate() {
-        let (mean, deviation) = (prediction.means[(0, i)], prediction.deviations[i]);
-        result.value += log_distribution(mean / deviation);
-        let slope = log_distribution_derivative(mean / deviation);
+        let (excess, deviation) = (prediction.means[(0, i)] - threshold, prediction.deviations[i]);
+        result.value += weight * log_distribution(excess / deviation);
+        let slope = weight * log_distribution_derivative(excess / deviation);
         by_means[(0, i)] = slope / deviation;
-        by_variances.push(-slope * mean / (2.0 * deviation.powi(3)));
+        by_variances.push(-slope * excess / (2.0 * deviation.powi(3)));
     }
-    let gradients = feasibility.gradients(points, &prediction, &by_means, &by_variances);
+    let gradients = posterior.gradients(points, &prediction, &by_means, &by_variances);
     for (result, gradient) in results.iter_mut().zip(gradients) {
         for (sum, part) in result.gradient.iter_mut().zip(gradient) {
             *sum += part;

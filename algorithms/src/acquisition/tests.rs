@@ -6,6 +6,7 @@ use nalgebra::{DMatrix, DVector};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
+use super::constrained::BoundedOutcome;
 use super::log_expected_improvement::log_expected_improvement;
 use super::*;
 use crate::encoding::Encoding;
@@ -54,7 +55,8 @@ fn acquisition(threshold: f64, feasibility: bool) -> AcquisitionFunction {
 fn by_criterion(criterion: Criterion, threshold: f64, feasibility: bool) -> AcquisitionFunction {
     let feasibility = feasibility.then(|| {
         let labels = TrainingSet { values: (0..7).map(|i| f64::from(i % 3) - 1.0).collect(), ..data() };
-        Posterior::new(model(), &labels).unwrap()
+        let posterior = Posterior::new(model(), &labels).unwrap();
+        BoundedOutcome { posterior, threshold: 0.1, weight: 2.5 }
     });
     AcquisitionFunction::new(Posterior::new(model(), &data()).unwrap(), criterion, threshold, feasibility)
 }

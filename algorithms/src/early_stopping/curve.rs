@@ -33,13 +33,10 @@ pub(super) fn cleaned(curve: &[CurvePoint]) -> Vec<CurvePoint> {
     points
 }
 
-/// The number of reports before a decision, unless it is given. A conservative guess.
-const USUAL_REPORTS: usize = 4;
-
-/// The number of reports that a trial needs before a decision: `given`, or 4, but fewer than the longest of the completed
+/// The number of reports that a trial needs before a decision: `given`, or `usual`, but fewer than the longest of the completed
 /// curves has, `longest`. A decision at the last report would save nothing.
-pub(super) fn needed_reports(given: Option<usize>, longest: Option<usize>) -> usize {
-    given.unwrap_or_else(|| USUAL_REPORTS.min(longest.unwrap_or(usize::MAX).saturating_sub(1)).max(1))
+pub(super) fn needed_reports(given: Option<usize>, usual: usize, longest: Option<usize>) -> usize {
+    given.unwrap_or_else(|| usual.min(longest.unwrap_or(usize::MAX).saturating_sub(1)).max(1))
 }
 
 /// The median: the middle value or the mean of the two middle values; `None` if there are no values. Values must not be

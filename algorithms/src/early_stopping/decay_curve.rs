@@ -30,6 +30,8 @@ use crate::problem::Goal;
 const EXPONENTS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
 /// The minimum number of finished trials for a standard deviation.
 const FEWEST_FINISHED: usize = 2;
+/// The number of reports before a decision, unless it is given (measured, see docs/experiments/044).
+const USUAL_REPORTS: usize = 2;
 /// The smallest deviation relative to the range of all values. Below it rounding errors would decide.
 const DEVIATION_FLOOR: f64 = 1e-9;
 
@@ -43,9 +45,10 @@ pub struct DecayCurveRule {
 }
 
 impl Default for DecayCurveRule {
-    /// 10 finished trials, 4 reports or fewer for short curves, a tenth of the usual length, and a probability below 0.01.
+    /// 5 finished trials, 2 reports or fewer for short curves, a tenth of the usual length, and a probability below 0.05:
+    /// measured, see docs/experiments/044.
     fn default() -> Self {
-        Self { min_finished: 10, min_reports: None, min_progress: 0.1, probability: 0.01 }
+        Self { min_finished: 5, min_reports: None, min_progress: 0.1, probability: 0.05 }
     }
 }
 
@@ -53,7 +56,7 @@ impl DecayCurveRule {
     /// Returns a rule that stops a trial if the probability that it ends better than the best so far is below
     /// `probability` (above 0 and below 1). The rule makes decisions once
     /// - at least `min_finished` trials (at least 2) ran to their end with a curve,
-    /// - the candidate has reported at least `min_reports` times (at least 1; `None`: 4 times, but less often than the
+    /// - the candidate has reported at least `min_reports` times (at least 1; `None`: twice, but less often than the
     ///   longest finished curve), and
     /// - its last step is at least `min_progress` (from 0 to 1) of the median last step of the finished trials.
     ///
@@ -128,7 +131,7 @@ impl DecayCurveRule {
             length: horizon.map(|horizon| horizon - origin),
             best,
             floor: (best - lowest) * DEVIATION_FLOOR,
-            reports: needed_reports(self.min_reports, finished.iter().map(Vec::len).max()),
+            reports: needed_reports(self.min_reports, USUAL_REPORTS, finished.iter().map(Vec::len).max()),
             finished: finished.iter().map(|points| progress(goal, points, origin, None)).collect(),
         }
     }

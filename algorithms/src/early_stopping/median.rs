@@ -8,6 +8,9 @@
 use super::curve::{CurvePoint, cleaned, median, needed_reports};
 use crate::problem::Goal;
 
+/// The number of reports before a decision, unless it is given. A conservative guess.
+const USUAL_REPORTS: usize = 4;
+
 /// The evidence that is required before a trial is stopped.
 ///
 /// ```
@@ -81,7 +84,8 @@ impl MedianRule {
             completed.into_iter().map(RunningMeans::new).filter(|curve| !curve.steps.is_empty()).collect();
         let last_steps = curves.iter().filter_map(|curve| curve.steps.last()).map(|&step| step as f64).collect();
         let first_step = median(last_steps).map(|median_last_step| self.min_progress * median_last_step);
-        let reports = needed_reports(self.min_reports, curves.iter().map(|curve| curve.steps.len()).max());
+        let longest = curves.iter().map(|curve| curve.steps.len()).max();
+        let reports = needed_reports(self.min_reports, USUAL_REPORTS, longest);
         PreparedMedianRule { rule: self, goal, curves, first_step, reports }
     }
 }

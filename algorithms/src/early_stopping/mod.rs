@@ -10,7 +10,7 @@
 //! | [`AshaRule`] | is not in the best third of the trials that came as far |
 //!
 //! The median and decay-curve rules lost no best trial in simulation. Successive halving saves more time, but loses the
-//! best trial in about half of the studies and suits random search with many trials; see docs/experiments/040.
+//! best trial in about half of the studies and suits random search with many trials; see docs/experiments/040 and 044.
 //!
 //! All rules share these properties: a tie does not stop, too little evidence does not stop, values that are not finite
 //! are ignored, and the order of trials and reports has no effect. Not here: stopping a program, and the use of a

@@ -120,6 +120,16 @@ impl Posterior {
         &self.hyperparameters
     }
 
+    /// The prediction of each observation from all others, with its noise: mean and deviation. `values` are the observed ones,
+    /// length n, without fantasies. (Rasmussen & Williams 2006, "Gaussian Processes for Machine Learning", equation 5.12.)
+    pub fn leave_one_out(&self, values: &[f64]) -> Vec<(f64, f64)> {
+        let one = |(i, value): (usize, &f64)| {
+            let precision = self.inverse_factor.column(i).norm_squared();
+            (value - self.solved[(i, 0)] / precision, precision.sqrt().recip())
+        };
+        values.iter().enumerate().map(one).collect()
+    }
+
     /// `n`, including pending trials.
     pub(super) fn observations(&self) -> usize {
         self.points.nrows()

@@ -360,3 +360,18 @@ fn stated_noise_selects_the_prior_of_the_noise() {
     let exact = |noise| fit(&TrainingSet { noise, ..data(12, &[false], 3) }).noise_variance;
     assert!(exact(ObservationNoise::Low) < 1e-5 && exact(ObservationNoise::High) > 1e-3);
 }
+
+#[test]
+fn leaving_one_out_equals_the_model_without_it() {
+    let all = data(9, &[false, true], 5);
+    let model = Hyperparameters { noise_variance: 0.05, ..Hyperparameters::default_for(&all.categorical) };
+    let left_out = Posterior::new(model.clone(), &all).unwrap().leave_one_out(&all.values);
+    for (i, (mean, deviation)) in left_out.into_iter().enumerate() {
+        let others: Vec<usize> = (0..9).filter(|other| *other != i).collect();
+        let posterior = Posterior::new(model.clone(), &all.select(&others)).unwrap();
+        let prediction = posterior.predict(&all.points.rows(i, 1).clone_owned());
+        let noisy = prediction.deviations[0].powi(2) + all.noise_weights[i] * 0.05;
+        assert!((mean - prediction.means[(0, 0)]).abs() < 1e-9, "{i}: {mean}");
+        assert!((deviation.powi(2) - noisy).abs() < 1e-9, "{i}: {deviation}");
+    }
+}

@@ -183,7 +183,7 @@ fn schedule_text(schedule: &Schedule) -> String {
         text.push_str(&format!(", {initial_points} initial points"));
     }
     if let Some(rule) = early_stopping {
-        text.push_str(&format!(", early stopping {rule:?}"));
+        text.push_str(&format!(", early stopping {rule}"));
     }
     text
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 
+use crate::early_stopping::{EarlyStopping, Epochs};
 use crate::record::{Mode, RunRecord, Schedule};
 
 /// The parts of the schedule that differ between records, and are therefore part of a label.
@@ -45,11 +46,12 @@ impl Varying {
             && let Some(rule) = schedule.early_stopping
         {
             let rule = match rule {
-                StoppingRuleKind::Median => "median stopping",
-                StoppingRuleKind::DecayCurve => "decay-curve stopping",
-                StoppingRuleKind::Asha => "successive halving",
+                EarlyStopping::Rule(StoppingRuleKind::Median) => "median stopping".to_owned(),
+                EarlyStopping::Rule(StoppingRuleKind::DecayCurve) => "decay-curve stopping".to_owned(),
+                EarlyStopping::Rule(StoppingRuleKind::Asha) => "successive halving".to_owned(),
+                EarlyStopping::Epochs(Epochs { reports, kept }) => format!("{reports} reports, best {kept} go on"),
             };
-            parts.push(rule.to_owned());
+            parts.push(rule);
         }
         if parts.is_empty() {
             return record.key.optimizer.clone();
@@ -70,7 +72,7 @@ mod tests {
         batch.key.schedule.mode = Mode::Batch;
         batch.key.schedule.parallel = 4;
         let mut stopped = batch.clone();
-        stopped.key.schedule.early_stopping = Some(StoppingRuleKind::Median);
+        stopped.key.schedule.early_stopping = Some(EarlyStopping::Rule(StoppingRuleKind::Median));
 
         let same = Varying::among([&plain, &plain].into_iter());
         assert_eq!(same.label(&plain), "gp");
@@ -78,5 +80,7 @@ mod tests {
         assert_eq!([modes.label(&plain), modes.label(&batch)], ["gp (one at a time)", "gp (batches of 4)"]);
         let rules = Varying::among([&batch, &stopped].into_iter());
         assert_eq!([rules.label(&batch), rules.label(&stopped)], ["gp", "gp (median stopping)"]);
+        stopped.key.schedule.early_stopping = "i_epoch:2:5".parse().ok();
+        assert_eq!(rules.label(&stopped), "gp (2 reports, best 5 go on)");
     }
 }

@@ -4,7 +4,8 @@
 //! the points that the optimizer suggests: of events at the same time, that of the trial with the smaller id comes
 //! first.
 //!
-//! The last report of a stopped trial is its result, as in the service.
+//! The last report of a stopped trial is its result, as in the service. With [i-Epoch](Epochs) the best of the stopped trials
+//! go on when all have stopped; what they end with is a further result, of which the optimizer does not learn.
 
 mod running;
 #[cfg(test)]
@@ -18,8 +19,9 @@ use tunesmith_algorithms::early_stopping::{self, CompletedCurve, StoppingRule};
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialOutcome};
 
 use self::running::{Ended, Event, Running};
+use crate::early_stopping::{EarlyStopping, Epochs};
 use crate::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
-use crate::problem::{Draw, Problem, Quality};
+use crate::problem::{Draw, Evaluation, Problem, Quality};
 use crate::record::{Failure, Mode, RecordedQuality, ResultValue, RunKey, RunRecord, Schedule};
 
 /// The settings of a run besides problem and optimizer.
@@ -54,9 +56,23 @@ struct Study<'a> {
     given_out: Vec<PendingTrial>,
     /// The reports of the trials that ended with values, and whether they were stopped early.
     curves: Vec<(Vec<early_stopping::CurvePoint>, bool)>,
+    /// The trials that may go on.
+    stopped: Vec<Stopped>,
+    /// Number of trials that went on.
+    continued: usize,
     /// Time of the optimizer since its last suggestion.
     spent: Duration,
     exhausted: bool,
+}
+
+/// A trial that was stopped early and may go on.
+struct Stopped {
+    trial: TrialId,
+    point: ParameterValues,
+    /// Its last report.
+    value: f64,
+    reported: usize,
+    whole: Evaluation,
 }
 
 impl<'a> Study<'a> {
@@ -89,6 +105,8 @@ impl<'a> Study<'a> {
             running: Running::default(),
             given_out: Vec::new(),
             curves: Vec::new(),
+            stopped: Vec::new(),
+            continued: 0,
             spent: Duration::ZERO,
             exhausted: false,
         }
@@ -105,6 +123,7 @@ impl<'a> Study<'a> {
         })?;
         loop {
             self.start_trials(optimizer)?;
+            self.continue_trials();
             match self.running.next_event() {
                 Some(Event::End(ended)) => self.end(optimizer, ended)?,
                 Some(Event::Report { trial }) => self.report(trial),
@@ -117,7 +136,8 @@ impl<'a> Study<'a> {
     fn start_trials(&mut self, optimizer: &mut dyn Optimizer) -> Result<(), OptimizerError> {
         let Schedule { parallel, mode, initial_points, .. } = self.plan.key.schedule;
         loop {
-            let left = self.plan.key.budget.saturating_sub(self.given_out.len());
+            let kept = self.epochs().map_or(0, |epochs| epochs.kept as usize);
+            let left = self.plan.key.budget.saturating_sub(kept + self.given_out.len());
             let free = match mode {
                 Mode::Batch if !self.running.is_empty() => 0,
                 Mode::Batch => parallel,
@@ -145,6 +165,33 @@ impl<'a> Study<'a> {
                     self.start(trial, point);
                 }
             }
+        }
+    }
+
+    /// The settings of i-Epoch, if it ends trials early.
+    fn epochs(&self) -> Option<Epochs> {
+        match self.plan.key.schedule.early_stopping {
+            Some(EarlyStopping::Epochs(epochs)) => Some(epochs),
+            _ => None,
+        }
+    }
+
+    /// Continues the best of the stopped trials once none is left to start or runs from its beginning.
+    fn continue_trials(&mut self) {
+        let Some(epochs) = self.epochs() else { return };
+        if self.continued == 0 && !self.running.is_empty() {
+            return;
+        }
+        let Some(metric) = self.problem.statement().metrics().first() else { return };
+        let parallel = self.plan.key.schedule.parallel;
+        while self.continued < epochs.kept as usize && self.running.len() < parallel {
+            let value = |place: &usize| metric.goal.to_maximized(self.stopped[*place].value);
+            let places = 0..self.stopped.len();
+            // The first of equals.
+            let Some(best) = places.rev().max_by(|a, b| value(a).total_cmp(&value(b))) else { return };
+            let Stopped { trial, point, reported, whole, .. } = self.stopped.remove(best);
+            self.running.go_on(trial, point, whole, reported);
+            self.continued += 1;
         }
     }
 
@@ -190,10 +237,15 @@ impl<'a> Study<'a> {
         let Some(rule) = self.plan.key.schedule.early_stopping else { return };
         let completed = self.curves.iter().map(|(points, stopped)| CompletedCurve { points, stopped_early: *stopped });
         let others = self.running.reports_of_others(trial);
-        let decision = StoppingRule::from(rule)
-            .prepare(metric.goal, completed)
-            .decide(&self.running.reports(trial), others.iter().map(Vec::as_slice));
-        if decision.is_stop() {
+        let reports = self.running.reports(trial);
+        let stops = match rule {
+            EarlyStopping::Epochs(epochs) => reports.len() >= epochs.reports.get() as usize,
+            EarlyStopping::Rule(rule) => StoppingRule::from(rule)
+                .prepare(metric.goal, completed)
+                .decide(&reports, others.iter().map(Vec::as_slice))
+                .is_stop(),
+        };
+        if stops {
             self.running.stop(trial);
         }
     }
@@ -202,7 +254,9 @@ impl<'a> Study<'a> {
         let feasible = ended.values.is_some() && ended.constraints.iter().all(|constraint| *constraint <= 0.0);
         let outcome = match &ended.values {
             Some(values) if feasible => {
-                TrialOutcome::Measured { values: values.clone(), stopped_early: ended.stopped_early }
+                // Values of i-Epoch are of the same report, so that they are comparable.
+                let stopped_early = ended.stopped_early && self.epochs().is_none();
+                TrialOutcome::Measured { values: values.clone(), stopped_early }
             }
             _ => TrialOutcome::Infeasible,
         };
@@ -214,6 +268,13 @@ impl<'a> Study<'a> {
         self.record.ended_secs.push(round_to(self.running.now_secs(), 6));
         if self.plan.keep_points {
             self.record.points.push(ended.point.clone());
+        }
+        if self.continued > 0 {
+            return Ok(());
+        }
+        if let (Some(whole), Some(last), Some(_)) = (ended.whole, ended.reports.last(), self.epochs()) {
+            let (trial, point, reported) = (ended.trial, ended.point.clone(), ended.reports.len());
+            self.stopped.push(Stopped { trial, point, value: last.value, reported, whole: *whole });
         }
         if !ended.reports.is_empty() && ended.values.is_some() {
             self.curves.push((ended.reports, ended.stopped_early));

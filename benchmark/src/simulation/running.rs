@@ -50,6 +50,8 @@ pub(super) struct Ended {
     pub(super) stopped_early: bool,
     /// Its reports.
     pub(super) reports: Vec<CurvePoint>,
+    /// The whole of a trial that was stopped early, which could go on.
+    pub(super) whole: Option<Box<Evaluation>>,
 }
 
 impl Running {
@@ -70,6 +72,14 @@ impl Running {
         let started_secs = self.now_secs;
         let running = RunningTrial { trial, point, evaluation, started_secs, watched, reported: 0, stopped: false };
         self.trials.push(running);
+    }
+
+    /// Continues `trial`, which was stopped after `reported` of the reports of `evaluation`, until its end.
+    pub(super) fn go_on(&mut self, trial: TrialId, point: ParameterValues, evaluation: Evaluation, reported: usize) {
+        let spent = reported.checked_sub(1).map_or(0.0, |last| evaluation.curve[last].elapsed_secs);
+        let started_secs = self.now_secs - spent;
+        let (watched, stopped) = (false, false);
+        self.trials.push(RunningTrial { trial, point, evaluation, started_secs, watched, reported, stopped });
     }
 
     /// Advances the clock to the next event; `None` if no trial runs.
@@ -133,6 +143,7 @@ impl RunningTrial {
             self.reported = self.evaluation.curve.len();
         }
         let reports = self.reports();
+        let whole = stopped_at.is_some().then(|| Box::new(self.evaluation.clone()));
         let (values, noiseless, constraints) = match (self.evaluation.outcome, stopped_at) {
             (_, Some(last)) => (Some(vec![last.value]), Some(vec![last.value]), Vec::new()),
             (EvaluationOutcome::Measured { observed, noiseless, constraints }, None) => {
@@ -141,6 +152,6 @@ impl RunningTrial {
             (EvaluationOutcome::Infeasible { .. }, None) => (None, None, Vec::new()),
         };
         let Self { trial, point, stopped, .. } = self;
-        Ended { trial, point, values, noiseless, constraints, stopped_early: stopped, reports }
+        Ended { trial, point, values, noiseless, constraints, stopped_early: stopped, reports, whole }
     }
 }

@@ -6,6 +6,7 @@ use tunesmith_algorithms::problem::{
 };
 
 use super::*;
+use crate::early_stopping::EarlyStopping;
 use crate::problem::{CurvePoint, Evaluation, Profile};
 
 /// Whole numbers 1 to 100; the value is the number, and so is the duration. Trials report four times.
@@ -160,7 +161,7 @@ fn initial_points_are_equal_for_all_optimizers_and_reported_with_their_results()
 #[test]
 fn the_median_rule_stops_a_trial_and_keeps_its_last_report() {
     let mut key = key(6, 1, Mode::Sequential);
-    key.schedule.early_stopping = Some(StoppingRuleKind::Median);
+    key.schedule.early_stopping = Some(EarlyStopping::Rule(StoppingRuleKind::Median));
     let record = run(&mut scripted(&[10, 10, 10, 10, 10, 90]), &key);
     // The rule requires five completed trials and four reports: the sixth trial is stopped at its fourth of five
     // reports.
@@ -172,7 +173,7 @@ fn the_median_rule_stops_a_trial_and_keeps_its_last_report() {
 #[test]
 fn successive_halving_stops_a_trial_at_the_first_rung() {
     let mut key = key(3, 1, Mode::Sequential);
-    key.schedule.early_stopping = Some(StoppingRuleKind::Asha);
+    key.schedule.early_stopping = Some(EarlyStopping::Rule(StoppingRuleKind::Asha));
     let record = run(&mut scripted(&[10, 10, 90]), &key);
     // Of three trials one passes step 1. The others had 14 there and this one 94.
     assert_eq!(record.stopped_early, [2]);
@@ -183,7 +184,7 @@ fn successive_halving_stops_a_trial_at_the_first_rung() {
 #[test]
 fn successive_halving_counts_running_trials() {
     let mut key = key(3, 3, Mode::Asynchronous);
-    key.schedule.early_stopping = Some(StoppingRuleKind::Asha);
+    key.schedule.early_stopping = Some(EarlyStopping::Rule(StoppingRuleKind::Asha));
     let record = run(&mut scripted(&[10, 12, 90]), &key);
     // No trial has ended when trial 3 reports step 1, but both others have passed it.
     assert_eq!(record.stopped_early.len(), 1);
@@ -191,14 +192,37 @@ fn successive_halving_counts_running_trials() {
 }
 
 #[test]
-fn the_decay_curve_rule_requires_ten_completed_trials() {
-    let mut key = key(12, 1, Mode::Sequential);
-    key.schedule.early_stopping = Some(StoppingRuleKind::DecayCurve);
-    let record = run(&mut scripted(&[10, 10, 90, 10, 10, 10, 10, 10, 10, 10, 90, 9]), &key);
-    // Trial 11 is stopped at its fourth report. Trial 12 starts and ends below all others.
-    assert_eq!(record.stopped_early, [10]);
-    assert_eq!(values(&record)[10], 91.0);
-    assert_eq!(record.ended_secs[10], 180.0 + 72.0);
+fn the_decay_curve_rule_requires_five_completed_trials() {
+    let mut key = key(7, 1, Mode::Sequential);
+    key.schedule.early_stopping = Some(EarlyStopping::Rule(StoppingRuleKind::DecayCurve));
+    let record = run(&mut scripted(&[10, 10, 90, 10, 10, 90, 9]), &key);
+    // Trial 6 is stopped at its second report. Trial 7 starts and ends below all others.
+    assert_eq!(record.stopped_early, [5]);
+    assert_eq!(values(&record)[5], 93.0);
+    assert_eq!(record.ended_secs[5], 130.0 + 36.0);
+}
+
+#[test]
+fn the_best_trials_go_on_after_all_have_stopped_at_the_same_report() {
+    let mut key = key(5, 1, Mode::Sequential);
+    key.schedule.early_stopping = "i_epoch:2:2".parse().ok();
+    let mut optimizer = scripted(&[50, 10, 90, 20]);
+    let record = run(&mut optimizer, &key);
+    // Three trials stop at their second report of five, 3 above their last value; then the best two go on.
+    assert_eq!(values(&record), [53.0, 13.0, 93.0, 10.0, 50.0]);
+    assert_eq!(record.stopped_early, [0, 1, 2]);
+    // Two fifths of 50, 10 and 90 seconds, then three fifths of 10 and 50.
+    assert_eq!(record.ended_secs, [20.0, 24.0, 60.0, 66.0, 96.0]);
+    assert_eq!(optimizer.completed, [1, 2, 3], "the search learns of each trial once");
+}
+
+#[test]
+fn trials_that_go_on_run_at_once() {
+    let mut key = key(4, 2, Mode::Asynchronous);
+    key.schedule.early_stopping = "i_epoch:1:2".parse().ok();
+    let record = run(&mut scripted(&[50, 10]), &key);
+    assert_eq!(values(&record), [14.0, 54.0, 10.0, 50.0]);
+    assert_eq!(record.ended_secs, [2.0, 10.0, 18.0, 50.0]);
 }
 
 #[test]

@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::Timestamp;
 use tokio::signal::unix::{SignalKind, signal};
-use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 use tunesmith_algorithms::problem::{Goal, MetricSpec, ProblemStatement};
+use tunesmith_benchmark::early_stopping::EarlyStopping;
 use tunesmith_benchmark::problems::table::TableProblem;
 use tunesmith_benchmark::record::{Mode, Schedule};
 
@@ -79,9 +79,11 @@ pub(super) struct RunArgs {
     /// Number of random points, the same for every optimizer, in front of its own.
     #[arg(long, value_name = "N", default_value_t = 0)]
     initial_points: u32,
-    /// Stop running trials by this rule, on problems with learning curves.
-    #[arg(long, value_parser = stopping_rule())]
-    early_stopping: Option<StoppingRuleKind>,
+    /// End running trials early, on problems with learning curves: median, decay_curve or asha, the rules of the service, or
+    /// the baseline i_epoch[:REPORTS[:KEPT]], by which each trial stops after REPORTS reports [default: 1] and the best KEPT
+    /// [default: 3] go on at the end, within the budget.
+    #[arg(long, value_name = "RULE", value_parser = EarlyStopping::from_str)]
+    early_stopping: Option<EarlyStopping>,
 
     /// Result folder. An interrupted comparison is resumed in its folder.
     #[arg(long, value_name = "DIR", default_value = "bench-results")]
@@ -128,18 +130,6 @@ impl From<GoalArg> for Goal {
             GoalArg::Minimize => Self::Minimize,
         }
     }
-}
-
-/// Parses a stopping rule. The help describes each.
-fn stopping_rule() -> impl TypedValueParser<Value = StoppingRuleKind> {
-    let values = StoppingRuleKind::ALL.map(|rule| {
-        PossibleValue::new(rule.as_str()).help(match rule {
-            StoppingRuleKind::Median => "Stop trials that are worse than the median of the running means of the others",
-            StoppingRuleKind::DecayCurve => "Stop trials whose extrapolated curve is unlikely to become the best",
-            StoppingRuleKind::Asha => "Asynchronous successive halving: stop trials outside the best third at a rung",
-        })
-    });
-    PossibleValuesParser::new(values).try_map(|name| name.parse::<StoppingRuleKind>())
 }
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
@@ -211,6 +201,15 @@ fn schedule(args: &RunArgs) -> anyhow::Result<Schedule> {
         Some(ModeArg::Batch) => Mode::Batch,
         None | Some(ModeArg::Asynchronous) => Mode::Asynchronous,
     };
+    if let Some(EarlyStopping::Epochs(epochs)) = args.early_stopping
+        && epochs.kept >= args.budget
+    {
+        bail!(
+            "--early-stopping i_epoch: {} trials go on, which is not less than --budget {}",
+            epochs.kept,
+            args.budget
+        );
+    }
     Ok(Schedule {
         parallel: args.parallel as usize,
         mode,

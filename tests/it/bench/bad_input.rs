@@ -71,6 +71,10 @@ fn invalid_numbers_are_refused_with_the_allowed_range() {
         refused("--suite bbob --answer-limit 0"),
         "error: --answer-limit 0: it is more than 0 and at most 1000000 seconds\n"
     );
+    assert_eq!(
+        refused("--suite trained --budget 3 --early-stopping i_epoch"),
+        "error: --early-stopping i_epoch: 3 trials go on, which is not less than --budget 3\n"
+    );
     let budget = refused("--suite bbob --budget 0");
     assert!(budget.starts_with("error: invalid value '0' for '--budget <N>': 0 is not in 1..=100000\n"), "{budget}");
     let seeds = refused("--suite bbob --seeds many");

@@ -70,7 +70,7 @@ fn the_median_rule_stops_trials_and_saves_time() {
 #[test]
 fn every_stopping_rule_can_be_chosen_by_name() {
     let workspace = workspace();
-    for rule in ["decay_curve", "asha"] {
+    for rule in ["decay_curve", "asha", "i_epoch:2:3"] {
         let run = format!("{TRAINED} --budget 20 --early-stopping {rule} --out {rule}");
         bench(&workspace, &run).expect(0);
         let stopped: usize = records(&workspace, rule)

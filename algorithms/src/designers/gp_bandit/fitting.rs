@@ -38,7 +38,8 @@ impl Output {
             Self::Feasibility => Some(TrainingSet {
                 values: (0..n).map(|row| if row < evidence.measured { 1.0 } else { -1.0 }).collect(),
                 noise_weights: vec![1.0; n],
-                noise: ObservationNoise::Auto,
+                // Labels are not exact: failures have other causes too (measured, see docs/experiments/017).
+                noise: ObservationNoise::High,
                 ..evidence.data.clone()
             }),
         }
@@ -105,12 +106,22 @@ impl<'a> Fitting<'a> {
     /// The model of `output`, conditioned on all of the evidence, or on a subset for the neighbourhood of `center`. `None` if
     /// no model is needed or the covariance cannot be factorised.
     pub(super) fn posterior(&self, output: Output, center: Option<&[f64]>) -> Option<Posterior> {
+        self.posterior_with_values(output, center).map(|(posterior, _)| posterior)
+    }
+
+    /// [`Self::posterior`] with the values that it is conditioned on.
+    pub(super) fn posterior_with_values(
+        &self,
+        output: Output,
+        center: Option<&[f64]>,
+    ) -> Option<(Posterior, Vec<f64>)> {
         let data = output.training_set(self.evidence)?;
         let terms = self.options.kernel_terms();
         let near = data.select(&representative_subset(&data, EXACT_SIZE, center));
         let near = output.residuals(self.source_model.as_ref(), near);
-        Posterior::new(self.hyperparameters(output), &near)
-            .or_else(|| Posterior::new(Hyperparameters::default_with_terms(&data.categorical, terms), &near))
+        let posterior = Posterior::new(self.hyperparameters(output), &near)
+            .or_else(|| Posterior::new(Hyperparameters::default_with_terms(&data.categorical, terms), &near))?;
+        Some((posterior, near.values))
     }
 
     /// The hyperparameters according to the schedule of fits.

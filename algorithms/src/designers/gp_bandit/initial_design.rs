@@ -14,6 +14,9 @@
 //! branches, one for each different set of children that a value of a parent has, so that every parameter is tried once
 //! and branches can be compared. The steps around the first centre follow, along the parameters active there.
 //!
+//! After failures, points that are nearer to a failed trial than to any measured one are left out, and maximin points replace
+//! them. While all trials have failed, every point is a maximin point (measured, see docs/experiments/017).
+//!
 //! In other spaces, categorical parameters of three or more levels have no steps: their levels are balanced over all points of
 //! the design ([`super::level_rows`]), which has at least as many points as any of them has levels.
 
@@ -39,6 +42,8 @@ const MAX_CENTERED_STEPS: usize = 15;
 const MAX_DESCENT_STEPS: usize = 50;
 /// Number of candidates for a maximin point.
 const FILLERS: usize = 256;
+/// Relative difference of squared distances that counts as none.
+const ROUNDING: f64 = 1e-9;
 /// Most branches whose centres the design visits (a guess).
 const MOST_BRANCHES: usize = 16;
 
@@ -67,6 +72,21 @@ pub(super) struct DesignContext<'a> {
     pub(super) points: &'a [&'a [f64]],
     /// The best point so far; `None` with several metrics or constraints.
     pub(super) best: Option<&'a [f64]>,
+    /// The points of failed trials.
+    pub(super) failed: &'a [&'a [f64]],
+    /// The points of measured trials.
+    pub(super) measured: &'a [&'a [f64]],
+}
+
+impl DesignContext<'_> {
+    /// Whether the trial nearest to `point` failed.
+    fn is_near_failure(&self, axes: &[Axis], point: &[f64]) -> bool {
+        let nearest = |points: &[&[f64]]| {
+            points.iter().map(|other| squared_distance(axes, other, point)).fold(f64::INFINITY, f64::min)
+        };
+        // Equal distances of a regular design may differ by rounding errors.
+        !self.failed.is_empty() && nearest(self.failed) < nearest(self.measured) * (1.0 - ROUNDING)
+    }
 }
 
 /// The next unused point of `design`, or a maximin point if there is none; `None` if all candidates are used.
@@ -78,15 +98,21 @@ pub(super) fn design_point(
     trial: TrialId,
 ) -> Option<Vec<f64>> {
     let unused = |point: &Vec<f64>| encoding.key(&encoding.decode(point)).is_ok_and(|key| !context.used.contains(&key));
+    if !context.failed.is_empty() && context.measured.is_empty() {
+        return maximin_point(encoding, &unused, context.points, seed, trial);
+    }
+    let whole = Region::whole(encoding);
+    let promising = |point: &Vec<f64>| unused(point) && !context.is_near_failure(&whole.axes, point);
     let own = match design {
         InitialDesign::AxisAligned => {
             let axes = AxisDesign::new(encoding, context.prior, seed);
             let step = context.best.and_then(|best| axes.descent_step(context.points.len(), best));
-            axes.points().into_iter().chain(step).find(unused)
+            axes.points().into_iter().chain(step).find(promising)
         }
-        InitialDesign::SpaceFilling => Some(sobol_point(encoding, seed, trial)).filter(unused),
+        InitialDesign::SpaceFilling => Some(sobol_point(encoding, seed, trial)).filter(promising),
     };
-    own.or_else(|| maximin_point(encoding, &unused, context.points, seed, trial))
+    let far = |allowed: &dyn Fn(&Vec<f64>) -> bool| maximin_point(encoding, allowed, context.points, seed, trial);
+    own.or_else(|| far(&promising)).or_else(|| far(&unused))
 }
 
 /// The centre, the centres of other branches and steps along the features that are active at the first centre.
@@ -226,6 +252,15 @@ fn activate(encoding: &Encoding, middles: &[f64], active: &[bool], point: &mut [
     }
 }
 
+/// The squared distance of two points. Different levels of a category are half a range apart.
+fn squared_distance(axes: &[Axis], a: &[f64], b: &[f64]) -> f64 {
+    let one = |((a, b), axis): ((&f64, &f64), &Axis)| match axis {
+        Axis::Levels(_) => 0.25 * f64::from(a != b),
+        _ => (a - b) * (a - b),
+    };
+    a.iter().zip(b).zip(axes).map(one).sum()
+}
+
 /// The smallest of `distances`, infinite without any; `None` as soon as one is at most `least`.
 fn distance_above(least: f64, distances: impl Iterator<Item = f64>) -> Option<f64> {
     let mut smallest = f64::INFINITY;
@@ -254,19 +289,12 @@ pub(super) fn maximin_point(
             fillers[(row, j)] = encoding.coordinate_from_uniform(j, uniform);
         }
     }
-    let distance = |a: &[f64], b: &[f64]| -> f64 {
-        let one = |((a, b), axis): ((&f64, &f64), &Axis)| match axis {
-            Axis::Levels(_) => 0.25 * f64::from(a != b),
-            _ => (a - b) * (a - b),
-        };
-        a.iter().zip(b).zip(&whole.axes).map(one).sum()
-    };
     let mut best: Option<(f64, Vec<f64>)> = None;
     for row in fillers.row_iter() {
         let mut filler: Vec<f64> = row.iter().copied().collect();
         encoding.snap(&mut filler);
         let least = best.as_ref().map_or(f64::NEG_INFINITY, |(distance, _)| *distance);
-        let nearest = distance_above(least, points.iter().map(|point| distance(point, &filler)));
+        let nearest = distance_above(least, points.iter().map(|point| squared_distance(&whole.axes, point, &filler)));
         if let Some(nearest) = nearest.filter(|_| unused(&filler)) {
             best = Some((nearest, filler));
         }

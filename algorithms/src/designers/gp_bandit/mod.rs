@@ -13,8 +13,8 @@
 //! [noise](crate::problem::ObservationNoise) selects the prior of the noise variance. With high noise, points of measured
 //! trials may be proposed again by the model; their trials count as one observation with less noise.
 //!
-//! Failed trials count with a pessimistic value; from five failures on, feasibility has a model of its own. Values of
-//! trials stopped early are noisy and never the incumbent. NaN and infinite values count as failures.
+//! Failed trials count with a pessimistic value; from five failures on, feasibility has a model of its own, and failures that
+//! it does not explain are left out ([`failures`]). Values of trials stopped early are noisy and never the incumbent. NaN and infinite values count as failures.
 //!
 //! # Several metrics
 //! Two or three metrics have a model each. Expected [hypervolume](crate::acquisition::hypervolume) improvement is maximised
@@ -53,6 +53,9 @@ mod branches;
 mod conditional_tests;
 mod constraint_models;
 mod evidence;
+#[cfg(test)]
+mod failure_tests;
+mod failures;
 mod fantasies;
 mod finite;
 mod fits;
@@ -244,7 +247,9 @@ impl GpBandit {
         // Half of the initial design ignores the prior, which may be wrong.
         let prior = self.prior.as_ref().filter(|_| !trial.0.is_multiple_of(2));
         let best = state.outcomes.objectives[0].best().filter(|_| self.outputs.count() == 1);
-        let context = DesignContext { prior, used: &state.used, points: &points, best };
+        let (measured, failed) = state.outcomes.objectives[0].measured_and_failed_points();
+        let context =
+            DesignContext { prior, used: &state.used, points: &points, best, failed: &failed, measured: &measured };
         initial_design::design_point(self.options.initial_design, &self.encoding, &context, self.seed, trial)
     }
 

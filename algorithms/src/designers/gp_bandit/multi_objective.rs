@@ -8,15 +8,17 @@
 
 use super::constraint_models::ConstraintModels;
 use super::evidence::Evidence;
+use super::failures::Failures;
 use super::fits::Fits;
 use super::fitting::{Fitting, Output};
 use super::model::{Model, NOISY, anchors};
+use super::observations::Observations;
 use super::options::GpBanditOptions;
 use super::outcomes::Outcomes;
 use super::outputs::Outputs;
 use super::shared_candidates::RegionCandidates;
 use crate::acquisition::hypervolume::{HypervolumeImprovement, ObjectiveModel, infer_reference_point};
-use crate::acquisition::{BatchAcquisition, BoundedOutcome, Constrained};
+use crate::acquisition::{BatchAcquisition, Constrained};
 use crate::encoding::Encoding;
 use crate::problem::pareto::distinct_front;
 
@@ -29,8 +31,16 @@ impl Model {
         options: &GpBanditOptions,
         fits: &Fits,
     ) -> Option<Self> {
-        let evidence: Vec<Evidence> =
-            outcomes.objectives.iter().map(|objective| objective.evidence(encoding, options.warp)).collect();
+        let evidence_of = |objectives: &[Observations]| -> Vec<Evidence> {
+            objectives.iter().map(|objective| objective.evidence(encoding, options.warp)).collect()
+        };
+        let all = &outcomes.objectives;
+        let evidence = evidence_of(all);
+        let failures = Failures::new(&Fitting::new(encoding, &all[0], options, fits, &evidence[0]), &all[0]);
+        let without: Option<Vec<Observations>> =
+            failures.without.is_some().then(|| all.iter().map(Observations::without_failures).collect());
+        let objectives = without.as_ref().unwrap_or(all);
+        let evidence = if without.is_some() { evidence_of(objectives) } else { evidence };
         let constraints = ConstraintModels::new(encoding, outcomes, options, fits);
         let violations = constraints.violations(evidence[0].measured);
         let measured = evidence[0].eligible();
@@ -45,7 +55,7 @@ impl Model {
         let mut models = Vec::with_capacity(evidence.len());
         let mut results = vec![Vec::with_capacity(evidence.len()); best.len()];
         let mut log_lengthscales = vec![0.0; encoding.dimensions()];
-        for ((evidence, observations), (_, metric)) in evidence.iter().zip(&outcomes.objectives).zip(&outputs.metrics) {
+        for ((evidence, observations), (_, metric)) in evidence.iter().zip(objectives).zip(&outputs.metrics) {
             let fitting = Fitting::new(encoding, observations, options, fits, evidence);
             let posterior = fitting.posterior(Output::Values, center.as_deref())?;
             let hyperparameters = posterior.hyperparameters();
@@ -61,10 +71,8 @@ impl Model {
             }
             models.push(ObjectiveModel { name: metric.name.clone(), posterior });
         }
-        let fitting = Fitting::new(encoding, &outcomes.objectives[0], options, fits, &evidence[0]);
         let mut bounded = constraints.fitted(center.as_deref())?;
-        let feasibility = fitting.posterior(Output::Feasibility, None);
-        bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0, weight: 1.0 }));
+        bounded.extend(failures.model);
 
         let point = |place: usize| evidence[0].point(best[place]);
         let (anchors, front, objective) = if none_feasible {

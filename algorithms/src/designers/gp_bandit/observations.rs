@@ -131,6 +131,17 @@ impl Observations {
         changed
     }
 
+    /// The same observations without failed trials.
+    pub(super) fn without_failures(&self) -> Self {
+        let completed = self.completed.iter().filter(|observation| observation.value.is_some()).cloned().collect();
+        Self { completed, pending: self.pending.clone(), ..*self }
+    }
+
+    /// The number of failures among the last `count` completed trials.
+    pub(super) fn failures_among_last(&self, count: usize) -> usize {
+        self.completed.iter().rev().take(count).filter(|observation| observation.value.is_none()).count()
+    }
+
     /// The keys of all trials.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.completed.iter().map(|o| &o.key).chain(self.pending.iter().map(|p| &p.key))
@@ -147,6 +158,15 @@ impl Observations {
     /// The points of the completed trials.
     pub(super) fn points(&self) -> impl Iterator<Item = &Vec<f64>> {
         self.completed.iter().map(|observation| &observation.point)
+    }
+
+    /// The points of the measured trials, and those of the failed ones.
+    pub(super) fn measured_and_failed_points(&self) -> (Vec<&[f64]>, Vec<&[f64]>) {
+        let points = |measured: bool| -> Vec<&[f64]> {
+            let chosen = self.completed.iter().filter(|trial| trial.value.is_some() == measured);
+            chosen.map(|trial| trial.point.as_slice()).collect()
+        };
+        (points(true), points(false))
     }
 
     /// The point of the best trial that was not stopped early and violates no constraint; the first of equals.

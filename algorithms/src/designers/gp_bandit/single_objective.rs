@@ -1,15 +1,14 @@
 //! The model of a history with one objective.
 
 use super::constraint_models::ConstraintModels;
+use super::failures::Failures;
 use super::fits::Fits;
 use super::fitting::{Fitting, Output};
 use super::model::{Model, NOISY, anchors};
 use super::options::GpBanditOptions;
 use super::outcomes::Outcomes;
 use super::shared_candidates::RegionCandidates;
-use crate::acquisition::{
-    AcquisitionFunction, BatchAcquisition, BoundedOutcome, Constrained, Criterion, DEFAULT_BETA, TrustRegion,
-};
+use crate::acquisition::{AcquisitionFunction, BatchAcquisition, Constrained, Criterion, DEFAULT_BETA, TrustRegion};
 use crate::encoding::Encoding;
 use crate::gp::StackedPosterior;
 use crate::problem::TrialId;
@@ -31,8 +30,13 @@ impl Model {
         is_global: impl Fn(TrialId) -> bool,
         parallel: usize,
     ) -> Option<Self> {
-        let observations = &outcomes.objectives[0];
-        let evidence = observations.evidence(encoding, options.warp);
+        let all = &outcomes.objectives[0];
+        let evidence = all.evidence(encoding, options.warp);
+        let Failures { without, are_random, model: feasibility } =
+            Failures::new(&Fitting::new(encoding, all, options, fits, &evidence), all);
+        let observations = without.as_ref().unwrap_or(all);
+        let evidence = if without.is_some() { observations.evidence(encoding, options.warp) } else { evidence };
+        let followed = if are_random { observations } else { all };
         let constraints = ConstraintModels::new(encoding, outcomes, options, fits);
         let violations = constraints.violations(evidence.measured);
         let measured = evidence.eligible();
@@ -54,7 +58,6 @@ impl Model {
             }
         }
         let posterior = fitting.posterior(Output::Values, center.as_deref())?;
-        let feasibility = fitting.posterior(Output::Feasibility, None);
         let on_source_model = fitting.source_model().is_some();
         let posterior = match fitting.source_model() {
             Some(SourceModel { stack, line }) => StackedPosterior::over(stack.clone(), *line, posterior),
@@ -95,7 +98,7 @@ impl Model {
             Box::new(AcquisitionFunction::new(posterior, criterion, threshold, feasibility))
         } else {
             let mut bounded = constraints.fitted(center.as_deref())?;
-            bounded.extend(feasibility.map(|posterior| BoundedOutcome { posterior, threshold: 0.0, weight: 1.0 }));
+            bounded.extend(feasibility);
             let objective = (!none_feasible).then(|| {
                 let function = AcquisitionFunction::new(posterior, criterion, threshold, None);
                 Box::new(function) as Box<dyn BatchAcquisition>
@@ -108,7 +111,7 @@ impl Model {
             anchors,
             lengthscales: hyperparameters.lengthscales(),
             trust_region: (options.trust_region && results_differ)
-                .then(|| TrustRegion::replay(dimensions, parallel, observations.results(design_trials, is_global))),
+                .then(|| TrustRegion::replay(dimensions, parallel, followed.results(design_trials, is_global))),
             is_log_improvement: criterion == Criterion::ExpectedImprovement,
             on_source_model,
             candidates: RegionCandidates::default(),

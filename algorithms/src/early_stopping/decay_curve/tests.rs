@@ -7,7 +7,11 @@ fn power(a: f64, b: f64, c: f64) -> Vec<CurvePoint> {
 
 fn prepared(goal: Goal, curves: &[Vec<CurvePoint>]) -> PreparedDecayCurveRule {
     let completed = curves.iter().map(|points| CompletedCurve { points, stopped_early: false });
-    DecayCurveRule::default().prepare(goal, completed)
+    conservative().prepare(goal, completed)
+}
+
+fn conservative() -> DecayCurveRule {
+    DecayCurveRule::new(10, Some(4), 0.1, 0.01).unwrap()
 }
 
 /// Curves with limits 0.80, 0.81, ... 0.91, different rises, exponent 1 and a small bend.
@@ -98,8 +102,21 @@ fn too_little_evidence_does_not_stop() {
     let curves = twelve();
     let completed = curves.iter().enumerate();
     let completed = completed.map(|(i, points)| CompletedCurve { points, stopped_early: i < 3 });
-    let rule = DecayCurveRule::default().prepare(Goal::Maximize, completed);
+    let rule = conservative().prepare(Goal::Maximize, completed);
     assert_eq!(rule.decide(&bad[..20]), DecayCurveDecision::TooEarly);
+}
+
+#[test]
+fn five_trials_and_two_reports_are_enough_by_default() {
+    let curves = twelve();
+    let after = |count: usize| {
+        let completed = curves[..count].iter().map(|points| CompletedCurve { points, stopped_early: false });
+        DecayCurveRule::default().prepare(Goal::Maximize, completed)
+    };
+    let bad: Vec<CurvePoint> = power(0.1, 0.1, 1.0).into_iter().filter(|point| point.step % 10 == 0).collect();
+    assert_eq!(after(4).decide(&bad[..2]), DecayCurveDecision::TooEarly);
+    assert_eq!(after(5).decide(&bad[..1]), DecayCurveDecision::TooEarly);
+    assert!(after(5).decide(&bad[..2]).is_stop());
 }
 
 #[test]
@@ -135,7 +152,7 @@ fn settings_out_of_range_are_rejected() {
     assert_eq!(DecayCurveRule::new(10, None, 2.0, 0.01), Err(DecayCurveRuleError::Progress { min_progress: 2.0 }));
     assert_eq!(DecayCurveRule::new(10, None, 0.1, 0.0), Err(DecayCurveRuleError::Probability { probability: 0.0 }));
     assert!(DecayCurveRule::new(10, None, 0.1, f64::NAN).is_err());
-    assert_eq!(DecayCurveRule::new(10, None, 0.1, 0.01), Ok(DecayCurveRule::default()));
+    assert_eq!(DecayCurveRule::new(5, None, 0.1, 0.05), Ok(DecayCurveRule::default()));
 }
 
 #[test]
@@ -143,8 +160,12 @@ fn short_curves_need_fewer_reports() {
     let three =
         |start: f64| (1..=3).map(|step| CurvePoint { step, value: start + 0.1 * step as f64 }).collect::<Vec<_>>();
     let completed: Vec<_> = (0..10).map(|index| three(f64::from(index))).collect();
-    let rule = prepared(Goal::Maximize, &completed);
+    let curves = || completed.iter().map(|points| CompletedCurve { points, stopped_early: false });
+    let rule = DecayCurveRule::default().prepare(Goal::Maximize, curves());
     assert!(rule.decide(&three(2.0)[..2]).is_stop());
     assert_eq!(rule.decide(&three(2.0)[..1]), DecayCurveDecision::TooEarly);
     assert!(!rule.decide(&three(9.5)[..2]).is_stop());
+    let short: Vec<_> = completed.iter().map(|points| points[..2].to_vec()).collect();
+    let short = short.iter().map(|points| CompletedCurve { points, stopped_early: false });
+    assert!(DecayCurveRule::default().prepare(Goal::Maximize, short).decide(&three(2.0)[..1]).is_stop());
 }

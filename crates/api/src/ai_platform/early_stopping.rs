@@ -13,11 +13,11 @@ use tunesmith_domain::StoppingRule;
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct EarlyStoppingSettings {
     /// (Tunesmith) `MEDIAN`: completed trials before the first trial is stopped, at least 1; default 5. `DECAY_CURVE`:
-    /// trials that ran to their end, at least 2; default 10.
+    /// trials that ran to their end, at least 2; default 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_trials: Option<u32>,
-    /// (Tunesmith) `MEDIAN` and `DECAY_CURVE`: reports of a trial before it is stopped, at least 1. Default 4, but one
-    /// fewer than the longest curve has where that is less.
+    /// (Tunesmith) `MEDIAN` and `DECAY_CURVE`: reports of a trial before it is stopped, at least 1. Default 4 with `MEDIAN`
+    /// and 2 with `DECAY_CURVE`, but one fewer than the longest curve has where that is less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_reports: Option<u32>,
     /// (Tunesmith) `MEDIAN` and `DECAY_CURVE`: share of the usual last step that a trial reaches before it is stopped,
@@ -25,7 +25,7 @@ pub struct EarlyStoppingSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_progress: Option<Double>,
     /// (Tunesmith) `DECAY_CURVE`: probability of becoming the best below which a trial is stopped, above 0 and below 1.
-    /// Default 0.01.
+    /// Default 0.05.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_probability: Option<Double>,
     /// (Tunesmith) `ASHA`: one in `eta` trials continues past a rung, at least 2. Default 3.

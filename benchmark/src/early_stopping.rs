@@ -1,0 +1,112 @@
+//! How a comparison ends running trials early: by a rule of the service, or by the baseline i-Epoch.
+//!
+//! i-Epoch: every trial stops after a fixed small number of reports, and when all have stopped, the best few go on to their
+//! end. Source: Egele et al. 2024, "The Unreasonable Effectiveness Of Early Discarding After One Epoch In Neural Network
+//! Hyperparameter Optimization", arXiv 2404.04111, section 3. It is no rule of the service, whose stopped trials do not go on.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use tunesmith_algorithms::early_stopping::StoppingRuleKind;
+
+/// The name of the baseline.
+const I_EPOCH: &str = "i_epoch";
+/// The number of trials that go on, unless it is given: that of the source.
+const USUALLY_KEPT: u32 = 3;
+
+/// A way to end trials early.
+///
+/// ```
+/// use tunesmith_benchmark::early_stopping::EarlyStopping;
+///
+/// let baseline: EarlyStopping = "i_epoch:2".parse()?;
+/// assert_eq!(baseline.to_string(), "i_epoch:2:3");
+/// assert_eq!("median".parse::<EarlyStopping>()?.to_string(), "median");
+/// assert!("i_epoch:0".parse::<EarlyStopping>().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EarlyStopping {
+    /// A rule of the service with its default settings.
+    Rule(StoppingRuleKind),
+    /// The baseline i-Epoch.
+    Epochs(Epochs),
+}
+
+/// The settings of i-Epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Epochs {
+    /// Number of reports after which a trial stops.
+    pub reports: NonZeroU32,
+    /// Number of trials that go on after all others; they count in the budget of the run.
+    pub kept: u32,
+}
+
+impl fmt::Display for EarlyStopping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(rule) => rule.fmt(f),
+            Self::Epochs(Epochs { reports, kept }) => write!(f, "{I_EPOCH}:{reports}:{kept}"),
+        }
+    }
+}
+
+impl FromStr for EarlyStopping {
+    type Err = UnknownEarlyStopping;
+
+    /// The name of a rule, or `i_epoch[:REPORTS[:KEPT]]`, which are 1 and 3 if they are not given.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || UnknownEarlyStopping { text: text.to_owned() };
+        let mut parts = text.split(':');
+        if parts.next() != Some(I_EPOCH) {
+            return text.parse().map(Self::Rule).map_err(|_| unknown());
+        }
+        let mut number = |usual: u32| parts.next().map_or(Ok(usual), |part| part.parse().map_err(|_| unknown()));
+        let (reports, kept) = (number(1)?, number(USUALLY_KEPT)?);
+        match (NonZeroU32::new(reports), parts.next()) {
+            (Some(reports), None) => Ok(Self::Epochs(Epochs { reports, kept })),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// No way to end trials early has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown early stopping {text:?}; it is one of {}, or {I_EPOCH}[:REPORTS[:KEPT]] with at least one report",
+    StoppingRuleKind::ALL.map(StoppingRuleKind::as_str).join(", ")
+)]
+pub struct UnknownEarlyStopping {
+    /// The given text.
+    pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn epochs(reports: u32, kept: u32) -> EarlyStopping {
+        EarlyStopping::Epochs(Epochs { reports: NonZeroU32::new(reports).unwrap(), kept })
+    }
+
+    #[test]
+    fn rules_and_the_baseline_are_read_by_name() {
+        assert_eq!("asha".parse(), Ok(EarlyStopping::Rule(StoppingRuleKind::Asha)));
+        for (text, expected) in [("i_epoch", epochs(1, 3)), ("i_epoch:4", epochs(4, 3)), ("i_epoch:2:0", epochs(2, 0))]
+        {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+            assert_eq!(expected.to_string().parse(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused_with_what_is_allowed() {
+        for text in ["", "hyperband", "i_epoch:", "i_epoch:0", "i_epoch:-1", "i_epoch:1:x", "i_epoch:1:2:3", "asha:2"] {
+            let message = text.parse::<EarlyStopping>().unwrap_err().to_string();
+            let allowed =
+                "it is one of median, decay_curve, asha, or i_epoch[:REPORTS[:KEPT]] with at least one report";
+            assert_eq!(message, format!("unknown early stopping {text:?}; {allowed}"));
+        }
+    }
+}
