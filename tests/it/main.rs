@@ -42,6 +42,7 @@ mod object_stores;
 mod openapi;
 mod operation_names;
 mod optimizer;
+mod paced;
 mod package_rules;
 mod pipes;
 mod placement;
