@@ -4,6 +4,7 @@
 mod access;
 mod administration;
 mod agent_contract;
+mod agent_network;
 mod agents;
 mod artifacts;
 mod attempt_files;
