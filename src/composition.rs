@@ -78,7 +78,8 @@ pub(crate) const MEMORY: usize = 256 << 20;
 
 /// The services on one data folder.
 pub(crate) struct Application {
-    pub(crate) executor: ExecutorKind,
+    /// The executor of jobs that name none, for people.
+    pub(crate) executor: String,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) studies: Arc<Studies>,
@@ -121,6 +122,10 @@ pub(crate) async fn compose_shared(
     let (kinds, default) = (executor.kinds(&others), executor.default.clone());
     let (kind, executor) =
         executors::executor(data_dir.path(), executor, &others, container, isolation.clone(), &inbox).await?;
+    let shown = match default.as_ref().and_then(|name| Some((name, kinds.get(name)?))) {
+        Some((name, kind)) => format!("{name} ({})", kind.as_str()),
+        None => kind.as_str().to_owned(),
+    };
     let pool = counted(settings.pool, kind, kinds, default);
     let pool = PoolSettings { executor_limits: limits, ..pool };
     let Sharing { claims, running, relay, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
@@ -163,7 +168,7 @@ pub(crate) async fn compose_shared(
         None => reports,
     };
     Ok(Application {
-        executor: kind,
+        executor: shown,
         studies: Arc::new(Studies::new(Arc::clone(&store), policy, Arc::clone(&clock)).with_pending(pending)),
         jobs: Arc::new(jobs.with_queue_limits(settings.queue)),
         machines: settings.machines,

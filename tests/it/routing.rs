@@ -165,7 +165,7 @@ fn several_executors_of_one_kind_have_names_limits_and_trials_of_their_own() {
     let (_, page) = server.text("GET", "/console/workers");
     assert!(page.contains(reason), "{page}");
     let (_, page) = server.text("GET", "/console/server");
-    assert!(page.contains("1 of 1 run on far"), "{page}");
+    assert!(page.contains("1 of 1 run on far") && page.contains("near (agent)"), "{page}");
     // A server whose configuration lacks the name reports it, and the trial waits for it.
     server.kill();
     let server = serve(&workspace, listen, "executors: {near: {kind: agent}}\nexecutor: near\n");
@@ -187,6 +187,25 @@ fn several_executors_of_one_kind_have_names_limits_and_trials_of_their_own() {
         let attempts = trial["tunesmith"]["attempts"].as_array().unwrap();
         let executor = if id == "east" { "near" } else { "far" };
         assert_eq!((attempts.len(), &attempts[0]["executor"]), (1, &json!(executor)), "{trial:#}");
+        let (_, page) = server.text("GET", &format!("/console/projects/p/jobs/{id}/trials/1"));
+        let here = tunesmith_executor::host_name();
+        assert!(page.contains(&format!("{here}</td><td>{executor}</td>")), "{page}");
+        let mut describe = workspace.command();
+        describe.args([
+            "trials",
+            "describe",
+            "1",
+            "--job",
+            id,
+            "--project",
+            "p",
+            "--server",
+            &address,
+            "--format",
+            "table",
+        ]);
+        let described = String::from_utf8(describe.output().unwrap().stdout).unwrap();
+        assert!(described.contains(&format!("attempt 1 on {here}, executor {executor}")), "{described}");
     }
     server.kill();
     // A name keeps its kind.

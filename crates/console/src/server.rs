@@ -30,8 +30,8 @@ pub struct ServerFacts {
     pub data_dir: String,
     /// The kind of the store.
     pub store: &'static str,
-    /// The kind of the executor.
-    pub executor: &'static str,
+    /// The executor of jobs that name none.
+    pub executor: String,
     /// The file of the server configuration; `None` without one.
     pub server_config: Option<String>,
     /// The memory budget in bytes.
