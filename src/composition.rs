@@ -3,7 +3,7 @@
 //! [`executors`] names the concrete executors, [`DataDir`] the concrete stores. `tunesmith run`,
 //! `tunesmith serve` and the commands on a data folder use the same [`Application`].
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,8 @@ pub(crate) const MEMORY: usize = 256 << 20;
 
 /// The services on one data folder.
 pub(crate) struct Application {
-    pub(crate) executor: ExecutorKind,
+    /// The executor of jobs that name none, for people.
+    pub(crate) executor: String,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) studies: Arc<Studies>,
@@ -116,10 +117,17 @@ pub(crate) async fn compose_shared(
     let store = data_dir.store().await?;
     store.finish_deletions().await?;
     let inbox = Arc::new(Inbox::new(data_dir.path().join("agents")).with_log_quota(isolation.log_quota_bytes));
-    let others: BTreeSet<String> = settings.machines.other_executors().into_iter().map(str::to_owned).collect();
+    let others = executor.names_beside(&settings.machines.other_executors());
+    let limits = executor.max_running_trials.clone();
+    let (kinds, default) = (executor.kinds(&others), executor.default.clone());
     let (kind, executor) =
         executors::executor(data_dir.path(), executor, &others, container, isolation.clone(), &inbox).await?;
-    let pool = counted(settings.pool, kind, &others);
+    let shown = match default.as_ref().and_then(|name| Some((name, kinds.get(name)?))) {
+        Some((name, kind)) => format!("{name} ({})", kind.as_str()),
+        None => kind.as_str().to_owned(),
+    };
+    let pool = counted(settings.pool, kind, kinds, default);
+    let pool = PoolSettings { executor_limits: limits, ..pool };
     let Sharing { claims, running, relay, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
     let pending = match &documents {
         Some(documents) => PendingSuggestions::shared(Arc::clone(documents)),
@@ -160,7 +168,7 @@ pub(crate) async fn compose_shared(
         None => reports,
     };
     Ok(Application {
-        executor: kind,
+        executor: shown,
         studies: Arc::new(Studies::new(Arc::clone(&store), policy, Arc::clone(&clock)).with_pending(pending)),
         jobs: Arc::new(jobs.with_queue_limits(settings.queue)),
         machines: settings.machines,
@@ -183,14 +191,30 @@ pub(crate) async fn compose_shared(
 }
 
 /// `pool`, in which only the resources of this machine are counted: other executors count what their nodes have.
-fn counted(mut pool: PoolSettings, own: ExecutorKind, others: &BTreeSet<String>) -> PoolSettings {
-    let elsewhere = ExecutorKind::value_variants().iter().filter(|kind| **kind != ExecutorKind::Local);
-    pool.scheduled = elsewhere.map(|kind| Some(kind.as_str().to_owned())).collect();
-    if own != ExecutorKind::Local {
+///
+/// The executor of the data folder is of the kind `own`; the others are given with their kinds. Jobs that name none run on
+/// `default`, or on the own one.
+fn counted(
+    mut pool: PoolSettings,
+    own: ExecutorKind,
+    mut kinds: BTreeMap<String, ExecutorKind>,
+    default: Option<String>,
+) -> PoolSettings {
+    pool.default_executor = default.unwrap_or_else(|| own.as_str().to_owned());
+    // Jobs of an earlier configuration may name a kind that this one does not.
+    kinds.extend(
+        ExecutorKind::value_variants()
+            .iter()
+            .map(|kind| (kind.as_str().to_owned(), *kind))
+            .filter(|(_, kind)| *kind != ExecutorKind::Local || own == ExecutorKind::Local),
+    );
+    let is_here = |name: &str| kinds.get(name) == Some(&ExecutorKind::Local);
+    pool.scheduled = kinds.keys().filter(|name| !is_here(name)).map(|name| Some(name.clone())).collect();
+    if !is_here(&pool.default_executor) {
         pool.scheduled.insert(None);
-        if !others.contains(ExecutorKind::Local.as_str()) {
-            pool.capacity = Capacity::default();
-        }
+    }
+    if !kinds.values().any(|kind| *kind == ExecutorKind::Local) {
+        pool.capacity = Capacity::default();
     }
     pool
 }

@@ -3,8 +3,9 @@
 //! A folder keeps the executor that it was first used with: another one does not know the programs that may still run. Regions and
 //! machine types of a server configuration may name further ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +17,10 @@ use reqwest::Url;
 use crate::cli::client::http_client;
 use crate::composition::{ContainerOptions, Isolation, local_executor, this_program};
 use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
-use tunesmith_executor::remote::{Inbox, RemoteExecutor};
+use tunesmith_executor::remote::{AgentEngine, Inbox, PLACEMENT_TIMEOUT, RemoteExecutor};
 use tunesmith_executor::{Executor, NamedExecutors, RoutedExecutor};
 use tunesmith_files::Place;
-use tunesmith_kubernetes::{KubernetesEngine, KubernetesSettings, PodSettings};
+use tunesmith_kubernetes::{ClusterChoice, KubernetesEngine, KubernetesSettings, PodSettings};
 use tunesmith_ray::{AgentProgram, RayEngine, RaySettings};
 use tunesmith_slurm::{SlurmExecutor, SlurmSettings};
 
@@ -71,11 +72,60 @@ pub(crate) struct ExecutorOptions {
     pub(crate) ray: RayOptions,
     /// The settings of Kubernetes.
     pub(crate) kubernetes: KubernetesOptions,
+    /// The executors with names of their own.
+    pub(crate) named: BTreeMap<String, NamedOptions>,
+    /// The one of them that runs jobs that name no executor; `None` for that of `kind`.
+    pub(crate) default: Option<String>,
+    /// The longest time in which an attempt with several replicas gets its places; `None` for the default.
+    pub(crate) placement_timeout: Option<Duration>,
+    /// Maximum numbers of trials that run at the same time, by name of the executor.
+    pub(crate) max_running_trials: BTreeMap<String, NonZeroU32>,
+}
+
+/// An executor with a name of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedOptions {
+    /// The kind.
+    pub(crate) kind: ExecutorKind,
+    /// The settings, if it is one of Slurm.
+    pub(crate) slurm: SlurmSettings,
+    /// The settings, if it is one of Ray.
+    pub(crate) ray: RayOptions,
+    /// The settings, if it is one of Kubernetes.
+    pub(crate) kubernetes: KubernetesOptions,
+}
+
+impl ExecutorOptions {
+    /// The settings of the executor `name`, which is one of [`Self::named`] or that of a kind.
+    fn named(&self, name: &str) -> anyhow::Result<NamedOptions> {
+        if let Some(named) = self.named.get(name) {
+            return Ok(named.clone());
+        }
+        let kind = ExecutorKind::from_str(name, false).map_err(anyhow::Error::msg)?;
+        Ok(self.of_kind(kind))
+    }
+
+    fn of_kind(&self, kind: ExecutorKind) -> NamedOptions {
+        NamedOptions { kind, slurm: self.slurm.clone(), ray: self.ray.clone(), kubernetes: self.kubernetes.clone() }
+    }
+
+    /// The kinds of the executors `names`.
+    pub(crate) fn kinds(&self, names: &BTreeSet<String>) -> BTreeMap<String, ExecutorKind> {
+        names.iter().filter_map(|name| Some((name.clone(), self.named(name).ok()?.kind))).collect()
+    }
+
+    /// The names of the executors that are built beside that of the data folder: those with names of their own, and `others`.
+    pub(crate) fn names_beside(&self, others: &BTreeSet<&str>) -> BTreeSet<String> {
+        let others = others.iter().map(|name| (*name).to_owned());
+        self.named.keys().cloned().chain(others).collect()
+    }
 }
 
 /// The settings of Kubernetes, apart from those that the data folder gives.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KubernetesOptions {
+    /// Which cluster.
+    pub(crate) cluster: ClusterChoice,
     /// The namespace; `None` for that of the configuration of Kubernetes.
     pub(crate) namespace: Option<String>,
     /// The pods. The image of the agent may be empty.
@@ -118,8 +168,9 @@ pub(crate) async fn executor(
     inbox: &Arc<Inbox>,
 ) -> anyhow::Result<(ExecutorKind, Arc<dyn Executor>)> {
     let kind = settle(folder, options.kind)?;
-    let building = Building { options, container, isolation, inbox };
-    let own = building.build(kind, folder).await?;
+    let placement_timeout = options.placement_timeout.unwrap_or(PLACEMENT_TIMEOUT);
+    let building = Building { placement_timeout, container, isolation, inbox };
+    let own = building.build(options.of_kind(kind), folder).await?;
     if kind != ExecutorKind::Local {
         keep(folder, kind)?;
     }
@@ -128,28 +179,33 @@ pub(crate) async fn executor(
         return Ok((kind, own));
     }
     let mut named = NamedExecutors::new();
-    for name in others {
-        let other = ExecutorKind::from_str(name, false).map_err(anyhow::Error::msg)?;
+    for name in others.iter().filter(|name| *name != kind.as_str()) {
+        let other = options.named(name)?;
         let folder = folder.join(OTHERS).join(name);
         std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+        if options.named.contains_key(name) {
+            keep_kind(&folder, name, other.kind)?;
+        }
         let built = building.build(other, &folder).await;
         named.insert(name.clone(), built.with_context(|| format!("the executor {name} of the server configuration"))?);
     }
-    Ok((kind, Arc::new(RoutedExecutor::new(kind.as_str().to_owned(), own, named, routes))))
+    let routed = RoutedExecutor::new(kind.as_str().to_owned(), own, named, routes);
+    Ok((kind, Arc::new(routed.with_default(options.default))))
 }
 
 /// What executors are built of.
 struct Building<'a> {
-    options: ExecutorOptions,
+    placement_timeout: Duration,
     container: ContainerOptions,
     isolation: Isolation,
     inbox: &'a Arc<Inbox>,
 }
 
 impl Building<'_> {
-    /// Builds the executor `kind`, which keeps its records in `folder`, and checks that it can be used.
-    async fn build(&self, kind: ExecutorKind, folder: &Path) -> anyhow::Result<Arc<dyn Executor>> {
-        let (isolation, inbox) = (&self.isolation, Arc::clone(self.inbox));
+    /// Builds the executor of `options`, which keeps its records in `folder`, and checks that it can be used.
+    async fn build(&self, options: NamedOptions, folder: &Path) -> anyhow::Result<Arc<dyn Executor>> {
+        let NamedOptions { kind, slurm, ray: ray_options, kubernetes: kubernetes_options } = options;
+        let isolation = &self.isolation;
         if isolation.identities.are_given() {
             match kind {
                 ExecutorKind::Local => {}
@@ -175,17 +231,17 @@ impl Building<'_> {
                     folder: folder.join("agent-spools"),
                     interval: AGENT_INTERVAL,
                 });
-                Arc::new(RemoteExecutor::new(engine, inbox))
+                self.remote(engine)
             }
             ExecutorKind::Ray => {
-                let engine = ray(folder, self.options.ray.clone())?;
+                let engine = ray(folder, ray_options)?;
                 engine.check().await.map_err(anyhow::Error::msg)?;
-                Arc::new(RemoteExecutor::new(engine, inbox))
+                self.remote(engine)
             }
             ExecutorKind::Kubernetes => {
-                let engine = kubernetes(folder, self.options.kubernetes.clone()).await?;
+                let engine = kubernetes(folder, kubernetes_options).await?;
                 engine.check().await?;
-                Arc::new(RemoteExecutor::new(engine, inbox))
+                self.remote(engine)
             }
             ExecutorKind::Slurm => {
                 let executor = SlurmExecutor::new(SlurmSettings {
@@ -193,12 +249,18 @@ impl Building<'_> {
                     registry: folder.join("executions"),
                     environment: isolation.environment.clone(),
                     log_quota_bytes: isolation.log_quota_bytes,
-                    ..self.options.slurm.clone()
+                    ..slurm
                 });
                 executor.check().await?;
                 Arc::new(executor)
             }
         })
+    }
+
+    /// The executor whose agents are started by `engine`.
+    fn remote(&self, engine: impl AgentEngine) -> Arc<dyn Executor> {
+        let executor = RemoteExecutor::new(engine, Arc::clone(self.inbox));
+        Arc::new(executor.with_placement_timeout(self.placement_timeout))
     }
 }
 
@@ -221,7 +283,7 @@ fn ray(folder: &Path, options: RayOptions) -> anyhow::Result<RayEngine> {
 }
 
 async fn kubernetes(folder: &Path, options: KubernetesOptions) -> anyhow::Result<KubernetesEngine> {
-    let KubernetesOptions { namespace, pods } = options;
+    let KubernetesOptions { cluster, namespace, pods } = options;
     if pods.agent_image.is_empty() {
         bail!(
             "--kubernetes-agent-image is missing: state the image with this program, from which pods get their agent; \
@@ -234,8 +296,22 @@ async fn kubernetes(folder: &Path, options: KubernetesOptions) -> anyhow::Result
             bail!("--kubernetes-server {server:?}: expected http://HOST:PORT or https://HOST:PORT");
         }
     }
-    let settings = KubernetesSettings { namespace, pods, registry: folder.join("kubernetes") };
+    let settings = KubernetesSettings { cluster, namespace, pods, registry: folder.join("kubernetes") };
     Ok(KubernetesEngine::connect(settings).await?)
+}
+
+/// Lets the folder of the executor `name` keep its `kind`, which must not have changed.
+fn keep_kind(folder: &Path, name: &str, kind: ExecutorKind) -> anyhow::Result<()> {
+    match kept(folder)? {
+        Some(kept) if kept == kind => Ok(()),
+        Some(kept) => bail!(
+            "executors.{name}.kind: the executor {name} was of the kind {} before, and its programs may still run there; it cannot \
+             become {}: give the new one another name",
+            kept.as_str(),
+            kind.as_str()
+        ),
+        None => keep(folder, kind),
+    }
 }
 
 /// Lets `folder` keep the executor `kind`.

@@ -1,5 +1,6 @@
 //! Arguments that choose what runs the programs of jobs.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,8 +10,8 @@ use clap::{Args, ValueEnum};
 
 use super::folder_args::words;
 use super::kubernetes_args::{KubernetesArgs, kubernetes_options_of_environment};
-use crate::executors::{ExecutorKind, ExecutorOptions, RayOptions};
-use tunesmith_config::ExecutorConfig;
+use crate::executors::{ExecutorKind, ExecutorOptions, NamedOptions, RayOptions};
+use tunesmith_config::{ExecutorConfig, RayConfig, SlurmConfig};
 use tunesmith_executor::local::shared::SharedTimes;
 use tunesmith_slurm::SlurmSettings;
 
@@ -18,7 +19,7 @@ use tunesmith_slurm::SlurmSettings;
 const SLURM_OPTIONS: &str = "TUNESMITH_SLURM_OPTIONS";
 
 /// The executor and its settings.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct ExecutorArgs {
     /// What runs the programs. An existing data folder keeps its executor.
     #[arg(long, value_enum, env = "TUNESMITH_EXECUTOR")]
@@ -79,12 +80,40 @@ impl ExecutorArgs {
     /// If a value is invalid.
     pub(super) fn options(&self, config: &ExecutorConfig) -> anyhow::Result<ExecutorOptions> {
         let configured = config.name.as_deref().and_then(|name| ExecutorKind::from_str(name, false).ok());
+        // Flags do not replace settings of executors with names of their own, of which there may be several.
+        let flags = Self::default();
+        let mut named = BTreeMap::new();
+        for (name, file) in &config.named {
+            let options = NamedOptions {
+                kind: ExecutorKind::from_str(&file.kind, false).map_err(anyhow::Error::msg)?,
+                slurm: flags.slurm(&file.slurm)?,
+                ray: flags.ray(&file.ray),
+                kubernetes: flags.kubernetes.options(&file.kubernetes)?,
+            };
+            named.insert(name.clone(), options);
+        }
+        let default = config.name.clone().filter(|name| self.executor.is_none() && named.contains_key(name));
+        Ok(ExecutorOptions {
+            kind: self.executor.or(configured),
+            slurm: self.slurm(&config.slurm)?,
+            ray: self.ray(&config.ray),
+            kubernetes: self.kubernetes.options(&config.kubernetes)?,
+            named,
+            default,
+            placement_timeout: config.placement_timeout,
+            max_running_trials: config.max_running_trials.clone(),
+        })
+    }
+
+    /// The settings of Slurm that the arguments give, or else `file`.
+    fn slurm(&self, file: &SlurmConfig) -> anyhow::Result<SlurmSettings> {
         let millis = |time: Duration| u64::try_from(time.as_millis()).context("--slurm-lease is too long");
-        let (file, default) = (&config.slurm, SlurmSettings::default());
+        let default = SlurmSettings::default();
         let options = sbatch_options("--slurm-options", &self.slurm_options)?;
         let poll_interval = self.slurm_poll_interval.or(file.poll_interval).unwrap_or(default.poll_interval);
         let lease = self.slurm_lease.or(file.lease).unwrap_or(Duration::from_millis(default.times.lease_ms));
-        let slurm = SlurmSettings {
+        Ok(SlurmSettings {
+            config_file: file.config_file.clone().map(PathBuf::from),
             partition: self.slurm_partition.clone().or_else(|| file.partition.clone()),
             account: self.slurm_account.clone().or_else(|| file.account.clone()),
             qos: self.slurm_qos.clone().or_else(|| file.qos.clone()),
@@ -98,15 +127,17 @@ impl ExecutorArgs {
             file_delay: self.slurm_file_delay.or(file.file_delay).unwrap_or(default.file_delay),
             times: SharedTimes { check_ms: millis(lease / CHECKS_PER_LEASE)?.max(1), lease_ms: millis(lease)? },
             ..SlurmSettings::default()
-        };
-        let ray = RayOptions {
-            address: self.ray_address.clone().or_else(|| config.ray.address.clone()),
-            token: variable(RAY_TOKEN),
-            program: self.ray_program.clone().or_else(|| config.ray.program.clone().map(PathBuf::from)),
-            server: self.ray_server.clone().or_else(|| config.ray.server.clone()),
-        };
-        let kubernetes = self.kubernetes.options(&config.kubernetes)?;
-        Ok(ExecutorOptions { kind: self.executor.or(configured), slurm, ray, kubernetes })
+        })
+    }
+
+    /// The settings of Ray that the arguments give, or else `file`.
+    fn ray(&self, file: &RayConfig) -> RayOptions {
+        RayOptions {
+            address: self.ray_address.clone().or_else(|| file.address.clone()),
+            token: variable(file.token_variable.as_deref().unwrap_or(RAY_TOKEN)),
+            program: self.ray_program.clone().or_else(|| file.program.clone().map(PathBuf::from)),
+            server: self.ray_server.clone().or_else(|| file.server.clone()),
+        }
     }
 
     /// Whether the programs run on this machine, as far as the arguments tell.
@@ -134,7 +165,8 @@ pub(super) fn executor_options_of_environment() -> anyhow::Result<ExecutorOption
         program: variable("TUNESMITH_RAY_PROGRAM").map(PathBuf::from),
         server: variable("TUNESMITH_RAY_SERVER"),
     };
-    Ok(ExecutorOptions { kind: None, slurm, ray, kubernetes: kubernetes_options_of_environment()? })
+    let kubernetes = kubernetes_options_of_environment()?;
+    Ok(ExecutorOptions { slurm, ray, kubernetes, ..ExecutorOptions::default() })
 }
 
 pub(super) fn variable(name: &str) -> Option<String> {

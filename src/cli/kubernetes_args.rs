@@ -8,13 +8,14 @@ use clap::Args;
 use super::executor_args::variable;
 use crate::executors::KubernetesOptions;
 use tunesmith_config::KubernetesConfig;
+use tunesmith_kubernetes::ClusterChoice;
 use tunesmith_kubernetes::PodSettings;
 
 /// The path of the program in the image of the agent.
 const AGENT_PATH: &str = "/usr/local/bin/tunesmith";
 
 /// The settings of Kubernetes.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct KubernetesArgs {
     /// Kubernetes: namespace of the jobs; default: that of the configuration of Kubernetes.
     #[arg(long, value_name = "NAME", env = "TUNESMITH_KUBERNETES_NAMESPACE")]
@@ -61,7 +62,10 @@ impl KubernetesArgs {
             [] => file.volumes.iter().map(|(claim, path)| format!("{claim}={path}")).collect(),
             given => given.to_vec(),
         };
+        let cluster =
+            ClusterChoice { config_file: file.config_file.clone().map(Into::into), context: file.context.clone() };
         Ok(KubernetesOptions {
+            cluster,
             namespace: either(&self.kubernetes_namespace, &file.namespace),
             pods: PodSettings {
                 agent_image: either(&self.kubernetes_agent_image, &file.agent_image).unwrap_or_default(),
@@ -90,6 +94,7 @@ pub(super) fn kubernetes_options_of_environment() -> anyhow::Result<KubernetesOp
     let selector = "TUNESMITH_KUBERNETES_NODE_SELECTOR";
     let volume = "TUNESMITH_KUBERNETES_VOLUME";
     Ok(KubernetesOptions {
+        cluster: ClusterChoice::default(),
         namespace: variable("TUNESMITH_KUBERNETES_NAMESPACE"),
         pods: PodSettings {
             agent_image: variable("TUNESMITH_KUBERNETES_AGENT_IMAGE").unwrap_or_default(),

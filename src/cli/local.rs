@@ -268,7 +268,7 @@ fn label(replica: &Replica) -> String {
 fn exit_code(state: ExecutorJobState) -> ExitCode {
     let status = match state {
         ExecutorJobState::Ended(status) => status,
-        ExecutorJobState::Lost { reason, .. } => {
+        ExecutorJobState::Lost { reason, .. } | ExecutorJobState::NotPlaced { reason } => {
             notice(&format!("the job was lost: {reason}"));
             return ExitCode::FAILURE;
         }

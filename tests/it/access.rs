@@ -4,6 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -109,7 +110,7 @@ fn creator_of_a_job_owns_it_and_can_share_it() {
     let shared = server.send("POST", &format!("{job}:setIamPolicy"), &bearer(&ada), &policy.to_string());
     assert_eq!(shared.0, 200, "{}", shared.1);
     assert_eq!(server.send("POST", &format!("{job}:cancel"), &bearer(&bob), ""), (200, json!({})));
-    while server.send("GET", job, &bearer(&bob), "").1["state"] != "CANCELLED" {}
+    until(|| server.send("GET", job, &bearer(&bob), "").1["state"] == "CANCELLED");
 }
 
 #[test]

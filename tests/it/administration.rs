@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::access::{bearer, token};
 use crate::console::browse;
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -27,13 +28,11 @@ fn administrators_see_the_server_and_who_may_use_it() {
         "trainingInput": {"masterConfig": {"containerCommand": ["tail", "-f", "/dev/null"]}},
     });
     assert_eq!(server.send("POST", "/v1/projects/p/jobs", &bearer(&admin), &waits.to_string()).0, 200);
-    loop {
+    until(|| {
         let (_, job) = server.send("GET", "/v1/projects/p/jobs/waits", &bearer(&admin), "");
         assert!(["QUEUED", "PREPARING", "RUNNING"].map(Value::from).contains(&job["state"]), "{job}");
-        if job["state"] == "RUNNING" {
-            break;
-        }
-    }
+        job["state"] == "RUNNING"
+    });
 
     let page = |path: &str, token: &str| server.exchange("GET", path, &bearer(token), "");
     let (status, text) = page("/console/server", &admin);

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tunesmith_domain::{Measurement, Source, StudyId, Trial, TrialId, TrialState};
 use tunesmith_store::{OpenMode, SqliteStore, Store};
 
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::{Workspace, processes_with};
 
@@ -52,12 +53,7 @@ fn read(workspace: &Workspace, name: &str) -> String {
 }
 
 fn until_ended(server: &Server) -> Value {
-    loop {
-        let (_, job) = server.get(JOB);
-        if job["endTime"].is_string() {
-            return job;
-        }
-    }
+    server.until_ended(JOB)
 }
 
 /// The stored trial and its measurements. The server must have ended.
@@ -97,7 +93,7 @@ fn signal(pid: u32, signal: Signal) {
 
 fn until_no_process(workspace: &Workspace) {
     let path = workspace.path().display().to_string();
-    while !processes_with(&path).is_empty() {}
+    until(|| processes_with(&path).is_empty());
 }
 
 fn log(server: &Server, attempt: u64, stream: &str) -> String {
@@ -175,10 +171,13 @@ fn reports_of_all_sources_and_logs_reach_the_server() {
     assert_eq!(steps(&measurements), expected);
     // Also the report over HTTP: the program sent it to its agent.
     assert_eq!((trial.attempt, trial.delivered), (1, 4));
+    let here = tunesmith_executor::host_name();
+    let names: Vec<_> = trial.places.iter().map(|place| (place.attempt, place.node_names())).collect();
+    assert_eq!(names, [(1, vec![here.as_str()])]);
 }
 
 fn until_no_agent(workspace: &Workspace) {
-    while !agents(workspace).is_empty() {}
+    until(|| agents(workspace).is_empty());
 }
 
 #[test]
@@ -191,7 +190,7 @@ fn nothing_is_lost_or_doubled_when_the_server_is_killed_and_restarted() {
     workspace.write("report.py", REPORT);
     read(&workspace, "first");
     let address = server.address;
-    while log_or_empty(&server).is_empty() {}
+    until(|| !log_or_empty(&server).is_empty());
     server.kill();
     std::fs::write(workspace.path().join("go"), "go\n").unwrap();
     read(&workspace, "second");
@@ -272,7 +271,7 @@ fn attempt_whose_agent_is_killed_after_the_notice_counts_as_preempted() {
     let [agent] = agents(&workspace)[..] else { panic!("one agent runs") };
     signal(agent, Signal::TERM);
     let inbox = std::fs::read_dir(workspace.path().join("data/agents")).unwrap().next().unwrap().unwrap().path();
-    while !inbox.join("preemption.json").exists() {}
+    until(|| inbox.join("preemption.json").exists());
     signal(agent, Signal::KILL);
     let job = until_ended(&server);
     assert_eq!(job["state"], "SUCCEEDED", "{job}");
@@ -349,7 +348,7 @@ fn superseded_attempt_ends_its_program_and_other_tokens_are_refused() {
     let address = server_address(&spec);
     let server = serve(&workspace, address, "60");
     // The first program ignores SIGTERM, and is killed; the second one writes to the pipe.
-    while PathBuf::from(format!("/proc/{agent}")).exists() {}
+    until(|| !PathBuf::from(format!("/proc/{agent}")).exists());
     read(&workspace, "first");
     server.get(JOB);
     let (status, _) = server.post(&format!("{JOB}:cancel"), &json!({}));

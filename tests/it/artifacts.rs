@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::access::{bearer, token};
+use crate::paced::found;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -40,11 +41,11 @@ fn files_below_a_job_dir_are_listed_and_read_without_links() {
     for body in [job("tunes", Some(&folder), true), job("once", Some(&once), false), job("without", None, false)] {
         assert_eq!(server.send("POST", "/v1/projects/p/jobs", &bearer(&admin), &body.to_string()).0, 200);
     }
-    let wait = |id: &str| loop {
-        let (_, job) = server.send("GET", &format!("/v1/projects/p/jobs/{id}"), &bearer(&viewer), "");
-        if job["endTime"].is_string() {
-            return job["state"].clone();
-        }
+    let wait = |id: &str| {
+        found(|| {
+            let (_, job) = server.send("GET", &format!("/v1/projects/p/jobs/{id}"), &bearer(&viewer), "");
+            job["endTime"].is_string().then(|| job["state"].clone())
+        })
     };
     assert_eq!((wait("tunes"), wait("once")), (json!("SUCCEEDED"), json!("SUCCEEDED")));
     // Without a job-dir the program writes nowhere.

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -84,7 +85,7 @@ fn packages_and_environments_that_no_job_has_used_are_removed_after_the_retentio
     drop(server);
 
     let server = Server::start(&workspace, &["--retention", "5"]);
-    while environment.exists() || package("old.zip").exists() {}
+    until(|| !environment.exists() && !package("old.zip").exists());
     assert!(package("new.zip").exists());
     drop(server);
 }
@@ -109,7 +110,7 @@ fn logs_of_a_job_and_of_a_project_are_limited_and_removed_after_their_retention(
 
     // Two MiB for both jobs: the one that ended first gives way.
     let server = Server::start(&workspace, &["--project-log-quota", "2"]);
-    while space("a") > 64 << 10 {}
+    until(|| space("a") <= 64 << 10);
     assert_eq!(space("b"), before);
     let log = server.get("/v1/projects/p/jobs/a/logs/attempt-1.master-0.stdout?offset=32768").1;
     assert!(
@@ -119,7 +120,53 @@ fn logs_of_a_job_and_of_a_project_are_limited_and_removed_after_their_retention(
     drop(server);
 
     let server = Server::start(&workspace, &["--job-log-quota", "1", "--project-log-quota", "0"]);
-    while space("b") > 64 << 10 {}
+    until(|| space("b") <= 64 << 10);
     drop(server);
     assert!(std::fs::read_to_string(attempt("b").join("stdout.log")).unwrap().ends_with("x\nend\n"));
+}
+
+#[test]
+fn logs_from_agents_are_limited_by_the_quotas_of_jobs_and_projects() {
+    let workspace = Workspace::new("");
+    let listen = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let serve = |more: &[&str]| Server::start_at(&workspace, listen, &[&["--executor", "agent"], more].concat());
+    let server = serve(&[]);
+    let log = |job: &str| workspace.path().join(format!("data/projects/p/jobs/{job}/attempt-1/stdout.log"));
+    let space = |job: &str| std::fs::metadata(log(job)).unwrap().blocks() * 512;
+    let read = |job: &str| std::fs::read_to_string(log(job)).unwrap();
+    let submit = |job: &str, script: &str| {
+        let body = json!({"jobId": job, "trainingInput": {"masterConfig": {"containerCommand": ["sh", "-c", script]}}});
+        assert_eq!(server.post("/v1/projects/p/jobs", &body).0, 200);
+    };
+    const WRITE: &str = "echo first; head -c 2000000 /dev/zero | tr '\\0' x; echo;";
+    for job in ["a", "b"] {
+        submit(job, &format!("{WRITE} echo end"));
+        server.until(&format!("/v1/projects/p/jobs/{job}"), "SUCCEEDED");
+        assert!(space(job) >= 2_000_000 && read(job).ends_with("x\nend\n"));
+    }
+    drop(server);
+
+    // Two MiB for the project: the job that ended first gives way.
+    let server = serve(&["--project-log-quota", "2"]);
+    until(|| space("a") <= 64 << 10);
+    assert!(space("b") >= 2_000_000);
+    let shortened = server.get("/v1/projects/p/jobs/a/logs/attempt-1.master-0.stdout?offset=32768").1;
+    let text = shortened["text"].as_str().unwrap();
+    assert!(text.contains("bytes of this log were removed, since it exceeded a quota"), "{shortened}");
+    // A program whose log is shortened while it runs goes on where it was.
+    let pipe = workspace.path().join("go");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let script = format!("{WRITE} echo middle; read line < {}; echo end", pipe.display());
+    let body = json!({"jobId": "c", "trainingInput": {"masterConfig": {"containerCommand": ["sh", "-c", script]}}});
+    assert_eq!(server.post("/v1/projects/p/jobs", &body).0, 200);
+    until(|| log("c").exists() && read("c").ends_with("middle\n"));
+    drop(server);
+    let server = serve(&["--job-log-quota", "1", "--project-log-quota", "0"]);
+    until(|| space("b") <= 1 << 20 && space("c") <= 1 << 20);
+    std::fs::write(&pipe, "go\n").unwrap();
+    server.until("/v1/projects/p/jobs/c", "SUCCEEDED");
+    let text = read("c");
+    assert!(text.starts_with("first\nx") && text.ends_with("x\nmiddle\nend\n"), "{} bytes", text.len());
+    drop(server);
 }

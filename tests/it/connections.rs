@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -55,7 +56,7 @@ fn connections_of_one_address_are_limited() {
     }
     drop(held);
     let request = "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-    while !rest(connect(&server, request)).starts_with("HTTP/1.1 200") {}
+    until(|| rest(connect(&server, request)).starts_with("HTTP/1.1 200"));
 }
 
 #[test]
@@ -69,6 +70,6 @@ fn service_goes_on_when_connections_exceed_the_open_files() {
     let held: Vec<TcpStream> = (0..400).map(|_| connect(&server, "")).collect();
     let request = "GET /v1/projects/p/jobs HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     // The unused connections are still held here, and closed by the server.
-    while !rest(connect(&server, request)).starts_with("HTTP/1.1 200") {}
+    until(|| rest(connect(&server, request)).starts_with("HTTP/1.1 200"));
     drop(held);
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::access::{bearer, token};
 use crate::console::{JOBS, job, sign_in};
 use crate::console_scripts::Checker;
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -56,14 +57,12 @@ fn every_page_is_valid_html() {
     let submit = |job: &Value, state: &str| {
         let id = job["jobId"].as_str().unwrap();
         assert_eq!(server.send("POST", JOBS, &bearer_of_admin, &job.to_string()).0, 200);
-        loop {
+        until(|| {
             let (_, found) = server.send("GET", &format!("{JOBS}/{id}"), &bearer_of_admin, "");
-            if found["state"] == state {
-                break;
-            }
             let is_final = ["SUCCEEDED", "FAILED", "CANCELLED"].iter().any(|ended| found["state"] == *ended);
-            assert!(!is_final, "the job is not {state}: {found}");
-        }
+            assert!(!is_final || found["state"] == state, "the job is not {state}: {found}");
+            found["state"] == state
+        });
     };
     submit(&job("first", 5), "SUCCEEDED");
     submit(&job("second", 5), "SUCCEEDED");

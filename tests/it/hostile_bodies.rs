@@ -158,11 +158,6 @@ fn extreme_durations_and_counts_are_no_failures() {
     assert_eq!(job("long", longest).0, 200);
     assert_refused(&job("longer", too_long), "a job", |field| field.starts_with("trainingInput."));
     assert_eq!(server.post(&format!("{JOBS}/first:cancel"), &json!({})).0, 200);
-    let ended = loop {
-        let (_, job) = server.get(&format!("{JOBS}/long"));
-        if job["endTime"].is_string() {
-            break job;
-        }
-    };
+    let ended = server.until_ended(&format!("{JOBS}/long"));
     assert_eq!(ended["state"], "SUCCEEDED", "{ended}");
 }

@@ -70,13 +70,7 @@ fn create(server: &Server, id: &str, script: &str, tuned: bool, time_limit: &str
 
 /// Waits until the job has ended, and returns it.
 fn ended(server: &Server, id: &str) -> Value {
-    loop {
-        let (_, job) = server.get(&path(id));
-        if job["endTime"].is_string() {
-            return job;
-        }
-        std::thread::yield_now();
-    }
+    server.until_ended(&path(id))
 }
 
 /// Runs all programs at the same time on one server, with another job beside them.

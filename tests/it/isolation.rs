@@ -124,12 +124,7 @@ fn server_of_several_principals_needs_isolated_programs() {
 fn run_job(server: &Server, id: &str, input: &Value) -> Value {
     let (status, answer) = server.post("/v1/projects/p/jobs", &json!({"jobId": id, "trainingInput": input}));
     assert_eq!(status, 200, "{answer}");
-    loop {
-        let (_, job) = server.get(&format!("/v1/projects/p/jobs/{id}"));
-        if job["endTime"].is_string() {
-            return job;
-        }
-    }
+    server.until_ended(&format!("/v1/projects/p/jobs/{id}"))
 }
 
 #[test]

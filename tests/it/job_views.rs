@@ -8,6 +8,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::cli_client::{client, client_command};
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::{Workspace, finished, wait_for_line};
 
@@ -113,7 +114,7 @@ fn jobs_are_listed_although_the_study_of_one_is_missing() {
         "/v1/projects/local/jobs",
         &json!({"jobId": "k", "trainingInput": {"masterConfig": {"containerCommand": ["true"]}}}),
     );
-    while !server.get("/v1/projects/local/jobs/k").1["endTime"].is_string() {}
+    until(|| server.get("/v1/projects/local/jobs/k").1["endTime"].is_string());
     server.kill();
     let store = rusqlite::Connection::open(store_file(&workspace.path().join("data"))).unwrap();
     assert_eq!(store.execute("DELETE FROM studies WHERE id LIKE '%j'", []).unwrap(), 1);
@@ -222,7 +223,9 @@ fn queued_job_states_what_it_waits_for() {
     for id in ["a", "b"] {
         let submit = ["jobs", "submit", "training", id, "--", "tail", "-f", "/dev/null"];
         client(&workspace, &submit, &target).expect(0);
-        while id == "a" && server.get("/v1/projects/local/jobs/a").1["state"] != "RUNNING" {}
+        if id == "a" {
+            server.until("/v1/projects/local/jobs/a", "RUNNING");
+        }
     }
     let mut following = client_command(&workspace, &["jobs", "stream-logs", "b"], &target);
     let mut following = following.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -230,7 +233,7 @@ fn queued_job_states_what_it_waits_for() {
     client(&workspace, &["jobs", "cancel", "b"], &target).expect(0);
     assert_eq!(finished(following.wait_with_output().unwrap()).code, Some(1));
     client(&workspace, &["jobs", "cancel", "a"], &target).expect(0);
-    while !server.get("/v1/projects/local/jobs/a").1["endTime"].is_string() {}
+    until(|| server.get("/v1/projects/local/jobs/a").1["endTime"].is_string());
 }
 
 /// Two consecutive free ports.

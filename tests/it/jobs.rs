@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::json;
 
+use crate::paced::found;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -30,12 +31,7 @@ fn job_continues_after_the_server_was_killed() {
     let server = Server::start(&workspace, &[]);
     // The program was not started again, and still waits for its input.
     drop(std::fs::File::options().write(true).open(release).unwrap());
-    let ended = loop {
-        let (_, job) = server.get(job);
-        if job["endTime"].is_string() {
-            break job;
-        }
-    };
+    let ended = server.until_ended(job);
     assert_eq!(ended["state"], "SUCCEEDED", "{ended}");
     assert_eq!(workspace.read("runs"), "once\n");
 }
@@ -48,11 +44,7 @@ fn cancelling_stops_programs_that_outlived_the_server() {
     let job = "/v1/projects/p/jobs/j";
     assert_eq!(server.post("/v1/projects/p/jobs", &json!({"jobId": "j", "trainingInput": input})).0, 200);
     let pid = workspace.path().join("pid");
-    let pid = loop {
-        if let Some(pid) = std::fs::read_to_string(&pid).ok().and_then(|text| text.trim().parse::<u32>().ok()) {
-            break pid;
-        }
-    };
+    let pid = found(|| std::fs::read_to_string(&pid).ok()?.trim().parse::<u32>().ok());
     drop(server);
     let server = Server::start(&workspace, &[]);
     assert_eq!(server.post(&format!("{job}:cancel"), &json!({})), (200, json!({})));

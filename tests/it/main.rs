@@ -4,6 +4,7 @@
 mod access;
 mod administration;
 mod agent_contract;
+mod agent_network;
 mod agents;
 mod artifacts;
 mod attempt_files;
@@ -42,6 +43,7 @@ mod object_stores;
 mod openapi;
 mod operation_names;
 mod optimizer;
+mod paced;
 mod package_rules;
 mod pipes;
 mod placement;

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::access::{bearer, token};
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -33,9 +34,10 @@ fn forged_operation_makes_no_trials() {
     let suggest = format!("{LOCATION}/studies/s/trials:suggest");
     let body = json!({"suggestionCount": 2, "clientId": "worker"}).to_string();
     let mut operation = server.send("POST", &suggest, &bearer(&admin), &body).1;
-    while operation["done"] != true {
+    until(|| {
         operation = server.send("GET", &format!("/v1/{}", operation["name"].as_str().unwrap()), &bearer(&admin), "").1;
-    }
+        operation["done"] == true
+    });
     let id = operation["name"].as_str().unwrap().rsplit_once('/').unwrap().1;
     let answered: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(id).unwrap()).unwrap();
     let read = |client: &str, count: u64| {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::paced::found;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -82,12 +83,7 @@ fn expired_lease_is_reassigned_and_the_former_owner_refused() {
     let (status, _) = complete(&server, &json!({"name": "projects/p/locations/us-central1/studies/s/trials/2"}), 1.0);
     assert_eq!(status, 404);
     // The study has a single trial: another client gets it after the server has taken it back.
-    let again = loop {
-        let (trials, _) = suggest(&server, "next", 1);
-        if let [trial] = &trials[..] {
-            break trial.clone();
-        }
-    };
+    let again = found(|| suggest(&server, "next", 1).0.into_iter().next());
     assert_eq!(again["parameters"], first[0]["parameters"]);
     assert_eq!(again["tunesmith"]["expiredLeases"], "1");
     let (status, error) = complete(&server, &first[0], 1.0);

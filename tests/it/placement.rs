@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::access::{bearer, token};
 use crate::cli_client::client;
+use crate::paced::{found, until};
 use crate::server::Server;
 use crate::support::{Workspace, finished};
 
@@ -67,34 +68,28 @@ fn job(server: &Server, id: &str) -> Value {
 
 /// Polls the job until trials of it wait, and returns the reasons.
 fn waiting(server: &Server, id: &str) -> Vec<Value> {
-    loop {
+    found(|| {
         let job = job(server, id);
         let waiting = job["tunesmith"]["waiting"].as_array().cloned().unwrap_or_default();
         if waiting.iter().any(|one| one["trialCount"].is_string()) {
-            return waiting;
+            return Some(waiting);
         }
         assert!(!job["endTime"].is_string(), "{job}");
-    }
+        None
+    })
 }
 
 fn ended(server: &Server, id: &str) -> Value {
-    loop {
-        let job = job(server, id);
-        if job["endTime"].is_string() {
-            return job;
-        }
-    }
+    server.until_ended(&format!("{JOBS}/{id}"))
 }
 
 /// Waits until the file `name` has `count` lines, and returns them.
 fn lines(workspace: &Workspace, name: &str, count: usize) -> Vec<String> {
-    loop {
+    found(|| {
         let text = fs::read_to_string(workspace.path().join(name)).unwrap_or_default();
         let lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
-        if lines.len() >= count && text.ends_with('\n') {
-            return lines;
-        }
-    }
+        (lines.len() >= count && text.ends_with('\n')).then_some(lines)
+    })
 }
 
 fn release(workspace: &Workspace, name: &str) -> PathBuf {
@@ -227,12 +222,7 @@ fn numbers_of_trials_change_while_the_job_runs() {
     let patch = |body: &Value| server.send("PATCH", &path, "content-type: application/json\r\n", &body.to_string());
     assert_eq!(patch(&refused).0, 400);
     assert_eq!(update(&["--max-trials", "6"]), "job j has maxTrials 6\n");
-    let done = loop {
-        let done = ended(&server, "j");
-        if done["trainingOutput"]["completedTrialCount"] == "6" {
-            break done;
-        }
-    };
+    let done = found(|| Some(ended(&server, "j")).filter(|done| done["trainingOutput"]["completedTrialCount"] == "6"));
     assert_eq!(done["trainingInput"]["hyperparameters"]["maxTrials"], 6);
 }
 
@@ -249,11 +239,11 @@ fn running_trials_are_limited_per_principal_and_project() {
         assert_eq!(status, 200, "{answer}");
     };
     let get = |id: &str| server.send("GET", &format!("{JOBS}/{id}"), &ann, "").1;
-    let limit = |id: &str| loop {
-        let waiting = get(id)["tunesmith"]["waiting"].clone();
-        if waiting[0]["kind"] == "LIMIT" {
-            break waiting[0]["reason"].as_str().unwrap().to_owned();
-        }
+    let limit = |id: &str| {
+        found(|| {
+            let waiting = &get(id)["tunesmith"]["waiting"][0];
+            (waiting["kind"] == "LIMIT").then(|| waiting["reason"].as_str().unwrap().to_owned())
+        })
     };
     submit("a1", &ann);
     lines(&workspace, "counts", 1);
@@ -265,7 +255,7 @@ fn running_trials_are_limited_per_principal_and_project() {
     assert_eq!(limit("e"), "the limit on running trials of project local is reached: 2 of 2 run");
     release(&workspace, "go");
     for id in ["a1", "a2", "b", "e"] {
-        while !get(id)["endTime"].is_string() {}
+        until(|| get(id)["endTime"].is_string());
         assert_eq!(get(id)["state"], "SUCCEEDED");
     }
     let most: usize = lines(&workspace, "counts", 4).iter().map(|line| line.parse().unwrap()).max().unwrap();

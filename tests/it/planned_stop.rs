@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -49,7 +50,7 @@ fn running(flags: &[&str]) -> (Workspace, Server, PathBuf) {
 fn end_with_the_next_server(workspace: &Workspace, go: &Path, waiting: usize) {
     let server = Server::start(workspace, &[]);
     for number in 3 - waiting..=2 {
-        while runs(workspace).len() < number {}
+        until(|| runs(workspace).len() >= number);
         std::fs::write(go, "go\n").unwrap();
     }
     succeed(&server);
@@ -71,14 +72,8 @@ fn run(trial: &str, attempt: &str) -> (String, String) {
 }
 
 fn succeed(server: &Server) {
-    loop {
-        let (_, job) = server.get(JOB);
-        if job["endTime"].is_string() {
-            assert_eq!(job["state"], "SUCCEEDED", "{job}");
-            assert_eq!(job["trainingOutput"]["completedTrialCount"], "2");
-            return;
-        }
-    }
+    let job = server.until(JOB, "SUCCEEDED");
+    assert_eq!(job["trainingOutput"]["completedTrialCount"], "2");
 }
 
 #[test]
@@ -96,7 +91,7 @@ fn trial_that_ends_while_no_server_runs_keeps_its_result() {
     assert_eq!(server.end(), Some(0));
     std::fs::write(&go, "go\n").unwrap();
     let path = workspace.path().display().to_string();
-    while !crate::support::processes_with(&path).is_empty() {}
+    until(|| crate::support::processes_with(&path).is_empty());
     end_with_the_next_server(&workspace, &go, 1);
 }
 
@@ -131,7 +126,7 @@ fn server_that_stops_its_trials_has_them_run_again() {
     assert_eq!(crate::support::processes_with(&path), [], "no program is left");
     let server = Server::start(&workspace, &[]);
     for number in 2..=3 {
-        while runs(&workspace).len() < number {}
+        until(|| runs(&workspace).len() >= number);
         std::fs::write(&go, "go\n").unwrap();
     }
     succeed(&server);

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::paced::{found, until};
 use crate::postgres_cluster::Cluster;
 use crate::server::Server;
 use crate::support::Workspace;
@@ -56,15 +57,14 @@ fn folder(workspace: &Workspace, number: usize) -> std::path::PathBuf {
 
 /// Waits until trials of the job wait for a limit, and returns the reason.
 fn limit(server: &Server, id: &str) -> String {
-    loop {
+    found(|| {
         let (status, job) = server.get(&format!("{JOBS}/{id}"));
         assert_eq!(status, 200, "{job}");
         assert!(job["endTime"].is_null(), "{job}");
         let waiting = job["tunesmith"]["waiting"].as_array().cloned().unwrap_or_default();
-        if let Some(waiting) = waiting.iter().find(|waiting| waiting["kind"] == "LIMIT") {
-            return waiting["reason"].as_str().unwrap().to_owned();
-        }
-    }
+        let waiting = waiting.iter().find(|waiting| waiting["kind"] == "LIMIT")?;
+        Some(waiting["reason"].as_str().unwrap().to_owned())
+    })
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn limit_on_running_trials_holds_over_three_servers() {
     for id in ids {
         let running =
             || cluster.query("tuning", &format!("SELECT owner FROM claims WHERE job = 'p/{id}' AND until > now()"));
-        while running().is_empty() {}
+        until(|| !running().is_empty());
         let owner = servers.iter().enumerate().find(|(number, _)| {
             let own = std::fs::read_to_string(folder(&workspace, *number).join("SERVER")).unwrap();
             own.trim() == running()
@@ -92,7 +92,7 @@ fn limit_on_running_trials_holds_over_three_servers() {
     }
     let of_all = "the limit on running trials of all servers is reached: 3 of 3 run";
     assert!(reasons.iter().any(|reason| reason == of_all), "{reasons:?}");
-    while started(&workspace) < 3 {}
+    until(|| started(&workspace) >= 3);
     assert_eq!(cluster.query("tuning", "SELECT count(*) FROM running_trials WHERE until > now()"), "3");
     workspace.write("go", "");
     for id in ids {
@@ -104,7 +104,7 @@ fn limit_on_running_trials_holds_over_three_servers() {
         most = most.max(running);
     }
     assert_eq!((started(&workspace), running, most), (9, 0, 3));
-    while cluster.query("tuning", "SELECT count(*) FROM running_trials WHERE until > now()") != "0" {}
+    until(|| cluster.query("tuning", "SELECT count(*) FROM running_trials WHERE until > now()") == "0");
 }
 
 #[test]
@@ -115,14 +115,14 @@ fn trials_of_a_dead_server_count_until_their_lease_ends() {
     let start = |number| server(&workspace, &address, "limits: {runningTrials: {cluster: 2}}\n", number);
     let dead = start(0);
     assert_eq!(dead.post(JOBS, &job(&workspace, "first", 2)).0, 200);
-    while started(&workspace) < 2 {}
+    until(|| started(&workspace) >= 2);
     // The other server is started now, so that it does not run the first job.
     let other = start(1);
     assert_eq!(other.post(JOBS, &job(&workspace, "second", 1)).0, 200);
     assert_eq!(limit(&other, "second"), "the limit on running trials of all servers is reached: 2 of 2 run");
     assert_eq!(started(&workspace), 2);
     dead.kill();
-    while started(&workspace) < 3 {}
+    until(|| started(&workspace) >= 3);
     workspace.write("go", "");
     for id in ["first", "second"] {
         other.until(&format!("{JOBS}/{id}"), "SUCCEEDED");
@@ -138,7 +138,7 @@ fn limit_on_queued_jobs_holds_for_jobs_that_are_created_through_three_servers_at
     let servers = servers(&workspace, &address, "limits: {queuedJobs: {project: 2}}\n", 3);
     for (number, server) in servers.iter().enumerate() {
         assert_eq!(server.post(JOBS, &job(&workspace, &format!("runs{number}"), 1)).0, 200);
-        while started(&workspace) < number + 1 {}
+        until(|| started(&workspace) > number);
     }
     let answers: Vec<(u16, Value)> = std::thread::scope(|scope| {
         let requests = (0..REQUESTS).map(|number| {

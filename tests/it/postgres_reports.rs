@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::paced::until;
 use crate::postgres_cluster::Cluster;
 use crate::server::Server;
 use crate::support::Workspace;
@@ -53,9 +54,10 @@ fn reports_to_another_server_reach_the_one_that_runs_the_trial() {
     let runner = Cluster::serve_in(&folder("first"), &address, &[]);
     assert_eq!(runner.post(JOBS, &job(&workspace)).0, 200);
     let path = format!("{JOBS}/j");
-    while !folder("access").exists() {
+    until(|| {
         assert!(runner.get(&path).1["endTime"].is_null());
-    }
+        folder("access").exists()
+    });
     let other = Cluster::serve_in(&folder("second"), &address, &[]);
     let access = std::fs::read_to_string(folder("access")).unwrap();
     let (trial, token) = access.trim().split_once('\n').unwrap();
@@ -120,10 +122,11 @@ fn folder_of_a_job_that_another_server_deletes_is_removed() {
     assert!(files.join("trials").is_dir());
     let b = Cluster::serve_in(&folder("second"), &address, &[]);
     assert_eq!(b.send("DELETE", &path, "", "").0, 200);
-    while files.exists() {
+    until(|| {
         assert_eq!(a.get("/readyz").0, 200);
-    }
-    while cluster.query("tuning", "SELECT count(*) FROM job_folders") != "0" {}
+        !files.exists()
+    });
+    until(|| cluster.query("tuning", "SELECT count(*) FROM job_folders") == "0");
     // A server that did not run when the job was deleted removes its folder when it runs a new job of that name, at the latest.
     assert_eq!(a.post(JOBS, &short).0, 200);
     a.until(&path, "SUCCEEDED");
@@ -132,7 +135,7 @@ fn folder_of_a_job_that_another_server_deletes_is_removed() {
     let files = folder(if is_on_a { "first" } else { "second" }).join("projects/p/jobs/j");
     std::fs::write(files.join("of-the-former"), "").unwrap();
     owner.kill();
-    while cluster.query("tuning", "SELECT count(*) FROM claims WHERE until > now()") != "0" {}
+    until(|| cluster.query("tuning", "SELECT count(*) FROM claims WHERE until > now()") == "0");
     assert_eq!(other.send("DELETE", &path, "", "").0, 200);
     drop(other);
     assert!(files.join("of-the-former").exists());
@@ -179,14 +182,15 @@ fn agent_reports_through_any_server() {
     command.env("TUNESMITH_STORE", &address).env_remove("TUNESMITH_LOG");
     let other = Server::start_command(&mut command);
     let log = format!("{path}/logs/trial-1.attempt-1.master-0.stdout");
-    while runner.get(&log).1["text"] != "acc=0.5\n" {
+    until(|| {
         assert!(runner.get(&path).1["endTime"].is_null());
-    }
+        runner.get(&log).1["text"] == "acc=0.5\n"
+    });
     assert_eq!(other.get(&log).0, 400, "the logs are with the server that runs the job");
     std::fs::write(folder("go"), "").unwrap();
     let ended = runner.until(&path, "SUCCEEDED");
     assert_eq!(ended["trainingOutput"]["trials"][0]["finalMetric"]["objectiveValue"], 0.5, "{ended:#}");
     assert_eq!(runner.get(&log).1["text"], "acc=0.5\nlate\n");
     // What was answered is removed.
-    while cluster.query("tuning", "SELECT count(*) FROM relayed") != "0" {}
+    until(|| cluster.query("tuning", "SELECT count(*) FROM relayed") == "0");
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::paced::until;
 use crate::postgres_cluster::Cluster;
 use crate::server::Server;
 use crate::support::{Workspace, finished};
@@ -176,27 +177,21 @@ fn job_of_a_dead_server_goes_on_elsewhere_and_its_programs_are_ended_when_it_ret
     let a = Cluster::serve_in(&first, &address, &[]);
     let (status, created) = a.post(JOBS, &waiting_job(&workspace));
     assert_eq!(status, 200, "{created}");
-    while process_ids(&workspace).len() < 2 {}
+    until(|| process_ids(&workspace).len() >= 2);
     let b = Cluster::serve_in(&second, &address, &[]);
     let job = format!("{JOBS}/j");
     assert_eq!(b.get(&job).1["state"], "RUNNING", "any server answers");
     let left = process_ids(&workspace);
     a.kill();
     workspace.write("go", "");
-    let ended = loop {
-        let (status, job) = b.get(&job);
-        assert_eq!(status, 200, "{job}");
-        if job["endTime"].is_string() {
-            break job;
-        }
-    };
+    let ended = b.until_ended(&job);
     assert_eq!(ended["state"], "SUCCEEDED", "{ended}");
     let trials = ended["trainingOutput"]["trials"].as_array().unwrap();
     assert_eq!(trials.iter().filter(|trial| trial["state"] == "SUCCEEDED").count(), 2, "{ended}");
     assert!(left.iter().all(|pid| runs(*pid)), "the programs of the dead server run on");
     assert_eq!(process_ids(&workspace).len(), 4, "each trial ran once more");
     let _a = Cluster::serve_in(&first, &address, &[]);
-    while left.iter().any(|pid| runs(*pid)) {}
+    until(|| !left.iter().any(|pid| runs(*pid)));
 }
 
 #[test]
@@ -206,14 +201,14 @@ fn server_that_hung_loses_its_jobs_and_ends_their_programs() {
     let address = cluster.create_database("tuning");
     let a = Cluster::serve_in(&workspace.path().join("first"), &address, &[]);
     assert_eq!(a.post(JOBS, &waiting_job(&workspace)).0, 200);
-    while process_ids(&workspace).len() < 2 {}
+    until(|| process_ids(&workspace).len() >= 2);
     let b = Cluster::serve_in(&workspace.path().join("second"), &address, &[]);
     let left = process_ids(&workspace);
     a.signal(rustix::process::Signal::STOP);
     // The other server starts both trials again.
-    while process_ids(&workspace).len() < 4 {}
+    until(|| process_ids(&workspace).len() >= 4);
     a.signal(rustix::process::Signal::CONT);
-    while left.iter().any(|pid| runs(*pid)) {}
+    until(|| !left.iter().any(|pid| runs(*pid)));
     let others: Vec<u32> = process_ids(&workspace).into_iter().filter(|pid| !left.contains(pid)).collect();
     assert_eq!(others.len(), 2);
     assert!(others.iter().all(|pid| runs(*pid)), "those of the owner run on");
@@ -233,11 +228,11 @@ fn job_that_was_queued_on_a_busy_server_starts_on_another_one() {
     let busy = Cluster::serve_in(&workspace.path().join("first"), &address, &["--job-slots", "1"]);
     let mut waiting = waiting_job(&workspace);
     assert_eq!(busy.post(JOBS, &waiting).0, 200);
-    while process_ids(&workspace).len() < 2 {}
+    until(|| process_ids(&workspace).len() >= 2);
     let free = Cluster::serve_in(&workspace.path().join("second"), &address, &["--job-slots", "1"]);
     waiting["jobId"] = json!("k");
     assert_eq!(busy.post(JOBS, &waiting).0, 200);
-    while process_ids(&workspace).len() < 4 {}
+    until(|| process_ids(&workspace).len() >= 4);
     let owners = cluster.query("tuning", "SELECT count(DISTINCT owner) FROM claims WHERE until > now()");
     assert_eq!(owners, "2");
     for server in [&busy, &free] {
@@ -270,10 +265,10 @@ fn tokens_and_packages_are_those_of_all_servers() {
         assert_eq!(server.send("GET", JOBS, &header(&admin), "").0, 200);
     }
     let viewer = tokens(&second, &["create", "--principal", "user:eve@example.com", "--role", "ml.viewer@p"]);
-    while a.send("GET", JOBS, &header(&viewer), "").0 != 200 {}
+    until(|| a.send("GET", JOBS, &header(&viewer), "").0 == 200);
     let id = viewer.trim().split('_').nth(1).unwrap().to_owned();
     tokens(&first, &["revoke", &id]);
-    while b.send("GET", JOBS, &header(&viewer), "").0 != 401 {}
+    until(|| b.send("GET", JOBS, &header(&viewer), "").0 == 401);
     assert_eq!(b.send("GET", JOBS, &header(&admin), "").0, 200, "the others are kept");
 
     // An archive of one server is used by a job of another one.

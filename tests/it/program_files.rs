@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::{Workspace, finished, processes_with};
 
@@ -47,12 +48,7 @@ fn create(server: &Server, id: &str, script: &str) {
 }
 
 fn ended(server: &Server, id: &str) -> Value {
-    loop {
-        let (_, job) = server.get(&format!("/v1/projects/p/jobs/{id}"));
-        if job["endTime"].is_string() {
-            return job;
-        }
-    }
+    server.until_ended(&format!("/v1/projects/p/jobs/{id}"))
 }
 
 #[test]
@@ -99,6 +95,6 @@ fn job_whose_handling_ends_the_server_again_and_again_is_set_aside() {
     create(&server, "next", "true");
     assert_eq!(ended(&server, "next")["state"], "SUCCEEDED");
     let attempt = counter.with_file_name("attempt-1").display().to_string();
-    while !processes_with(&attempt).is_empty() {}
+    until(|| processes_with(&attempt).is_empty());
     assert!(!Path::new(&counter).exists());
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::access::{bearer, token};
 use crate::cli_client::client;
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -34,13 +35,7 @@ fn needs_data() -> Workspace {
 
 /// Polls the job until it is in a final state.
 fn ended(server: &Server, path: &str) -> Value {
-    loop {
-        let (status, job) = server.get(path);
-        assert_eq!(status, 200, "{job}");
-        if job["endTime"].is_string() {
-            return job;
-        }
-    }
+    server.until_ended(path)
 }
 
 #[test]
@@ -96,11 +91,11 @@ fn retry_and_deletion_belong_to_the_owner_of_a_job_and_are_audited() {
     let created = send("POST", "/v1/projects/local/jobs", &owner, &json!({"jobId": "j", "trainingInput": input}));
     assert_eq!(created, 200);
     let is_failed = || server.send("GET", JOB, &bearer(&owner), "").1["state"] == "FAILED";
-    while !is_failed() {}
+    until(is_failed);
     assert_eq!(send("POST", &format!("{JOB}:retry"), &other, &json!({})), 403);
     assert_eq!(send("DELETE", JOB, &other, &Value::Null), 403);
     assert_eq!(send("POST", &format!("{JOB}:retry"), &owner, &json!({})), 200);
-    while !is_failed() {}
+    until(is_failed);
     assert_eq!(send("DELETE", JOB, &owner, &Value::Null), 200);
     let audit = workspace.read("data/audit/admin_activity.jsonl");
     let records: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -243,7 +238,7 @@ fn running_job_is_not_retried_or_deleted() {
     assert_eq!(ended(&server, JOB)["state"], "CANCELLED");
     assert_eq!(server.post(&format!("{JOB}:retry"), &json!({})).0, 200);
     let path = "/v1/projects/local/locations/jobs/studies/j/trials";
-    while server.get(path).1["trials"][0]["state"] != "ACTIVE" {}
+    until(|| server.get(path).1["trials"][0]["state"] == "ACTIVE");
     server.until(JOB, "RUNNING");
     assert_eq!(server.post(&format!("{JOB}:cancel"), &json!({})).0, 200);
     assert_eq!(ended(&server, JOB)["state"], "CANCELLED");

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::paced::found;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -23,7 +24,7 @@ fn serve(workspace: &Workspace, listen: SocketAddr, config: &str) -> Server {
     std::fs::write(workspace.path().join("server.yaml"), config).unwrap();
     let mut command = workspace.command();
     command.args(["serve", "--listen", &listen.to_string(), "--data-dir", "data", "--allow-unisolated-programs"]);
-    Server::start_command(command.args(["--server-config", "server.yaml"]))
+    Server::start_command(command.args(["--server-config", "server.yaml", "--job-slots", "4"]))
 }
 
 fn make_pipe(path: &Path) {
@@ -95,6 +96,14 @@ fn region_of_a_job_chooses_its_executor_which_finds_its_trials_after_a_restart()
         let files = workspace.path().join(format!("data/projects/p/jobs/{id}/trials/1"));
         assert!(files.join("attempt-1").is_dir() && !files.join("attempt-2").exists(), "no attempt was lost");
     }
+    // The node and the executor of each attempt are stored.
+    let here = tunesmith_executor::host_name();
+    for (id, executor) in ids.iter().zip(["local", "agent"]) {
+        let (_, trials) = server.get(&format!("/v1/projects/p/locations/jobs/studies/{id}/trials"));
+        let trial = &trials["trials"][0];
+        let expected = json!([{"attempt": "1", "executor": executor, "nodes": [{"node": here}]}]);
+        assert_eq!(trial["tunesmith"]["attempts"], expected, "{trial:#}");
+    }
     // A deleted job leaves no record.
     assert_eq!(server.send("DELETE", &format!("{JOBS}/away"), "", "").0, 200);
     assert_eq!(count("routes"), 0);
@@ -111,4 +120,101 @@ fn executor_that_cannot_be_used_is_named_when_the_server_starts() {
     assert!(!output.status.success(), "{text}");
     assert!(text.contains("the executor kubernetes of the server configuration"), "{text}");
     assert!(text.contains("--kubernetes-agent-image is missing"), "{text}");
+}
+
+const NAMED: &str = "
+executors:
+  near: {kind: agent}
+  far: {kind: agent, maxRunningTrials: 1}
+executor: near
+regions: {east: {}, west: {executor: far}}
+";
+
+#[test]
+fn several_executors_of_one_kind_have_names_limits_and_trials_of_their_own() {
+    let workspace = Workspace::new("");
+    let listen = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let server = serve(&workspace, listen, NAMED);
+    let ids = ["east", "west", "late"];
+    for id in ids {
+        for end in ["started", "go"] {
+            make_pipe(&workspace.path().join(format!("{id}.{end}")));
+        }
+    }
+    for id in ["east", "west"] {
+        assert_eq!(server.post(JOBS, &job(&workspace, id, id)).0, 200);
+        assert_eq!(workspace.read(&format!("{id}.started")), "\n");
+    }
+    // The limit of its executor is the reason for which a further trial waits.
+    assert_eq!(server.post(JOBS, &job(&workspace, "late", "west")).0, 200);
+    let reason = "the limit on running trials of the executor far is reached: 1 of 1 run";
+    let waiting = found(|| {
+        let (_, job) = server.get(&format!("{JOBS}/late"));
+        assert_ne!(job["state"], "FAILED", "{job}");
+        job["tunesmith"]["waiting"].is_array().then_some(job)
+    });
+    let waiting = &waiting["tunesmith"]["waiting"][0];
+    assert_eq!((&waiting["kind"], &waiting["reason"]), (&json!("EXECUTOR_LIMIT"), &json!(reason)));
+    let (_, metrics) = server.text("GET", "/metrics");
+    assert!(metrics.contains("tunesmith_trials_waiting{reason=\"executor_limit\"} 1"), "{metrics}");
+    let address = format!("http://{listen}");
+    let mut describe = workspace.command();
+    describe.args(["jobs", "describe", "late", "--project", "p", "--server", &address, "--format", "table"]);
+    let described = String::from_utf8(describe.output().unwrap().stdout).unwrap();
+    assert!(described.contains(reason), "{described}");
+    let (_, page) = server.text("GET", "/console/workers");
+    assert!(page.contains(reason), "{page}");
+    let (_, page) = server.text("GET", "/console/server");
+    assert!(page.contains("1 of 1 run on far") && page.contains("near (agent)"), "{page}");
+    // A server whose configuration lacks the name reports it, and the trial waits for it.
+    server.kill();
+    let server = serve(&workspace, listen, "executors: {near: {kind: agent}}\nexecutor: near\n");
+    server
+        .wait_for_error("it runs on the executor \"far\", and the executors of this server are local, near: add it to");
+    assert_eq!(server.get(&format!("{JOBS}/west")).1["state"], "RUNNING");
+    server.kill();
+    // A changed default does not change where attempts are looked for.
+    let server = serve(&workspace, listen, &NAMED.replace("executor: near", "executor: far"));
+    for id in ids {
+        if id == "late" {
+            assert_eq!(workspace.read("late.started"), "\n");
+        }
+        std::fs::write(workspace.path().join(format!("{id}.go")), "").unwrap();
+        let ended = server.until(&format!("{JOBS}/{id}"), "SUCCEEDED");
+        assert_eq!(ended["trainingOutput"]["trials"][0]["finalMetric"]["objectiveValue"], 0.5, "{ended:#}");
+        let (_, trials) = server.get(&format!("/v1/projects/p/locations/jobs/studies/{id}/trials"));
+        let trial = &trials["trials"][0];
+        let attempts = trial["tunesmith"]["attempts"].as_array().unwrap();
+        let executor = if id == "east" { "near" } else { "far" };
+        assert_eq!((attempts.len(), &attempts[0]["executor"]), (1, &json!(executor)), "{trial:#}");
+        let (_, page) = server.text("GET", &format!("/console/projects/p/jobs/{id}/trials/1"));
+        let here = tunesmith_executor::host_name();
+        assert!(page.contains(&format!("{here}</td><td>{executor}</td>")), "{page}");
+        let mut describe = workspace.command();
+        describe.args([
+            "trials",
+            "describe",
+            "1",
+            "--job",
+            id,
+            "--project",
+            "p",
+            "--server",
+            &address,
+            "--format",
+            "table",
+        ]);
+        let described = String::from_utf8(describe.output().unwrap().stdout).unwrap();
+        assert!(described.contains(&format!("attempt 1 on {here}, executor {executor}")), "{described}");
+    }
+    server.kill();
+    // A name keeps its kind.
+    let text = NAMED.replace("near: {kind: agent}", "near: {kind: local}");
+    std::fs::write(workspace.path().join("server.yaml"), text).unwrap();
+    let mut command = workspace.command();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--server-config", "server.yaml"]);
+    let output = command.arg("--allow-unisolated-programs").stdin(std::process::Stdio::null()).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{text}");
+    assert!(text.contains("the executor near was of the kind agent before"), "{text}");
 }

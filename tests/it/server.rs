@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::paced::found;
 use crate::python::interpreter;
 use crate::support::{self, Workspace};
 
@@ -177,14 +178,24 @@ impl Server {
 
     /// Waits until the job at `path` is in `state`, and returns it. Panics if it has ended in another state.
     pub(crate) fn until(&self, path: &str, state: &str) -> Value {
-        loop {
+        found(|| {
             let job = self.get(path).1;
             if job["state"] == state {
-                return job;
+                return Some(job);
             }
             let is_final = ["SUCCEEDED", "FAILED", "CANCELLED"].iter().any(|ended| job["state"] == *ended);
             assert!(!is_final, "the job is not {state}: {job}");
-        }
+            None
+        })
+    }
+
+    /// Waits until the job at `path` has ended, and returns it.
+    pub(crate) fn until_ended(&self, path: &str) -> Value {
+        found(|| {
+            let (status, job) = self.get(path);
+            assert_eq!(status, 200, "{job}");
+            job["endTime"].is_string().then_some(job)
+        })
     }
 
     /// Runs a script of `tests/data/clients` with the published Python client against the server.
@@ -200,8 +211,9 @@ impl Server {
 
     /// Polls an operation until it is done.
     pub(crate) fn wait(&self, mut operation: Value) -> Value {
-        while operation["done"] != json!(true) {
-            operation = self.get(&format!("/v1/{}", operation["name"].as_str().unwrap())).1;
+        if operation["done"] != json!(true) {
+            let path = format!("/v1/{}", operation["name"].as_str().unwrap());
+            operation = found(|| Some(self.get(&path).1).filter(|operation| operation["done"] == json!(true)));
         }
         operation
     }

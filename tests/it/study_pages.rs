@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::access::{bearer, token};
 use crate::console::browse;
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -198,9 +199,10 @@ fn studies_of_every_kind_are_shown_to_those_who_may_see_them() {
     studies.add("ended", &[value("x", 0.5)], &[("loss", json!(0.25))]);
     let suggest = json!({"suggestionCount": 1, "clientId": "c"});
     let mut operation = studies.post(&format!("{STUDIES}/ended/trials:suggest"), &suggest);
-    while operation["done"] != json!(true) {
+    until(|| {
         operation = server.send("GET", &format!("/v1/{}", operation["name"].as_str().unwrap()), &studies.headers, "").1;
-    }
+        operation["done"] == json!(true)
+    });
     let (_, ended) = server.send("GET", &format!("{STUDIES}/ended"), &studies.headers, "");
     let reason = ended["tunesmith"]["stateReason"].as_str().unwrap();
     let shown = page("/console/projects/p/locations/l/studies/ended", &viewer).1;

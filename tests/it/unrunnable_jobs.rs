@@ -32,12 +32,7 @@ fn create(server: &Server, id: &str, command: &[&str], job_dir: &str) -> (u16, V
 
 /// The job `id` after its end.
 fn ended(server: &Server, id: &str) -> Value {
-    loop {
-        let (_, job) = server.get(&format!("/v1/projects/p/jobs/{id}"));
-        if job["endTime"].is_string() {
-            return job;
-        }
-    }
+    server.until_ended(&format!("/v1/projects/p/jobs/{id}"))
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::cli_client::{client, read_head};
+use crate::paced::until;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -49,9 +50,9 @@ fn invalid_uploads_leave_no_files() {
     let mut stream = TcpStream::connect(server.address).unwrap();
     stream.write_all(head(1000).as_bytes()).unwrap();
     stream.write_all(content.as_bytes()).unwrap();
-    while !uploads(&folder).iter().any(|name| name.starts_with(".uploading-")) {}
+    until(|| uploads(&folder).iter().any(|name| name.starts_with(".uploading-")));
     drop(stream);
-    while !uploads(&folder).is_empty() {}
+    until(|| uploads(&folder).is_empty());
 
     // Larger than the limit of other requests, and uploaded twice.
     let large = format!("PK\x03\x04{}", "x".repeat(5 << 20));

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::access::{bearer, token};
 use crate::console::browse;
+use crate::paced::{found, until};
 use crate::server::Server;
 use crate::support::{Workspace, processes_with};
 
@@ -35,24 +36,25 @@ fn page_shows_what_runs_and_waits_and_the_time_of_lost_attempts() {
     }
     // The attempt is lost with its supervisor, and runs again.
     let path = workspace.path().display().to_string();
-    let supervisor = loop {
+    let is_unfinished = || {
         let (_, job) = server.send("GET", "/v1/projects/p/jobs/tunes", &bearer(&admin), "");
         assert!(["QUEUED", "PREPARING", "RUNNING"].map(Value::from).contains(&job["state"]), "{job}");
-        let is_supervisor = |(_, line): &&(u32, String)| line.contains("__supervise");
-        if let Some((process, _)) = processes_with(&path).iter().find(is_supervisor) {
-            break *process;
-        }
     };
-    let until_shown = |text: &str| loop {
-        let (_, job) = server.send("GET", "/v1/projects/p/jobs/tunes", &bearer(&admin), "");
-        assert!(["QUEUED", "PREPARING", "RUNNING"].map(Value::from).contains(&job["state"]), "{job}");
-        let (status, page) = server.exchange("GET", "/console/workers", &bearer(&admin), "");
-        assert_eq!(status, 200);
-        if page.contains(text) {
-            return;
-        }
+    let supervisor = found(|| {
+        is_unfinished();
+        let is_supervisor = |(_, line): &&(u32, String)| line.contains("__supervise");
+        processes_with(&path).iter().find(is_supervisor).map(|(process, _)| *process)
+    });
+    let until_shown = |text: &str| {
+        until(|| {
+            is_unfinished();
+            let (status, page) = server.exchange("GET", "/console/workers", &bearer(&admin), "");
+            assert_eq!(status, 200);
+            page.contains(text)
+        });
     };
     until_shown("/console/projects/p/jobs/tunes/trials/1");
+    until_shown(&format!("<td class=\"wrap\">{}</td>", tunesmith_executor::host_name()));
     kill_process(Pid::from_raw(i32::try_from(supervisor).unwrap()).unwrap(), Signal::KILL).unwrap();
     until_shown("aria-label=\"Lost time\"");
     browse("workers.py", &server, &[&viewer, &stranger, &admin]);

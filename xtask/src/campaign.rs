@@ -54,6 +54,11 @@ const CAMPAIGNS: &[Campaign] = &[
         size: Some(("TUNESMITH_SLURM_EVENTS", 100)),
     },
     Campaign {
+        what: "network between agents and their server",
+        test: "agent_network::trials_survive_cuts_of_the_network_between_agents_and_server",
+        size: Some(("TUNESMITH_NETWORK_CUTS", 4)),
+    },
+    Campaign {
         what: "trials that wait in Slurm",
         test: "slurm::scale::thousands_of_waiting_trials_cost_little_and_name_their_reason",
         size: Some(("TUNESMITH_SLURM_JOBS", 120)),

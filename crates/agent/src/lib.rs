@@ -29,7 +29,7 @@ use tunesmith_executor::remote::{AgentEnd, AgentId, AgentSpec, SPEC_FORMAT};
 use tunesmith_executor::reports::SentReports;
 use tunesmith_executor::{
     AttemptReports, Executor, ExecutorError, ExecutorJobSpec, ExecutorJobState, ExitStatus, Placement, ProgramEnd,
-    StopMode, StopReason,
+    StopMode, StopReason, host_name,
 };
 use tunesmith_files::Place;
 
@@ -127,7 +127,7 @@ pub async fn run(
     http: impl FnOnce(&str) -> Result<reqwest::Client, String>,
 ) -> Result<AgentOutcome, AgentFailure> {
     let spool_error = |source| AgentFailure::Spool { path: settings.spool.clone(), source };
-    let AgentSpec { spec, log_quota_bytes, .. } = read_spec(&settings.spec)?;
+    let AgentSpec { spec, log_quota_bytes, reports_node, .. } = read_spec(&settings.spec)?;
     let address = settings.server.as_ref().unwrap_or(&spec.server.address).clone();
     let http = http(&address).map_err(|reason| AgentFailure::Server { address: address.clone(), reason })?;
     let client = Client::new(http.clone(), &address, &settings, &spec)?;
@@ -173,8 +173,9 @@ pub async fn run(
     let (notice, preempted) = watch::channel(None);
     let id = spec.id.clone();
     let packages_client = client.clone();
+    let node = reports_node.then(host_name);
     let shipping =
-        Shipping { client, reports, job, id, ended, preempted, events, kept, rendezvous, settings: &settings };
+        Shipping { client, reports, job, id, ended, preempted, events, kept, node, rendezvous, settings: &settings };
     // It ends when it has nothing left to do, and its channel with it.
     tokio::spawn(Shipper::new(shipping).run());
     let mut terminated = signal(SignalKind::terminate()).map_err(spool_error)?;

@@ -24,6 +24,8 @@ const MAX_LOG_BYTES: usize = 512 << 10;
 const MAX_MEASUREMENTS: usize = 1000;
 /// Maximum time for one report.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+/// The least time that a report gets, for a server that is reached at the last moment.
+const LEAST_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What the server, or its absence, asks of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +51,8 @@ pub(super) struct Shipping<'a> {
     pub(super) preempted: watch::Receiver<Option<String>>,
     pub(super) events: mpsc::UnboundedSender<Event>,
     pub(super) kept: Arc<Kept>,
+    /// The name of the node; `None` if the server does not ask for it.
+    pub(super) node: Option<String>,
     /// The replica, of an attempt with several agents.
     pub(super) rendezvous: Option<Rendezvous>,
     pub(super) settings: &'a AgentSettings,
@@ -77,6 +81,7 @@ pub(super) struct Shipper {
     out_of_reach: Duration,
     interval: Duration,
     kept: Arc<Kept>,
+    node: Option<String>,
     rendezvous: Option<Rendezvous>,
     /// The bytes of each log that the server has.
     delivered: Vec<(LogName, u64)>,
@@ -90,7 +95,8 @@ pub(super) struct Shipper {
 
 impl Shipper {
     pub(super) fn new(shipping: Shipping<'_>) -> Self {
-        let Shipping { client, reports, job, id, ended, preempted, events, kept, rendezvous, settings } = shipping;
+        let Shipping { client, reports, job, id, ended, preempted, events, kept, node, rendezvous, settings } =
+            shipping;
         Self {
             client,
             reports: Some(reports),
@@ -102,6 +108,7 @@ impl Shipper {
             out_of_reach: settings.out_of_reach,
             interval: settings.interval,
             kept,
+            node,
             rendezvous,
             delivered: Vec::new(),
             sent_tags: BTreeSet::new(),
@@ -149,8 +156,11 @@ impl Shipper {
         let has_more = !request.measurements.is_empty() || !request.logs.is_empty();
         // The end follows everything else.
         request.end = end.as_ref().filter(|_| !has_more).map(EndMessage::from);
-        let sent = tokio::time::timeout(SEND_TIMEOUT, self.client.send(&request)).await;
-        match sent.unwrap_or_else(|_| Sent::Unreached(format!("no answer within {} s", SEND_TIMEOUT.as_secs()))) {
+        // A network that answers nothing must not keep the program running for longer than it may.
+        let left = self.out_of_reach.saturating_sub(self.reached.elapsed());
+        let limit = SEND_TIMEOUT.min(left.max(LEAST_TIMEOUT));
+        let sent = tokio::time::timeout(limit, self.client.send(&request)).await;
+        match sent.unwrap_or_else(|_| Sent::Unreached(format!("no answer within {} s", limit.as_secs_f64()))) {
             Sent::Answered(answer) => self.answered(&request, &answer, has_more),
             Sent::Superseded(message) => {
                 tracing::warn!(message, "the server does not want this attempt any more");
@@ -256,6 +266,7 @@ impl Shipper {
             address: rendezvous
                 .filter(|rendezvous| rendezvous.addresses.get().is_none())
                 .map(|rendezvous| rendezvous.address),
+            node: self.node.clone().filter(|_| !self.was_wanted),
             logs: pieces,
             first_measurement: first,
             seen_tags: tags.difference(&self.sent_tags).cloned().collect(),

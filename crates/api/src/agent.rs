@@ -13,6 +13,9 @@ use tunesmith_executor::{ExecutorJobId, ExitStatus, ProgramEnd, StopReason};
 use tunesmith_service::AgentAnswer;
 use tunesmith_service::job_logs::{LogName, LogStream};
 
+/// Maximum number of characters of the name of a node, as in DNS.
+const MAX_NODE_LENGTH: usize = 253;
+
 /// A report of an agent: the sign that it is alive, and everything that is new.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -21,6 +24,9 @@ pub struct SyncRequest {
     /// The task of the replica that the agent runs, such as `worker-0`; empty for an agent that runs all of the attempt.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub task: String,
+    /// The name of the node, in the first report; empty afterwards. At most 253 characters.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub node: String,
     /// The address and port at which the other replicas reach this one, such as `10.0.0.7:2222`, until the answer has those of all;
     /// empty otherwise.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -192,6 +198,7 @@ impl SyncRequest {
         let address = address.map(|address| address.parse()).transpose();
         Ok(AgentReport {
             task: Some(self.task).filter(|task| !task.is_empty()),
+            node: node_name(self.node)?,
             address: address
                 .map_err(|_| violation("address", "must be an IP address and a port, such as 10.0.0.7:2222"))?,
             logs,
@@ -206,10 +213,19 @@ impl SyncRequest {
     }
 }
 
+/// The node of a report. Its name is stored and shown, so that it is limited.
+fn node_name(name: String) -> Result<Option<String>, FieldViolation> {
+    if name.chars().count() > MAX_NODE_LENGTH || name.chars().any(char::is_control) {
+        return Err(violation("node", "must have at most 253 characters, none of them a control character"));
+    }
+    Ok(Some(name).filter(|name| !name.is_empty()))
+}
+
 impl From<&AgentReport> for SyncRequest {
     fn from(report: &AgentReport) -> Self {
         Self {
             task: report.task.clone().unwrap_or_default(),
+            node: report.node.clone().unwrap_or_default(),
             address: report.address.map(|address| address.to_string()).unwrap_or_default(),
             logs: report
                 .logs
@@ -315,7 +331,9 @@ impl From<&AgentEnd> for EndMessage {
     fn from(end: &AgentEnd) -> Self {
         match end.clone() {
             AgentEnd::Preempted { reason } => Self { preempted: Some(reason), ..Self::default() },
-            AgentEnd::Lost { reason } => Self { lost: Some(reason), ..Self::default() },
+            AgentEnd::Lost { reason } | AgentEnd::NotPlaced { reason } => {
+                Self { lost: Some(reason), ..Self::default() }
+            }
             AgentEnd::Ended(ExitStatus { end, stopped }) => {
                 let stopped = match stopped {
                     None => "",
@@ -393,6 +411,7 @@ mod tests {
         let metrics = vec![MetricValue { metric: "loss".to_owned(), value: f64::NEG_INFINITY }];
         AgentReport {
             task: Some("worker-1".to_owned()),
+            node: Some("node-7.example".to_owned()),
             address: Some("10.0.0.7:2222".parse().unwrap()),
             logs: vec![LogPiece {
                 position: LogPosition { task: "worker-1".to_owned(), stream: LogStream::Stderr, offset: 7 },

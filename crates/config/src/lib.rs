@@ -22,8 +22,8 @@ pub use edit::{Edit, EditError, Plain, Step, edit, outline};
 pub use hints::hints;
 pub use schema::json_schema;
 pub use server::{
-    Capacity, Devices, EXECUTORS, ExecutorConfig, KnownExecutor, KubernetesConfig, LOCAL, Limits, RayConfig,
-    ServerConfig, SlurmConfig, load_server, parse_server, server_json_schema,
+    Capacity, Devices, EXECUTORS, ExecutorConfig, KnownExecutor, KubernetesConfig, LOCAL, Limits, NamedExecutor,
+    RayConfig, ServerConfig, SlurmConfig, load_server, parse_server, server_json_schema,
 };
 
 use conversion::{Conversion, Locations};

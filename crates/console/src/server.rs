@@ -30,8 +30,8 @@ pub struct ServerFacts {
     pub data_dir: String,
     /// The kind of the store.
     pub store: &'static str,
-    /// The kind of the executor.
-    pub executor: &'static str,
+    /// The executor of jobs that name none.
+    pub executor: String,
     /// The file of the server configuration; `None` without one.
     pub server_config: Option<String>,
     /// The memory budget in bytes.
@@ -144,5 +144,9 @@ fn limits(pool: &PoolLoad, queue: QueueLimits) -> Vec<Limit> {
     let deadline = pool
         .queue_deadline
         .map(|deadline| Limit { name: "time in the queue", value: format!("{} s", deadline.as_secs()) });
-    numbers.into_iter().filter_map(limit).chain(deadline).collect()
+    let executors = pool.executors.iter().map(|executor| Limit {
+        name: "running trials on an executor",
+        value: format!("{} of {} run on {}", executor.running, executor.limit, executor.name),
+    });
+    numbers.into_iter().filter_map(limit).chain(executors).chain(deadline).collect()
 }

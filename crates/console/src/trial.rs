@@ -17,7 +17,7 @@ use super::subject::{Head, Named, Tab};
 use super::summary::goal_word;
 use tunesmith_access::Permission;
 use tunesmith_algorithms::problem::{AlgorithmName, Step, TrialId};
-use tunesmith_domain::{Measurement, Trial};
+use tunesmith_domain::{AttemptPlace, Measurement, Trial};
 
 /// Number of measurements in the table, the last ones.
 const MOST_MEASUREMENTS: usize = 50;
@@ -40,6 +40,7 @@ struct TrialPage {
     attempts: u64,
     lost: u64,
     preempted: u64,
+    places: Vec<PlaceRow>,
     client: String,
     lease_end: Option<Time>,
     create_time: Time,
@@ -58,6 +59,25 @@ struct TrialPage {
     actions: TrialActions,
     previous: Option<u64>,
     next: Option<u64>,
+}
+
+/// Where an attempt ran.
+struct PlaceRow {
+    attempt: u64,
+    executor: Option<String>,
+    /// The nodes, each with the tasks of its replicas.
+    nodes: Vec<(String, String)>,
+}
+
+impl From<&AttemptPlace> for PlaceRow {
+    fn from(place: &AttemptPlace) -> Self {
+        let tasks = |name: &str| {
+            let here = place.nodes.iter().filter(|node| node.node == name);
+            here.filter_map(|node| node.task.clone()).collect::<Vec<_>>().join(", ")
+        };
+        let nodes = place.node_names().into_iter().map(|name| (name.to_owned(), tasks(name)));
+        Self { attempt: place.attempt, executor: place.executor.clone(), nodes: nodes.collect() }
+    }
 }
 
 struct MeasurementRow {
@@ -113,6 +133,7 @@ async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response,
         attempts: trial.attempt,
         lost: trial.lost_attempts,
         preempted: trial.preempted_attempts,
+        places: trial.places.iter().rev().map(PlaceRow::from).collect(),
         client: trial.client_id.clone(),
         lease_end: trial.lease.map(|lease| Time(lease.deadline)),
         create_time: Time(trial.create_time),

@@ -17,7 +17,7 @@ use super::frame::{Frame, Section};
 use super::router::{Console, Visit, rendered};
 use super::subject::job_address;
 use tunesmith_access::Permission;
-use tunesmith_domain::{Job, JobState, Study, Trial, TrialState};
+use tunesmith_domain::{AttemptPlace, Job, JobState, Study, Trial, TrialState};
 use tunesmith_http::pages::PageCall;
 use tunesmith_service::studies::{most_at_once, running_at_once};
 
@@ -93,6 +93,8 @@ struct RunningRow {
     what: &'static str,
     since: Option<Time>,
     ran: Option<Span>,
+    /// Where it runs; empty if that is not known.
+    nodes: String,
     server: String,
 }
 
@@ -224,6 +226,7 @@ impl Console {
                 what: if trial.state == TrialState::Stopping { "is being stopped" } else { "runs" },
                 since: trial.attempt_start_time.map(Time),
                 ran: ran(trial.attempt_start_time),
+                nodes: nodes(trial),
                 server: server.clone(),
             });
         }
@@ -235,6 +238,7 @@ impl Console {
                 what: "runs its program",
                 since: job.start_time.map(Time),
                 ran: ran(job.start_time),
+                nodes: String::new(),
                 server: server.clone(),
             });
         }
@@ -269,6 +273,18 @@ impl Console {
         let all = figures.ended.time.as_secs_f64();
         let share = (all > 0.0).then(|| Number(percent(figures.ended.lost_time.as_secs_f64() / all)));
         Ok(Some(LossRow { job, attempts, time: Span(lost), share, server }))
+    }
+}
+
+/// The nodes of the current attempt.
+fn nodes(trial: &Trial) -> String {
+    let current = trial.places.last().filter(|place| place.attempt == trial.attempt);
+    let names = current.map(AttemptPlace::node_names).unwrap_or_default();
+    match names.as_slice() {
+        [first, second, third, rest @ ..] if !rest.is_empty() => {
+            format!("{first}, {second}, {third} and {} more", rest.len())
+        }
+        names => names.join(", "),
     }
 }
 

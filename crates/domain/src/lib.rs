@@ -21,8 +21,8 @@ pub use resources::{Accelerators, Resources};
 pub use study::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyChange, StudyFields, StudyState};
 pub use study_stopping::{EndedTrial, StudyStopping, StudyTime};
 pub use trial::{
-    Completion, Lease, LossCause, NewTrial, RecordedRequest, RequestKey, Trial, TrialChange, TrialFields, TrialStart,
-    TrialState,
+    AttemptPlace, Completion, Lease, LossCause, NewTrial, RecordedRequest, ReplicaNode, RequestKey, Trial, TrialChange,
+    TrialFields, TrialStart, TrialState,
 };
 pub use tunesmith_algorithms::early_stopping::{StoppingRule, StoppingRuleKind};
 pub use tunesmith_algorithms::problem::TrialId;

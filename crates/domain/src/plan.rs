@@ -54,6 +54,11 @@ pub struct JobPlan {
 }
 
 impl JobPlan {
+    /// Number of replicas of an attempt, with the master.
+    pub fn replica_count(&self) -> usize {
+        self.replicas.iter().fold(1, |sum, replicas| sum + replicas.count as usize)
+    }
+
     /// All tags under which the trainer reports values; empty for a job without hyperparameters.
     pub fn tags(&self) -> impl Iterator<Item = &str> {
         let first = Some(self.metric_tag.as_str()).filter(|tag| !tag.is_empty());

@@ -138,6 +138,20 @@ pub async fn until_replica_is_ready(
     }
 }
 
+/// Waits until the nodes of all replicas of `spec`, whose programs run, are known.
+async fn until_nodes_are_known(executor: &dyn Executor, spec: &ExecutorJobSpec) {
+    loop {
+        let place = executor.nodes(&spec.id).await.expect("nodes");
+        assert_eq!(place.attempt, spec.id.attempt);
+        if place.is_complete(spec.replicas.len()) {
+            assert!(place.nodes.iter().all(|node| !node.node.trim().is_empty()), "{place:?}");
+            return;
+        }
+        assert!(executor.state(&spec.id).await.expect("a state").is_open(), "{place:?}");
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+}
+
 /// Submits a job and waits until it has ended.
 pub async fn run(executor: &dyn Executor, spec: &ExecutorJobSpec) -> ExecutorJobState {
     executor.submit(spec).await.expect("submitted");
@@ -287,6 +301,7 @@ pub async fn job_is_found_by_another_executor(harness: &dyn Harness) {
     let other = harness.executor();
     until_ready(harness, &*other, &spec).await;
     assert!(other.state(&spec.id).await.expect("state").is_open());
+    until_nodes_are_known(&*other, &spec).await;
     harness.executor().stop(&spec.id, StopMode::Graceful).await.expect("stopped");
     let stopped = ended(ProgramEnd::Exited(6), Some(StopReason::Requested));
     assert_eq!(other.wait(&spec.id).await.expect("waited"), stopped);
@@ -365,6 +380,7 @@ pub async fn replicas_get_the_addresses_of_all_and_are_stopped_together(harness:
         ["master", "worker", "ps"].iter().flat_map(|role| of_role(role)).map(|address| address.to_string()).collect();
     assert_eq!(all.len(), 4, "{all:?}");
     assert_eq!(executor.state(&spec.id).await.expect("state"), ExecutorJobState::Running);
+    until_nodes_are_known(&*executor, &spec).await;
     executor.stop(&spec.id, StopMode::Graceful).await.expect("stopped");
     let state = executor.wait(&spec.id).await.expect("waited");
     assert_eq!(state, ended(ProgramEnd::Exited(5), Some(StopReason::Requested)));

@@ -8,6 +8,7 @@ mod form;
 pub mod local;
 mod log_space;
 pub mod logs;
+mod nodes;
 mod part;
 mod placement;
 pub mod remote;
@@ -29,10 +30,11 @@ use self::reports::{FileReports, ReportSources, Reports};
 use tunesmith_domain::{JobId, Measurement, TrialId};
 
 pub use self::folders::create_folders;
+pub use self::nodes::host_name;
 pub use self::part::AttemptPart;
 pub use self::placement::Placement;
 pub use self::routed::{NamedExecutors, RoutedExecutor};
-pub use tunesmith_domain::{Accelerators, LossCause, Resources, Role};
+pub use tunesmith_domain::{Accelerators, AttemptPlace, LossCause, ReplicaNode, Resources, Role};
 
 /// The environment variable with the path of the file that `hypertune` writes.
 pub const METRIC_FILE_VARIABLE: &str = "CLOUD_ML_HP_METRIC_FILE";
@@ -59,7 +61,8 @@ pub trait Executor: Send + Sync + 'static {
     /// [`ExecutorError::Unreachable`] if the state cannot be determined.
     async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError>;
 
-    /// Waits for the end of `id` and returns it: [`ExecutorJobState::Ended`], [`ExecutorJobState::Lost`], or
+    /// Waits for the end of `id` and returns it: [`ExecutorJobState::Ended`], [`ExecutorJobState::Lost`],
+    /// [`ExecutorJobState::NotPlaced`], or
     /// [`ExecutorJobState::Unknown`] if there is no such job. It returns neither [`ExecutorJobState::Waiting`] nor
     /// [`ExecutorJobState::Running`], however long the job waits for its start. Dropping the future has no effect on the
     /// job.
@@ -94,6 +97,15 @@ pub trait Executor: Send + Sync + 'static {
     async fn submitted(&self, id: &ExecutorJobId) -> Result<Option<Vec<Replica>>, ExecutorError> {
         let _ = id;
         Ok(None)
+    }
+
+    /// Returns where `id` runs or ran, as far as the engine knows. The nodes may be known only after the programs have started, and
+    /// may be forgotten with the records of an ended job.
+    ///
+    /// # Errors
+    /// [`ExecutorError::Unreachable`] if that cannot be determined.
+    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptPlace, ExecutorError> {
+        Ok(AttemptPlace::from(id))
     }
 
     /// Opens the reports of an attempt. `adopted` states whether some of the trial's measurements `known` are of this attempt.
@@ -380,6 +392,12 @@ pub enum ExecutorJobState {
     Running,
     /// The master has ended and no process of the job is running.
     Ended(ExitStatus),
+    /// The job did not get places for all of its replicas in time, and gave back those that it had. No program was started;
+    /// another attempt may be submitted, which waits before it asks for places.
+    NotPlaced {
+        /// What it had.
+        reason: String,
+    },
     /// The place where the job ran or was to run was lost before the program ended; no process of the job is running.
     Lost {
         /// Whether something failed, or the engine gave the place to other work.
@@ -450,37 +468,4 @@ pub enum ExecutorError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn specifications_of_earlier_versions_request_nothing() {
-        let stored = serde_json::json!({
-            "id": {"job": "census", "trial": 1, "attempt": 2},
-            "replicas": [{"role": "Master", "index": 0, "program": {"Command": {"argv": ["true"]}}}],
-            "training_input": {},
-            "master_is_chief": false,
-            "environment": {},
-            "working_directory": "/",
-            "directory": "/nowhere",
-            "time_limit": null,
-            "grace": {"secs": 1, "nanos": 0},
-        });
-        let mut spec: ExecutorJobSpec = serde_json::from_value(stored).unwrap();
-        assert_eq!(spec.replicas, [Replica::new(Role::Master, 0, Program::Command { argv: vec!["true".to_owned()] })]);
-        assert!(spec.placement.is_empty());
-
-        let accelerators = Accelerators { kind: Some("v100".to_owned()), count: 2 };
-        spec.replicas[0].resources =
-            Resources { milli_cpus: Some(500), memory_bytes: None, accelerators: Some(accelerators) };
-        spec.replicas[0].devices = Some(vec!["0".to_owned(), "GPU-1".to_owned()]);
-        spec.placement.queue = Some("gpu".to_owned());
-        spec.placement.options.insert("account".to_owned(), "ml".to_owned());
-        let written = serde_json::to_value(&spec).unwrap();
-        assert_eq!(
-            written["replicas"][0]["resources"],
-            serde_json::json!({"milli_cpus": 500, "accelerators": {"kind": "v100", "count": 2}})
-        );
-        assert_eq!(serde_json::from_value::<ExecutorJobSpec>(written).unwrap(), spec);
-    }
-}
+mod tests;

@@ -14,8 +14,8 @@ use async_trait::async_trait;
 use super::remote::Submitted;
 use super::reports::{Reports, SentReports};
 use super::{
-    AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, Placement,
-    Replica, StopMode,
+    AttemptPlace, AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec,
+    ExecutorJobState, Placement, Replica, StopMode,
 };
 use tunesmith_domain::{JobId, Measurement};
 
@@ -28,6 +28,8 @@ pub struct RoutedExecutor {
     own_name: String,
     own: Arc<dyn Executor>,
     others: NamedExecutors,
+    /// The executor of new attempts that name none; `None` for the own one.
+    default: Option<String>,
     routes: Submitted,
     /// The recorded routes that were read: the name of another executor, or `None` for the own one.
     known: Mutex<HashMap<ExecutorJobId, Option<String>>>,
@@ -36,7 +38,20 @@ pub struct RoutedExecutor {
 impl RoutedExecutor {
     /// An executor that runs jobs on `own`, and on `others` by name. Routes are recorded in `folder`. Does no IO.
     pub fn new(own_name: String, own: Arc<dyn Executor>, others: NamedExecutors, folder: PathBuf) -> Self {
-        Self { own_name, own, others, routes: Submitted::new(folder), known: Mutex::default() }
+        Self { own_name, own, others, default: None, routes: Submitted::new(folder), known: Mutex::default() }
+    }
+
+    /// The same, which submits attempts that name no executor to the one named `default`. Attempts without a record are those of
+    /// the own one all the same.
+    #[must_use]
+    pub fn with_default(self, default: Option<String>) -> Self {
+        let default = default.filter(|name| *name != self.own_name);
+        Self { default, ..self }
+    }
+
+    /// The name of the executor of a new attempt with `placement`; `None` for the own one.
+    fn wanted(&self, placement: &Placement) -> Option<String> {
+        placement.executor.clone().or_else(|| self.default.clone()).filter(|name| *name != self.own_name)
     }
 
     /// The executor named `name`; `None` if this server has none of that name.
@@ -87,14 +102,17 @@ impl RoutedExecutor {
 #[async_trait]
 impl Executor for RoutedExecutor {
     fn capabilities(&self, placement: &Placement) -> Capabilities {
-        self.named(placement.executor.as_deref()).unwrap_or(&self.own).capabilities(placement)
+        self.named(self.wanted(placement).as_deref()).unwrap_or(&self.own).capabilities(placement)
     }
 
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
         let id = &spec.id;
         // An attempt stays where it was submitted first.
         let recorded = self.route(id).map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })?;
-        let wanted = recorded.or_else(|| spec.placement.executor.clone()).filter(|name| *name != self.own_name);
+        let wanted = match recorded {
+            Some(recorded) => Some(recorded).filter(|name| *name != self.own_name),
+            None => self.wanted(&spec.placement),
+        };
         let executor = self.named(wanted.as_deref()).ok_or_else(|| ExecutorError::Rejected {
             id: id.clone(),
             reason: format!(
@@ -130,6 +148,12 @@ impl Executor for RoutedExecutor {
 
     async fn submitted(&self, id: &ExecutorJobId) -> Result<Option<Vec<Replica>>, ExecutorError> {
         self.of(id)?.submitted(id).await
+    }
+
+    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptPlace, ExecutorError> {
+        let place = self.of(id)?.nodes(id).await?;
+        let route = self.route(id).map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })?;
+        Ok(AttemptPlace { executor: Some(route.unwrap_or_else(|| self.own_name.clone())), ..place })
     }
 
     fn reports(&self, attempt: &AttemptReports<'_>, adopted: bool, known: Vec<Measurement>) -> Box<dyn Reports> {

@@ -18,6 +18,7 @@ use http::Uri;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
 use kube::Config;
 use kube::api::{Api, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use self::client::{ApiError, Client, innermost};
 use self::submission::Recorded;
@@ -45,12 +46,42 @@ pub const PERMISSIONS: [(&str, &str, &str); 11] = [
 /// Settings of a [`KubernetesEngine`].
 #[derive(Debug, Clone)]
 pub struct KubernetesSettings {
+    /// Which cluster.
+    pub cluster: ClusterChoice,
     /// The namespace of jobs whose specification names none; `None` for that of the configuration of Kubernetes.
     pub namespace: Option<String>,
     /// The pods.
     pub pods: PodSettings,
     /// Absolute path of the folder on this machine in which submissions are recorded. Created when needed.
     pub registry: PathBuf,
+}
+
+/// The cluster among those that are configured on this machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterChoice {
+    /// Path of the configuration of Kubernetes; `None` for that of `KUBECONFIG`, `~/.kube/config` or the pod of this process.
+    pub config_file: Option<PathBuf>,
+    /// Name of the context in that configuration; `None` for its current one.
+    pub context: Option<String>,
+}
+
+impl ClusterChoice {
+    async fn config(&self) -> Result<Config, KubernetesUnusable> {
+        let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
+        let config = match (&self.config_file, &self.context) {
+            (None, None) => return Config::infer().await.map_err(|error| unusable_config(&error)),
+            (None, Some(_)) => Config::from_kubeconfig(&options).await,
+            (Some(file), _) => match Kubeconfig::read_from(file) {
+                Ok(read) => Config::from_custom_kubeconfig(read, &options).await,
+                Err(error) => Err(error),
+            },
+        };
+        config.map_err(|error| unusable_config(&error))
+    }
+}
+
+fn unusable_config(error: &(dyn std::error::Error + 'static)) -> KubernetesUnusable {
+    KubernetesUnusable::Configuration(innermost(error))
 }
 
 /// How pods are made.
@@ -120,13 +151,13 @@ pub struct KubernetesEngine {
 }
 
 impl KubernetesEngine {
-    /// An engine for the cluster of `KUBECONFIG`, `~/.kube/config` or the pod of this process. Makes no request.
+    /// An engine for the cluster of `settings`. Makes no request.
     ///
     /// # Errors
     /// [`KubernetesUnusable::Configuration`].
     pub async fn connect(settings: KubernetesSettings) -> Result<Self, KubernetesUnusable> {
-        let config = Config::infer().await;
-        Self::new(settings, config.map_err(|error| KubernetesUnusable::Configuration(innermost(&error)))?)
+        let config = settings.cluster.config().await?;
+        Self::new(settings, config)
     }
 
     /// An engine for the cluster of `config`. Makes no request.
@@ -245,6 +276,12 @@ impl AgentEngine for KubernetesEngine {
             Some(recorded) => self.delete(&recorded).await.map_err(|error| unreachable(&id.run, error)),
             None => Ok(()),
         }
+    }
+
+    async fn node(&self, id: &AgentId) -> Result<Option<String>, ExecutorError> {
+        let Some(recorded) = self.recorded(id)? else { return Ok(None) };
+        let Some(job) = self.job(&id.run, &recorded).await? else { return Ok(None) };
+        Ok(state::node(&self.pods(&id.run, &recorded, &job).await?))
     }
 
     async fn tidy(&self, id: &AgentId) -> Result<(), ExecutorError> {

@@ -23,7 +23,7 @@ const MAX_QUOTE: usize = 500;
 
 /// The state of the agent of `job`, whose pods are `pods`.
 pub(super) fn place(job: &Job, pods: &[Pod]) -> PlaceState {
-    let newest = pods.iter().max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0));
+    let newest = newest(pods);
     if let Some(condition) = end_of(job) {
         return gone(condition, newest);
     }
@@ -42,6 +42,15 @@ pub(super) fn place(job: &Job, pods: &[Pod]) -> PlaceState {
         // The Job ends after its pod.
         _ => PlaceState::Running,
     }
+}
+
+fn newest(pods: &[Pod]) -> Option<&Pod> {
+    pods.iter().max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0))
+}
+
+/// The node of the newest of `pods`, if it has one.
+pub(super) fn node(pods: &[Pod]) -> Option<String> {
+    newest(pods)?.spec.as_ref()?.node_name.clone()
 }
 
 /// Whether `job` has ended.

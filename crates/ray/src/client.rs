@@ -43,9 +43,26 @@ pub(super) struct RayJob {
     pub(super) error_type: Option<String>,
     #[serde(default)]
     pub(super) driver_exit_code: Option<i64>,
+    #[serde(default)]
+    pub(super) driver_info: Option<DriverInfo>,
+    #[serde(default)]
+    pub(super) driver_node_id: Option<String>,
+}
+
+/// Where the entry point of a job runs.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct DriverInfo {
+    #[serde(default)]
+    pub(super) node_ip_address: Option<String>,
 }
 
 impl RayJob {
+    /// The address of the node of its entry point, or the node's ID.
+    pub(super) fn node(&self) -> Option<String> {
+        let address = self.driver_info.as_ref().and_then(|driver| driver.node_ip_address.clone());
+        address.or_else(|| self.driver_node_id.clone()).filter(|node| !node.is_empty())
+    }
+
     pub(super) fn is_waiting(&self) -> bool {
         self.status == "PENDING"
     }

@@ -175,6 +175,10 @@ impl AgentEngine for RayEngine {
         Ok(())
     }
 
+    async fn node(&self, id: &AgentId) -> Result<Option<String>, ExecutorError> {
+        Ok(self.find(id).await?.and_then(|(_, job)| job?.node()))
+    }
+
     async fn forget(&self, job: &JobId) -> io::Result<()> {
         for submission in self.submissions.of_job(job)? {
             // Ray keeps the jobs that run; those are of agents that end by themselves.

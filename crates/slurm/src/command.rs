@@ -1,7 +1,7 @@
 //! The commands of Slurm: their environment, their time limit and their output.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -64,7 +64,14 @@ pub(crate) enum CommandError {
 }
 
 /// Runs a command of Slurm with `input`, and returns its standard output. It is killed when the future is dropped.
-pub(crate) async fn run(program: &PathBuf, arguments: &[String], input: &str) -> Result<String, CommandError> {
+///
+/// `config_file` is the path of the configuration of Slurm; `None` for that of the environment.
+pub(crate) async fn run(
+    program: &PathBuf,
+    arguments: &[String],
+    input: &str,
+    config_file: Option<&Path>,
+) -> Result<String, CommandError> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A new process group, so that Ctrl-C in a terminal does not end it between the submission and its answer.
@@ -76,6 +83,9 @@ pub(crate) async fn run(program: &PathBuf, arguments: &[String], input: &str) ->
         if is_removed {
             command.env_remove(&name);
         }
+    }
+    if let Some(file) = config_file {
+        command.env("SLURM_CONF", file).env_remove("SLURM_CLUSTERS");
     }
     let not_started = |source| CommandError::NotStarted { program: program.clone(), source };
     let mut child = command.spawn().map_err(not_started)?;
@@ -116,14 +126,22 @@ mod tests {
     #[tokio::test]
     async fn message_of_a_failed_command_has_no_prefix() {
         let script = "cat; echo 'sbatch: error: a b' >&2; echo >&2; echo 'see c' >&2; exit 1".to_owned();
-        let result = run(&"sh".into(), &["-c".to_owned(), script], "input").await;
+        let result = run(&"sh".into(), &["-c".to_owned(), script], "input", None).await;
         let Err(CommandError::Failed { message }) = result else { panic!("{result:?}") };
         assert_eq!(message, "a b; see c");
     }
 
     #[tokio::test]
     async fn missing_program_is_named() {
-        let error = run(&"/no/such/sbatch".into(), &[], "").await.unwrap_err();
+        let error = run(&"/no/such/sbatch".into(), &[], "", None).await.unwrap_err();
         assert!(error.to_string().starts_with("/no/such/sbatch cannot be started: "), "{error}");
+    }
+
+    #[tokio::test]
+    async fn configuration_file_is_that_of_the_cluster() {
+        let script = "echo \"$SLURM_CONF ${SLURM_CLUSTERS-none}\"".to_owned();
+        let file = Path::new("/etc/a/slurm.conf");
+        let output = run(&"sh".into(), &["-c".to_owned(), script], "", Some(file)).await.unwrap();
+        assert_eq!(output, "/etc/a/slurm.conf none\n");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -106,7 +107,9 @@ impl Engine {
                 self.present.notified().await;
             }
             let started = Instant::now();
-            match command::run(&self.settings.commands.squeue, &Listing::arguments(self.uid), "").await {
+            match command::run(&self.settings.commands.squeue, &Listing::arguments(self.uid), "", self.config_file())
+                .await
+            {
                 Ok(output) => {
                     if !reachable {
                         tracing::info!("Slurm can be reached again");
@@ -195,7 +198,8 @@ impl Engine {
             }
             arguments.push(job.clone());
             // Tried again after the next list of jobs, unless the job has ended meanwhile.
-            if let Err(error) = command::run(&self.settings.commands.scancel, &arguments, "").await {
+            if let Err(error) = command::run(&self.settings.commands.scancel, &arguments, "", self.config_file()).await
+            {
                 tracing::debug!(slurm.job = job, %error, "a job was not cancelled");
             }
         }
@@ -243,7 +247,7 @@ impl Engine {
         let (name, folder) = (&tracked.name, tracked.attempt.folder());
         let arguments = submission::arguments(&self.settings, &spec, name, &tracked.attempt.token, folder);
         let script = submission::script(&self.settings.supervisor, folder);
-        let output = command::run(&self.settings.commands.sbatch, &arguments, &script).await;
+        let output = command::run(&self.settings.commands.sbatch, &arguments, &script, self.config_file()).await;
         let output = output.map_err(|error| Refusal::of(&error))?;
         // `ID`, or `ID;CLUSTER` with several clusters.
         let job = output.lines().last().and_then(|line| line.split(';').next()).unwrap_or_default().trim().to_owned();
@@ -302,9 +306,14 @@ impl Engine {
         self.changed.notify_one();
     }
 
+    /// The configuration file of Slurm.
+    pub(crate) fn config_file(&self) -> Option<&Path> {
+        self.settings.config_file.as_deref()
+    }
+
     /// Runs `scontrol` to see whether Slurm can be used.
     pub(crate) async fn scontrol(&self, arguments: &[&str]) -> Result<String, CommandError> {
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        command::run(&self.settings.commands.scontrol, &arguments, "").await
+        command::run(&self.settings.commands.scontrol, &arguments, "", self.config_file()).await
     }
 }

@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tunesmith_domain::JobId;
 use tunesmith_executor::local::PassedEnvironment;
 use tunesmith_executor::local::shared::{SharedAttempts, SharedTimes};
+use tunesmith_executor::{AttemptPlace, ReplicaNode};
 use tunesmith_executor::{
     Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, StopMode, create_folders,
 };
@@ -43,6 +44,8 @@ pub struct SlurmSettings {
     pub log_quota_bytes: Option<u64>,
     /// The programs of Slurm.
     pub commands: SlurmCommands,
+    /// Path of the configuration file of Slurm, for one of several clusters; `None` for that of the environment.
+    pub config_file: Option<PathBuf>,
     /// The partition of jobs whose specification names none; `None` for the default of the cluster.
     pub partition: Option<String>,
     /// The account of jobs; `None` for that of the user.
@@ -71,6 +74,7 @@ impl Default for SlurmSettings {
             environment: PassedEnvironment::default(),
             log_quota_bytes: None,
             commands: SlurmCommands::default(),
+            config_file: None,
             partition: None,
             account: None,
             qos: None,
@@ -156,7 +160,7 @@ impl SlurmExecutor {
         for program in [sbatch, squeue, scancel, scontrol] {
             // A command that fails for another reason reports it when it is used.
             if let Err(CommandError::NotStarted { program, source }) =
-                command::run(program, &["--version".to_owned()], "").await
+                command::run(program, &["--version".to_owned()], "", engine.config_file()).await
             {
                 return Err(SlurmUnusable::Command { program, source });
             }
@@ -252,6 +256,14 @@ impl Executor for SlurmExecutor {
             Ok(())
         })
         .await
+    }
+
+    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptPlace, ExecutorError> {
+        let known = id.clone();
+        let alive = self.blocking(id, move |engine| engine.attempts.find(&known)?.map_or(Ok(None), |one| one.alive()));
+        // One supervisor runs all replicas.
+        let nodes = alive.await?.map(|alive| ReplicaNode::of_all(alive.host)).into_iter().collect();
+        Ok(AttemptPlace { nodes, ..AttemptPlace::from(id) })
     }
 
     async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {

@@ -98,6 +98,8 @@ struct WaitLabels {
 pub enum WaitKind {
     /// A limit on what runs at the same time.
     Limit,
+    /// The limit of one executor on what runs on it.
+    ExecutorLimit,
     /// Resources that are in use.
     Resources,
     /// A free job slot.
@@ -111,6 +113,7 @@ impl WaitKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Limit => "limit",
+            Self::ExecutorLimit => "executor_limit",
             Self::Resources => "resources",
             Self::JobSlot => "job_slot",
             Self::Engine => "engine",

@@ -140,6 +140,7 @@ fn trial_of(space: &SearchSpace, message: &Value) -> anyhow::Result<Trial> {
         lost_attempts: count(additions, "lostAttempts")?,
         preempted_attempts: count(additions, "preemptedAttempts")?,
         lost_time: additions["lostTime"].as_str().map_or(Ok(ProtoDuration::default()), str::parse)?.0,
+        places: Vec::new(),
         delivered: 0,
         lease: None,
         expired_leases: 0,

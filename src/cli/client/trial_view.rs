@@ -118,7 +118,22 @@ pub(super) fn describe(trial: &Value) -> String {
     lines.extend(
         Some(reason(trial)).filter(|reason| reason.starts_with("violates ")).map(|reason| format!("  {reason}")),
     );
+    lines.extend(list(&trial["tunesmith"], "attempts").iter().map(attempt));
     lines.join("\n") + "\n"
+}
+
+/// Formats where an attempt ran.
+fn attempt(attempt: &Value) -> String {
+    let nodes = list(attempt, "nodes").iter().map(|node| match text(node, "task") {
+        "" => text(node, "node").to_owned(),
+        task => format!("{} ({task})", text(node, "node")),
+    });
+    let nodes: Vec<String> = nodes.collect();
+    let executor = match text(attempt, "executor") {
+        "" => String::new(),
+        name => format!(", executor {name}"),
+    };
+    format!("  attempt {} on {}{executor}", text(attempt, "attempt"), nodes.join(", "))
 }
 
 /// Formats trials as CSV for `tunesmith bench --replay`. The trial numbered `recommended` is marked.
@@ -217,6 +232,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn description_names_the_nodes_of_each_attempt() {
+        let trial = json!({"name": "projects/p/locations/jobs/studies/j/trials/1", "state": "ACTIVE", "tunesmith": {"attempts": [
+            {"attempt": "1", "nodes": [{"node": "n1"}]},
+            {"attempt": "2", "executor": "gpu", "nodes": [{"task": "master-0", "node": "n1"}, {"task": "worker-0", "node": "n2"}]},
+        ]}});
+        let shown = describe(&trial);
+        let lines: Vec<&str> = shown.lines().skip(2).collect();
+        assert_eq!(lines, ["  attempt 1 on n1", "  attempt 2 on n1 (master-0), n2 (worker-0), executor gpu"]);
+    }
 
     #[test]
     fn csv_has_a_column_for_each_parameter_of_any_type() {

@@ -28,7 +28,7 @@ pub(super) fn facts(
             .display()
             .to_string(),
         store: data_dir.kind().as_str(),
-        executor: application.executor.as_str(),
+        executor: application.executor.clone(),
         server_config: args.server_config.path().map(|path| path.display().to_string()),
         memory_budget: u64::from(args.memory) << 20,
         settings: settings(args, connections),

@@ -45,7 +45,7 @@ pages! {
     reading_explain: "docs/guide/reading-explain.md", 0, &[];
     security: "docs/guide/security.md", 1, &[];
     several_metrics: "docs/guide/several-metrics.md", 0, &[];
-    server_configuration: "docs/guide/server-configuration.md", 3, &[];
+    server_configuration: "docs/guide/server-configuration.md", 4, &[];
     server_for_a_team: "docs/guide/server-for-a-team.md", 4, &[];
     slurm: "docs/guide/slurm.md", 1, &[];
     ray: "docs/guide/ray.md", 1, &[];

@@ -54,6 +54,7 @@ impl OnCluster {
     fn engine(&self) -> KubernetesEngine {
         let start = || agent_contract::serve_on(self.host(), &self.inbox, self.directory());
         let settings = KubernetesSettings {
+            cluster: Default::default(),
             namespace: variable("TUNESMITH_TEST_KUBERNETES_NAMESPACE"),
             pods: PodSettings {
                 agent_image: variable("TUNESMITH_TEST_KUBERNETES_AGENT_IMAGE")

@@ -17,8 +17,12 @@ use base64::prelude::BASE64_STANDARD;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::{Value, json};
 use tokio::process::Command;
+use tokio::sync::watch;
 
 use super::api_server::{ApiServer, Key};
+
+/// The name of the node.
+pub(super) const NODE: &str = "node-1";
 
 /// The processes of pods, by the name of the pod.
 type Processes = Arc<Mutex<BTreeMap<String, u32>>>;
@@ -26,20 +30,29 @@ type Processes = Arc<Mutex<BTreeMap<String, u32>>>;
 pub(super) struct Kubelet {
     server: ApiServer,
     processes: Processes,
+    /// Number of pods that the node takes.
+    capacity: watch::Sender<usize>,
 }
 
 impl Kubelet {
     /// Runs the Jobs of `server` below `folder`, in the working directory `working_directory`.
     pub(super) fn start(server: &ApiServer, folder: &Path, working_directory: &Path) -> Self {
-        let kubelet = Self { server: server.clone(), processes: Processes::default() };
+        let capacity = watch::Sender::new(usize::MAX);
+        let kubelet = Self { server: server.clone(), processes: Processes::default(), capacity };
         let node = Node {
             server: server.clone(),
             folder: folder.to_owned(),
             working_directory: working_directory.to_owned(),
             processes: Arc::clone(&kubelet.processes),
+            capacity: kubelet.capacity.subscribe(),
         };
         tokio::spawn(node.run());
         kubelet
+    }
+
+    /// Sets the number of pods that the node takes.
+    pub(super) fn set_capacity(&self, pods: usize) {
+        self.capacity.send_replace(pods);
     }
 
     /// The name of the pod of the Job `job`, if it has one.
@@ -98,15 +111,22 @@ struct Node {
     folder: PathBuf,
     working_directory: PathBuf,
     processes: Processes,
+    capacity: watch::Receiver<usize>,
 }
 
 impl Node {
     async fn run(self) {
-        let mut changes = self.server.changes();
+        let (mut changes, mut capacity) = (self.server.changes(), self.capacity.clone());
         loop {
             changes.mark_unchanged();
+            let most = *capacity.borrow_and_update();
             self.reconcile();
-            if changes.changed().await.is_err() {
+            self.schedule(most);
+            let changed = tokio::select! {
+                changed = changes.changed() => changed,
+                changed = capacity.changed() => changed,
+            };
+            if changed.is_err() {
                 return;
             }
         }
@@ -130,7 +150,9 @@ impl Node {
             self.server.remove(key);
         }
         for (key, pod) in pods.iter().filter(|(_, pod)| is_orphan(pod)) {
-            if pod["metadata"]["deletionTimestamp"].is_null() {
+            if pod["spec"]["nodeName"].is_null() {
+                self.server.remove(key);
+            } else if pod["metadata"]["deletionTimestamp"].is_null() {
                 self.server.change(key, |pod| pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into());
                 if let Some(&pid) = self.processes.lock().unwrap().get(&key.2) {
                     // It may have ended.
@@ -147,16 +169,40 @@ impl Node {
         let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": job_key.2, "uid": job["metadata"]["uid"]});
         pod["metadata"]["ownerReferences"] = json!([owner]);
         pod["status"] = json!({"phase": "Pending"});
-        let is_scheduled = pod["spec"]["nodeSelector"].is_null();
-        if !is_scheduled {
-            // The node has no labels.
-            pod["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
-                "message": "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."}]);
+        if !pod["spec"]["nodeSelector"].is_null() {
+            pod["status"]["conditions"] = unschedulable("1 node(s) didn't match Pod's node affinity/selector");
         }
-        self.server.put("pods", &job_key.1, pod.clone());
-        let key = ("pods".to_owned(), job_key.1.clone(), name);
-        if is_scheduled {
-            tokio::spawn(self.clone().run_pod(key, job_key.clone(), pod));
+        self.server.put("pods", &job_key.1, pod);
+    }
+
+    /// Starts pods that wait, while there are fewer than `most`.
+    fn schedule(&self, most: usize) {
+        let pods = self.server.all("pods");
+        let is_running = |pod: &Value| {
+            !pod["spec"]["nodeName"].is_null()
+                && !["Succeeded", "Failed"].contains(&pod["status"]["phase"].as_str().unwrap())
+        };
+        let mut running = pods.iter().filter(|(_, pod)| is_running(pod)).count();
+        for (key, pod) in pods.iter().filter(|(_, pod)| pod["spec"]["nodeName"].is_null()) {
+            // The node has no labels.
+            let has_labels = !pod["spec"]["nodeSelector"].is_null();
+            if !has_labels && running < most {
+                running += 1;
+                self.server.change(key, |pod| {
+                    pod["spec"]["nodeName"] = NODE.into();
+                    pod["status"]["conditions"] = Value::Null;
+                });
+                let owner = pod["metadata"]["ownerReferences"][0]["name"].as_str().unwrap().to_owned();
+                let job = ("jobs".to_owned(), key.1.clone(), owner);
+                tokio::spawn(self.clone().run_pod(key.clone(), job, pod.clone()));
+            } else if pod["status"]["conditions"].is_null() {
+                let what =
+                    if has_labels { "1 node(s) didn't match Pod's node affinity/selector" } else { "1 Too many pods" };
+                self.server.change(key, |pod| {
+                    pod["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False",
+                        "reason": "Unschedulable", "message": format!("0/1 nodes are available: {what}.")}]);
+                });
+            }
         }
     }
 
@@ -266,6 +312,12 @@ impl Node {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         mounts.map(|mount| (text(&mount["mountPath"]), folders[&text(&mount["name"])].clone())).collect()
     }
+}
+
+/// The conditions of a pod that no node takes, since `what`.
+fn unschedulable(what: &str) -> Value {
+    json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+        "message": format!("0/1 nodes are available: {what}.")}])
 }
 
 /// The command of a container, with the paths of this machine.

@@ -10,6 +10,7 @@ mod cluster;
 mod engine;
 mod kubelet;
 mod manifests;
+mod places;
 mod runs;
 
 use std::path::Path;
@@ -72,6 +73,7 @@ impl InProcess {
     fn engine(&self) -> KubernetesEngine {
         let server = self.server.get_or_init(|| agent_contract::serve(&self.inbox, self.directory())).clone();
         let settings = KubernetesSettings {
+            cluster: Default::default(),
             namespace: Some("tests".to_owned()),
             pods: PodSettings {
                 agent_image: "tunesmith:test".to_owned(),

@@ -9,7 +9,7 @@ use super::InProcess;
 use super::api_server::Key;
 use crate::support::{Workspace, write_probe_wheel};
 
-const STUDY: &str = "
+pub(super) const STUDY: &str = "
 hyperparameters:
   goal: MAXIMIZE
   hyperparameterMetricTag: acc
@@ -32,7 +32,7 @@ fn kubeconfig(place: &InProcess, workspace: &Workspace) -> std::path::PathBuf {
 }
 
 /// `tunesmith run` on Kubernetes.
-fn command(place: &InProcess, workspace: &Workspace) -> Command {
+pub(super) fn command(place: &InProcess, workspace: &Workspace) -> Command {
     let mut command = workspace.command();
     command.args(["run", "--config", "hptuning_config.yaml", "--executor", "kubernetes", "--output", "job.json"]);
     command.args(["--kubernetes-agent-image", "tunesmith:test"]);
@@ -42,14 +42,14 @@ fn command(place: &InProcess, workspace: &Workspace) -> Command {
 }
 
 /// Runs `command` beside the cluster, and returns its standard error after the expected exit code.
-async fn finish(mut command: Command, code: i32) -> String {
+pub(super) async fn finish(mut command: Command, code: i32) -> String {
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{text}");
     text
 }
 
-fn job(workspace: &Workspace) -> Value {
+pub(super) fn job(workspace: &Workspace) -> Value {
     serde_json::from_str(&workspace.read("job.json")).unwrap()
 }
 

@@ -9,6 +9,7 @@ use tunesmith_store::contract::samples;
 use tunesmith_store::{FEW, OpenMode, PostgresStore, Store, StoreError};
 
 use super::{dump, fill, study_id};
+use crate::paced::until;
 use crate::postgres_cluster::Cluster;
 
 /// The statements that a suggestion and a completion take: three to read the study and its trials, and two for each change.
@@ -60,9 +61,10 @@ impl OpenTransaction {
         let mut input = session.stdin.take().unwrap();
         writeln!(input, "BEGIN; {sql}; NOTIFY x;").unwrap();
         let open = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND query LIKE 'NOTIFY%'";
-        while cluster.query("tuning", open) != "1" {
+        until(|| {
             assert!(session.try_wait().unwrap().is_none(), "psql has ended");
-        }
+            cluster.query("tuning", open) == "1"
+        });
         Self(session, Some(input))
     }
 
@@ -76,7 +78,7 @@ impl OpenTransaction {
 
 /// Waits until a session waits for a lock of another one.
 fn until_one_waits(cluster: &Cluster) {
-    while cluster.query("tuning", "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted") != "t" {}
+    until(|| cluster.query("tuning", "SELECT count(*) > 0 FROM pg_locks WHERE NOT granted") == "t");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -134,7 +136,7 @@ async fn change_that_the_database_refuses_is_certainly_not_applied_and_names_the
     let set = |value: &str| {
         cluster.query("tuning", &format!("ALTER SYSTEM SET default_transaction_read_only = {value}"));
         cluster.query("tuning", "SELECT pg_reload_conf()");
-        while cluster.query("tuning", "SHOW default_transaction_read_only") != value {}
+        until(|| cluster.query("tuning", "SHOW default_transaction_read_only") == value);
     };
     set("on");
     // A session takes the setting over before its next statement.

@@ -127,7 +127,7 @@ impl From<&Waiting> for WaitingMessage {
 }
 
 fn wait_kind_schema(_: &mut SchemaGenerator) -> Schema {
-    let kinds = [WaitKind::Limit, WaitKind::Resources, WaitKind::JobSlot, WaitKind::Engine];
+    let kinds = [WaitKind::Limit, WaitKind::ExecutorLimit, WaitKind::Resources, WaitKind::JobSlot, WaitKind::Engine];
     json_schema!({ "type": "string", "enum": kinds.map(|kind| kind.as_str().to_uppercase()) })
 }
 

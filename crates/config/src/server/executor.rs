@@ -1,6 +1,7 @@
 //! What runs the programs of a server, and its settings: the part of a server configuration that flags replace.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -16,7 +17,7 @@ pub const EXECUTORS: [&str; 5] = [LOCAL, "agent", "slurm", "ray", "kubernetes"];
 /// The executor of a server and the settings of all executors, as far as the configuration states them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExecutorConfig {
-    /// One of [`EXECUTORS`].
+    /// One of [`EXECUTORS`], or of `named`.
     pub name: Option<String>,
     /// Slurm.
     pub slurm: SlurmConfig,
@@ -24,12 +25,33 @@ pub struct ExecutorConfig {
     pub ray: RayConfig,
     /// Kubernetes.
     pub kubernetes: KubernetesConfig,
+    /// The executors with names and settings of their own. No name is one of [`EXECUTORS`].
+    pub named: BTreeMap<String, NamedExecutor>,
+    /// The longest time in which an attempt with several replicas gets its places.
+    pub placement_timeout: Option<Duration>,
+    /// Maximum numbers of trials that run at the same time, by name of the executor.
+    pub max_running_trials: BTreeMap<String, NonZeroU32>,
+}
+
+/// An executor with a name of its own.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NamedExecutor {
+    /// One of [`EXECUTORS`].
+    pub kind: String,
+    /// The settings, if it is one of Slurm.
+    pub slurm: SlurmConfig,
+    /// The settings, if it is one of Ray.
+    pub ray: RayConfig,
+    /// The settings, if it is one of Kubernetes.
+    pub kubernetes: KubernetesConfig,
 }
 
 /// The settings of Slurm, with the meaning of the flags `--slurm-…`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SlurmConfig {
+    /// Path of the configuration file of Slurm, for one of several clusters; that of its commands by default.
+    pub config_file: Option<String>,
     /// Partition of the jobs whose machine type and region name no queue.
     pub partition: Option<String>,
     /// Account of the jobs.
@@ -61,6 +83,8 @@ pub struct SlurmConfig {
 pub struct RayConfig {
     /// Address of the dashboard; http://127.0.0.1:8265 by default.
     pub address: Option<String>,
+    /// Name of the variable of the environment with the token of a cluster with authentication; TUNESMITH_RAY_TOKEN by default.
+    pub token_variable: Option<String>,
     /// Path of this program on the nodes; uploaded by default.
     pub program: Option<String>,
     /// Address of this server, as the nodes reach it.
@@ -71,6 +95,10 @@ pub struct RayConfig {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct KubernetesConfig {
+    /// Path of the configuration of Kubernetes; that of KUBECONFIG, ~/.kube/config or the pod by default.
+    pub config_file: Option<String>,
+    /// Name of the context in that configuration, for one of several clusters; its current one by default.
+    pub context: Option<String>,
     /// Namespace of the jobs whose machine type and region name no queue; that of the configuration of Kubernetes by default.
     pub namespace: Option<String>,
     /// Address of this server, as pods reach it.

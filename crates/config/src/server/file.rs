@@ -15,8 +15,11 @@ use tunesmith_api::ai_platform::{Double, ProtoDuration};
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "server_config")]
 pub(super) struct ServerFile {
-    /// What runs the programs: `local`, `agent`, `slurm`, `ray` or `kubernetes`, as `--executor`.
+    /// What runs the programs: `local`, `agent`, `slurm`, `ray` or `kubernetes`, as `--executor`, or a name under `executors`.
     pub(super) executor: Option<String>,
+    /// Executors with names of their own, which regions and machine types name: several clusters of one kind, each with its
+    /// settings and limit.
+    pub(super) executors: BTreeMap<String, ExecutorFile>,
     /// Settings of the executor `slurm`. Flags and variables of the environment replace them.
     pub(super) slurm: SlurmConfig,
     /// Settings of the executor `ray`. Flags and variables of the environment replace them.
@@ -41,9 +44,31 @@ pub(super) struct ServerFile {
     pub(super) runtime_versions: BTreeMap<String, RuntimeFile>,
     /// Limits on what runs and waits at the same time.
     pub(super) limits: LimitsFile,
+    /// The longest time in which a trial with several replicas gets places for all of them, where each has a place of its own. It then
+    /// gives back those that it has, and tries again later. 300 s by default.
+    pub(super) placement_timeout: Option<ProtoDuration>,
     /// The longest time that a job waits in the queue, or that a trial waits for a limit or for resources; the job or the
     /// trial then fails with the reason. No limit by default.
     pub(super) queue_deadline: Option<ProtoDuration>,
+}
+
+/// An executor with a name of its own.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["kind"]))]
+pub(super) struct ExecutorFile {
+    /// What it is: `local`, `agent`, `slurm`, `ray` or `kubernetes`.
+    pub(super) kind: String,
+    /// Settings of an executor of the kind `slurm`.
+    pub(super) slurm: Option<SlurmConfig>,
+    /// Settings of an executor of the kind `ray`.
+    pub(super) ray: Option<RayConfig>,
+    /// Settings of an executor of the kind `kubernetes`.
+    pub(super) kubernetes: Option<KubernetesConfig>,
+    /// Maximum number of trials of this server that run on it at the same time; any number by default. A job without
+    /// hyperparameters counts as one.
+    #[schemars(range(min = 1))]
+    pub(super) max_running_trials: Option<u32>,
 }
 
 /// What the programs on this machine may use together.

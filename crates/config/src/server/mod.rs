@@ -4,6 +4,7 @@
 
 mod executor;
 mod file;
+mod named;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-pub use self::executor::{EXECUTORS, ExecutorConfig, KubernetesConfig, LOCAL, RayConfig, SlurmConfig};
+pub use self::executor::{EXECUTORS, ExecutorConfig, KubernetesConfig, LOCAL, NamedExecutor, RayConfig, SlurmConfig};
 use self::file::ServerFile;
 pub use self::file::server_json_schema;
 use crate::conversion::Conversion;
@@ -113,7 +114,7 @@ pub fn parse_server(name: &str, text: &str, executor: KnownExecutor<'_>) -> Resu
         }
     };
     let configured = file.executor.clone();
-    let executor = executor.wanted.or(configured.as_deref()).or(executor.kept).unwrap_or(LOCAL);
-    let config = rules::Rules::new(&locations, executor, &mut findings).config(file);
+    let executor = executor.wanted.or(configured.as_deref()).or(executor.kept).unwrap_or(LOCAL).to_owned();
+    let config = rules::Rules::new(&locations, &executor, &mut findings).config(file);
     if findings.is_empty() { Ok(config) } else { Err(ConfigErrors::new(&source, findings)) }
 }

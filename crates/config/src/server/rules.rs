@@ -46,28 +46,35 @@ impl<'a> Rules<'a> {
 
     /// Converts `file`. What breaks a rule is reported, and left out.
     pub(super) fn config(mut self, file: ServerFile) -> ServerConfig {
+        let mut executor = ExecutorConfig {
+            name: file.executor,
+            slurm: file.slurm,
+            ray: file.ray,
+            kubernetes: file.kubernetes,
+            ..ExecutorConfig::default()
+        };
+        self.add_named(file.executors, &mut executor);
         let capacity = file.resources.map(|resources| self.capacity(resources)).unwrap_or_default();
         let mut machines = MachineMap::published();
         machines.is_strict = true;
-        if let Some(name) = &file.executor
-            && !EXECUTORS.contains(&name.as_str())
-        {
-            self.unknown("executor", name, "an executor", &EXECUTORS);
-        }
         machines.executor = self.executor.to_owned();
+        machines.kinds = executor.named.iter().map(|(name, named)| (name.clone(), named.kind.clone())).collect();
+        if let Some(name) = &executor.name {
+            self.check_executor("executor", name, &machines);
+        }
         machines.counted_here = Counted {
             cpus: capacity.milli_cpus.is_some(),
             memory: capacity.memory_bytes.is_some(),
             accelerators: capacity.devices.is_some(),
         };
-        machines.counted = match is_here(self.executor) {
+        machines.counted = match is_here(machines.kind_of(self.executor)) {
             true => machines.counted_here,
             // It passes requests on to a scheduler, which counts all of them.
             false => Counted { cpus: true, memory: true, accelerators: true },
         };
         for (name, entry) in file.machine_types {
             let published = machines.machine_types.get(&name).cloned().unwrap_or_default();
-            let machine = self.machine_type(&format!("machineTypes.{name}"), entry, published);
+            let machine = self.machine_type(&format!("machineTypes.{name}"), entry, published, &machines);
             machines.machine_types.insert(name, machine);
         }
         for (name, entry) in file.scale_tiers {
@@ -83,7 +90,7 @@ impl<'a> Rules<'a> {
         }
         self.accelerators(file.accelerators, &mut machines);
         for (name, entry) in file.regions {
-            let place = self.place(&format!("regions.{name}"), entry);
+            let place = self.place(&format!("regions.{name}"), entry, &machines);
             machines.regions.insert(name, place);
         }
         for (name, entry) in file.runtime_versions {
@@ -91,7 +98,8 @@ impl<'a> Rules<'a> {
             if let Some(python) = entry.python.as_deref().filter(|python| !Path::new(python).is_absolute()) {
                 self.report(&format!("{field}.python"), format!("{python:?} is not absolute"), "an absolute path");
             }
-            let runs_images = self.executor == KUBERNETES || machines.other_executors().contains(KUBERNETES);
+            let names = machines.other_executors().into_iter().chain([self.executor]);
+            let runs_images = names.into_iter().any(|name| machines.kind_of(name) == KUBERNETES);
             if entry.image.is_some() && !runs_images {
                 let text = format!("has no effect with the executor {}", self.executor);
                 self.report(&format!("{field}.image"), text, format!("python, or the executor {KUBERNETES}"));
@@ -99,16 +107,15 @@ impl<'a> Rules<'a> {
             let runtime = Runtime { python: entry.python.map(Into::into), image: entry.image };
             machines.runtimes.insert(name, runtime);
         }
+        executor.placement_timeout = file.placement_timeout.map(|timeout| timeout.0);
+        if executor.placement_timeout.is_some_and(|timeout| timeout.is_zero()) {
+            self.report("placementTimeout", "is zero", "longer than 0s");
+        }
         if file.queue_deadline.is_some_and(|deadline| deadline.0.is_zero()) {
             self.report("queueDeadline", "is zero", "longer than 0s");
         }
         ServerConfig {
-            executor: ExecutorConfig {
-                name: file.executor,
-                slurm: file.slurm,
-                ray: file.ray,
-                kubernetes: file.kubernetes,
-            },
+            executor,
             machines,
             capacity,
             limits: limits(&file.limits),
@@ -116,13 +123,20 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn report(&mut self, field: &str, message: impl Into<String>, allowed: impl Into<String>) {
+    fn check_executor(&mut self, field: &str, name: &str, machines: &MachineMap) {
+        if !EXECUTORS.contains(&name) && !machines.kinds.contains_key(name) {
+            let known: Vec<&str> = machines.kinds.keys().map(String::as_str).chain(EXECUTORS).collect();
+            self.unknown(field, name, "an executor", &known);
+        }
+    }
+
+    pub(super) fn report(&mut self, field: &str, message: impl Into<String>, allowed: impl Into<String>) {
         if !self.locations.is_broken(field) {
             self.findings.push(Finding::error(field, self.locations.span(field), message, allowed));
         }
     }
 
-    fn unknown(&mut self, field: &str, name: &str, what: &str, known: &[&str]) {
+    pub(super) fn unknown(&mut self, field: &str, name: &str, what: &str, known: &[&str]) {
         if self.locations.is_broken(field) {
             return;
         }
@@ -180,7 +194,13 @@ impl<'a> Rules<'a> {
         bytes
     }
 
-    fn machine_type(&mut self, field: &str, file: MachineTypeFile, published: MachineType) -> MachineType {
+    fn machine_type(
+        &mut self,
+        field: &str,
+        file: MachineTypeFile,
+        published: MachineType,
+        machines: &MachineMap,
+    ) -> MachineType {
         let cpus = self.milli_cpus(&format!("{field}.cpus"), file.cpus);
         let memory = self.memory(&format!("{field}.memory"), file.memory.as_deref());
         let place = PlaceFile { executor: file.executor, queue: file.queue, options: file.options };
@@ -189,17 +209,17 @@ impl<'a> Rules<'a> {
             milli_cpus: cpus.or(published.milli_cpus),
             memory_bytes: memory.or(published.memory_bytes),
             accelerators: accelerators.or(published.accelerators),
-            place: self.place(field, place),
+            place: self.place(field, place, machines),
         }
     }
 
-    fn place(&mut self, field: &str, file: PlaceFile) -> Place {
+    fn place(&mut self, field: &str, file: PlaceFile, machines: &MachineMap) -> Place {
         let named = file.executor.as_deref();
-        if let Some(executor) = named.filter(|executor| !EXECUTORS.contains(executor)) {
-            self.unknown(&format!("{field}.executor"), executor, "an executor", &EXECUTORS);
+        if let Some(executor) = named {
+            self.check_executor(&format!("{field}.executor"), executor, machines);
         }
         let executor = named.unwrap_or(self.executor).to_owned();
-        if is_here(&executor) {
+        if is_here(machines.kind_of(&executor)) {
             let text = format!("has no effect with the executor {executor}");
             if file.queue.is_some() {
                 self.report(&format!("{field}.queue"), text.as_str(), "only with another executor");

@@ -59,7 +59,7 @@ fn every_error_names_its_place_and_the_allowed_values() {
     assert_eq!(found[0].3, CPUS_TEXT);
     assert_eq!(found[4].3, "one of BASIC, STANDARD_1, PREMIUM_1, BASIC_GPU, BASIC_TPU");
     assert!(found[5].3.contains("n1-standard-4, "), "{}", found[5].3);
-    assert!(found[6].3.starts_with("one of accelerators, executor, kubernetes, limits, "), "{}", found[6].3);
+    assert!(found[6].3.starts_with("one of accelerators, executor, executors, kubernetes, "), "{}", found[6].3);
 }
 
 const CPUS_TEXT: &str = "a number of processors from 0.001 to 1000000";
@@ -128,7 +128,7 @@ fn settings_of_executors_are_read() {
          'http://h:1'}\nkubernetes: {agentImage: t, nodeSelector: {pool: a}, volumes: {models: /models}}\n",
     )
     .unwrap();
-    let ExecutorConfig { name, slurm, ray, kubernetes } = config.executor;
+    let ExecutorConfig { name, slurm, ray, kubernetes, .. } = config.executor;
     assert_eq!(name.as_deref(), Some("kubernetes"));
     assert_eq!((slurm.partition.as_deref(), &slurm.options[..]), (Some("gpu"), &["--mem=1G".to_owned()][..]));
     assert_eq!((slurm.submit_rate, slurm.lease), (Some(3), Some(std::time::Duration::from_secs(90))));
@@ -138,4 +138,51 @@ fn settings_of_executors_are_read() {
     let found = errors("slurm: {partitions: gpu, submitRate: 0}\nkubernetes: {nodeSelector: [a]}\n");
     let fields: Vec<&str> = found.iter().map(|(_, field, ..)| field.as_str()).collect();
     assert_eq!(fields, ["slurm.partitions", "slurm.submitRate", "kubernetes.nodeSelector"]);
+}
+
+#[test]
+fn executors_have_names_of_their_own() {
+    let text = "executor: gpu-a\nexecutors:\n  gpu-a: {kind: slurm, slurm: {partition: a, configFile: /etc/a/slurm.conf}, \
+                maxRunningTrials: 8}\n  gpu-b: {kind: slurm, slurm: {partition: b}}\n  pods: {kind: kubernetes, kubernetes: \
+                {context: eu}}\n  cpu: {kind: local}\n  ray: {kind: ray, ray: {address: 'http://h:1', tokenVariable: T}, \
+                maxRunningTrials: 2}\nmachineTypes: {big: {executor: gpu-b, queue: q}}\nregions: {here: {executor: cpu}, far: \
+                {executor: pods}, other: {executor: ray}}\nruntimeVersions: {'2': {image: i}}\nresources: {cpus: 4}\n";
+    let config = parse(text).unwrap();
+    let ExecutorConfig { name, ray, named, max_running_trials, .. } = config.executor;
+    assert_eq!(name.as_deref(), Some("gpu-a"));
+    let kinds: Vec<(&str, &str)> = named.iter().map(|(name, named)| (name.as_str(), named.kind.as_str())).collect();
+    assert_eq!(kinds, [("cpu", "local"), ("gpu-a", "slurm"), ("gpu-b", "slurm"), ("pods", "kubernetes")]);
+    assert_eq!(named["gpu-a"].slurm.config_file.as_deref(), Some("/etc/a/slurm.conf"));
+    assert_eq!(named["pods"].kubernetes.context.as_deref(), Some("eu"));
+    assert_eq!((ray.address.as_deref(), ray.token_variable.as_deref()), (Some("http://h:1"), Some("T")));
+    let limits: Vec<(&str, u32)> = max_running_trials.iter().map(|(name, most)| (name.as_str(), most.get())).collect();
+    assert_eq!(limits, [("gpu-a", 8), ("ray", 2)]);
+    let machines = config.machines;
+    assert_eq!((machines.executor.as_str(), machines.kind_of("gpu-b")), ("gpu-a", "slurm"));
+    assert_eq!(machines.other_executors().into_iter().collect::<Vec<_>>(), ["cpu", "gpu-b", "pods", "ray"]);
+    assert!(machines.counted.memory && machines.counted_here.cpus && !machines.counted_here.memory);
+}
+
+#[test]
+fn executors_with_names_are_checked() {
+    let found = errors(
+        "slurm: {partition: a}\nexecutors:\n  a: {kind: nomad}\n  Big: {kind: local}\n  b: {kind: slurm, ray: {address: x}, \
+         maxRunningTrials: 0}\n  ray: {kind: slurm}\n  slurm: {kind: slurm, slurm: {partition: b}}\n  c: {}\n  b: {kind: \
+         local}\nregions: {x: {executor: bb}, y: {executor: b, queue: q}}\n",
+    );
+    let shown: Vec<String> =
+        found.iter().map(|(line, field, what, allowed)| format!("{line} {field}: {what}; {allowed}")).collect();
+    let expected = [
+        "3 executors.a.kind: \"nomad\" is not a kind of executor; one of local, agent, slurm, ray, kubernetes",
+        "4 executors.Big: \"Big\" is not a name; at most 40 lower case letters, digits and hyphens, the first one a letter",
+        "5 executors.b.ray: has no effect on an executor of the kind slurm; only with the kind ray",
+        "5 executors.b.maxRunningTrials: 0 is out of range; a whole number from 1 to 4294967295",
+        "6 executors.ray.kind: is slurm, and the name of the executor is that of another kind; ray, or another name for the \
+         executor",
+        "7 executors.slurm.slurm: is given together with slurm at the top of the file; one of the two",
+        "8 executors.c.kind: is missing; kind: text",
+        "9 : the key `b` comes twice in one mapping; each key once",
+        "10 regions.x.executor: \"bb\" is not an executor; one of b, local, agent, slurm, ray, kubernetes",
+    ];
+    assert_eq!(shown, expected);
 }

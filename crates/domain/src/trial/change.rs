@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
-use super::{Lease, RequestKey};
+use super::{AttemptPlace, Lease, RequestKey};
 use crate::Measurement;
 
 /// A trial that is about to be created.
@@ -113,6 +113,8 @@ pub enum TrialChange {
         /// The current time.
         at: Timestamp,
     },
+    /// Records where the current attempt runs. No effect if that is recorded, or if the trial has its result.
+    Place(AttemptPlace),
     /// Requests an early stop. No effect on a trial that is stopping or has its result.
     Stop,
     /// Sets the result.

@@ -1,6 +1,7 @@
 //! Trials: requested, active, possibly stopping, then succeeded or infeasible.
 
 mod change;
+mod place;
 mod request;
 mod transitions;
 
@@ -13,6 +14,7 @@ use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
 use super::Measurement;
 pub use change::{Completion, LossCause, NewTrial, TrialChange, TrialStart};
+pub use place::{AttemptPlace, ReplicaNode};
 pub use request::{RecordedRequest, RequestKey};
 
 /// The state of a trial.
@@ -96,6 +98,8 @@ pub struct TrialFields {
     /// How long the attempts since the last retry ran that were lost or preempted, or whose lease expired, until the loss was
     /// handled.
     pub lost_time: Duration,
+    /// Where the attempts ran, as far as it is known, in their order. The oldest ones are left out if there are many.
+    pub places: Vec<AttemptPlace>,
     /// Number of measurements that the agent of the current attempt has delivered.
     pub delivered: u64,
     /// The owner's lease; `None` if ownership does not expire.

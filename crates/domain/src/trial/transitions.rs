@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::place::note;
 use super::{
-    Completion, Lease, LossCause, NewTrial, RecordedRequest, Trial, TrialChange, TrialFields, TrialStart, TrialState,
+    AttemptPlace, Completion, Lease, LossCause, NewTrial, RecordedRequest, Trial, TrialChange, TrialFields, TrialStart,
+    TrialState,
 };
 #[cfg(doc)]
 use crate::Study;
@@ -28,6 +30,7 @@ impl Trial {
             lost_attempts: 0,
             preempted_attempts: 0,
             lost_time: Duration::ZERO,
+            places: Vec::new(),
             delivered: 0,
             lease: None,
             expired_leases: 0,
@@ -97,6 +100,7 @@ impl Trial {
             TrialChange::Deliver { attempt, from, to, measurements, at } => {
                 self.deliver(attempt, from..to, measurements, at)
             }
+            TrialChange::Place(place) => self.place(place).map(|()| Vec::new()),
             TrialChange::Stop => self.stop().map(|()| Vec::new()),
             TrialChange::Complete { attempt, measurements, completion, at } => {
                 self.complete(attempt, measurements, completion, at)
@@ -244,6 +248,14 @@ impl Trial {
         let measurements = self.report(attempt, measurements, at)?;
         self.0.delivered = numbers.end;
         Ok(measurements)
+    }
+
+    fn place(&mut self, place: AttemptPlace) -> Result<(), TransitionError> {
+        self.check_fence(place.attempt)?;
+        if !self.state.is_final() && self.places.last() != Some(&place) {
+            note(&mut self.0.places, place);
+        }
+        Ok(())
     }
 
     fn stop(&mut self) -> Result<(), TransitionError> {

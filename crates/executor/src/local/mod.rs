@@ -36,6 +36,7 @@ use tunesmith_domain::JobId;
 use self::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submission};
 use self::containers::Engine;
 use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
+use super::{AttemptPlace, ReplicaNode, host_name};
 use super::{
     Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, Program,
     ProgramEnd, Replica, Role, StopMode, StopReason, create_folders,
@@ -197,6 +198,10 @@ impl Executor for LocalExecutor {
             Ok(attempt.submission()?.map(|submission| submission.spec.replicas))
         })
         .await
+    }
+
+    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptPlace, ExecutorError> {
+        Ok(AttemptPlace { nodes: vec![ReplicaNode::of_all(host_name())], ..AttemptPlace::from(id) })
     }
 
     async fn forget(&self, job: &JobId) -> io::Result<()> {

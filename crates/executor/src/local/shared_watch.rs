@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::attempt::{Attempt, AttemptOutcome, Started, StopRequest};
 use super::shared::{ALIVE, Alive, LOSS, SharedTimes};
+use crate::host_name;
 
 /// How often a sign of life is written within the time after which a silent supervisor counts as dead.
 const BEATS_PER_LEASE: u32 = 4;
@@ -109,10 +110,6 @@ pub(super) fn claim(attempt: &Attempt, started: &Started) -> io::Result<bool> {
 /// The name that an engine gave this run.
 pub(super) fn engine_job() -> Option<String> {
     ENGINE_JOB_VARIABLES.iter().find_map(|name| std::env::var(name).ok())
-}
-
-fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

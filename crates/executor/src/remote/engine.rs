@@ -69,6 +69,16 @@ pub trait AgentEngine: Send + Sync + 'static {
     /// [`ExecutorError::Unreachable`] if the request could not be made.
     async fn stop(&self, id: &AgentId, how: StopMode) -> Result<(), ExecutorError>;
 
+    /// Returns the node on which the agent of `id` runs or ran, as the engine names it; `None` if the engine does not know it. The name
+    /// that the agent reports is used then.
+    ///
+    /// # Errors
+    /// [`ExecutorError::Unreachable`] if that cannot be determined.
+    async fn node(&self, id: &AgentId) -> Result<Option<String>, ExecutorError> {
+        let _ = id;
+        Ok(None)
+    }
+
     /// Removes what the place keeps of the agent `id` of an ended attempt, as far as it is not there any more.
     ///
     /// # Errors

@@ -15,6 +15,7 @@
 //! |---|---|---|
 //! | `spec.json` | the executor | the input of the agent |
 //! | `contact` | the service | the agent has reported at least once |
+//! | `node` | the service | the name of its node |
 //! | `address` | the service | where the others reach its replica |
 //! | `preemption.json` | the service | the agent was notified that its place is taken |
 //! | `end.json` | the service, or the executor | its end; never replaced |
@@ -22,28 +23,25 @@
 //! The end of the master is the outcome of its attempt, and so is the first other agent whose place is lost, or whose program
 //! was not started or had no memory. The remaining agents are then asked to stop, and the attempt ends when none is left.
 
+mod files;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use self::files::{append, read, write};
 use super::engine::AgentId;
 use super::log_name;
-use super::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPiece, LogPosition, Received};
-use crate::log_space::shorten;
+use super::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPosition, Received};
 use crate::reports::SentReports;
 use crate::{AttemptPart, ExecutorJobId, ExecutorJobSpec, ProgramEnd, StopMode};
 use tunesmith_domain::JobId;
-use tunesmith_files::Place;
-
-/// Maximum size of a file in bytes; a specification contains the training input.
-const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// The attempts of agents.
 #[derive(Debug)]
@@ -185,6 +183,44 @@ impl Inbox {
         Ok(end)
     }
 
+    /// Ends the attempt `id`, which gives back its places for `reason`, unless all of its agents have reported an address, or its
+    /// outcome is known. Returns whether it ends.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn give_back(&self, id: &ExecutorJobId, reason: &str) -> io::Result<bool> {
+        let _one = self.lock();
+        if self.has_met(id)? || self.outcome(id)?.is_some() || self.end(id)?.is_some() {
+            return Ok(false);
+        }
+        write(&self.attempt(id), "outcome.json", &AgentEnd::NotPlaced { reason: reason.to_owned() }, true)?;
+        self.conclude(id)?;
+        self.changes.send_replace(());
+        Ok(true)
+    }
+
+    /// Whether all agents of the attempt `id` have reported an address: its programs may have started.
+    ///
+    /// # Errors
+    /// If that cannot be determined.
+    pub fn has_met(&self, id: &ExecutorJobId) -> io::Result<bool> {
+        for agent in self.agents(id)? {
+            if !self.folder_of(&agent).join("address").try_exists()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the specification of the open attempt `id`.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn spec(&self, id: &ExecutorJobId) -> io::Result<Option<ExecutorJobSpec>> {
+        let spec: Option<AgentSpec> = read(&self.attempt(id), "spec.json")?;
+        Ok(spec.map(|spec| spec.spec))
+    }
+
     /// Records the end of the attempt `id` if the ends of all its agents are recorded: a server may have been ended in between.
     ///
     /// # Errors
@@ -244,6 +280,14 @@ impl Inbox {
         read(&self.folder_of(agent), "preemption.json")
     }
 
+    /// Returns the node that `agent` has reported.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn node(&self, agent: &AgentId) -> io::Result<Option<String>> {
+        read(&self.folder_of(agent), "node")
+    }
+
     /// Returns what the agents of `id` have reported about their reads.
     ///
     /// # Errors
@@ -266,6 +310,9 @@ impl Inbox {
         let (id, folder) = (&agent.run, self.folder_of(agent));
         if !self.has_contact(agent)? {
             fs::write(folder.join("contact"), "")?;
+        }
+        if let Some(node) = &report.node {
+            write(&folder, "node", node, false)?;
         }
         if let Some(notice) = &report.preempted
             && self.preemption(agent)?.is_none()
@@ -294,8 +341,9 @@ impl Inbox {
             logs.push(LogPosition { offset, ..piece.position.clone() });
         }
         let addresses = match report.address {
-            None => Vec::new(),
-            Some(address) => self.introduce(agent, &address.to_string())?,
+            // An attempt that is to end starts no program.
+            Some(address) if self.outcome(id)?.is_none() => self.introduce(agent, &address.to_string())?,
+            _ => Vec::new(),
         };
         let command = match self.stop_request(id)? {
             // Its master has ended, or another replica is lost.
@@ -337,9 +385,8 @@ impl Inbox {
             fs::remove_dir_all(self.folder_of(agent))
                 .or_else(|error| if is_missing(&error) { Ok(()) } else { Err(error) })?;
         }
-        let names =
-            ["spec.json", "contact", "stop.json", "preemption.json", "summary.json", "outcome.json", "replicas.json"];
-        for name in names {
+        let names = ["spec.json", "contact", "node", "stop.json", "preemption.json", "summary.json"];
+        for name in names.into_iter().chain(["outcome.json", "replicas.json"]) {
             let removed = fs::remove_file(self.attempt(id).join(name));
             removed.or_else(|error| if is_missing(&error) { Ok(()) } else { Err(error) })?;
         }
@@ -398,6 +445,7 @@ fn outcome_of(agent: &AgentId, is_master: bool, end: &AgentEnd) -> Option<AgentE
     match end {
         AgentEnd::Preempted { reason } => Some(AgentEnd::Preempted { reason: named(reason) }),
         AgentEnd::Lost { reason } => Some(AgentEnd::Lost { reason: named(reason) }),
+        AgentEnd::NotPlaced { reason } => Some(AgentEnd::NotPlaced { reason: named(reason) }),
         AgentEnd::Ended(status) => match &status.end {
             ProgramEnd::NotStarted(reason) if status.stopped.is_none() => {
                 let is_named = agent.task.as_ref().is_some_and(|task| reason.starts_with(task.as_str()));
@@ -409,40 +457,6 @@ fn outcome_of(agent: &AgentId, is_master: bool, end: &AgentEnd) -> Option<AgentE
             ProgramEnd::NotStarted(_) | ProgramEnd::Exited(_) | ProgramEnd::Signaled(_) => None,
         },
     }
-}
-
-fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> io::Result<Option<T>> {
-    match Place::new(folder, name).read(MAX_FILE_BYTES) {
-        // Files are created by rename, so only a power failure damages one.
-        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::from),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn write<T: Serialize>(folder: &Path, name: &str, value: &T, durable: bool) -> io::Result<()> {
-    Ok(Place::new(folder, name).replace(&serde_json::to_vec(value)?, durable)?)
-}
-
-/// Writes the bytes of `piece` that the log lacks, keeps the log within `quota_bytes`, and returns its size. Bytes that were removed
-/// on the node become a hole.
-fn append(log: &Place, piece: &LogPiece, quota_bytes: Option<u64>) -> io::Result<u64> {
-    let mut file = log.append()?;
-    let (mut size, offset) = (file.metadata()?.len(), piece.position.offset);
-    if size < offset && size >= offset.saturating_sub(piece.removed) {
-        file.set_len(offset)?;
-        size = offset;
-    }
-    let known = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
-    let Some(new) = piece.bytes.get(known..).filter(|new| offset <= size && !new.is_empty()) else { return Ok(size) };
-    file.write_all(new)?;
-    if let Some(quota_bytes) = quota_bytes
-        && let Err(error) = shorten(&file, quota_bytes)
-    {
-        // As on one machine, the log is kept where the file system cannot give space back.
-        tracing::warn!(%error, "a log that an agent has sent cannot be kept within its quota");
-    }
-    Ok(size + new.len() as u64)
 }
 
 #[derive(Serialize, Deserialize)]

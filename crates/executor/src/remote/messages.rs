@@ -22,6 +22,9 @@ pub struct AgentSpec {
     pub format: u32,
     /// The run.
     pub spec: ExecutorJobSpec,
+    /// Whether the server wants to know the node. An agent whose server is of an earlier version does not report it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reports_node: bool,
     /// Maximum disk space of the logs on the node in bytes; `None` for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_quota_bytes: Option<u64>,
@@ -32,7 +35,7 @@ impl AgentSpec {
     pub fn new(spec: ExecutorJobSpec, log_quota_bytes: Option<u64>) -> Self {
         // An agent that does not know parts would start all replicas.
         let format = if spec.part.is_some() { SPEC_FORMAT } else { SPEC_FORMAT_OF_ONE_PLACE };
-        Self { format, spec, log_quota_bytes }
+        Self { format, spec, reports_node: true, log_quota_bytes }
     }
 }
 
@@ -41,6 +44,8 @@ impl AgentSpec {
 pub struct AgentReport {
     /// The task of the replica that the agent runs; `None` if it runs all of the attempt.
     pub task: Option<String>,
+    /// The name of the node, in the first report.
+    pub node: Option<String>,
     /// The address at which the others of the attempt reach this replica, until theirs are known.
     pub address: Option<SocketAddr>,
     /// Parts of logs.
@@ -89,6 +94,11 @@ pub enum AgentEnd {
     /// Its place was taken for other work.
     Preempted {
         /// The notice.
+        reason: String,
+    },
+    /// It did not get places for all of its replicas, and gave back those that it had. Agents do not report that.
+    NotPlaced {
+        /// What it had.
         reason: String,
     },
     /// It was lost.

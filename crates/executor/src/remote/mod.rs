@@ -11,24 +11,29 @@
 mod engine;
 mod inbox;
 mod messages;
+mod placement_queue;
 mod submitted;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
 pub use self::engine::{AgentEngine, AgentId, PlaceState};
 pub use self::inbox::Inbox;
 pub use self::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPiece, LogPosition, Received, SPEC_FORMAT};
+pub use self::placement_queue::PLACEMENT_TIMEOUT;
+use self::placement_queue::PlacementQueue;
+use self::placement_queue::Position;
 pub use self::submitted::{Submitted, random_name};
 use super::logs::LogName;
 use super::reports::{Reports, SentReports};
 use super::{
-    AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState,
-    ExitStatus, LossCause, Placement, ProgramEnd, StopMode, StopReason, create_folders,
+    AttemptPlace, AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec,
+    ExecutorJobState, ExitStatus, LossCause, Placement, ProgramEnd, ReplicaNode, StopMode, StopReason, create_folders,
 };
 use tunesmith_domain::{JobId, Measurement};
 
@@ -40,12 +45,20 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 pub struct RemoteExecutor<E> {
     engine: E,
     inbox: Arc<Inbox>,
+    /// The attempts with several replicas that get their places.
+    queue: PlacementQueue,
 }
 
 impl<E: AgentEngine> RemoteExecutor<E> {
     /// An executor whose agents are started by `engine` and report to `inbox`. Does no IO.
     pub fn new(engine: E, inbox: Arc<Inbox>) -> Self {
-        Self { engine, inbox }
+        Self { engine, inbox, queue: PlacementQueue::new(PLACEMENT_TIMEOUT) }
+    }
+
+    /// The same, whose attempts with several replicas give their places back if they do not get all of them within `timeout`.
+    #[must_use]
+    pub fn with_placement_timeout(self, timeout: Duration) -> Self {
+        Self { queue: PlacementQueue::new(timeout), ..self }
     }
 
     /// Runs `work` on the inbox, on a thread that may block.
@@ -96,17 +109,110 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         .await
     }
 
+    /// Starts `agents`, those of one attempt, with the files of their specifications. A second start has no effect.
+    async fn start(&self, agents: Vec<(ExecutorJobSpec, PathBuf)>) -> Result<(), ExecutorError> {
+        let mut first = None;
+        for (spec, file) in agents {
+            let agent = AgentId::of(&spec);
+            let started = self.engine.start(&spec, &file).await;
+            let master = first.get_or_insert_with(|| agent.clone());
+            match started {
+                Err(ExecutorError::Rejected { reason, .. }) if *master != agent => {
+                    // Those that were started have to end, before they have started a program.
+                    let end = ProgramEnd::NotStarted(format!("{}: {reason}", agent.task.unwrap_or_default()));
+                    return self.close(master, AgentEnd::Ended(ExitStatus { end, stopped: None })).await;
+                }
+                started => started?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the agents of the open attempt `id`. One that the engine rejects ends it.
+    async fn start_agents(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        let known = id.clone();
+        let opened =
+            self.blocking(id, move |inbox| inbox.spec(&known)?.map_or(Ok(Vec::new()), |spec| inbox.open(&spec)));
+        match self.start(opened.await?).await {
+            Err(ExecutorError::Rejected { reason, .. }) => {
+                for agent in self.agents(id).await?.iter().take(1) {
+                    let end = ProgramEnd::NotStarted(reason.clone());
+                    self.close(agent, AgentEnd::Ended(ExitStatus { end, stopped: None })).await?;
+                }
+                Ok(())
+            }
+            started => started,
+        }
+    }
+
+    /// Whether the engine knows an agent of `agents`.
+    async fn has_started(&self, agents: &[(ExecutorJobSpec, PathBuf)]) -> Result<bool, ExecutorError> {
+        let Some((first, _)) = agents.first() else { return Ok(false) };
+        Ok(self.engine.place(&AgentId::of(first)).await? != PlaceState::Unknown)
+    }
+
+    /// What the attempt `id` with the open `agents`, which lacks places, may do; `None` if it is to be submitted again.
+    async fn position(&self, id: &ExecutorJobId, agents: &[AgentId]) -> Result<Option<Position>, ExecutorError> {
+        if !self.queue.knows(id) {
+            let Some(first) = agents.first() else { return Ok(None) };
+            if self.engine.place(first).await? == PlaceState::Unknown {
+                return Ok(None);
+            }
+            self.queue.enter(id, true, Instant::now());
+        }
+        Ok(Some(self.queue.position(id, Instant::now())))
+    }
+
+    /// Has the attempt `id` give back the `running` places that it has of `count`; it lacks the others for the reason `waiting`.
+    async fn give_back(
+        &self,
+        id: &ExecutorJobId,
+        running: usize,
+        count: usize,
+        waiting: Option<&str>,
+    ) -> Result<(), ExecutorError> {
+        let limit = self.queue.timeout().as_secs_f64();
+        let why = waiting.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let reason = format!("it got {running} of {count} places within {limit} s, and gave them back{why}");
+        let (known, text) = (id.clone(), reason.clone());
+        if self.blocking(id, move |inbox| inbox.give_back(&known, &text)).await? {
+            tracing::info!(executor.job = %id, "{reason}");
+            self.queue.gave_back(id, &reason, Instant::now());
+        }
+        Ok(())
+    }
+
     /// Asks the engine for the open agents of `id`, records the ends of those that are gone, and returns the state if the attempt
     /// has not ended.
     async fn look(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
         let known = id.clone();
-        let (agents, is_over) = self.blocking(id, move |inbox| open_agents(inbox, &known)).await?;
+        let OpenAgents { agents, count, is_over, has_met, is_stopped } =
+            self.blocking(id, move |inbox| open_agents(inbox, &known)).await?;
+        if is_over || has_met {
+            self.queue.ended(id);
+        }
+        if has_met {
+            self.queue.placed(id);
+        }
+        let gets_places = count > 1 && !is_over && !has_met;
+        let mut since = None;
+        if gets_places {
+            match self.position(id, &agents).await? {
+                // It was submitted to an earlier process, which started none of its agents.
+                None => return Ok(ExecutorJobState::Unknown),
+                Some(Position::First(begin)) => since = Some(begin),
+                Some(Position::Behind(reason)) if !is_stopped => return Ok(ExecutorJobState::Waiting { reason }),
+                Some(Position::Behind(_)) => {}
+            }
+        }
         let (mut is_unknown, mut waiting) = (false, None);
+        let mut running = count - agents.len();
         for agent in agents {
             match self.engine.place(&agent).await? {
                 PlaceState::Unknown => {
                     let known = agent.clone();
-                    if is_over || self.blocking(id, move |inbox| inbox.has_contact(&known)).await? {
+                    let is_unwanted = is_over || (gets_places && is_stopped);
+                    if is_unwanted || self.blocking(id, move |inbox| inbox.has_contact(&known)).await? {
                         let reason = "its engine does not know it any more".to_owned();
                         self.close(&agent, lost(LossCause::Failure, reason)).await?;
                     } else {
@@ -119,9 +225,21 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                     let reason = agent.task.map_or(reason.clone(), |task| format!("{task}: {reason}"));
                     waiting.get_or_insert(reason);
                 }
-                PlaceState::Running => {}
+                PlaceState::Running => running += 1,
                 PlaceState::Ended(status) => self.close(&agent, AgentEnd::Ended(status)).await?,
                 PlaceState::Gone { cause, reason } => self.close(&agent, lost(cause, reason)).await?,
+            }
+        }
+        if let Some(since) = since {
+            let now = Instant::now();
+            if running == count {
+                self.queue.placed(id);
+            } else if now.duration_since(since) >= self.queue.timeout() {
+                self.give_back(id, running, count, waiting.as_deref()).await?;
+            } else if is_unknown && !is_stopped {
+                // It is the first of the queue, or an earlier start failed.
+                self.start_agents(id).await?;
+                is_unknown = false;
             }
         }
         Ok(match waiting {
@@ -133,18 +251,39 @@ impl<E: AgentEngine> RemoteExecutor<E> {
     }
 }
 
-/// The agents of `id` that have not ended, and whether all of the attempt is to end.
-fn open_agents(inbox: &Inbox, id: &ExecutorJobId) -> io::Result<(Vec<AgentId>, bool)> {
-    let mut open = Vec::new();
-    for agent in inbox.agents(id)? {
+/// The agents of an attempt.
+struct OpenAgents {
+    /// Those that have not ended.
+    agents: Vec<AgentId>,
+    /// The number of all.
+    count: usize,
+    /// Whether all of the attempt is to end.
+    is_over: bool,
+    /// Whether all of them know each other's addresses.
+    has_met: bool,
+    /// Whether it was asked to stop.
+    is_stopped: bool,
+}
+
+fn open_agents(inbox: &Inbox, id: &ExecutorJobId) -> io::Result<OpenAgents> {
+    let all = inbox.agents(id)?;
+    let count = all.len();
+    let mut agents = Vec::new();
+    for agent in all {
         if inbox.end_of(&agent)?.is_none() {
-            open.push(agent);
+            agents.push(agent);
         }
     }
-    if open.is_empty() {
+    if agents.is_empty() {
         inbox.settle(id)?;
     }
-    Ok((open, inbox.outcome(id)?.is_some()))
+    Ok(OpenAgents {
+        agents,
+        count,
+        is_over: inbox.outcome(id)?.is_some(),
+        has_met: count > 1 && inbox.has_met(id)?,
+        is_stopped: inbox.stop_request(id)?.is_some(),
+    })
 }
 
 fn lost(cause: LossCause, reason: String) -> AgentEnd {
@@ -175,25 +314,19 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
             })
             .await?;
         let agents = prepared.map_err(|reason| ExecutorError::Rejected { id: id.clone(), reason })?;
-        let mut first = None;
-        for (spec, file) in agents {
-            let agent = AgentId::of(&spec);
-            let started = self.engine.start(&spec, &file).await;
-            let master = first.get_or_insert_with(|| agent.clone());
-            match started {
-                Err(ExecutorError::Rejected { reason, .. }) if *master != agent => {
-                    // Those that were started have to end, before they have started a program.
-                    let end = ProgramEnd::NotStarted(format!("{}: {reason}", agent.task.unwrap_or_default()));
-                    return self.close(master, AgentEnd::Ended(ExitStatus { end, stopped: None })).await;
-                }
-                started => started?,
+        if agents.len() > 1 {
+            self.queue.enter(&id, self.has_started(&agents).await?, Instant::now());
+            if let Position::Behind(_) = self.queue.position(&id, Instant::now()) {
+                // Started by a later look, when it is the first of the queue.
+                return Ok(());
             }
         }
-        Ok(())
+        self.start(agents).await
     }
 
     async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
         if let Some(end) = self.end(id).await? {
+            self.queue.ended(id);
             return Ok(end);
         }
         let known = id.clone();
@@ -238,12 +371,26 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
         Ok(())
     }
 
+    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptPlace, ExecutorError> {
+        let mut nodes = Vec::new();
+        for agent in self.agents(id).await? {
+            let known = agent.clone();
+            let node = match self.engine.node(&agent).await? {
+                None => self.blocking(id, move |inbox| inbox.node(&known)).await?,
+                node => node,
+            };
+            nodes.extend(node.map(|node| ReplicaNode { task: agent.task, node }));
+        }
+        Ok(AttemptPlace { nodes, ..AttemptPlace::from(id) })
+    }
+
     fn reports(&self, attempt: &AttemptReports<'_>, _: bool, _: Vec<Measurement>) -> Box<dyn Reports> {
         Box::new(InboxReports { inbox: Arc::clone(&self.inbox), id: attempt.id.clone(), sent: SentReports::default() })
     }
 
     async fn forget(&self, job: &JobId) -> io::Result<()> {
         self.engine.forget(job).await?;
+        self.queue.forget(job);
         let (inbox, job) = (Arc::clone(&self.inbox), job.clone());
         tokio::task::spawn_blocking(move || inbox.forget(&job)).await?
     }
@@ -287,6 +434,11 @@ fn state_of(end: AgentEnd, stop: Option<StopMode>) -> ExecutorJobState {
             ExecutorJobState::Ended(ExitStatus { end: ProgramEnd::Signaled(15), stopped: Some(StopReason::Requested) })
         }
         (AgentEnd::Preempted { reason }, None) => ExecutorJobState::Lost { cause: LossCause::Preemption, reason },
+        (AgentEnd::NotPlaced { reason }, None) => ExecutorJobState::NotPlaced { reason },
+        (AgentEnd::NotPlaced { reason }, Some(_)) => ExecutorJobState::Ended(ExitStatus {
+            end: ProgramEnd::NotStarted(reason),
+            stopped: Some(StopReason::Requested),
+        }),
         (AgentEnd::Lost { reason }, _) => ExecutorJobState::Lost { cause: LossCause::Failure, reason },
     }
 }

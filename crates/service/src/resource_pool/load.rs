@@ -14,6 +14,8 @@ pub struct PoolLoad {
     pub limits: RunningLimits,
     /// The longest time that a job waits in the queue or a trial for a grant; `None` for any.
     pub queue_deadline: Option<Duration>,
+    /// The executors with a limit of their own.
+    pub executors: Vec<ExecutorLoad>,
     /// Number of grants in use: running trials, and jobs without hyperparameters.
     pub running: usize,
     /// Number of trials that wait for a grant.
@@ -24,6 +26,17 @@ pub struct PoolLoad {
     pub memory_bytes: u64,
     /// The accelerators; empty if they are not counted.
     pub devices: Vec<DeviceLoad>,
+}
+
+/// The trials that run on an executor with a limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutorLoad {
+    /// Name of the executor.
+    pub name: String,
+    /// Number of trials that run on it.
+    pub running: usize,
+    /// Their maximum number.
+    pub limit: u32,
 }
 
 /// An accelerator and its user.
@@ -47,11 +60,17 @@ impl ResourcePool {
         }
         let user =
             |id: &String| state.held.values().find(|held| held.devices.contains(id)).map(|held| held.job.clone());
+        let executors = self.settings.executor_limits.iter().map(|(name, limit)| ExecutorLoad {
+            name: name.clone(),
+            running: state.held.values().filter(|held| held.executor == *name).count(),
+            limit: limit.get(),
+        });
         let devices = self.settings.capacity.devices.iter().flatten();
         PoolLoad {
             capacity: self.settings.capacity.clone(),
             limits: self.settings.limits,
             queue_deadline: self.settings.queue_deadline,
+            executors: executors.collect(),
             running: state.held.len(),
             waiting: state.waiting.values().map(|waiter| waiter.claim.trials).sum(),
             milli_cpus,

@@ -15,6 +15,7 @@ mod load;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use self::admission::Servers;
 use self::inventory::{Blocked, Demand, Usage};
 pub use self::inventory::{Capacity, Device};
 pub use self::limits::RunningLimits;
-pub use self::load::{DeviceLoad, PoolLoad};
+pub use self::load::{DeviceLoad, ExecutorLoad, PoolLoad};
 use tunesmith_domain::{JobId, Resources, TrialId};
 use tunesmith_executor::ExecutorJobId;
 use tunesmith_store::{RunningTrial, RunningTrials};
@@ -40,6 +41,10 @@ pub struct PoolSettings {
     pub scheduled: BTreeSet<Option<String>>,
     /// The limits on running trials.
     pub limits: RunningLimits,
+    /// The limits on the trials of this server that run on one executor, by its name.
+    pub executor_limits: BTreeMap<String, NonZeroU32>,
+    /// The name of the executor of jobs that name none.
+    pub default_executor: String,
     /// The longest time that a job waits in the queue or a trial for a grant; `None` for any.
     pub queue_deadline: Option<Duration>,
 }
@@ -111,6 +116,8 @@ struct Waiter {
 struct Held {
     job: JobId,
     principal: Option<String>,
+    /// Name of the executor.
+    executor: String,
     demand: Demand,
     devices: Vec<String>,
     /// Whether it is counted among the trials of all servers.
@@ -159,7 +166,9 @@ impl ResourcePool {
 
     /// Whether every request is granted at once.
     pub fn is_unlimited(&self) -> bool {
-        self.settings.capacity == Capacity::default() && self.settings.limits == RunningLimits::default()
+        self.settings.capacity == Capacity::default()
+            && self.settings.limits == RunningLimits::default()
+            && self.settings.executor_limits.is_empty()
     }
 
     /// Whether the resources of a job on `executor` are counted here.
@@ -243,6 +252,7 @@ impl ResourcePool {
         let ticket = state.ticket();
         let is_counted = self.counts(claim.executor.as_deref());
         let held = Held {
+            executor: self.executor_of(&claim).to_owned(),
             demand: if is_counted { Demand::of(&claim.replicas) } else { Demand::default() },
             devices: devices.iter().flatten().flatten().cloned().collect(),
             job: claim.job,
@@ -295,6 +305,9 @@ impl ResourcePool {
         if let Some(reason) = limits.reached(&claim.job, claim.principal.as_deref(), running, self.servers.is_some()) {
             return Err((WaitKind::Limit, reason));
         }
+        if let Some(reason) = self.executor_limit_reached(state, claim) {
+            return Err((WaitKind::ExecutorLimit, reason));
+        }
         if !self.counts(claim.executor.as_deref()) {
             return Ok(None);
         }
@@ -302,6 +315,20 @@ impl ResourcePool {
         let demand = Demand::of(&claim.replicas);
         let granted = self.settings.capacity.grant(&demand, &usage, blocked);
         granted.map_err(|reason| (WaitKind::Resources, reason))
+    }
+
+    /// The name of the executor of `claim`.
+    fn executor_of<'a>(&'a self, claim: &'a Claim) -> &'a str {
+        claim.executor.as_deref().unwrap_or(&self.settings.default_executor)
+    }
+
+    /// Returns the limit of the executor of `claim` if it keeps a further trial from running there.
+    fn executor_limit_reached(&self, state: &State, claim: &Claim) -> Option<String> {
+        let name = self.executor_of(claim);
+        let limit = self.settings.executor_limits.get(name)?.get();
+        let running = state.held.values().filter(|held| held.executor == name).count();
+        (running >= limit as usize)
+            .then(|| format!("the limit on running trials of the executor {name} is reached: {running} of {limit} run"))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -316,7 +343,7 @@ impl State {
     }
 
     fn record_waiting(&self) {
-        for kind in [WaitKind::Limit, WaitKind::Resources] {
+        for kind in [WaitKind::Limit, WaitKind::ExecutorLimit, WaitKind::Resources] {
             let of_kind =
                 self.waiting.values().filter(|waiter| waiter.reason.as_ref().is_some_and(|(of, _)| *of == kind));
             telemetry().trials_waiting(kind, of_kind.map(|waiter| waiter.claim.trials).sum());

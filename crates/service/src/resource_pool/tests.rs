@@ -221,3 +221,34 @@ fn resources_of_an_executor_that_counts_them_itself_are_not_those_of_this_machin
     let limited = on(Some("slurm"), &[]);
     assert!(reason(&limited).contains("limit"), "{}", reason(&limited));
 }
+
+#[test]
+fn limit_of_an_executor_holds_for_its_trials_alone() {
+    let limits =
+        BTreeMap::from([("gpu".to_owned(), NonZeroU32::MIN), ("here".to_owned(), NonZeroU32::new(2).unwrap())]);
+    let pool = ResourcePool::new(PoolSettings {
+        executor_limits: limits,
+        default_executor: "here".to_owned(),
+        ..PoolSettings::default()
+    });
+    assert!(!pool.is_unlimited());
+    let on = |executor: Option<&str>| Claim { executor: executor.map(str::to_owned), ..claim("j", None, &[cpus(1)]) };
+    let mut first = pool.request(on(Some("gpu")));
+    let first = take(&mut first);
+    let mut second = pool.request(on(Some("gpu")));
+    let waiting = second.reason().unwrap();
+    assert_eq!(waiting.kind, WaitKind::ExecutorLimit);
+    assert_eq!(waiting.reason, "the limit on running trials of the executor gpu is reached: 1 of 1 run");
+    // Those of the executor of the server, by its name or without one, and those without a limit.
+    let held: Vec<Grant> = [None, Some("here"), Some("other"), Some("other")]
+        .into_iter()
+        .map(|executor| take(&mut pool.request(on(executor))))
+        .collect();
+    assert!(reason(&pool.request(on(None))).contains("the executor here is reached: 2 of 2 run"));
+    let load = pool.load().executors;
+    assert_eq!(load[0], ExecutorLoad { name: "gpu".to_owned(), running: 1, limit: 1 });
+    assert_eq!((load[1].running, load[1].limit), (2, 2));
+    drop(first);
+    drop(take(&mut second));
+    drop(held);
+}

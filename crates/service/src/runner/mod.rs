@@ -4,6 +4,7 @@
 //! ones. It keeps no state of its own: the store and the executor hold everything that it needs, so that a run of an
 //! unfinished job continues it, and a run of a finished job returns at once.
 
+mod attempt;
 mod classification;
 mod counts;
 mod error_quote;

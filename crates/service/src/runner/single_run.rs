@@ -29,6 +29,7 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
     let mut attempt = context.job.former_attempts;
     let mut lost = Vec::new();
     let mut grant = None;
+    let mut asked = None;
     loop {
         attempt += 1;
         let id = ExecutorJobId { job: context.job.id.clone(), trial: None, attempt };
@@ -54,8 +55,10 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
         if grant.is_none() && state.is_open() {
             grant = Some(context.adopt_grant(&id).await?);
         }
+        // Attempts that get no places follow each other.
+        let asked_now = *asked.get_or_insert_with(Instant::now);
         if state.is_open() {
-            match watch(context, &id).await? {
+            match watch(context, &id, asked_now).await? {
                 Some(ended) => state = ended,
                 // The program is left to the next process.
                 None => return Ok(JobOutcome::Interrupted(context.services().store.job(&context.job.id).await?)),
@@ -63,6 +66,7 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
         }
         grant.iter_mut().for_each(Grant::end_use);
         let interrupted = runner.is_interrupted();
+        asked = None;
         match state {
             ExecutorJobState::Ended(status) if status.stopped == Some(StopReason::Requested) => {
                 if let Some(reason) = context.cancellation() {
@@ -82,6 +86,8 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
                     }
                 };
             }
+            // It pauses before it asks for places again.
+            ExecutorJobState::NotPlaced { .. } => asked = Some(asked_now),
             // Repeated without limit.
             ExecutorJobState::Lost { cause: LossCause::Preemption, reason } => {
                 tracing::info!(job.id = %context.job.id, attempt, reason, "run preempted");
@@ -153,14 +159,14 @@ async fn submit(context: &Context, id: &ExecutorJobId, grant: &Grant) -> Result<
 }
 
 /// Waits for the end of the program, and stops it when required. Returns `None` if it is left to the next process.
-async fn watch(context: &Context, id: &ExecutorJobId) -> Result<Option<ExecutorJobState>, RunError> {
+async fn watch(context: &Context, id: &ExecutorJobId, asked: Instant) -> Result<Option<ExecutorJobState>, RunError> {
     let executor = &context.services().executor;
     let mut control = context.runner.control.level.clone();
     let ended = executor.wait(id);
     tokio::pin!(ended);
     let mut stopped = false;
     let mut killed = false;
-    let mut overdue = context.engine_deadline();
+    let mut overdue = context.engine_deadline(asked);
     loop {
         let level = if stopped && *control.borrow() >= Control::Interrupt { Control::Kill } else { Control::Detach };
         tokio::select! {

@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tunesmith_algorithms::problem::TrialId;
 
+use super::attempt::{Attempt, BATCH};
 use super::classification::EndedTrial;
 use super::error_quote::{error_quote, log_name};
-use super::files::{FILES_TIMEOUT, FileReader};
-use super::grants::until;
-use super::trial_wait::{Waited, until_abandoned};
-use super::waiting::{after_submission, until_started};
-use super::{Context, Control, RunError, attempt_directory, not_started, time_of_change, until_at_least};
+use super::files::FileReader;
+use super::trial_wait::Waited;
+use super::waiting::after_submission;
+use super::{Context, RunError, attempt_directory, not_started, time_of_change};
 use crate::JobEvent;
 use crate::early_stopping::EarlyStopping;
 use crate::live_trials::{LiveTrial, Registration, TrialKey};
@@ -28,13 +28,8 @@ use tunesmith_domain::{
 use tunesmith_executor::logs::LogStream;
 use tunesmith_executor::reports::Reports;
 use tunesmith_executor::{
-    AttemptReports, ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason,
+    AttemptReports, ExecutorError, ExecutorJobId, ExecutorJobState, ExitStatus, ProgramEnd, StopReason,
 };
-
-/// Interval between two reads of the files of a running trial. A read of unchanged files takes three `stat` calls.
-const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
-/// Number of measurements that are written in one transaction, or read at once.
-const BATCH: usize = 10_000;
 
 /// How the run of a trial ended.
 pub(super) enum TrialEnd {
@@ -67,6 +62,8 @@ impl TrialRun {
         if trial.start_time.is_none() || self.is_superseded(&trial).await? {
             trial = self.begin_attempt(trial, None).await?;
         }
+        // Since when places are asked for by attempts that follow each other.
+        let mut asked = None;
         loop {
             let id = self.executor_job(&trial);
             let mut state = self.context.services().executor.state(&id).await?;
@@ -101,7 +98,8 @@ impl TrialRun {
             }
             let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, files: FileReader::new(reports) };
             if state.is_open() {
-                match attempt.watch(&state, adopted).await? {
+                let asked = *asked.get_or_insert_with(Instant::now);
+                match attempt.watch(&state, adopted, asked).await? {
                     Some(ended) => state = ended,
                     None => return Ok(TrialEnd::Detached),
                 }
@@ -109,9 +107,13 @@ impl TrialRun {
             grant.iter_mut().for_each(Grant::end_use);
             let seen_tags = attempt.collect_rest().await?;
             trial = attempt.trial;
+            let was_placed = !matches!(state, ExecutorJobState::NotPlaced { .. });
             match self.after(trial, state, seen_tags).await? {
                 Next::End(end) => return Ok(end),
                 Next::Again { trial: again, loss } => trial = self.begin_attempt(*again, loss).await?,
+            }
+            if was_placed {
+                asked = None;
             }
         }
     }
@@ -151,11 +153,15 @@ impl TrialRun {
                 self.complete(&trial, completion, good.then_some(seen_tags)).await
             }
             // The executor lost the trial while it was being stopped early: its reports give its result.
-            ExecutorJobState::Lost { .. } | ExecutorJobState::Unknown if trial.state == TrialState::Stopping => {
+            ExecutorJobState::Lost { .. } | ExecutorJobState::NotPlaced { .. } | ExecutorJobState::Unknown
+                if trial.state == TrialState::Stopping =>
+            {
                 let status = ExitStatus { end: ProgramEnd::Exited(0), stopped: Some(StopReason::Requested) };
                 let completion = self.classify(&trial, &status, &seen_tags).await?;
                 self.complete(&trial, completion, None).await
             }
+            // No program was started: the next attempt waits before it asks for places again.
+            ExecutorJobState::NotPlaced { .. } => Ok(self.again_unless_interrupted(trial, None)),
             ExecutorJobState::Lost { cause: cause @ LossCause::Preemption, reason } => {
                 self.context.emit(JobEvent::TrialLost { id: trial.id, cause, reason });
                 Ok(self.again_unless_interrupted(trial, Some(cause)))
@@ -259,7 +265,7 @@ impl TrialRun {
         self.change(trial.id, change).await
     }
 
-    async fn change(&self, trial: TrialId, change: TrialChange) -> Result<Trial, RunError> {
+    pub(super) async fn change(&self, trial: TrialId, change: TrialChange) -> Result<Trial, RunError> {
         Ok(self.context.services().store.change_trial(&self.study.id, trial, change).await?)
     }
 
@@ -332,166 +338,4 @@ pub(super) enum Next {
         trial: Box<Trial>,
         loss: Option<LossCause>,
     },
-}
-
-/// One attempt at a trial.
-struct Attempt<'a> {
-    run: &'a TrialRun,
-    id: ExecutorJobId,
-    live: &'a LiveTrial,
-    trial: Trial,
-    files: FileReader,
-}
-
-impl Attempt<'_> {
-    /// Waits for the end of the program, which is in `state`. Stores its reports, and stops it when required. Returns
-    /// `None` if the program is left to the next process.
-    async fn watch(&mut self, state: &ExecutorJobState, adopted: bool) -> Result<Option<ExecutorJobState>, RunError> {
-        let context = Arc::clone(&self.run.context);
-        let executor = Arc::clone(&context.services().executor);
-        let id = self.id.clone();
-        let ended = executor.wait(&id);
-        tokio::pin!(ended);
-        let mut control = context.runner.control.level.clone();
-        let mut abandon = self.run.abandon.clone();
-        let mut applied = Control::Run;
-        let mut abandoned = false;
-        // An earlier process decided to stop the trial, and ended before it did.
-        if self.trial.state == TrialState::Stopping {
-            executor.stop(&id, StopMode::Graceful).await?;
-        }
-        let mut overdue = context.engine_deadline();
-        let mut waits = matches!(state, ExecutorJobState::Waiting { .. });
-        let reason = if let ExecutorJobState::Waiting { reason } = state { reason.clone() } else { String::new() };
-        let started = until_started(&context, self.trial.id, &id, self.live, reason);
-        tokio::pin!(started);
-        let mut tick = tokio::time::interval(COLLECT_INTERVAL);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        // The first tick completes at once, before the program can have reported anything.
-        tick.tick().await;
-        loop {
-            let next_control = if applied == Control::Run { Control::Detach } else { Control::Kill };
-            tokio::select! {
-                biased;
-                state = &mut ended => return Ok(Some(overdue.end(state?))),
-                () = until(overdue.deadline), if waits && overdue.reason.is_none() => {
-                    overdue.reason = Some(context.engine_overdue_reason(self.live.waiting_reason()));
-                    executor.stop(&id, StopMode::Immediate).await?;
-                }
-                () = until_at_least(&mut control, next_control), if applied < Control::Kill => {
-                    applied = *control.borrow();
-                    if applied == Control::Detach {
-                        return Ok(None);
-                    }
-                    let how = if applied == Control::Kill { StopMode::Immediate } else { StopMode::Graceful };
-                    executor.stop(&id, how).await?;
-                }
-                () = until_abandoned(&mut abandon), if !abandoned => {
-                    abandoned = true;
-                    executor.stop(&id, StopMode::Graceful).await?;
-                }
-                () = &mut started, if waits => {
-                    waits = false;
-                    self.run.emit_started(&self.trial, adopted);
-                }
-                () = self.live.reported.notified() => self.consider_stopping().await?,
-                () = self.live.outdated.notified() => {
-                    self.read_missing().await?;
-                    self.consider_stopping().await?;
-                }
-                _ = tick.tick(), if !waits && !self.files.is_reading() => self.files.start(|reports| reports.poll()),
-                measurements = self.files.read(), if self.files.is_reading() => {
-                    let measurements = measurements?;
-                    self.emit_problems();
-                    if !measurements.is_empty() {
-                        self.record(measurements).await?;
-                        self.consider_stopping().await?;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Stores the remaining reports of an ended program, and returns all tags that it reported.
-    async fn collect_rest(&mut self) -> Result<BTreeSet<String>, RunError> {
-        // In batches first, to limit the memory for a long curve.
-        loop {
-            let measurements = self.read_now(|reports| reports.poll()).await?;
-            if measurements.is_empty() {
-                break;
-            }
-            self.record(measurements).await?;
-        }
-        let measurements = self.read_now(|reports| reports.finish()).await?;
-        self.record(measurements).await?;
-        // Reports over HTTP have changed the trial in the store, also through other servers.
-        self.trial = self.read_missing().await?;
-        let mut tags = self.live.http_tags();
-        tags.extend(self.files.seen_tags());
-        Ok(tags)
-    }
-
-    /// Adds the measurements to the curve that it lacks, which other servers have stored. Returns the trial.
-    async fn read_missing(&mut self) -> Result<Trial, RunError> {
-        let store = &self.run.context.services().store;
-        let trial = store.trial(&self.run.study.id, self.trial.id).await?;
-        loop {
-            let from = self.live.known();
-            if from >= trial.measurement_count {
-                return Ok(trial);
-            }
-            let page = store.measurements(&self.run.study.id, trial.id, from, BATCH).await?;
-            if page.is_empty() {
-                return Ok(trial);
-            }
-            self.live.complete(from, &page);
-        }
-    }
-
-    async fn read_now(&mut self, how: fn(&mut dyn Reports) -> Vec<Measurement>) -> Result<Vec<Measurement>, RunError> {
-        let measurements = self.files.read_within(FILES_TIMEOUT, how).await;
-        self.emit_problems();
-        measurements
-    }
-
-    fn emit_problems(&mut self) {
-        for problem in self.files.new_problems() {
-            let message = format!("trial {}: {problem}", self.trial.id);
-            tracing::warn!(job.id = %self.id.job, trial.id = %self.trial.id, "{problem}");
-            self.run.context.emit(JobEvent::Warning { message });
-        }
-    }
-
-    async fn record(&mut self, measurements: Vec<Measurement>) -> Result<(), RunError> {
-        for batch in measurements.chunks(BATCH) {
-            let at = self.run.context.services().clock.now();
-            let change = TrialChange::Report {
-                attempt: self.trial.attempt,
-                measurements: batch.to_vec(),
-                at,
-                request_key: None,
-            };
-            self.trial = self.run.change(self.trial.id, change).await?;
-            self.live.extend(batch, self.trial.measurement_count);
-        }
-        let tag = &self.run.context.plan.metric_tag;
-        let newest = measurements.iter().rev().find_map(|newest| Some((newest, newest.value(tag)?)));
-        if let Some((newest, value)) = newest {
-            let step = newest.step;
-            self.run.context.emit(JobEvent::TrialMeasured { id: self.trial.id, step, value });
-        }
-        Ok(())
-    }
-
-    /// Applies the rule of early stopping, and stops the trial if it decides so.
-    async fn consider_stopping(&mut self) -> Result<(), RunError> {
-        let Some(stopping) = &self.run.stopping else { return Ok(()) };
-        if self.trial.state != TrialState::Active {
-            return Ok(());
-        }
-        let Some(reason) = stopping.decide(self.trial.id, self.live.curve()) else { return Ok(()) };
-        self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
-        self.run.context.emit(JobEvent::TrialStopping { id: self.trial.id, reason });
-        Ok(self.run.context.services().executor.stop(&self.id, StopMode::Graceful).await?)
-    }
 }

@@ -89,10 +89,10 @@ impl Overdue {
 }
 
 impl Context {
-    /// The limit on the waiting of an attempt that is submitted now.
-    pub(super) fn engine_deadline(&self) -> Overdue {
+    /// The limit on the waiting of an attempt for which places have been asked since `asked`.
+    pub(super) fn engine_deadline(&self, asked: Instant) -> Overdue {
         let limit = self.services().pool.queue_deadline();
-        Overdue { deadline: limit.and_then(|limit| Instant::now().checked_add(limit)), reason: None }
+        Overdue { deadline: limit.and_then(|limit| asked.checked_add(limit)), reason: None }
     }
 
     /// Why an attempt has waited for too long in its engine, which gives `reason`.

@@ -64,6 +64,7 @@ pub async fn check<P: Place>(new_place: impl Fn() -> P) {
     trials::a_repeated_report_is_applied_once(&new_place()).await;
     trials::refuse_illegal_changes(&new_place()).await;
     trials::count_preemptions_apart(&new_place()).await;
+    trials::keep_the_nodes_of_attempts(&new_place()).await;
     trials::add_deliveries_once(&new_place()).await;
     trials::are_completed_once(&new_place()).await;
     trials::are_listed_by_revision(&new_place()).await;

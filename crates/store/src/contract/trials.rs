@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Place, assert_not_found, assert_refused, reopen, samples};
 use crate::{Store, StoreError};
-use tunesmith_domain::{LossCause, StudyId, TrialChange, TrialId, TrialState};
+use tunesmith_domain::{AttemptPlace, LossCause, ReplicaNode, StudyId, TrialChange, TrialId, TrialState};
 
 /// A store with the study `id`.
 pub(super) async fn with_study(place: &impl Place, id: &str) -> (Arc<dyn Store>, StudyId) {
@@ -169,6 +169,27 @@ pub(super) async fn count_preemptions_apart(place: &impl Place) {
     store.change_trial(&study, id, samples::fail(4, "failed")).await.unwrap();
     let trial = store.change_trial(&study, id, TrialChange::Retry).await.unwrap();
     assert_eq!((trial.lost_attempts, trial.preempted_attempts, trial.lost_time.as_secs()), (0, 0, 0));
+}
+
+pub(super) async fn keep_the_nodes_of_attempts(place: &impl Place) {
+    let (store, study) = with_study(place, "s").await;
+    let id = TrialId(1);
+    store.create_trial(&study, samples::new_trial(1)).await.unwrap();
+    let node = |task: Option<&str>, node: &str| ReplicaNode { task: task.map(str::to_owned), node: node.to_owned() };
+    let first = AttemptPlace { attempt: 1, executor: None, nodes: vec![node(None, "here")] };
+    let nodes = vec![node(Some("master-0"), "n1"), node(Some("worker-0"), "n2")];
+    let second = AttemptPlace { attempt: 2, executor: Some("gpu".to_owned()), nodes };
+    let part = AttemptPlace { nodes: second.nodes[..1].to_vec(), ..second.clone() };
+    store.change_trial(&study, id, samples::begin(1)).await.unwrap();
+    store.change_trial(&study, id, TrialChange::Place(first.clone())).await.unwrap();
+    store.change_trial(&study, id, samples::begin(2)).await.unwrap();
+    let late = store.change_trial(&study, id, TrialChange::Place(first.clone())).await;
+    assert_refused(late, "trial 1 is at attempt 2 now; the report of attempt 1 is refused");
+    store.change_trial(&study, id, TrialChange::Place(part)).await.unwrap();
+    store.change_trial(&study, id, TrialChange::Place(second.clone())).await.unwrap();
+    store.change_trial(&study, id, samples::succeed(2, 0.5)).await.unwrap();
+    let store = reopen(place, store).await;
+    assert_eq!(store.trial(&study, id).await.unwrap().places, [first, second]);
 }
 
 pub(super) async fn add_deliveries_once(place: &impl Place) {

@@ -10,6 +10,7 @@ mod job;
 mod machines;
 mod measurement;
 mod origin;
+mod place;
 mod plan;
 mod stopping;
 mod study;

@@ -5,8 +5,8 @@ use tunesmith_algorithms::problem::{AlgorithmName, Origin, Step};
 use super::*;
 use crate::contract::samples;
 use tunesmith_domain::{
-    Algorithm, JobPlan, MachinePlan, Measurement, MetricValue, NewTrial, Resources, Source, StoppingRule,
-    StoppingRuleKind, Study, StudyFields, StudyStopping, Trial,
+    Algorithm, AttemptPlace, JobPlan, MachinePlan, Measurement, MetricValue, NewTrial, ReplicaNode, Resources, Source,
+    StoppingRule, StoppingRuleKind, Study, StudyFields, StudyStopping, Trial, TrialChange,
 };
 
 fn bits(measurements: &[Measurement]) -> Vec<String> {
@@ -101,6 +101,22 @@ fn a_trial_is_read_with_and_without_its_origin() {
     assert_eq!(json.as_object_mut().unwrap().remove("origin"), Some(origin));
     let earlier = decode_trial(&serde_json::to_vec(&json).unwrap()).unwrap();
     assert_eq!((earlier.origin, &earlier.parameters), (None, &trial.parameters));
+}
+
+#[test]
+fn a_trial_of_a_version_without_nodes_is_read() {
+    let mut trial = Trial::new(samples::new_trial(1)).unwrap();
+    trial.apply(samples::begin(1)).unwrap();
+    let before = trial.clone();
+    let nodes = vec![ReplicaNode::of_all("n1"), ReplicaNode { task: Some("worker-0".into()), node: "n2".into() }];
+    trial.apply(TrialChange::Place(AttemptPlace { attempt: 1, executor: Some("gpu".into()), nodes })).unwrap();
+    let bytes = encode_trial(&trial);
+    assert_eq!(decode_trial(&bytes), Ok(trial));
+    let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let nodes = serde_json::json!([{"node": "n1"}, {"task": "worker-0", "node": "n2"}]);
+    let expected = serde_json::json!([{"attempt": 1, "executor": "gpu", "nodes": nodes}]);
+    assert_eq!(json.as_object_mut().unwrap().remove("places"), Some(expected));
+    assert_eq!(decode_trial(&serde_json::to_vec(&json).unwrap()), Ok(before));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use tunesmith_algorithms::problem::ParameterValue;
 use super::float::Float;
 use super::measurement::MeasurementRecord;
 use super::origin::OriginRecord;
+use super::place::PlaceRecord;
 use super::{RecordError, from_json, to_json};
 use tunesmith_domain::{Lease, Trial, TrialFields, TrialId, TrialState};
 
@@ -28,6 +29,7 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
         lost_attempts,
         preempted_attempts,
         lost_time,
+        places,
         delivered,
         lease,
         expired_leases,
@@ -54,6 +56,7 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
         lost_attempts: *lost_attempts,
         preempted_attempts: *preempted_attempts,
         lost_millis: u64::try_from(lost_time.as_millis()).unwrap_or(u64::MAX),
+        places: places.iter().map(PlaceRecord::from).collect(),
         delivered: *delivered,
         lease: lease.map(LeaseRecord::from),
         expired_leases: *expired_leases,
@@ -84,6 +87,7 @@ pub(crate) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError> {
         lost_attempts: record.lost_attempts,
         preempted_attempts: record.preempted_attempts,
         lost_time: Duration::from_millis(record.lost_millis),
+        places: record.places.into_iter().map(Into::into).collect(),
         delivered: record.delivered,
         lease: record.lease.map(Into::into),
         expired_leases: record.expired_leases,
@@ -121,6 +125,9 @@ struct TrialRecord {
     /// Absent if it is zero, and in records of versions that did not measure it.
     #[serde(default, skip_serializing_if = "is_zero")]
     lost_millis: u64,
+    /// Absent without any, and in records of versions that did not store them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    places: Vec<PlaceRecord>,
     /// Absent if it is zero, and in records of versions without agents.
     #[serde(default, skip_serializing_if = "is_zero")]
     delivered: u64,

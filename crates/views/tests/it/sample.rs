@@ -87,6 +87,7 @@ pub(crate) fn trial(number: usize, sample: &Sample) -> Trial {
         lost_attempts: 0,
         preempted_attempts: 0,
         lost_time: std::time::Duration::ZERO,
+        places: Vec::new(),
         delivered: 0,
         lease: None,
         expired_leases: 0,

@@ -89,6 +89,8 @@ pub struct MachineMap {
     pub runtimes: BTreeMap<String, Runtime>,
     /// The executor of jobs whose machine types and region name none.
     pub executor: String,
+    /// The kinds of executors with names of their own.
+    pub kinds: BTreeMap<String, String>,
     /// The resources that are counted for jobs on that executor.
     pub counted: Counted,
     /// The resources that are counted for jobs on the machine of the server.
@@ -108,6 +110,7 @@ impl MachineMap {
             regions: BTreeMap::new(),
             runtimes: BTreeMap::new(),
             executor: LOCAL.to_owned(),
+            kinds: BTreeMap::new(),
             counted: Counted::default(),
             counted_here: Counted::default(),
             is_strict: false,
@@ -120,11 +123,16 @@ impl MachineMap {
         places.filter_map(|place| place.executor.as_deref()).filter(|name| *name != self.executor).collect()
     }
 
+    /// The kind of `executor`, which is its name unless it has a name of its own.
+    pub fn kind_of<'a>(&'a self, executor: &'a str) -> &'a str {
+        self.kinds.get(executor).map_or(executor, String::as_str)
+    }
+
     /// The resources that are counted for a job on `executor`.
     fn counted_on(&self, executor: &str) -> Counted {
         if executor == self.executor {
             self.counted
-        } else if is_here(executor) {
+        } else if is_here(self.kind_of(executor)) {
             self.counted_here
         } else {
             // It passes requests on to a scheduler.
@@ -139,7 +147,7 @@ pub const LOCAL: &str = "local";
 /// The executor that runs images itself.
 pub const KUBERNETES: &str = "kubernetes";
 
-/// Whether `executor` runs programs on the machine of the server, which has no queues.
+/// Whether executors of the kind `executor` run programs on the machine of the server, which has no queues.
 pub fn is_here(executor: &str) -> bool {
     matches!(executor, LOCAL | "agent")
 }

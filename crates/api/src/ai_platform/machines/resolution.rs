@@ -312,7 +312,7 @@ impl Resolution<'_> {
             return None;
         };
         let executor = self.place.executor.as_deref().unwrap_or(&self.map.executor);
-        if executor == KUBERNETES {
+        if self.map.kind_of(executor) == KUBERNETES {
             let options = runtime.image.iter().map(|image| ("image".to_owned(), image.clone())).collect();
             self.enter("runtimeVersion", Place { options, ..Place::default() });
         } else if runtime.image.is_some() && runtime.python.is_none() {

@@ -6,6 +6,7 @@
 //! | `childParameterSpecs` | parameters with a [`tunesmith_algorithms::problem::Condition`] |
 //! | `Trial` | [`tunesmith_domain::Trial`]; `COMPLETED` is `SUCCEEDED` or `INFEASIBLE` |
 
+mod attempt;
 pub mod measurement;
 pub mod operation;
 mod parameter_names;

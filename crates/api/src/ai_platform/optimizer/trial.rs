@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tunesmith_algorithms::problem::{Origin, ParameterKind, ParameterValue, ParameterValues, SearchSpace};
 
+use super::attempt::AttemptMessage;
 use super::study::study_name;
 use super::{FieldViolation, MeasurementMessage, PublishedNames};
 use crate::ai_platform::job::{origin_schema, violated_names};
@@ -160,6 +161,9 @@ struct TrialAdditions {
     /// are repeated without limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     preempted_attempts: Option<Int64>,
+    /// Where the runs of the program were, as far as it is known, in their order. The oldest ones are left out if there are many.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attempts: Vec<AttemptMessage>,
     /// Number of measurements that this answer omits: that to `addMeasurement` contains the curve while it has at most 100
     /// measurements. `trials.get` returns all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -240,6 +244,7 @@ impl TrialMessage {
                 lost_attempts: count(trial.lost_attempts),
                 lost_time: (!trial.lost_time.is_zero()).then_some(ProtoDuration(trial.lost_time)),
                 preempted_attempts: count(trial.preempted_attempts),
+                attempts: trial.places.iter().map(AttemptMessage::from).collect(),
                 omitted_measurements: None,
                 stopped_early: trial.stopped_early,
                 violated_constraints: Vec::new(),

@@ -43,6 +43,7 @@ fn trial(number: usize, parameters: usize) -> Trial {
         lost_attempts: 0,
         preempted_attempts: 0,
         lost_time: Default::default(),
+        places: Vec::new(),
         delivered: 0,
         lease: None,
         expired_leases: 0,

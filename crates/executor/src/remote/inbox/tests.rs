@@ -1,5 +1,6 @@
 use super::*;
 use crate::logs::LogStream;
+use crate::remote::messages::LogPiece;
 use tunesmith_domain::TrialId;
 
 fn id() -> ExecutorJobId {
@@ -191,4 +192,31 @@ fn lost_replica_ends_the_attempt_as_a_whole() {
         }
         assert_eq!(inbox.end(&id()).unwrap(), Some(outcome));
     }
+}
+
+#[test]
+fn attempt_gives_its_places_back_before_its_programs_may_have_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inbox, agents) = several(folder.path());
+    for (agent, port) in agents.iter().zip(2000..2003) {
+        answer(&inbox, agent, Some(port));
+    }
+    assert!(inbox.give_back(&id(), "3 of 4").unwrap());
+    assert!(!inbox.give_back(&id(), "again").unwrap());
+    // The last one comes too late: none learns the addresses, and all are asked to end.
+    let received = answer(&inbox, &agents[3], Some(2003));
+    assert_eq!((received.addresses, received.command), (Vec::new(), Command::Stop));
+    for agent in &agents {
+        assert_eq!(inbox.end(&id()).unwrap(), None);
+        inbox.close(agent, AgentEnd::Preempted { reason: "SIGTERM before the start".to_owned() }).unwrap();
+    }
+    assert_eq!(inbox.end(&id()).unwrap(), Some(AgentEnd::NotPlaced { reason: "3 of 4".to_owned() }));
+
+    let folder = tempfile::tempdir().unwrap();
+    let (inbox, agents) = several(folder.path());
+    for (agent, port) in agents.iter().zip(2000..) {
+        answer(&inbox, agent, Some(port));
+    }
+    assert!(!inbox.give_back(&id(), "late").unwrap(), "its programs may run");
+    assert_eq!(inbox.outcome(&id()).unwrap(), None);
 }

@@ -1,0 +1,48 @@
+//! The files of an inbox.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::log_space::shorten;
+use crate::remote::messages::LogPiece;
+use tunesmith_files::Place;
+
+/// Maximum size of a file in bytes; a specification contains the training input.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+pub(super) fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> io::Result<Option<T>> {
+    match Place::new(folder, name).read(MAX_FILE_BYTES) {
+        // Files are created by rename, so only a power failure damages one.
+        Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::from),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn write<T: Serialize>(folder: &Path, name: &str, value: &T, durable: bool) -> io::Result<()> {
+    Ok(Place::new(folder, name).replace(&serde_json::to_vec(value)?, durable)?)
+}
+
+/// Writes the bytes of `piece` that the log lacks, keeps the log within `quota_bytes`, and returns its size. Bytes that were removed
+/// on the node become a hole.
+pub(super) fn append(log: &Place, piece: &LogPiece, quota_bytes: Option<u64>) -> io::Result<u64> {
+    let mut file = log.append()?;
+    let (mut size, offset) = (file.metadata()?.len(), piece.position.offset);
+    if size < offset && size >= offset.saturating_sub(piece.removed) {
+        file.set_len(offset)?;
+        size = offset;
+    }
+    let known = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let Some(new) = piece.bytes.get(known..).filter(|new| offset <= size && !new.is_empty()) else { return Ok(size) };
+    file.write_all(new)?;
+    if let Some(quota_bytes) = quota_bytes
+        && let Err(error) = shorten(&file, quota_bytes)
+    {
+        // As on one machine, the log is kept where the file system cannot give space back.
+        tracing::warn!(%error, "a log that an agent has sent cannot be kept within its quota");
+    }
+    Ok(size + new.len() as u64)
+}

@@ -1,0 +1,227 @@
+//! One attempt at a trial: its reports, its early stop and its place, until its program has ended.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::files::{FILES_TIMEOUT, FileReader};
+use super::grants::until;
+use super::trial_run::TrialRun;
+use super::trial_wait::until_abandoned;
+use super::waiting::until_started;
+use super::{Control, RunError, until_at_least};
+use crate::JobEvent;
+use crate::live_trials::LiveTrial;
+use tunesmith_domain::{Measurement, Trial, TrialChange, TrialState};
+use tunesmith_executor::reports::Reports;
+use tunesmith_executor::{ExecutorJobId, ExecutorJobState, StopMode};
+
+/// Interval between two reads of the files of a running trial. A read of unchanged files takes three `stat` calls.
+const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
+/// Number of measurements that are written in one transaction, or read at once.
+pub(super) const BATCH: usize = 10_000;
+/// The longest time between two looks for nodes that are not known: an agent reports within seconds. A guess.
+const MAX_NODE_PAUSE: Duration = Duration::from_secs(30);
+
+/// One attempt at a trial.
+pub(super) struct Attempt<'a> {
+    pub(super) run: &'a TrialRun,
+    pub(super) id: ExecutorJobId,
+    pub(super) live: &'a LiveTrial,
+    pub(super) trial: Trial,
+    pub(super) files: FileReader,
+}
+
+impl Attempt<'_> {
+    /// Waits for the end of the program, which is in `state`. Stores its reports, and stops it when required. Returns
+    /// `None` if the program is left to the next process.
+    pub(super) async fn watch(
+        &mut self,
+        state: &ExecutorJobState,
+        adopted: bool,
+        asked: Instant,
+    ) -> Result<Option<ExecutorJobState>, RunError> {
+        let context = Arc::clone(&self.run.context);
+        let executor = Arc::clone(&context.services().executor);
+        let id = self.id.clone();
+        let ended = executor.wait(&id);
+        tokio::pin!(ended);
+        let mut control = context.runner.control.level.clone();
+        let mut abandon = self.run.abandon.clone();
+        let mut applied = Control::Run;
+        let mut abandoned = false;
+        // An earlier process decided to stop the trial, and ended before it did.
+        if self.trial.state == TrialState::Stopping {
+            executor.stop(&id, StopMode::Graceful).await?;
+        }
+        let mut overdue = context.engine_deadline(asked);
+        let mut waits = matches!(state, ExecutorJobState::Waiting { .. });
+        let reason = if let ExecutorJobState::Waiting { reason } = state { reason.clone() } else { String::new() };
+        let started = until_started(&context, self.trial.id, &id, self.live, reason);
+        tokio::pin!(started);
+        let mut tick = tokio::time::interval(COLLECT_INTERVAL);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let (mut node_pause, mut node_due) = (COLLECT_INTERVAL, Some(Instant::now()));
+        // The first tick completes at once, before the program can have reported anything.
+        tick.tick().await;
+        loop {
+            let next_control = if applied == Control::Run { Control::Detach } else { Control::Kill };
+            tokio::select! {
+                biased;
+                state = &mut ended => return Ok(Some(overdue.end(state?))),
+                () = until(overdue.deadline), if waits && overdue.reason.is_none() => {
+                    overdue.reason = Some(context.engine_overdue_reason(self.live.waiting_reason()));
+                    executor.stop(&id, StopMode::Immediate).await?;
+                }
+                () = until_at_least(&mut control, next_control), if applied < Control::Kill => {
+                    applied = *control.borrow();
+                    if applied == Control::Detach {
+                        return Ok(None);
+                    }
+                    let how = if applied == Control::Kill { StopMode::Immediate } else { StopMode::Graceful };
+                    executor.stop(&id, how).await?;
+                }
+                () = until_abandoned(&mut abandon), if !abandoned => {
+                    abandoned = true;
+                    executor.stop(&id, StopMode::Graceful).await?;
+                }
+                () = &mut started, if waits => {
+                    waits = false;
+                    self.run.emit_started(&self.trial, adopted);
+                }
+                () = self.live.reported.notified() => self.consider_stopping().await?,
+                () = self.live.outdated.notified() => {
+                    self.read_missing().await?;
+                    self.consider_stopping().await?;
+                }
+                _ = tick.tick(), if !waits && !self.files.is_reading() => {
+                    self.files.start(|reports| reports.poll());
+                    if node_due.is_some_and(|due| due <= Instant::now()) {
+                        self.note_nodes().await?;
+                        node_due = (!self.knows_nodes()).then(|| Instant::now() + node_pause);
+                        node_pause = (node_pause * 2).min(MAX_NODE_PAUSE);
+                    }
+                }
+                measurements = self.files.read(), if self.files.is_reading() => {
+                    let measurements = measurements?;
+                    self.emit_problems();
+                    if !measurements.is_empty() {
+                        self.record(measurements).await?;
+                        self.consider_stopping().await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Stores the remaining reports of an ended program, and returns all tags that it reported.
+    pub(super) async fn collect_rest(&mut self) -> Result<BTreeSet<String>, RunError> {
+        self.note_nodes().await?;
+        // In batches first, to limit the memory for a long curve.
+        loop {
+            let measurements = self.read_now(|reports| reports.poll()).await?;
+            if measurements.is_empty() {
+                break;
+            }
+            self.record(measurements).await?;
+        }
+        let measurements = self.read_now(|reports| reports.finish()).await?;
+        self.record(measurements).await?;
+        // Reports over HTTP have changed the trial in the store, also through other servers.
+        self.trial = self.read_missing().await?;
+        let mut tags = self.live.http_tags();
+        tags.extend(self.files.seen_tags());
+        Ok(tags)
+    }
+
+    /// Whether the nodes of all replicas are recorded.
+    fn knows_nodes(&self) -> bool {
+        let replicas = self.run.context.plan.replica_count();
+        self.trial.places.last().is_some_and(|place| place.attempt == self.trial.attempt && place.is_complete(replicas))
+    }
+
+    /// Records the nodes on which the attempt runs, as far as the engine knows them and the trial lacks them.
+    async fn note_nodes(&mut self) -> Result<(), RunError> {
+        if self.knows_nodes() {
+            return Ok(());
+        }
+        let place = match self.run.context.services().executor.nodes(&self.id).await {
+            Ok(place) => place,
+            Err(error) => {
+                tracing::debug!(executor.job = %self.id, error = &error as &dyn std::error::Error, "no nodes");
+                return Ok(());
+            }
+        };
+        let known = self.trial.places.last().filter(|known| known.attempt == place.attempt);
+        if place.nodes.len() > known.map_or(0, |known| known.nodes.len()) {
+            self.trial = self.run.change(self.trial.id, TrialChange::Place(place)).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds the measurements to the curve that it lacks, which other servers have stored. Returns the trial.
+    async fn read_missing(&mut self) -> Result<Trial, RunError> {
+        let store = &self.run.context.services().store;
+        let trial = store.trial(&self.run.study.id, self.trial.id).await?;
+        loop {
+            let from = self.live.known();
+            if from >= trial.measurement_count {
+                return Ok(trial);
+            }
+            let page = store.measurements(&self.run.study.id, trial.id, from, BATCH).await?;
+            if page.is_empty() {
+                return Ok(trial);
+            }
+            self.live.complete(from, &page);
+        }
+    }
+
+    async fn read_now(&mut self, how: fn(&mut dyn Reports) -> Vec<Measurement>) -> Result<Vec<Measurement>, RunError> {
+        let measurements = self.files.read_within(FILES_TIMEOUT, how).await;
+        self.emit_problems();
+        measurements
+    }
+
+    fn emit_problems(&mut self) {
+        for problem in self.files.new_problems() {
+            let message = format!("trial {}: {problem}", self.trial.id);
+            tracing::warn!(job.id = %self.id.job, trial.id = %self.trial.id, "{problem}");
+            self.run.context.emit(JobEvent::Warning { message });
+        }
+    }
+
+    async fn record(&mut self, measurements: Vec<Measurement>) -> Result<(), RunError> {
+        for batch in measurements.chunks(BATCH) {
+            let at = self.run.context.services().clock.now();
+            let change = TrialChange::Report {
+                attempt: self.trial.attempt,
+                measurements: batch.to_vec(),
+                at,
+                request_key: None,
+            };
+            self.trial = self.run.change(self.trial.id, change).await?;
+            self.live.extend(batch, self.trial.measurement_count);
+        }
+        let tag = &self.run.context.plan.metric_tag;
+        let newest = measurements.iter().rev().find_map(|newest| Some((newest, newest.value(tag)?)));
+        if let Some((newest, value)) = newest {
+            let step = newest.step;
+            self.run.context.emit(JobEvent::TrialMeasured { id: self.trial.id, step, value });
+        }
+        Ok(())
+    }
+
+    /// Applies the rule of early stopping, and stops the trial if it decides so.
+    async fn consider_stopping(&mut self) -> Result<(), RunError> {
+        let Some(stopping) = &self.run.stopping else { return Ok(()) };
+        if self.trial.state != TrialState::Active {
+            return Ok(());
+        }
+        let Some(reason) = stopping.decide(self.trial.id, self.live.curve()) else { return Ok(()) };
+        self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
+        self.run.context.emit(JobEvent::TrialStopping { id: self.trial.id, reason });
+        Ok(self.run.context.services().executor.stop(&self.id, StopMode::Graceful).await?)
+    }
+}
