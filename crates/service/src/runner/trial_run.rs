@@ -84,7 +84,7 @@ impl TrialRun {
                 if self.context.runner.is_interrupted() {
                     return Ok(TrialEnd::Interrupted);
                 }
-                let mut granted = match self.keep_or_wait(grant.take(), &trial).await? {
+                let mut granted = match self.keep_or_wait(grant.take(), &trial, &live.trial).await? {
                     Waited::Granted(grant) => grant,
                     Waited::Ended(end) => return Ok(end),
                 };
@@ -99,7 +99,8 @@ impl TrialRun {
             if state == ExecutorJobState::Running {
                 self.emit_started(&trial, adopted);
             }
-            let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, files: FileReader::new(reports) };
+            let files = FileReader::new(reports);
+            let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, files, is_stopped: false };
             if state.is_open() {
                 match attempt.watch(&state, adopted).await? {
                     Some(ended) => state = ended,
@@ -134,9 +135,9 @@ impl TrialRun {
         seen_tags: BTreeSet<String>,
     ) -> Result<Next, RunError> {
         let abandoned = self.abandon.borrow().clone();
-        // A program that ended by itself before the job was abandoned keeps its result.
+        // A program that ended by itself before the job was abandoned keeps its result, and so does a trial that was stopped.
         let ended_by_itself = matches!(&state, ExecutorJobState::Ended(status) if status.stopped.is_none());
-        if let Some(reason) = abandoned.filter(|_| !ended_by_itself) {
+        if let Some(reason) = abandoned.filter(|_| !ended_by_itself && trial.state != TrialState::Stopping) {
             let completion = Completion::Infeasible { reason: format!("stopped, because {reason}") };
             return self.complete(&trial, completion, None).await;
         }
@@ -250,16 +251,7 @@ impl TrialRun {
         }
     }
 
-    async fn begin_attempt(&self, trial: Trial, previous_loss: Option<LossCause>) -> Result<Trial, RunError> {
-        let change = TrialChange::BeginAttempt {
-            attempt: trial.attempt + 1,
-            previous_loss,
-            at: time_of_change(&trial, self.context.services().clock.now()),
-        };
-        self.change(trial.id, change).await
-    }
-
-    async fn change(&self, trial: TrialId, change: TrialChange) -> Result<Trial, RunError> {
+    pub(super) async fn change(&self, trial: TrialId, change: TrialChange) -> Result<Trial, RunError> {
         Ok(self.context.services().store.change_trial(&self.study.id, trial, change).await?)
     }
 
@@ -291,7 +283,10 @@ impl TrialRun {
         let tag = self.context.plan.metric_tag.clone();
         let live = LiveTrial::new(trial.attempt, self.token(trial), tag, &stored, trial.measurement_count);
         let key = TrialKey { study: self.study.id.clone(), trial: trial.id };
-        Ok(self.context.services().live.insert(key, live))
+        let registration = self.context.services().live.insert(key, live);
+        // It may have been requested to stop before it was registered.
+        registration.trial.outdated.notify_one();
+        Ok(registration)
     }
 
     async fn reports(&self, trial: &Trial, adopted: bool) -> Result<Box<dyn Reports>, RunError> {
@@ -335,12 +330,14 @@ pub(super) enum Next {
 }
 
 /// One attempt at a trial.
-struct Attempt<'a> {
-    run: &'a TrialRun,
-    id: ExecutorJobId,
-    live: &'a LiveTrial,
-    trial: Trial,
+pub(super) struct Attempt<'a> {
+    pub(super) run: &'a TrialRun,
+    pub(super) id: ExecutorJobId,
+    pub(super) live: &'a LiveTrial,
+    pub(super) trial: Trial,
     files: FileReader,
+    /// Whether the program was stopped because the trial is stopped early.
+    pub(super) is_stopped: bool,
 }
 
 impl Attempt<'_> {
@@ -356,8 +353,9 @@ impl Attempt<'_> {
         let mut abandon = self.run.abandon.clone();
         let mut applied = Control::Run;
         let mut abandoned = false;
-        // An earlier process decided to stop the trial, and ended before it did.
+        // It was requested to stop under an earlier process, or before the program started.
         if self.trial.state == TrialState::Stopping {
+            self.is_stopped = true;
             executor.stop(&id, StopMode::Graceful).await?;
         }
         let mut overdue = context.engine_deadline();
@@ -396,7 +394,7 @@ impl Attempt<'_> {
                 }
                 () = self.live.reported.notified() => self.consider_stopping().await?,
                 () = self.live.outdated.notified() => {
-                    self.read_missing().await?;
+                    self.trial = self.read_missing().await?;
                     self.consider_stopping().await?;
                 }
                 _ = tick.tick(), if !waits && !self.files.is_reading() => self.files.start(|reports| reports.poll()),
@@ -481,17 +479,5 @@ impl Attempt<'_> {
             self.run.context.emit(JobEvent::TrialMeasured { id: self.trial.id, step, value });
         }
         Ok(())
-    }
-
-    /// Applies the rule of early stopping, and stops the trial if it decides so.
-    async fn consider_stopping(&mut self) -> Result<(), RunError> {
-        let Some(stopping) = &self.run.stopping else { return Ok(()) };
-        if self.trial.state != TrialState::Active {
-            return Ok(());
-        }
-        let Some(reason) = stopping.decide(self.trial.id, self.live.curve()) else { return Ok(()) };
-        self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
-        self.run.context.emit(JobEvent::TrialStopping { id: self.trial.id, reason });
-        Ok(self.run.context.services().executor.stop(&self.id, StopMode::Graceful).await?)
     }
 }
