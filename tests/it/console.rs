@@ -87,9 +87,16 @@ fn visitor_acts_and_sees_changes_while_a_job_runs() {
     let command = json!(["tail", "-f", "/dev/null"]);
     let waits = json!({"jobId": "waits", "trainingInput": {"masterConfig": {"containerCommand": command}}});
     assert_eq!(server.post(JOBS, &waits).0, 200);
+    let mut tuned = job("tuned", 3);
+    let reports = "echo loss=0.5 step=1; exec tail -f /dev/null";
+    tuned["trainingInput"]["masterConfig"]["containerCommand"] = json!(["bash", "-c", reports]);
+    assert_eq!(server.post(JOBS, &tuned).0, 200);
     browse("actions.py", &server, &[]);
     let audit = workspace.read("data/audit/admin_activity.jsonl");
-    for method in ["ml.projects.jobs.cancel", "ml.projects.jobs.patch", "tunesmith.projects.jobs.delete"] {
+    let of_trials = ["tunesmith.projects.jobs.trials.create", "tunesmith.projects.jobs.trials.stop"];
+    for method in
+        ["ml.projects.jobs.cancel", "ml.projects.jobs.patch", "tunesmith.projects.jobs.delete"].iter().chain(&of_trials)
+    {
         assert!(audit.contains(method), "{method} is recorded: {audit}");
     }
 }
@@ -130,7 +137,16 @@ fn session_has_the_role_of_its_token_until_it_is_revoked() {
     assert!(!text.contains("data-method=") && text.contains("user:view@x"), "a viewer sees no action: {text}");
     let by_hand =
         format!("cookie: {looks}\r\ncontent-type: application/json\r\nx-tunesmith-csrf: {token_of_viewer}\r\n");
-    assert_eq!(server.send("POST", &format!("{JOBS}/owned:cancel"), &by_hand, "{}").0, 403);
+    for method in [":cancel", "/trials/1:stop", "/trials"] {
+        assert_eq!(server.send("POST", &format!("{JOBS}/owned{method}"), &by_hand, "{}").0, 403, "{method}");
+    }
+    for tab in ["/trials", "/trials/1"] {
+        let (_, text) = server.exchange("GET", &format!("{page}{tab}"), &format!("cookie: {looks}\r\n"), "");
+        assert!(!text.contains("data-method="), "{tab}: {text}");
+    }
+    for new in ["/console/new", "/console/new-study"] {
+        assert_eq!(server.exchange("GET", new, &format!("cookie: {looks}\r\n"), "").0, 403, "{new}");
+    }
     let (status, _) = server.exchange("GET", "/console/projects/q/jobs/none", &format!("cookie: {looks}\r\n"), "");
     assert_eq!(status, 403);
 

@@ -31,6 +31,7 @@ mod growth;
 mod hostile_bodies;
 mod hostile_programs;
 mod isolation;
+mod job_trials;
 mod job_views;
 mod jobs;
 mod kubernetes;

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use tunesmith_objects::{EventMirror, ObjectError, ObjectFolder};
 
 use super::python;
+use super::server::Server;
 use super::support::{Workspace, finished};
 
 /// A server with the bucket `models`.
@@ -222,4 +223,12 @@ hyperparameters:
             Command::new("find").arg(workspace.path().join(&data_dir)).args(["-name", "*tfevents*"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&left.stdout), "", "copies are removed after they were read");
     }
+    // The page of a trial has the command that lists its files with the credentials of the visitor.
+    let mut command = workspace.command();
+    command.envs(objects.variables()).args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data-local"]);
+    let server = Server::start_command(command.arg("--allow-unisolated-programs"));
+    let jobs = server.get("/v1/projects/local/jobs").1;
+    let id = jobs["jobs"][0]["jobId"].as_str().unwrap();
+    let (_, page) = server.text("GET", &format!("/console/projects/local/jobs/{id}/trials/2"));
+    assert!(page.contains("aws s3 ls --recursive s3://models/local/2/"), "{page}");
 }

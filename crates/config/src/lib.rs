@@ -9,6 +9,7 @@ mod schema;
 mod server;
 mod shape;
 mod stopping;
+mod study;
 mod yaml;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub use server::{
     Capacity, Devices, EXECUTORS, ExecutorConfig, KnownExecutor, KubernetesConfig, LOCAL, Limits, NamedExecutor,
     RayConfig, ServerConfig, SlurmConfig, load_server, parse_server, server_json_schema,
 };
+pub use study::{StudyDraft, parse_study};
 
 use conversion::{Conversion, Locations};
 use diagnostic::{Finding, Source};

@@ -35,17 +35,32 @@ pub(super) enum Shape {
     Double,
 }
 
+/// Maximum number of times that a message may contain itself, such as a parameter its children. Deeper ones are refused.
+const MAX_NESTED: usize = 12;
+
+/// The definitions of a schema.
+#[derive(Clone, Copy)]
+struct Definitions<'a> {
+    all: &'a Value,
+    /// The names of those that contain the present one.
+    open: &'a [&'a str],
+}
+
 impl Shape {
     /// Returns the shape of `schema`, which must be generated from the wire types.
     pub(super) fn of(schema: &Schema) -> Self {
         let root = schema.as_value();
-        Self::of_value(root, root.get("$defs").unwrap_or(&Value::Null))
+        Self::of_value(root, &Definitions { all: root.get("$defs").unwrap_or(&Value::Null), open: &[] })
     }
 
-    fn of_value(schema: &Value, definitions: &Value) -> Self {
+    fn of_value(schema: &Value, definitions: &Definitions<'_>) -> Self {
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
             let name = reference.rsplit('/').next().unwrap_or_default();
-            return Self::of_value(&definitions[name], definitions);
+            if definitions.open.iter().filter(|open| **open == name).count() == MAX_NESTED {
+                return Self::Message { fields: BTreeMap::new(), required: Vec::new() };
+            }
+            let open = [definitions.open, &[name]].concat();
+            return Self::of_value(&definitions.all[name], &Definitions { open: &open, ..*definitions });
         }
         // An optional message is "a message or null"; null is handled the same for all fields.
         if let Some(variants) = schema.get("anyOf").and_then(Value::as_array)
@@ -78,7 +93,7 @@ impl Shape {
         }
     }
 
-    fn message(schema: &Value, definitions: &Value) -> Self {
+    fn message(schema: &Value, definitions: &Definitions<'_>) -> Self {
         let properties = schema["properties"].as_object();
         let fields = properties.into_iter().flatten();
         let required = schema["required"].as_array();

@@ -83,6 +83,25 @@ function parametersOf(name) {
   return name === "parallelCoordinates" ? { metric, points: "400" } : { metric };
 }
 
+/**
+ * Draws what the window shows, and then the figures near it: drawing halts the page, and what a visitor looks at comes first.
+ * @param {Iterable<HTMLElement>} figures
+ * @param {Promise<unknown>[]} before What is shown before the figures near the window as well.
+ */
+async function drawAll(figures, before = []) {
+  const wanted = version;
+  const near = [];
+  const seen = [...before];
+  for (const figure of figures) {
+    const { top, bottom } = figure.getBoundingClientRect();
+    if (top < innerHeight && bottom > 0) seen.push(draw(figure));
+    else near.push(figure);
+  }
+  await Promise.allSettled(seen);
+  // A later selection draws them anew.
+  for (const figure of near) if (wanted === version && visible.has(figure)) await draw(figure);
+}
+
 /** @param {HTMLElement} figure */
 async function draw(figure) {
   const name = figure.dataset.plot ?? "";
@@ -185,9 +204,9 @@ function show() {
     const choice = form.ownerDocument.querySelector(`select[name="${name}"]`);
     if (choice instanceof HTMLSelectElement) choice.value = selected(name) || (choice.options[Number(choice.dataset.first ?? 0)]?.value ?? "");
   }
-  for (const figure of visible) void draw(figure);
   const shownTable = table();
   if (!hasLibrary()) first.add(shownTable);
+  void drawAll(visible, [shownTable]);
 }
 
 async function table() {
@@ -252,20 +271,22 @@ window.addEventListener("popstate", show);
 
 // A plot is drawn when it is seen for the first time.
 const seen = new IntersectionObserver((entries) => {
+  const shown = [];
   for (const entry of entries) {
     const figure = /** @type {HTMLElement} */ (entry.target);
     if (entry.isIntersecting) {
       visible.add(figure);
-      void draw(figure);
+      shown.push(figure);
     } else visible.delete(figure);
   }
+  void drawAll(shown);
 }, { rootMargin: "200px" });
 figures.forEach((figure) => seen.observe(figure));
 
 // The colours of plots follow the theme, their names the width of the window.
 onLookChange(() => {
   drawn.clear();
-  for (const figure of visible) void draw(figure);
+  void drawAll(visible);
 });
 
 setInterval(async () => {
@@ -275,8 +296,7 @@ setInterval(async () => {
     if (answer.revision === revision) return;
     revision = answer.revision;
     drawn.clear();
-    for (const figure of visible) void draw(figure);
-    void table();
+    void drawAll(visible, [table()]);
   } catch {
     // The next look may succeed.
   }

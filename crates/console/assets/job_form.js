@@ -3,7 +3,8 @@
 
 /**
  * @typedef {Record<string, string | string[]>} Values
- * @typedef {{isReadable: boolean, isStudy: boolean, path: string, fields: Values, parameters: Values[], notShown: string[]}} Form
+ * @typedef {Record<string, string>} Paths The paths of values in messages.
+ * @typedef {{isReadable: boolean, isStudy: boolean, fields: Values, paths: Paths, parameters: Values[], parameterPaths: Paths[], notShown: string[]}} Form
  * @typedef {{kind: string, field?: string, index?: number, value?: string}} Change
  * @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Field
  * @typedef {{isError: boolean, field: string, text: string}} Problem
@@ -52,16 +53,16 @@ function fill(field, value) {
  * @param {Element} row
  * @param {number} index
  * @param {Values} values
- * @param {string} path
+ * @param {Paths} paths
  */
-function fillParameter(row, index, values, path) {
+function fillParameter(row, index, values, paths) {
   const legend = row.querySelector("legend");
   if (legend) legend.textContent = `Parameter ${index + 1}`;
   row.querySelector("[data-remove]")?.setAttribute("aria-label", `Remove parameter ${index + 1}`);
   for (const field of fieldsOf(row, PARAMETER)) {
     const key = field.dataset.parameter ?? "";
     fill(field, values[key]);
-    field.dataset.path = `${path}.params[${index}].${key}`;
+    field.dataset.path = paths[key] ?? "";
     const label = field.closest("label");
     const types = label?.dataset.of?.split(" ");
     if (label) label.hidden = types !== undefined && !types.includes(String(values.type)) && values[key] === undefined;
@@ -81,13 +82,13 @@ export function showForm(form) {
   element("study-fields", HTMLElement).hidden = !form.isStudy;
   for (const field of fieldsOf(document, STUDY)) {
     fill(field, form.fields[field.dataset.field ?? ""]);
-    field.dataset.path = `${form.path}.${field.dataset.field}`;
+    field.dataset.path = form.paths[field.dataset.field ?? ""] ?? "";
   }
   const list = element("parameters", HTMLElement);
   const template = element("parameter", HTMLTemplateElement);
   while (list.children.length > form.parameters.length) list.lastElementChild?.remove();
   while (list.children.length < form.parameters.length) list.append(template.content.cloneNode(true));
-  form.parameters.forEach((values, index) => fillParameter(list.children[index], index, values, form.path));
+  form.parameters.forEach((values, index) => fillParameter(list.children[index], index, values, form.parameterPaths[index] ?? {}));
   for (const button of list.querySelectorAll("[data-remove]")) {
     if (button instanceof HTMLButtonElement) button.disabled = form.parameters.length < 2;
   }
@@ -105,7 +106,7 @@ export function showProblems(problems) {
   study.querySelectorAll(".problem").forEach((old) => old.remove());
   fieldsOf(study, `${STUDY}, ${PARAMETER}`).forEach((field, index) => {
     const path = field.dataset.path ?? "";
-    const own = problems.filter(({ isError, field: of }) => isError && (of === path || of.startsWith(`${path}[`)));
+    const own = problems.filter(({ isError, field: of }) => isError && path !== "" && (of === path || of.startsWith(`${path}[`)));
     field.setAttribute("aria-invalid", String(own.length > 0));
     if (own.length === 0) {
       field.removeAttribute("aria-describedby");

@@ -1,11 +1,16 @@
-// The page that submits a job: checks the configuration while it is written, keeps the form in step with it, and submits what
-// the check has read.
+// The pages that submit a job and create a study: they check the configuration while it is written, keep the form in step with it, and
+// submit what the check has read.
 
 import { send } from "./actions.js";
 import { onChange, showForm, showProblems } from "./job_form.js";
 
 /** Time without a key after which the text is checked, in milliseconds. */
 const PAUSE = 300;
+
+const form = document.getElementById("new-job");
+
+/** Whether the page creates a study. */
+const isStudy = form?.dataset.kind === "study";
 
 /**
  * @typedef {{isError: boolean, line: number, column: number, field: string, text: string}} Remark
@@ -18,7 +23,7 @@ const PAUSE = 300;
  * @returns {Promise<Checked>}
  */
 async function checked(text, change) {
-  const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text, change }) };
+  const init = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ text, isStudy, change }) };
   const response = await fetch("/console/check", init);
   if (!response.ok) throw new Error(`the server answered with status ${response.status}`);
   return response.json();
@@ -64,7 +69,30 @@ function select(field, remark) {
   field.setSelectionRange(start, start);
 }
 
-const form = document.getElementById("new-job");
+/**
+ * The address of the request that submits a job, the page of the job, and the body.
+ * @param {FormData} values
+ * @param {object} request
+ * @returns {[string, string, object]}
+ */
+function newJob(values, request) {
+  const jobs = `projects/${encodeURIComponent(String(values.get("project")))}/jobs`;
+  const jobId = String(values.get("jobId"));
+  return [`/v1/${jobs}`, `${jobs}/${encodeURIComponent(jobId)}`, { ...request, jobId }];
+}
+
+/**
+ * The same for a study.
+ * @param {FormData} values
+ * @param {object} request
+ * @returns {[string, string, object]}
+ */
+function newStudy(values, request) {
+  const part = (/** @type {string} */ name) => encodeURIComponent(String(values.get(name)));
+  const studies = `projects/${part("project")}/locations/${part("location")}/studies`;
+  return [`/v1/${studies}?studyId=${part("studyId")}`, `${studies}/${part("studyId")}`, request];
+}
+
 if (form instanceof HTMLFormElement) {
   const field = /** @type {HTMLTextAreaElement} */ (form.elements.namedItem("text"));
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -114,17 +142,16 @@ if (form instanceof HTMLFormElement) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const values = new FormData(form);
-    const [project, jobId] = [String(values.get("project")), String(values.get("jobId"))];
     try {
       const answer = await check();
       if (!answer.request) {
-        refuse("The configuration has errors; the job was not submitted.");
+        refuse(`The configuration has errors; the ${isStudy ? "study was not created" : "job was not submitted"}.`);
         return;
       }
-      const jobs = `projects/${encodeURIComponent(project)}/jobs`;
-      const error = await send("POST", `/v1/${jobs}`, { ...answer.request, jobId });
+      const [address, page, body] = isStudy ? newStudy(values, answer.request) : newJob(values, answer.request);
+      const error = await send("POST", address, body);
       refuse(error);
-      if (!error) location.assign(`/console/${jobs}/${encodeURIComponent(jobId)}`);
+      if (!error) location.assign(`/console/${page}`);
     } catch (error) {
       refuse(String(error));
     }

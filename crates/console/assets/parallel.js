@@ -103,7 +103,14 @@ export function parallelCoordinates(view, colours) {
       y.push(null);
       text.push(null);
     }
-    return { type: "scatter", mode: "lines+markers", x, y, text, line: { color: colour, width }, marker: { size: 3, color: colour }, hovertemplate: "%{text}<extra></extra>" };
+    return { type: "scatter", mode: "lines", x, y, text, line: { color: colour, width }, hovertemplate: "%{text}<extra></extra>" };
+  });
+  // A value without one on either side is on no line. Marks at all values would be thousands of elements.
+  const single = traces.flatMap(({ x, y, text, line }) => {
+    const alone = y.flatMap((share, at) => (share !== null && (y[at - 1] ?? null) === null && (y[at + 1] ?? null) === null ? [at] : []));
+    if (alone.length === 0) return [];
+    const of = (/** @type {any[]} */ values) => alone.map((at) => values[at]);
+    return [{ type: "scatter", mode: "markers", x: of(x), y: of(y), text: of(text), marker: { size: 4, color: line.color }, hovertemplate: "%{text}<extra></extra>" }];
   });
   // Names are in two lines, one above the other, so that each has the room of two axes.
   const room = Math.max(8, Math.min(24, Math.floor((2 * Math.min(innerWidth - 60, 1200)) / dimensions.length / 7)));
@@ -123,7 +130,7 @@ export function parallelCoordinates(view, colours) {
   });
   const shapes = dimensions.map((_, at) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, line: { color: colours.quiet, width: 1 } }));
   return {
-    traces,
+    traces: [...traces, ...single],
     layout: {
       xaxis: { visible: false, range: [-0.4, dimensions.length - 0.4] },
       yaxis: { visible: false, range: [-0.1, 1.28] },

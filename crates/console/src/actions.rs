@@ -7,7 +7,7 @@ use tunesmith_domain::{Job, JobState, Study, StudyState, Trial, TrialState};
 use tunesmith_http::pages::Visitor;
 
 /// What the visitor may do with a job.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct JobActions {
     /// The address of the job in the API.
     pub(crate) method: String,
@@ -18,6 +18,18 @@ pub(crate) struct JobActions {
     pub(crate) label: bool,
     /// The numbers of trials in all and at once, if they can be changed.
     pub(crate) trials: Option<(u64, u64)>,
+    /// The form of a new trial, on the page of the trials.
+    pub(crate) new_trial: Option<NewTrial>,
+}
+
+/// A trial that the visitor may add.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NewTrial {
+    /// The address of the method of the API.
+    pub(crate) method: String,
+    pub(crate) form: TrialForm,
+    /// What happens with the trial.
+    pub(crate) note: &'static str,
 }
 
 /// What the visitor may do with a study that belongs to no job.
@@ -29,16 +41,17 @@ pub(crate) struct StudyActions {
     /// The maximum number of trials, if it can be raised.
     pub(crate) extend: Option<u64>,
     /// The form of a new trial, on the page of the trials.
-    pub(crate) new_trial: Option<TrialForm>,
+    pub(crate) new_trial: Option<NewTrial>,
 }
 
-/// What the visitor may do with a trial of a study that belongs to no job.
+/// What the visitor may do with a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TrialActions {
     /// The address of the trial in the API, without and with its attempt.
     pub(crate) method: String,
     pub(crate) method_of_attempt: String,
-    pub(crate) stop: bool,
+    /// The question before the trial is stopped; `None` if it cannot be stopped.
+    pub(crate) stop: Option<String>,
     /// Whether it can be ended without a result.
     pub(crate) give_up: bool,
     pub(crate) delete: bool,
@@ -59,7 +72,21 @@ impl JobActions {
             trials: counts
                 .filter(|_| may_update && !is_cancelling)
                 .map(|plan| (plan.max_trials, plan.max_parallel_trials)),
+            new_trial: None,
         }
+    }
+
+    /// Adds those on the trials of `study`, which belongs to `job`.
+    #[must_use]
+    pub(crate) fn with_trials(self, job: &Job, study: &Study) -> Self {
+        let may_change = self.trials.is_some() && !job.state.is_final() && study.state == StudyState::Active;
+        let is_left = self.trials.is_some_and(|(all, _)| study.next_trial_id.0 <= all);
+        let new_trial = (may_change && is_left).then(|| NewTrial {
+            method: format!("{}/trials", self.method),
+            form: TrialForm::without_result(study),
+            note: "The job runs it next, as one of its trials.",
+        });
+        Self { new_trial, ..self }
     }
 
     /// Whether the visitor may do anything.
@@ -78,7 +105,11 @@ impl StudyActions {
             method: address_of(study),
             delete: may(Permission::StudiesDelete),
             extend: study.max_trials.filter(|_| may(Permission::StudiesCreate)),
-            new_trial: (accepts_trials && with_trials).then(|| TrialForm::of(study)),
+            new_trial: (accepts_trials && with_trials).then(|| NewTrial {
+                method: format!("{}/trials", address_of(study)),
+                form: TrialForm::of(study),
+                note: "Without a result, the trial goes to the next client that asks for one.",
+            }),
         }
     }
 
@@ -89,6 +120,22 @@ impl StudyActions {
 }
 
 impl TrialActions {
+    /// The actions on a trial of `job`.
+    pub(crate) fn of_job(job: &Job, trial: &Trial, visitor: &Visitor) -> Self {
+        let (project, id) = job.id.parts();
+        let may_stop = visitor.may_on(Permission::JobsUpdate, job) && trial.state == TrialState::Active;
+        let question = || {
+            let id = trial.id;
+            format!("Stop trial {id}? Its program ends, and its last measurement becomes its result. The job goes on.")
+        };
+        Self {
+            method: format!("/v1/projects/{project}/jobs/{id}/trials/{}", trial.id),
+            stop: may_stop.then(question),
+            ..Self::default()
+        }
+    }
+
+    /// The actions on a trial of a study that belongs to no job.
     pub(crate) fn of(study: &Study, trial: &Trial, visitor: &Visitor) -> Self {
         let (project, ..) = study.id.parts();
         let method = format!("{}/trials/{}", address_of(study), trial.id);
@@ -99,7 +146,10 @@ impl TrialActions {
                 attempt => format!("{method}~{attempt}"),
             },
             method,
-            stop: may_update && trial.state == TrialState::Active,
+            stop: (may_update && trial.state == TrialState::Active).then(|| {
+                let id = trial.id;
+                format!("Ask the client of trial {id} to stop? Its last measurement becomes its result.")
+            }),
             give_up: may_update && matches!(trial.state, TrialState::Active | TrialState::Stopping),
             delete: visitor.may(Permission::TrialsDelete, project),
         }

@@ -3,6 +3,7 @@
 use super::errors::PageError;
 use super::format::{Size, Time, encoded};
 use super::router::Console;
+use super::trial::shell_word;
 use tunesmith_algorithms::problem::TrialId;
 use tunesmith_domain::JobId;
 use tunesmith_service::artifacts::{ArtifactError, Artifacts};
@@ -19,7 +20,9 @@ pub(crate) struct ArtifactList {
     pub(crate) has_more: bool,
     /// Why there is no list; empty if there is one.
     pub(crate) problem: String,
-    /// The address of the method that lists the files.
+    /// The command that lists the files of an object store with the credentials of the visitor; empty for others.
+    pub(crate) command: String,
+    /// The address of the method that lists the files; empty if it does not.
     pub(crate) method: String,
 }
 
@@ -38,9 +41,15 @@ impl Console {
         let method = format!("/v1/projects/{project}/jobs/{job}/artifacts");
         let of_trial = |before: &str| trial.map(|trial| format!("{before}trial={trial}")).unwrap_or_default();
         let address = |name: &str| format!("{method}:download?file={}{}", encoded(name), of_trial("&"));
-        let without_files = |folder: String, problem: String| {
-            let method = format!("{method}{}", of_trial("?"));
-            Ok(Some(ArtifactList { folder, files: Vec::new(), has_more: false, problem, method }))
+        let without_files = |folder: String, problem: String, command: String| {
+            Ok(Some(ArtifactList {
+                folder,
+                files: Vec::new(),
+                has_more: false,
+                problem,
+                command,
+                method: String::new(),
+            }))
         };
         match self.jobs.artifacts(id, trial.map(TrialId)).await {
             Ok(Artifacts { folder, files, is_complete }) => Ok(Some(ArtifactList {
@@ -57,21 +66,46 @@ impl Console {
                     })
                     .collect(),
                 problem: String::new(),
+                command: String::new(),
                 method: format!("{method}{}", of_trial("?")),
             })),
             Err(ArtifactError::NoFolder { .. }) => Ok(None),
-            Err(ArtifactError::Elsewhere { address, .. }) => without_files(
-                address,
-                "The files are in an object store. Read them there, with your own credentials.".to_owned(),
-            ),
+            Err(ArtifactError::Elsewhere { address, .. }) => {
+                let problem = "The files are in an object store. The server does not list them, since it would read with its own \
+                               credentials, which its visitors need not have. List them with yours:";
+                let command = listing(&address);
+                without_files(address, problem.to_owned(), command)
+            }
             Err(error @ ArtifactError::Unreadable { .. }) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "artifacts cannot be listed");
-                without_files(String::new(), error.to_string())
+                without_files(String::new(), error.to_string(), String::new())
             }
             Err(ArtifactError::Store(error)) => Err(error.into()),
             Err(error @ (ArtifactError::NotFound { .. } | ArtifactError::TooLarge { .. })) => {
                 Err(PageError::NotFound(error.to_string()))
             }
         }
+    }
+}
+
+/// The command of the cloud's own client that lists what is below `address`; empty for an unknown kind of address.
+fn listing(address: &str) -> String {
+    let folder = shell_word(&format!("{}/", address.trim_end_matches('/')));
+    match address.split_once("://") {
+        Some(("gs", _)) => format!("gcloud storage ls --long --recursive {folder}"),
+        Some(("s3", _)) => format!("aws s3 ls --recursive {folder}"),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listing;
+
+    #[test]
+    fn files_of_object_stores_are_listed_by_the_client_of_the_cloud() {
+        assert_eq!(listing("gs://b/out/1"), "gcloud storage ls --long --recursive gs://b/out/1/");
+        assert_eq!(listing("s3://b/it's $(x)/1/"), r"aws s3 ls --recursive 's3://b/it'\''s $(x)/1/'");
+        assert_eq!(listing("hdfs://b"), "");
     }
 }

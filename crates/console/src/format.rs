@@ -174,6 +174,7 @@ impl Badge {
             TrialState::Stopping => ("Stopping", "is-ending"),
             TrialState::Succeeded if stopped_early => ("Stopped early", "is-ending"),
             TrialState::Succeeded => ("Succeeded", "is-good"),
+            TrialState::Infeasible if stopped_early => ("Stopped", "is-ending"),
             TrialState::Infeasible => ("Infeasible", "is-bad"),
             TrialState::Deleted => ("Deleted", "is-waiting"),
         };

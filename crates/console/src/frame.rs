@@ -69,6 +69,8 @@ pub(crate) struct Frame {
     pub(crate) is_fragment: bool,
     /// Whether the visitor may submit jobs.
     pub(crate) may_submit: bool,
+    /// Whether the visitor may create studies.
+    pub(crate) may_create_studies: bool,
     /// Whether the visitor is an administrator of the server.
     pub(crate) is_administrator: bool,
     /// The secret that requests of the page send with changes.
@@ -82,6 +84,7 @@ impl Frame {
         Self {
             principal: visitor.principal().map(str::to_owned),
             may_submit: visitor.may_somewhere(Permission::JobsCreate),
+            may_create_studies: visitor.may_somewhere(Permission::StudiesCreate),
             is_administrator: visitor.may_everywhere(ADMINISTRATION),
             csrf: visitor.csrf().to_owned(),
             ..Self::without_visitor(title, section, &parts.headers)
@@ -96,6 +99,7 @@ impl Frame {
             principal: None,
             is_fragment: headers.contains_key(FRAGMENT),
             may_submit: false,
+            may_create_studies: false,
             is_administrator: false,
             csrf: String::new(),
             theme: theme(headers),

@@ -82,6 +82,10 @@ pub(crate) fn findings(progress: &Progress, metric: &str) -> Vec<Finding> {
         let text = format!("{} of {all} trials were stopped early{}.", ended.stopped_early, saved.unwrap_or_default());
         add("Early stopping", "is-good", text, "");
     }
+    if ended.stopped_without_result > 0 {
+        let text = format!("{} of {all} trials were stopped before they had a result.", ended.stopped_without_result);
+        add("Stopped", "is-ending", text, "");
+    }
     let lost = ended.lost_attempts + progress.figures.open_lost_attempts;
     if lost > 0 {
         let time = Span(ended.lost_time + progress.figures.open_lost_time).text();

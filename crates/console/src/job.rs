@@ -220,6 +220,7 @@ impl StudyPart {
             (Badge::of_trial(TrialState::Requested, false), figures.requested),
             (Badge::of_trial(TrialState::Succeeded, false), whole),
             (Badge::of_trial(TrialState::Succeeded, true), figures.ended.stopped_early),
+            (Badge::of_trial(TrialState::Infeasible, true), figures.ended.stopped_without_result),
             (Badge::of_trial(TrialState::Infeasible, false), figures.ended.infeasible),
         ];
         all.into_iter().filter(|(_, count)| *count > 0).collect()

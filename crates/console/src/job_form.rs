@@ -24,11 +24,13 @@ pub(crate) struct Form {
     pub(crate) is_readable: bool,
     /// Whether it is that of a study.
     pub(crate) is_study: bool,
-    /// The path of the study, as in the messages about it.
-    pub(crate) path: String,
     /// The values of the study that are given, as they are written.
     pub(crate) fields: Map<String, Value>,
+    /// Their paths, and those of values that are not given, as in the messages about them.
+    pub(crate) paths: Map<String, Value>,
     pub(crate) parameters: Vec<Map<String, Value>>,
+    /// The paths of the values of each parameter.
+    pub(crate) parameter_paths: Vec<Map<String, Value>>,
     /// The paths of the values that only the text shows.
     pub(crate) not_shown: Vec<String>,
 }
@@ -55,7 +57,8 @@ impl Form {
         let Some(Value::Object(file)) = outline(text) else { return Self::default() };
         let is_wrapped = file.contains_key(TRAINING_INPUT);
         let prefix = if is_wrapped { format!("{TRAINING_INPUT}.") } else { String::new() };
-        let mut form = Self { is_readable: true, path: format!("{prefix}{HYPERPARAMETERS}"), ..Self::default() };
+        let path = format!("{prefix}{HYPERPARAMETERS}");
+        let mut form = Self { is_readable: true, paths: paths_below(&path, &FIELDS), ..Self::default() };
         let input = if is_wrapped {
             form.not_shown.extend(file.keys().filter(|key| *key != TRAINING_INPUT).cloned());
             file.get(TRAINING_INPUT).and_then(Value::as_object)
@@ -72,17 +75,18 @@ impl Form {
                     form.fields.insert(key.clone(), value.clone());
                 }
                 Value::Null if FIELDS.contains(&key.as_str()) => {}
-                Value::Array(parameters) if key == PARAMETERS => form.add_parameters(parameters),
+                Value::Array(parameters) if key == PARAMETERS => form.add_parameters(&path, parameters),
                 Value::Null if key == PARAMETERS => {}
-                _ => form.not_shown.push(format!("{}.{key}", form.path)),
+                _ => form.not_shown.push(format!("{path}.{key}")),
             }
         }
         form
     }
 
-    fn add_parameters(&mut self, parameters: &[Value]) {
+    fn add_parameters(&mut self, study: &str, parameters: &[Value]) {
         for (index, parameter) in parameters.iter().enumerate() {
-            let path = format!("{}.{PARAMETERS}[{index}]", self.path);
+            let path = format!("{study}.{PARAMETERS}[{index}]");
+            self.parameter_paths.push(paths_below(&path, &PARAMETER_FIELDS));
             let mut shown = Map::new();
             match parameter {
                 Value::Object(fields) => {
@@ -101,8 +105,13 @@ impl Form {
     }
 }
 
+/// The paths of `fields` below `path`.
+fn paths_below(path: &str, fields: &[&str]) -> Map<String, Value> {
+    fields.iter().map(|field| ((*field).to_owned(), Value::from(format!("{path}.{field}")))).collect()
+}
+
 /// Whether the form can show `value`: a text, or a list of texts of one line each.
-fn is_shown(value: &Value) -> bool {
+pub(crate) fn is_shown(value: &Value) -> bool {
     let is_line = |item: &Value| item.as_str().is_some_and(|text| !text.contains('\n') && text.trim() == text);
     match value {
         Value::String(_) => true,
@@ -164,7 +173,7 @@ pub(crate) fn changed(text: &str, change: &Change) -> Result<String, EditError> 
     }
 }
 
-fn known(fields: &[&'static str], field: &str) -> Result<&'static str, EditError> {
+pub(crate) fn known(fields: &[&'static str], field: &str) -> Result<&'static str, EditError> {
     fields.iter().copied().find(|known| *known == field).ok_or(EditError::Unsupported)
 }
 
@@ -175,13 +184,14 @@ fn set(text: &str, path: &[Step<'_>], value: &str) -> Result<String, EditError> 
         return edit(text, path, &Edit::Remove);
     }
     let is_list = matches!(path.last(), Some(Step::Key("categoricalValues" | "discreteValues")));
-    let lines = || value.lines().map(str::trim).filter(|line| !line.is_empty());
-    let plain = if is_list {
-        Plain::List(lines().map(|line| Plain::Scalar(line.to_owned())).collect())
-    } else {
-        Plain::Scalar(value.to_owned())
-    };
+    let plain = if is_list { lines_of(value) } else { Plain::Scalar(value.to_owned()) };
     edit(text, path, &Edit::Set(plain))
+}
+
+/// The list whose items are the lines of `text`.
+pub(crate) fn lines_of(text: &str) -> Plain {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    Plain::List(lines.map(|line| Plain::Scalar(line.to_owned())).collect())
 }
 
 /// Sets the type of a parameter whose values are at `path`. Values that the type does not have are removed.

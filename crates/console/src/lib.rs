@@ -25,6 +25,7 @@ mod plotly;
 mod report;
 mod router;
 mod server;
+mod study_form;
 mod subject;
 mod summary;
 mod trial;

@@ -1,4 +1,4 @@
-//! The page that submits a job: its configuration with the errors in place.
+//! The pages that submit a job and create a study: a configuration with the errors in place.
 
 use askama::Template;
 use axum::Json;
@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use super::errors::PageError;
 use super::frame::{Frame, Section};
-use super::job_form::{Change, Form, changed};
+use super::job_form::{self, Change, Form};
 use super::router::{Console, Visit, rendered};
+use super::study_form;
 use tunesmith_access::Permission;
 use tunesmith_config::Diagnostic;
 use tunesmith_http::pages::PageCall;
@@ -41,24 +42,42 @@ trainingInput:
     metricFromStdout: true
 ";
 
+/// The configuration of a study that the page starts with.
+const EXAMPLE_OF_STUDY: &str = "\
+metrics:
+- {metric: loss, goal: MINIMIZE}
+parameters:
+- {parameter: learning_rate, type: DOUBLE, doubleValueSpec: {minValue: 1e-5, maxValue: 1}, scaleType: UNIT_LOG_SCALE}
+- {parameter: layers, type: INTEGER, integerValueSpec: {minValue: 1, maxValue: 8}}
+tunesmith:
+  maxTrials: 100
+";
+
+/// The location of studies, unless another one is named.
+const DEFAULT_LOCATION: &str = "local";
+
 #[derive(Template)]
 #[template(path = "new_job.html")]
 struct NewJobPage {
     frame: Frame,
     project: String,
+    /// The location of a new study; `None` for a new job.
+    location: Option<&'static str>,
     text: &'static str,
 }
 
 pub(crate) async fn page(State(console): State<Console>, parts: Parts) -> Response {
     let call = PageCall::of_all("console.newJob");
-    console.show(call, parts, async |console, visit| show(console, visit).await).await
+    console.show(call, parts, async |console, visit| new_job(console, visit).await).await
 }
 
-async fn show(console: Console, visit: Visit) -> Result<Response, PageError> {
-    if !visit.visitor.may_somewhere(Permission::JobsCreate) {
-        let text = format!("permission {} is needed in a project to submit a job", Permission::JobsCreate);
-        return Err(PageError::Denied(text));
-    }
+pub(crate) async fn study_page(State(console): State<Console>, parts: Parts) -> Response {
+    let call = PageCall::of_all("console.newStudy");
+    console.show(call, parts, async |console, visit| new_study(console, visit).await).await
+}
+
+async fn new_job(console: Console, visit: Visit) -> Result<Response, PageError> {
+    require(&visit, Permission::JobsCreate, "submit a job")?;
     // The newest project in which the visitor may create jobs.
     let visitor = visit.visitor.clone();
     let known = console.jobs.pick(move |job| {
@@ -69,9 +88,35 @@ async fn show(console: Console, visit: Visit) -> Result<Response, PageError> {
     let page = NewJobPage {
         frame: Frame::new("New job", Section::Jobs, &visit.visitor, &visit.parts),
         project: newest.map_or_else(|| DEFAULT_PROJECT.to_owned(), |(_, project)| project),
+        location: None,
         text: EXAMPLE,
     };
     Ok(rendered(&page))
+}
+
+async fn new_study(console: Console, visit: Visit) -> Result<Response, PageError> {
+    require(&visit, Permission::StudiesCreate, "create a study")?;
+    let visitor = visit.visitor.clone();
+    let known = console.studies.pick(move |study| {
+        let project = study.id.parts().0;
+        visitor.may(Permission::StudiesCreate, project).then(|| (study.create_time, project.to_owned()))
+    });
+    let newest = known.await?.into_iter().max();
+    let page = NewJobPage {
+        frame: Frame::new("New study", Section::Jobs, &visit.visitor, &visit.parts),
+        project: newest.map_or_else(|| DEFAULT_PROJECT.to_owned(), |(_, project)| project),
+        location: Some(DEFAULT_LOCATION),
+        text: EXAMPLE_OF_STUDY,
+    };
+    Ok(rendered(&page))
+}
+
+/// Refuses a visitor who has `permission` in no project, to do `what`.
+fn require(visit: &Visit, permission: Permission, what: &str) -> Result<(), PageError> {
+    if visit.visitor.may_somewhere(permission) {
+        return Ok(());
+    }
+    Err(PageError::Denied(format!("permission {permission} is needed in a project to {what}")))
 }
 
 /// A configuration to check.
@@ -79,6 +124,9 @@ async fn show(console: Console, visit: Visit) -> Result<Response, PageError> {
 #[serde(deny_unknown_fields)]
 struct Draft {
     text: String,
+    /// Whether it is that of a study.
+    #[serde(default, rename = "isStudy")]
+    is_study: bool,
     /// A change of the form, which is made first.
     #[serde(default)]
     change: Option<Change>,
@@ -105,7 +153,8 @@ pub(crate) async fn check(State(console): State<Console>, request: Request) -> R
         let bytes = to_bytes(body, MAX_TEXT).await;
         let bytes = bytes.map_err(|_| PageError::Invalid("the configuration is larger than 4 MiB".to_owned()))?;
         let draft: Draft = serde_json::from_slice(&bytes).map_err(|error| PageError::Invalid(error.to_string()))?;
-        let Draft { mut text, change } = draft;
+        let Draft { mut text, is_study, change } = draft;
+        let changed = if is_study { study_form::changed } else { job_form::changed };
         let refusal = match change.map(|change| changed(&text, &change)) {
             Some(Ok(changed)) => {
                 text = changed;
@@ -114,8 +163,8 @@ pub(crate) async fn check(State(console): State<Console>, request: Request) -> R
             Some(Err(error)) => Some(error.to_string()),
             None => None,
         };
-        let mut answer = checked(&text);
-        answer["form"] = json!(Form::of(&text));
+        let mut answer = if is_study { checked_study(&text) } else { checked(&text) };
+        answer["form"] = json!(if is_study { study_form::form_of(&text) } else { Form::of(&text) });
         answer["text"] = json!(text);
         answer["refusal"] = json!(refusal);
         Ok(Json(answer).into_response())
@@ -132,6 +181,13 @@ fn checked(text: &str) -> Value {
             }
             json!({ "remarks": remarks(&config.warnings), "request": request })
         }
+        Err(errors) => json!({ "remarks": remarks(errors.diagnostics()) }),
+    }
+}
+
+fn checked_study(text: &str) -> Value {
+    match tunesmith_config::parse_study("configuration", text) {
+        Ok(study) => json!({ "remarks": remarks(&study.warnings), "request": study.request }),
         Err(errors) => json!({ "remarks": remarks(errors.diagnostics()) }),
     }
 }
@@ -170,5 +226,18 @@ mod tests {
         assert_eq!((&remark["line"], &remark["isError"]), (&json!(5), &json!(true)), "{answer}");
         assert!(remark["text"].as_str().unwrap().starts_with("trainingInput.hyperparameters.maxTrials: "), "{answer}");
         assert_eq!(checked("a: [")["remarks"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn example_of_a_study_is_valid_and_errors_have_their_place() {
+        let answer = checked_study(EXAMPLE_OF_STUDY);
+        assert_eq!(
+            (&answer["remarks"], &answer["request"]["studyConfig"]["tunesmith"]["maxTrials"]),
+            (&json!([]), &json!(100))
+        );
+        let answer = checked_study(&EXAMPLE_OF_STUDY.replace("maxTrials: 100", "maxTrials: 0"));
+        assert!(answer.get("request").is_none());
+        let remark = &answer["remarks"][0];
+        assert_eq!((&remark["line"], &remark["field"]), (&json!(7), &json!("tunesmith.maxTrials")), "{answer}");
     }
 }

@@ -113,6 +113,7 @@ pub fn router(services: Services, pages: Pages) -> Router {
         .route("/console/", get(async || Redirect::permanent("/console")))
         .route("/console/jobs", get(jobs::page))
         .route("/console/new", get(new_job::page))
+        .route("/console/new-study", get(new_job::study_page))
         .route("/console/check", post(new_job::check))
         .route("/console/events", get(events::all))
         .route(login::PATH, get(login::form).post(login::sign_in))

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::actions::{JobActions, StudyActions};
+use super::actions::{JobActions, NewTrial, StudyActions};
 use super::errors::PageError;
 use super::format::Badge;
 use super::router::Console;
@@ -137,7 +137,13 @@ impl Subject {
     pub(crate) fn head(&self, visitor: &Visitor, tab: Tab) -> Head {
         let mut head = self.head_without_actions(tab);
         match self {
-            Self::Job { job, .. } => head.job_actions = JobActions::of(job, visitor),
+            Self::Job { job, study } => {
+                let actions = JobActions::of(job, visitor);
+                head.job_actions = match study.as_ref().filter(|_| tab == Tab::Trials) {
+                    Some(study) => actions.with_trials(job, study),
+                    None => actions,
+                };
+            }
             Self::Study(study) => head.study_actions = StudyActions::of(study, visitor, tab == Tab::Trials),
         }
         head
@@ -169,6 +175,11 @@ impl Subject {
 }
 
 impl Head {
+    /// The trial that the visitor may add.
+    pub(crate) fn new_trial(&self) -> Option<&NewTrial> {
+        self.job_actions.new_trial.as_ref().or(self.study_actions.new_trial.as_ref())
+    }
+
     /// The labels as `key=value`, one in each line.
     pub(crate) fn label_lines(&self) -> String {
         self.labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join("\n")

@@ -53,7 +53,8 @@ pub(crate) struct Progress {
 impl Progress {
     /// Number of trials that have ended.
     pub(crate) fn ended(&self) -> u64 {
-        self.figures.ended.succeeded + self.figures.ended.infeasible
+        let ended = &self.figures.ended;
+        ended.succeeded + ended.infeasible + ended.stopped_without_result
     }
 
     /// Number of trials that have not ended.

@@ -30,13 +30,14 @@ struct TrialPage {
     number: u64,
     badge: Badge,
     reason: Option<String>,
+    has_failed: bool,
     fallback_reason: Option<String>,
     results: Vec<(String, &'static str, Option<Number>)>,
     constraints: Vec<(String, Option<Number>)>,
     parameters: Vec<(String, Value)>,
     /// The parameters as flags of a trainer.
     flags: String,
-    origin: Option<String>,
+    origin: String,
     attempts: u64,
     lost: u64,
     preempted: u64,
@@ -116,6 +117,7 @@ async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response,
         number,
         badge: Badge::of_trial(trial.state, trial.stopped_early),
         reason: trial.infeasible_reason.clone(),
+        has_failed: trial.has_failed(),
         fallback_reason: trial.fallback_reason.clone(),
         results: metrics
             .iter()
@@ -129,7 +131,7 @@ async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response,
             .collect(),
         parameters: trial.parameters.iter().map(|(name, value)| (name.clone(), Value(value.clone()))).collect(),
         flags: flags(&trial),
-        origin: trial.origin.map(|origin| origin_text(origin.algorithm, origin.step)),
+        origin: trial.origin.map_or_else(|| "A user".to_owned(), |origin| origin_text(origin.algorithm, origin.step)),
         attempts: trial.attempt,
         lost: trial.lost_attempts,
         preempted: trial.preempted_attempts,
@@ -154,7 +156,7 @@ async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response,
         },
         has_output: subject.job().is_some(),
         actions: match subject.job() {
-            Some(_) => TrialActions::default(),
+            Some(job) => TrialActions::of_job(job, &trial, &visit.visitor),
             None => TrialActions::of(study, &trial, &visit.visitor),
         },
         previous: number.checked_sub(1).filter(|previous| *previous > 0),
@@ -169,7 +171,8 @@ fn flags(trial: &Trial) -> String {
     flags.collect::<Vec<_>>().join(" ")
 }
 
-fn shell_word(text: &str) -> String {
+/// `text` as one word of a shell.
+pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=./:,+@%".contains(letter);
     if !text.is_empty() && text.chars().all(is_plain) {
         text.to_owned()

@@ -33,6 +33,11 @@ pub(crate) struct ParameterField {
 }
 
 impl TrialForm {
+    /// The form for a trial of `study` whose result its program gives.
+    pub(crate) fn without_result(study: &Study) -> Self {
+        Self { metrics: Vec::new(), ..Self::of(study) }
+    }
+
     /// The form for a trial of `study`.
     pub(crate) fn of(study: &Study) -> Self {
         let space = study.problem.search_space();

@@ -65,6 +65,9 @@ pub(super) const TRIAL: &str = r#"{
     ]
 }"#;
 
+/// A user-supplied trial of the job above.
+pub(super) const TRIAL_OF_JOB: &str = r#"{"parameters": [{"parameter": "learning_rate", "floatValue": 0.01}]}"#;
+
 /// A request for trials.
 pub(super) const SUGGEST: &str = r#"{"suggestionCount": 1, "clientId": "worker-1"}"#;
 

@@ -17,6 +17,7 @@ mod job_iam;
 mod job_logs;
 mod job_policy;
 mod job_reopen;
+mod job_trials;
 mod jobs;
 mod json_text;
 pub mod listener;

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::openapi::{self, Operation};
 use super::routes::{Dispatch, Routes};
-use super::{agents, health, job_artifacts, job_logs, jobs, packages, projects, studies_api, trial_reports};
+use super::{
+    agents, health, job_artifacts, job_logs, job_trials, jobs, packages, projects, studies_api, trial_reports,
+};
 
 /// The route of the document itself.
 fn routes() -> Routes<()> {
@@ -38,6 +40,7 @@ fn operations() -> Vec<Operation> {
         .chain(jobs::routes().operations())
         .chain(job_artifacts::routes().operations())
         .chain(job_logs::routes().operations())
+        .chain(job_trials::routes().operations())
         .chain(studies_api::routes().operations())
         .chain(packages::routes().operations())
         .chain(projects::routes().operations())

@@ -10,6 +10,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 
 use super::authorization::{Access, Authorization, Owner, policies};
+use super::job_trials::JobTrials;
 use super::names::no_method;
 use super::pages::Pages;
 use super::routes::{Dispatch, unknown};
@@ -95,6 +96,10 @@ pub fn router_with_pages(service: Service, pages: impl FnOnce(Pages) -> Router) 
         .merge(super::health::router(Arc::clone(&jobs), &dispatch))
         .merge(super::openapi_document::router(&dispatch))
         .merge(super::projects::router(&dispatch))
+        .merge(super::job_trials::router(
+            JobTrials { jobs: Arc::clone(&jobs), studies: Arc::clone(&studies) },
+            &dispatch,
+        ))
         .merge(super::studies_api::router(studies, clock, &dispatch))
         .merge(super::trial_reports::router(reports, &dispatch))
         .merge(super::agents::router(agents, &dispatch))

@@ -279,9 +279,12 @@ impl From<JobsError> for ApiError {
             }
             JobsError::QueueFull { .. } => Self::new(Code::ResourceExhausted, error.to_string()),
             JobsError::Submit(error) => Self::new(Code::AlreadyExists, error.to_string()),
-            JobsError::Running { .. } | JobsError::NothingToRetry { .. } | JobsError::Needed { .. } => {
-                Self::new(Code::FailedPrecondition, error.to_string())
-            }
+            JobsError::Running { .. }
+            | JobsError::NothingToRetry { .. }
+            | JobsError::Needed { .. }
+            | JobsError::NoStudy { .. }
+            | JobsError::NoTrialLeft { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
+            JobsError::ForeignPoint(_) => Self::invalid("parameters", error.to_string()),
             JobsError::Folder { .. } | JobsError::Executor(_) => {
                 tracing::error!(error = &error as &dyn std::error::Error, "a job cannot be changed");
                 Self::new(Code::Internal, format!("{error}; see the server's log"))

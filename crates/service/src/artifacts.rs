@@ -169,6 +169,8 @@ impl Jobs {
             }
         };
         let Some(folder) = plan.local_job_dir() else {
+            let of_trial = trial.map(|trial| format!("{}/{trial}", address.trim_end_matches('/')));
+            let address = of_trial.unwrap_or(address);
             return Err(ArtifactError::Elsewhere { job: id.clone(), address });
         };
         let user = (self.services.program_user)(id.parts().0);

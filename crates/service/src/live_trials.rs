@@ -61,8 +61,8 @@ impl LiveTrials {
         self.get(key)?.waiting_reason()
     }
 
-    /// Notes that another server has stored measurements of the trial `key`.
-    pub(super) fn note_measured(&self, key: &TrialKey) {
+    /// Notes that the trial `key` was changed in the store: another server has stored measurements, or a user stops it.
+    pub(crate) fn note_changed(&self, key: &TrialKey) {
         if let Some(live) = self.get(key) {
             live.outdated.notify_one();
         }
@@ -94,7 +94,7 @@ pub(super) struct LiveTrial {
     pub(super) token: String,
     /// Notified of each report over HTTP.
     pub(super) reported: Notify,
-    /// Notified when the store may have measurements that the curve lacks.
+    /// Notified when the store may have measurements that the curve lacks, or the trial was requested to stop.
     pub(super) outdated: Notify,
     state: Mutex<LiveState>,
 }

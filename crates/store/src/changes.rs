@@ -72,7 +72,7 @@ pub(super) fn change_job(records: &dyn Changes, id: &JobId, change: JobChange) -
     Ok(job)
 }
 
-/// Lets the study of a job accept trials again, and retries its infeasible trials if `retry` is set.
+/// Lets the study of a job accept trials again, and retries its failed trials if `retry` is set.
 fn reopen_study(records: &dyn Changes, id: &StudyId, retry: bool) -> Result<(), StoreError> {
     change_study(records, id, StudyChange::Reopen)?;
     if !retry {
@@ -80,7 +80,7 @@ fn reopen_study(records: &dyn Changes, id: &StudyId, retry: bool) -> Result<(), 
     }
     let next = queries::study(records, id)?.next_trial_id;
     for trial in (1..next.0).map(TrialId) {
-        if records.trial(id, trial)?.is_some_and(|trial| trial.state == TrialState::Infeasible) {
+        if records.trial(id, trial)?.is_some_and(|trial| trial.has_failed()) {
             let (trial, _) = change_trial(records, id, trial, TrialChange::Retry)?;
             telemetry().trials(trial.state.as_str(), 1);
         }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::ClientError;
 use super::folder::Purpose;
@@ -18,7 +18,7 @@ pub(super) struct StudyArgs {
     /// Name of the study.
     #[arg(long, value_name = "STUDY", required_unless_present = "job", conflicts_with = "job")]
     study: Option<String>,
-    /// Name of a job, or the start of it, in place of a study. Its trials can only be read.
+    /// Name of a job, or the start of it, in place of a study. The service runs its trials: they can be read, created and stopped.
     #[arg(long, value_name = "JOB")]
     job: Option<JobId>,
     #[command(flatten)]
@@ -31,6 +31,8 @@ pub(super) struct StudyArgs {
 pub(super) struct Study {
     pub(super) client: Client,
     pub(super) path: String,
+    /// The path of the job that the study belongs to.
+    pub(super) job: Option<String>,
 }
 
 impl StudyArgs {
@@ -48,7 +50,8 @@ impl StudyArgs {
             }
         };
         let path = client.path(&["locations", location, "studies", &study]);
-        Ok(Study { client, path })
+        let job = self.job.is_some().then(|| client.path(&["jobs", &study]));
+        Ok(Study { client, path, job })
     }
 }
 
@@ -81,6 +84,18 @@ impl Study {
         found.cloned().with_context(|| format!("the job has no trial {number}"))
     }
 
+    /// Returns the path below which trials are created and stopped.
+    pub(super) fn path_of_changes(&self) -> &str {
+        self.job.as_deref().unwrap_or(&self.path)
+    }
+
+    /// Stops the trial `number`.
+    pub(super) async fn stop(&self, number: &str) -> anyhow::Result<Value> {
+        check_number(number)?;
+        let path = format!("{}/trials/{number}:stop", self.path_of_changes());
+        Ok(self.client.post(&path, &[], json!({})).await?)
+    }
+
     /// Calls `method` of the trial `number`.
     pub(super) async fn method(&self, number: &str, method: &str, body: Value) -> anyhow::Result<Value> {
         Ok(self.client.post(&format!("{}:{method}", self.trial_path(number)?), &[], body).await?)
@@ -88,9 +103,14 @@ impl Study {
 
     /// Returns the path of the trial `number`.
     pub(super) fn trial_path(&self, number: &str) -> anyhow::Result<String> {
-        if number.is_empty() || !number.chars().all(|digit| digit.is_ascii_digit() || digit == '~') {
-            bail!("{number:?} is not the number of a trial");
-        }
+        check_number(number)?;
         Ok(format!("{}/trials/{number}", self.path))
     }
+}
+
+fn check_number(number: &str) -> anyhow::Result<()> {
+    if number.is_empty() || !number.chars().all(|digit| digit.is_ascii_digit() || digit == '~') {
+        bail!("{number:?} is not the number of a trial");
+    }
+    Ok(())
 }

@@ -10,6 +10,7 @@ use super::measurement::MeasurementArgs;
 use super::request::{list, text};
 use super::study_target::StudyArgs;
 use super::trial_view;
+use crate::cli::output::notice;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CreateArgs {
@@ -18,7 +19,8 @@ pub(in crate::cli) struct CreateArgs {
     /// Value of a parameter. May be given several times.
     #[arg(long = "parameter", value_name = "NAME=VALUE", required = true, allow_hyphen_values = true)]
     parameters: Vec<String>,
-    /// Without a metric, the trial is given to the next client that requests one.
+    /// Without a metric, the trial is given to the next client that requests one. The program of a job gives the result of its
+    /// trials.
     #[command(flatten)]
     measurement: MeasurementArgs,
     /// Output format.
@@ -40,8 +42,12 @@ pub(super) async fn create(args: &CreateArgs) -> anyhow::Result<()> {
     if let Some(measurement) = args.measurement.message_if_given() {
         body["finalMeasurement"] = measurement;
     }
-    let trial = study.client.post(&format!("{}/trials", study.path), &[], body).await?;
-    show(args.format, &trial, || trial_view::describe(&trial))
+    let trial = study.client.post(&format!("{}/trials", study.path_of_changes()), &[], body).await?;
+    show(args.format, &trial, || trial_view::describe(&trial))?;
+    if let (Some(_), Some(folder)) = (&study.job, study.client.folder()) {
+        notice(&format!("`{}` runs the trial", folder.serve_command()));
+    }
+    Ok(())
 }
 
 /// Collects the name and the type of each parameter, including conditional ones.

@@ -1,4 +1,4 @@
-//! `tunesmith trials`: the trials of studies, and, read only, those of jobs.
+//! `tunesmith trials`: the trials of studies and of jobs.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,13 +31,13 @@ pub(in crate::cli) enum TrialsCommand {
     Describe(OneArgs),
     /// Request trials. A client gets its unfinished trials again.
     Suggest(SuggestArgs),
-    /// Add a user-supplied trial.
+    /// Add a user-supplied trial. That of a job runs next.
     Create(CreateArgs),
     /// Report a measurement of a running trial.
     AddMeasurement(AddMeasurementArgs),
     /// Report the result of a trial.
     Complete(CompleteArgs),
-    /// Ask the client of a trial to stop. Its measurements so far give the result.
+    /// Stop a trial: its client is asked to stop, or the program of a job ends. Its measurements so far give the result.
     Stop(OneArgs),
     /// Delete a trial. Later suggestions do not take it into account.
     Delete(OneArgs),
@@ -156,7 +156,7 @@ pub(super) async fn run(command: TrialsCommand) -> anyhow::Result<ExitCode> {
         }
         TrialsCommand::Complete(args) => complete(&args).await?,
         TrialsCommand::Stop(args) => {
-            let trial = args.of.open(Purpose::Change).await?.method(&args.trial, "stop", json!({})).await?;
+            let trial = args.of.open(Purpose::Change).await?.stop(&args.trial).await?;
             show(args.format, &trial, || trial_view::describe(&trial))?;
         }
         TrialsCommand::Delete(args) => {

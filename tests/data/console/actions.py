@@ -1,8 +1,50 @@
 """Cancels, changes and deletes a job, and sees the changes without a reload."""
 
-from browser import expect, opened
+from browser import expect, opened, photograph
 
 with opened(expected="status of 400", viewport={"width": 1280, "height": 844}) as page:
+    # A trial of a job is stopped, and one with parameters of the visitor is added.
+    job = "/console/projects/p/jobs/tuned"
+    page.goto(f"{job}/trials/1")
+    state = page.locator("[data-live=state]")
+    expect(state).to_have_text("Running")
+    expect(page.get_by_role("heading", name="Measurements")).to_be_visible()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator("dialog[open]")).to_contain_text("its last measurement becomes its result")
+    page.locator("dialog[open]").get_by_role("button", name="Stop", exact=True).click()
+    expect(state).to_have_text("Stopped early")
+    expect(page.locator("dl.figures")).to_contain_text("0.5")
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)
+    page.goto(f"{job}/trials")
+    page.get_by_role("button", name="Add a trial").click()
+    dialog = page.locator("dialog[open]")
+    dialog.locator('[data-parameter="rate"]').fill("5")
+    dialog.locator("select").select_option(label="plain")
+    expect(dialog.get_by_role("group", name="Result")).to_have_count(0)
+    dialog.get_by_role("button", name="Add trial").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("rate")
+    photograph(page, "job-new-trial")
+    dialog.locator('[data-parameter="rate"]').fill("0.25")
+    dialog.get_by_role("button", name="Add trial").click()
+    expect(page.locator("tbody tr")).to_have_count(3)
+    expect(page.locator("tbody tr").nth(2)).to_contain_text("Requested")
+    expect(page.get_by_role("button", name="Add a trial")).to_have_count(0)
+    page.goto(f"{job}/trials/2")
+    expect(page.get_by_role("heading", name="Measurements")).to_be_visible()
+    page.get_by_role("button", name="Stop", exact=True).click()
+    page.locator("dialog[open]").get_by_role("button", name="Stop", exact=True).click()
+    expect(state).to_have_text("Stopped early")
+    page.goto(f"{job}/trials/3")
+    expect(state).to_have_text("Running")
+    expect(page.locator("#flags")).to_contain_text("--rate=0.25")
+    expect(page.locator("main")).to_contain_text("A user")
+    page.get_by_role("button", name="Cancel job").click()
+    page.locator("dialog[open]").get_by_role("button", name="Cancel job").click()
+    expect(page.locator("[data-live=badge]")).to_have_text("Cancelled")
+    page.get_by_role("button", name="Delete").click()
+    page.locator("dialog[open]").get_by_role("button", name="Delete").click()
+    page.wait_for_url("**/console/jobs")
+
     page.goto("/console/projects/p/jobs/waits")
     badge = page.locator("[data-live=badge]")
     expect(badge).to_have_text("Running")

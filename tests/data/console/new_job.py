@@ -1,5 +1,7 @@
 """Fills in the form of a new job and its text, each of which follows the other, and submits it by keyboard only."""
 
+import re
+
 from axe_playwright_python.sync_playwright import Axe
 from browser import expect, is_within_width, opened, photograph
 
@@ -112,3 +114,38 @@ with opened(viewport={"width": 1280, "height": 844}) as page:
     page.wait_for_url("**/console/projects/p/jobs/submitted")
     expect(page.locator("[data-live=badge]")).to_have_text("Succeeded")
     expect(page.get_by_text("2 of 2 ended trials have reported a metric")).to_be_visible()
+
+    # A study without a job has the same form; its values are elsewhere in the text.
+    page.set_viewport_size({"width": 1280, "height": 844})
+    page.goto("/console/jobs")
+    page.get_by_role("link", name="New study").click()
+    page.wait_for_url("**/console/new-study")
+    expect(page.get_by_text("The configuration is valid.", exact=False)).to_be_visible()
+    expect(trials).to_have_value("100")
+    expect(page.get_by_label("Trials at once")).to_have_count(0)
+    expect(page.get_by_label("Lowest").first).to_have_value("1e-5")
+    trials.fill("0")
+    trials.press("Tab")
+    expect(trials).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#study .problem")).to_contain_text("at least 1")
+    expect(page.get_by_role("button", name="Go to line 7, column 14")).to_be_visible()
+    expect(page.get_by_text("The configuration has errors.")).to_be_visible()
+    trials.fill("30")
+    trials.press("Tab")
+    goal.select_option("MAXIMIZE")
+    expect(text).to_have_value(re.compile("goal: MAXIMIZE"))
+    second = page.get_by_role("group", name="Parameter 2")
+    second.get_by_label("Type").select_option(label="category")
+    expect(second.get_by_label("Categories")).to_have_value("a\nb")
+    expect(text).to_have_value(re.compile(r"\{parameter: layers, type: CATEGORICAL, categoricalValueSpec: \{values: \[a, b\]\}\}"))
+    page.get_by_role("button", name="Add a parameter").click()
+    expect(page.get_by_role("group")).to_have_count(3)
+    photograph(page, "new-study-form")
+    page.get_by_label("Project").fill("p")
+    page.get_by_label("Name", exact=True).fill("by-hand")
+    page.get_by_role("button", name="Create study").click()
+    page.wait_for_url("**/console/projects/p/locations/local/studies/by-hand")
+    expect(page.locator("[data-live=badge]")).to_have_text("Active")
+    page.goto("/console/projects/p/locations/local/studies/by-hand/trials")
+    page.get_by_role("button", name="Add a trial").click()
+    expect(page.locator('dialog[open] [data-parameter="parameter_3"]')).to_be_visible()

@@ -16,6 +16,7 @@ PAGES = {
     "program": "/console/projects/p/jobs/plain",
     "output": "/console/projects/p/jobs/plain/output",
     "new-job": "/console/new",
+    "new-study": "/console/new-study",
     "login": "/console/login",
     "workers": "/console/workers",
     "workers-for-an-hour": "/console/workers?hours=1",

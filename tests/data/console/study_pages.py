@@ -29,7 +29,7 @@ CLUTTER = """() => {
     const edge = figure.querySelector(".main-svg")?.getBoundingClientRect();
     if (!edge) continue;
     const texts = (selector) => [...figure.querySelectorAll(selector)].map((text) => [text.textContent, text.getBoundingClientRect()]);
-    for (const selector of [".ytick text"]) {
+    for (const selector of [".ytick text", ".annotation-text[style*='font-size: 12px']"]) {
       const shown = texts(selector).filter(([, box]) => box.width > 0);
       shown.forEach(([name, box], index) => {
         if (box.left < edge.left - 1 || box.right > edge.right + 1) wrong.push(`${figure.dataset.plot}: ${name} leaves the plot`);

@@ -39,7 +39,7 @@ pages! {
     early_stopping: "docs/guide/early-stopping.md", 0, &[];
     filters: "docs/reference/filters.md", 0, &[];
     first_hour: "docs/guide/first-hour.md", 0, &[];
-    first_tuning_job: "docs/guide/first-tuning-job.md", 1, &[];
+    first_tuning_job: "docs/guide/first-tuning-job.md", 2, &[];
     postgresql: "docs/guide/postgresql.md", 3, &[];
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];
     reading_explain: "docs/guide/reading-explain.md", 0, &[];

@@ -128,8 +128,8 @@ pub enum TrialChange {
         /// The current time.
         at: Timestamp,
     },
-    /// Returns an infeasible trial to its client, which begins its next attempt later. No effect on a trial in another
-    /// state. Its measurements are kept.
+    /// Returns a failed trial to its client, which begins its next attempt later. No effect on a trial in another state, or
+    /// on one that was stopped early. Its measurements are kept.
     Retry,
     /// Deletes the trial. Stores refuse later changes of it as not found.
     Delete {
@@ -149,6 +149,11 @@ pub enum Completion {
     /// No usable result.
     Infeasible {
         /// The reason, for people.
+        reason: String,
+    },
+    /// No usable result, because the trial was stopped early. It has not failed.
+    Stopped {
+        /// What is missing, for people.
         reason: String,
     },
 }

@@ -120,7 +120,7 @@ pub struct TrialFields {
     pub final_measurement: Option<Measurement>,
     /// Why the trial is infeasible.
     pub infeasible_reason: Option<String>,
-    /// Whether the trial was stopped early; its result is then its last measurement.
+    /// Whether the trial was stopped early; its result is then its last measurement, if it has one.
     pub stopped_early: bool,
     /// The error of the study's algorithm, if it failed and random search proposed the trial instead.
     pub fallback_reason: Option<String>,
@@ -147,5 +147,10 @@ impl Trial {
     /// A trial with stored fields.
     pub fn restore(fields: TrialFields) -> Self {
         Self(fields)
+    }
+
+    /// Whether the trial ended without a usable result although it was not stopped early.
+    pub fn has_failed(&self) -> bool {
+        self.state == TrialState::Infeasible && !self.stopped_early
     }
 }

@@ -191,7 +191,7 @@ impl Trial {
     }
 
     fn retry(&mut self) {
-        if self.state == TrialState::Infeasible {
+        if self.has_failed() {
             self.0.state = TrialState::Active;
             self.0.infeasible_reason = None;
             self.0.lost_attempts = 0;
@@ -307,6 +307,11 @@ impl Trial {
                 self.0.state = TrialState::Infeasible;
                 self.0.infeasible_reason = Some(reason);
             }
+            Completion::Stopped { reason } => {
+                self.0.stopped_early = true;
+                self.0.state = TrialState::Infeasible;
+                self.0.infeasible_reason = Some(reason);
+            }
         }
         self.0.measurement_count += measurements.len() as u64;
         self.0.lease = None;
@@ -360,7 +365,9 @@ impl Trial {
     fn has_result(&self, completion: &Completion) -> bool {
         match completion {
             Completion::Succeeded { final_measurement } => self.final_measurement.as_ref() == Some(final_measurement),
-            Completion::Infeasible { reason } => self.infeasible_reason.as_ref() == Some(reason),
+            Completion::Infeasible { reason } | Completion::Stopped { reason } => {
+                self.infeasible_reason.as_ref() == Some(reason)
+            }
         }
     }
 

@@ -18,6 +18,7 @@ mod running;
 mod sharing;
 #[cfg(test)]
 mod tests;
+mod trials;
 
 pub use log_space::{LogLimiter, LogLimits};
 pub use overview::QueueLoad;
@@ -34,6 +35,7 @@ use futures::TryStreamExt;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tunesmith_algorithms::problem::ValueError;
 
 use self::queue::{Moment, Queue};
 use self::retries::AfterFailure;
@@ -79,6 +81,23 @@ pub enum JobsError {
         /// The job.
         id: JobId,
     },
+    /// The job runs its program once.
+    #[error("job {id} has no hyperparameters, and so no trials")]
+    NoStudy {
+        /// The job.
+        id: JobId,
+    },
+    /// The job has as many trials as it asks for.
+    #[error("job {id} has all its trials, maxTrials is {max_trials}: raise maxTrials before a trial is added")]
+    NoTrialLeft {
+        /// The job.
+        id: JobId,
+        /// The number of its trials.
+        max_trials: u64,
+    },
+    /// A point outside the search space.
+    #[error("the parameters are outside the job's search space: {0}")]
+    ForeignPoint(#[source] ValueError),
     /// The trials of the job are prior knowledge of an unfinished one.
     #[error("job {id} cannot be deleted: the unfinished job {dependent} learns from its trials")]
     Needed {

@@ -9,7 +9,7 @@ use super::running::RunningJob;
 use super::{Jobs, JobsError};
 use crate::pages;
 use crate::runner::JobServices;
-use tunesmith_domain::{Document, Job, JobChange, JobId, JobState, StudyId, StudyState, TransitionError, TrialState};
+use tunesmith_domain::{Document, Job, JobChange, JobId, JobState, StudyId, StudyState, TransitionError};
 use tunesmith_executor::{ExecutorJobId, ExecutorJobState};
 use tunesmith_store::StoreError;
 
@@ -162,7 +162,7 @@ impl Jobs {
 
     /// Returns the run of a job, if it is being run. Waits for a run that has stored the end of its job, and is about to
     /// return.
-    async fn until_not_ending(&self, id: &JobId) -> Result<Option<RunningJob>, JobsError> {
+    pub(super) async fn until_not_ending(&self, id: &JobId) -> Result<Option<RunningJob>, JobsError> {
         loop {
             let ended = self.ended.notified();
             let Some(running) = self.state().running.get(id).cloned() else { return Ok(None) };
@@ -180,7 +180,7 @@ impl Jobs {
         let mut trials = pin!(pages::trials(store, study));
         let mut count = 0;
         while let Some(trial) = trials.try_next().await? {
-            if trial.state == TrialState::Infeasible || !trial.state.is_final() {
+            if trial.has_failed() || !trial.state.is_final() {
                 return Ok(true);
             }
             count += 1;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::Jobs;
 use crate::runner::{LiveCounts, TrialCounts};
@@ -29,6 +29,8 @@ pub(super) struct RunningJob {
     counts: watch::Sender<Option<TrialCounts>>,
     /// See [`LiveCounts::ending`].
     pub(super) ending: Arc<tokio::sync::Mutex<()>>,
+    /// See [`LiveCounts::added`].
+    pub(super) added: Arc<Notify>,
     /// The right of this server to run the job.
     pub(super) claim: Claim,
     /// Set when another server has taken the job over.
@@ -73,8 +75,8 @@ impl Jobs {
         }
         let ((cancel, cancelled), (is_lost, lost)) = (watch::channel(false), watch::channel(false));
         let (counts, live) = watch::channel(None);
-        let running = RunningJob { cancel, counts, ending: Arc::default(), claim, is_lost };
-        let live = LiveCounts { counts: live, ending: Arc::clone(&running.ending) };
+        let running = RunningJob { cancel, counts, ending: Arc::default(), added: Arc::default(), claim, is_lost };
+        let live = LiveCounts { counts: live, ending: Arc::clone(&running.ending), added: Arc::clone(&running.added) };
         {
             let mut state = self.state();
             state.starting.remove(id);

@@ -49,7 +49,7 @@ impl Jobs {
                 Ok(()) = announcements.changed() => {}
                 notice = notices.recv() => match notice {
                     Ok(Notice::Measured(study, trial)) => {
-                        self.services.live.note_measured(&TrialKey { study, trial });
+                        self.services.live.note_changed(&TrialKey { study, trial });
                         continue;
                     }
                     Ok(Notice::TrialEnded) => {
@@ -88,8 +88,9 @@ impl Jobs {
         let renewals = self.services.claims.renew(&claims).await?;
         let kept = self.note_renewals(renewals, claims);
         for running in kept {
-            // The numbers of trials may have been changed through another server.
+            // The numbers of trials may have been changed, and trials been added, through another server.
             running.set_counts(&self.services.store.job(&running.claim.job).await?);
+            running.added.notify_one();
         }
         Ok(())
     }

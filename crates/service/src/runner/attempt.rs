@@ -32,6 +32,8 @@ pub(super) struct Attempt<'a> {
     pub(super) live: &'a LiveTrial,
     pub(super) trial: Trial,
     pub(super) files: FileReader,
+    /// Whether the program was stopped because the trial is stopped early.
+    pub(super) is_stopped: bool,
 }
 
 impl Attempt<'_> {
@@ -52,8 +54,9 @@ impl Attempt<'_> {
         let mut abandon = self.run.abandon.clone();
         let mut applied = Control::Run;
         let mut abandoned = false;
-        // An earlier process decided to stop the trial, and ended before it did.
+        // It was requested to stop under an earlier process, or before the program started.
         if self.trial.state == TrialState::Stopping {
+            self.is_stopped = true;
             executor.stop(&id, StopMode::Graceful).await?;
         }
         let mut overdue = context.engine_deadline(asked);
@@ -93,7 +96,7 @@ impl Attempt<'_> {
                 }
                 () = self.live.reported.notified() => self.consider_stopping().await?,
                 () = self.live.outdated.notified() => {
-                    self.read_missing().await?;
+                    self.trial = self.read_missing().await?;
                     self.consider_stopping().await?;
                 }
                 _ = tick.tick(), if !waits && !self.files.is_reading() => {
@@ -211,17 +214,5 @@ impl Attempt<'_> {
             self.run.context.emit(JobEvent::TrialMeasured { id: self.trial.id, step, value });
         }
         Ok(())
-    }
-
-    /// Applies the rule of early stopping, and stops the trial if it decides so.
-    async fn consider_stopping(&mut self) -> Result<(), RunError> {
-        let Some(stopping) = &self.run.stopping else { return Ok(()) };
-        if self.trial.state != TrialState::Active {
-            return Ok(());
-        }
-        let Some(reason) = stopping.decide(self.trial.id, self.live.curve()) else { return Ok(()) };
-        self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
-        self.run.context.emit(JobEvent::TrialStopping { id: self.trial.id, reason });
-        Ok(self.run.context.services().executor.stop(&self.id, StopMode::Graceful).await?)
     }
 }

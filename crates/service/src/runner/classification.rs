@@ -30,7 +30,8 @@ impl EndedTrial<'_> {
         }
         match self.final_measurement {
             Err(NoFinalMeasurement::NoMeasurement | NoFinalMeasurement::MissingMetric) => {
-                Completion::Infeasible { reason: self.missing_metric() }
+                let reason = self.missing_metric();
+                if stopped_early { Completion::Stopped { reason } } else { Completion::Infeasible { reason } }
             }
             result => result.into(),
         }
@@ -62,10 +63,13 @@ impl EndedTrial<'_> {
             missing = self.tags.iter().map(|tag| format!("{tag:?}")).collect();
         }
         let missing = missing.join(", ");
-        if seen.is_empty() {
-            format!("ended without reporting {missing}; no other metric was seen either")
-        } else {
-            format!("ended without reporting {missing}; the metrics seen were {}", seen.join(", "))
+        let was_stopped = self.trial.state == TrialState::Stopping;
+        let seen = seen.join(", ");
+        match (was_stopped, seen.is_empty()) {
+            (false, true) => format!("ended without reporting {missing}; no other metric was seen either"),
+            (false, false) => format!("ended without reporting {missing}; the metrics seen were {seen}"),
+            (true, true) => format!("was stopped before it reported {missing}; no other metric was seen either"),
+            (true, false) => format!("was stopped before it reported {missing}; the metrics seen were {seen}"),
         }
     }
 }

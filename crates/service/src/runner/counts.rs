@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, Notify, watch};
 
 use tunesmith_domain::JobPlan;
 
@@ -26,7 +26,9 @@ impl From<&JobPlan> for TrialCounts {
 pub(crate) struct LiveCounts {
     /// The numbers as they are stored; `None` before they were read.
     pub(crate) counts: watch::Receiver<Option<TrialCounts>>,
-    /// Held while the numbers change, and while the run ends its job, so that no change is made to a job that has just
+    /// Held while the numbers change or a user adds a trial, and while the run ends its job, so that no change is made to a job that has just
     /// ended without it.
     pub(crate) ending: Arc<Mutex<()>>,
+    /// Notified when a user may have added trials.
+    pub(crate) added: Arc<Notify>,
 }

@@ -20,13 +20,23 @@ pub(super) struct FailureRule {
     max_trials: u64,
     failed: u64,
     succeeded: u64,
+    /// Trials that were stopped before they had a result.
+    stopped: u64,
     last_reason: String,
     wrong_tag: Option<String>,
 }
 
 impl FailureRule {
     pub(super) fn new(max_failed_trials: u64, max_trials: u64) -> Self {
-        Self { max_failed_trials, max_trials, failed: 0, succeeded: 0, last_reason: String::new(), wrong_tag: None }
+        Self {
+            max_failed_trials,
+            max_trials,
+            failed: 0,
+            succeeded: 0,
+            stopped: 0,
+            last_reason: String::new(),
+            wrong_tag: None,
+        }
     }
 
     /// Sets the number of trials in all.
@@ -38,6 +48,7 @@ impl FailureRule {
     pub(super) fn record(&mut self, trial: &Trial) {
         match trial.state {
             TrialState::Succeeded => self.succeeded += 1,
+            TrialState::Infeasible if !trial.has_failed() => self.stopped += 1,
             TrialState::Infeasible => {
                 self.failed += 1;
                 let reason = trial.infeasible_reason.as_deref().unwrap_or_default();
@@ -90,9 +101,10 @@ impl FailureRule {
 
     /// Returns the reason why a job with all its trials has failed, if no trial succeeded.
     pub(super) fn nothing_succeeded(&self) -> Option<String> {
-        (self.succeeded == 0).then(|| match self.failed {
-            0 => "no trial was run".to_owned(),
-            failed => format!("all {failed} trials failed; {}", self.last_reason),
+        (self.succeeded == 0).then(|| match (self.failed, self.stopped) {
+            (0, 0) => "no trial was run".to_owned(),
+            (0, stopped) => format!("all {stopped} trials were stopped before they had a result"),
+            (failed, _) => format!("all {failed} trials failed; {}", self.last_reason),
         })
     }
 }

@@ -18,6 +18,7 @@ mod single_run;
 #[cfg(test)]
 mod tests;
 mod trial_run;
+mod trial_stop;
 mod trial_wait;
 mod tuning;
 mod waiting;

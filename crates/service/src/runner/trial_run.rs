@@ -81,7 +81,7 @@ impl TrialRun {
                 if self.context.runner.is_interrupted() {
                     return Ok(TrialEnd::Interrupted);
                 }
-                let mut granted = match self.keep_or_wait(grant.take(), &trial).await? {
+                let mut granted = match self.keep_or_wait(grant.take(), &trial, &live.trial).await? {
                     Waited::Granted(grant) => grant,
                     Waited::Ended(end) => return Ok(end),
                 };
@@ -96,7 +96,8 @@ impl TrialRun {
             if state == ExecutorJobState::Running {
                 self.emit_started(&trial, adopted);
             }
-            let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, files: FileReader::new(reports) };
+            let files = FileReader::new(reports);
+            let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, files, is_stopped: false };
             if state.is_open() {
                 let asked = *asked.get_or_insert_with(Instant::now);
                 match attempt.watch(&state, adopted, asked).await? {
@@ -136,9 +137,9 @@ impl TrialRun {
         seen_tags: BTreeSet<String>,
     ) -> Result<Next, RunError> {
         let abandoned = self.abandon.borrow().clone();
-        // A program that ended by itself before the job was abandoned keeps its result.
+        // A program that ended by itself before the job was abandoned keeps its result, and so does a trial that was stopped.
         let ended_by_itself = matches!(&state, ExecutorJobState::Ended(status) if status.stopped.is_none());
-        if let Some(reason) = abandoned.filter(|_| !ended_by_itself) {
+        if let Some(reason) = abandoned.filter(|_| !ended_by_itself && trial.state != TrialState::Stopping) {
             let completion = Completion::Infeasible { reason: format!("stopped, because {reason}") };
             return self.complete(&trial, completion, None).await;
         }
@@ -256,15 +257,6 @@ impl TrialRun {
         }
     }
 
-    async fn begin_attempt(&self, trial: Trial, previous_loss: Option<LossCause>) -> Result<Trial, RunError> {
-        let change = TrialChange::BeginAttempt {
-            attempt: trial.attempt + 1,
-            previous_loss,
-            at: time_of_change(&trial, self.context.services().clock.now()),
-        };
-        self.change(trial.id, change).await
-    }
-
     pub(super) async fn change(&self, trial: TrialId, change: TrialChange) -> Result<Trial, RunError> {
         Ok(self.context.services().store.change_trial(&self.study.id, trial, change).await?)
     }
@@ -297,7 +289,10 @@ impl TrialRun {
         let tag = self.context.plan.metric_tag.clone();
         let live = LiveTrial::new(trial.attempt, self.token(trial), tag, &stored, trial.measurement_count);
         let key = TrialKey { study: self.study.id.clone(), trial: trial.id };
-        Ok(self.context.services().live.insert(key, live))
+        let registration = self.context.services().live.insert(key, live);
+        // It may have been requested to stop before it was registered.
+        registration.trial.outdated.notify_one();
+        Ok(registration)
     }
 
     async fn reports(&self, trial: &Trial, adopted: bool) -> Result<Box<dyn Reports>, RunError> {

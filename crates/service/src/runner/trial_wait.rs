@@ -7,11 +7,14 @@ use tokio::time::Instant;
 
 use super::grants::until;
 use super::trial_run::{Next, TrialEnd, TrialRun};
-use super::{Context, Control, RunError, not_started, until_at_least};
+use super::tuning::CLIENT_ID;
+use super::{Context, Control, RunError, not_started, time_of_change, until_at_least};
 use crate::JobEvent;
+use crate::live_trials::LiveTrial;
 use crate::resource_pool::Grant;
-use tunesmith_domain::{Completion, Trial};
+use tunesmith_domain::{Completion, LossCause, Trial, TrialChange, TrialState};
 use tunesmith_executor::ExecutorJobState;
+use tunesmith_store::StoreError;
 
 /// The end of waiting for resources.
 pub(super) enum Waited {
@@ -31,7 +34,12 @@ impl Waited {
 
 impl TrialRun {
     /// Returns `grant`, which a trial keeps across its attempts. Without one, waits for the resources of `trial`.
-    pub(super) async fn keep_or_wait(&self, grant: Option<Grant>, trial: &Trial) -> Result<Waited, RunError> {
+    pub(super) async fn keep_or_wait(
+        &self,
+        grant: Option<Grant>,
+        trial: &Trial,
+        live: &LiveTrial,
+    ) -> Result<Waited, RunError> {
         if let Some(grant) = grant {
             return Ok(Waited::Granted(grant));
         }
@@ -40,17 +48,47 @@ impl TrialRun {
         let mut control = self.context.runner.control.level.clone();
         let mut abandon = self.abandon.clone();
         let deadline = self.context.deadline(&next, Instant::now());
-        tokio::select! {
-            biased;
-            () = until_at_least(&mut control, Control::Drain) => return Ok(Waited::Ended(TrialEnd::Interrupted)),
-            () = until_abandoned(&mut abandon) => {}
-            grant = next.granted() => return Ok(Waited::Granted(grant)),
-            () = until(deadline) => {
-                let completion = Completion::Infeasible { reason: self.context.overdue_reason(&next) };
-                return Ok(Waited::of(self.complete(trial, completion, None).await?));
+        let trial = loop {
+            tokio::select! {
+                biased;
+                () = until_at_least(&mut control, Control::Drain) => return Ok(Waited::Ended(TrialEnd::Interrupted)),
+                () = until_abandoned(&mut abandon) => break trial.clone(),
+                () = live.outdated.notified() => {
+                    let stored = self.context.services().store.trial(&self.study.id, trial.id).await?;
+                    if stored.state == TrialState::Stopping {
+                        break stored;
+                    }
+                }
+                grant = next.granted() => return Ok(Waited::Granted(grant)),
+                () = until(deadline) => {
+                    let completion = Completion::Infeasible { reason: self.context.overdue_reason(&next) };
+                    return Ok(Waited::of(self.complete(trial, completion, None).await?));
+                }
             }
+        };
+        Ok(Waited::of(self.after(trial, ExecutorJobState::Unknown, BTreeSet::new()).await?))
+    }
+
+    /// Records the next attempt at `trial`. A trial that was requested to stop meanwhile is returned as it is stored: it
+    /// gets no further attempt.
+    pub(super) async fn begin_attempt(
+        &self,
+        trial: Trial,
+        previous_loss: Option<LossCause>,
+    ) -> Result<Trial, RunError> {
+        let at = time_of_change(&trial, self.context.services().clock.now());
+        let change = match trial.state {
+            // A user has added it.
+            TrialState::Requested => TrialChange::Assign { client_id: CLIENT_ID.to_owned(), lease: None, at },
+            _ => TrialChange::BeginAttempt { attempt: trial.attempt + 1, previous_loss, at },
+        };
+        match self.change(trial.id, change).await {
+            Err(RunError::Store(error @ StoreError::Refused(_))) => {
+                let stored = self.context.services().store.trial(&self.study.id, trial.id).await?;
+                if stored.state == TrialState::Stopping { Ok(stored) } else { Err(error.into()) }
+            }
+            started => started,
         }
-        Ok(Waited::of(self.after(trial.clone(), ExecutorJobState::Unknown, BTreeSet::new()).await?))
     }
 
     pub(super) fn emit_started(&self, trial: &Trial, adopted: bool) {

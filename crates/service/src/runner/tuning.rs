@@ -8,6 +8,7 @@ use futures::TryStreamExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tunesmith_algorithms::problem::TrialId;
 
 use super::counts::TrialCounts;
 use super::failure_rule::FailureRule;
@@ -26,7 +27,10 @@ use tunesmith_domain::{
 use tunesmith_store::StoreError;
 
 /// The client that owns the trials of jobs.
-const CLIENT_ID: &str = "tunesmith-job";
+pub(super) const CLIENT_ID: &str = "tunesmith-job";
+
+/// Maximum number of added trials that are read at once.
+const ADDED_AT_ONCE: usize = 1000;
 
 /// A tuning job that runs.
 pub(super) struct Tuning {
@@ -87,6 +91,7 @@ impl Tuning {
         }
         let mut control = self.context.runner.control.level.clone();
         let mut counts = self.context.runner.control.live.counts.clone();
+        let added = Arc::clone(&self.context.runner.control.live.added);
         let mut next: Option<NextGrant> = None;
         let mut shown = String::new();
         loop {
@@ -127,6 +132,7 @@ impl Tuning {
                 }
                 // Never an error while the job is registered as running.
                 Ok(()) = counts.changed() => {}
+                () = added.notified() => self.find_added().await?,
                 grant = granted(&mut next) => {
                     next = None;
                     self.start_next(grant).await?;
@@ -173,6 +179,18 @@ impl Tuning {
         Ok(())
     }
 
+    /// Reads the trials that users have added since the last call.
+    async fn find_added(&mut self) -> Result<(), RunError> {
+        let context = Arc::clone(&self.context);
+        loop {
+            let last = TrialId(self.created);
+            let added = context.services().store.trials(&self.study.id, Some(last), ADDED_AT_ONCE).await?;
+            let Some(last) = added.last() else { return Ok(()) };
+            self.created = last.id.0;
+            self.waiting.extend(added.into_iter().filter(|trial| !trial.state.is_final()));
+        }
+    }
+
     /// Reads the existing trials from the store, and resumes the unfinished ones.
     async fn resume(&mut self) -> Result<(), RunError> {
         let (mut completed, mut unfinished) = (0, 0);
@@ -200,7 +218,7 @@ impl Tuning {
         Ok(())
     }
 
-    /// Creates the next trial in the store. Returns `None` if the study has all its trials or its space is exhausted.
+    /// Creates the next trial in the store, or takes one that a user has added meanwhile. Returns `None` if the study has all its trials or its space is exhausted.
     async fn next_trial(&mut self) -> Result<Option<Trial>, RunError> {
         let context = Arc::clone(&self.context);
         let services = context.services();
@@ -246,7 +264,13 @@ impl Tuning {
             };
             match services.store.create_trial(&self.study.id, trial).await {
                 Ok(trial) => return Ok(Some(trial)),
-                Err(StoreError::TrialIdTaken { .. }) => {}
+                Err(StoreError::TrialIdTaken { .. }) => {
+                    // A user has added a trial, which runs before other suggestions.
+                    self.find_added().await?;
+                    if let Some(trial) = self.waiting.pop_front() {
+                        return Ok(Some(trial));
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -294,6 +318,7 @@ impl Tuning {
         let (runner, services) = (&context.runner, context.services());
         let _ending = runner.control.live.ending.lock().await;
         self.apply_counts();
+        self.find_added().await?;
         if self.missing() > 0 {
             return Ok(None);
         }
@@ -318,6 +343,22 @@ impl Tuning {
             context.runner.set_state(JobState::Cancelling, &reason).await?;
         }
         self.abandon.send_replace(Some(reason.clone()));
+        self.end_waiting(&reason).await?;
+        self.join_all().await?;
+        if self.detached {
+            // The next process stops the programs and ends the job.
+            return Ok(JobOutcome::Interrupted(context.services().store.job(&context.job.id).await?));
+        }
+        // No user adds a trial between the end of the last one and that of the job.
+        let _ending = context.runner.control.live.ending.lock().await;
+        self.find_added().await?;
+        self.end_waiting(&reason).await?;
+        Ok(JobOutcome::Ended(context.runner.set_state(state, &reason).await?))
+    }
+
+    /// Completes the trials that have not started, without a result.
+    async fn end_waiting(&mut self, reason: &str) -> Result<(), RunError> {
+        let context = Arc::clone(&self.context);
         while let Some(trial) = self.waiting.pop_front() {
             let change = TrialChange::Complete {
                 attempt: trial.attempt,
@@ -328,12 +369,7 @@ impl Tuning {
             let trial = context.services().store.change_trial(&self.study.id, trial.id, change).await?;
             context.emit(JobEvent::TrialEnded { trial: Box::new(trial) });
         }
-        self.join_all().await?;
-        if self.detached {
-            // The next process stops the programs and ends the job.
-            return Ok(JobOutcome::Interrupted(context.services().store.job(&context.job.id).await?));
-        }
-        Ok(JobOutcome::Ended(context.runner.set_state(state, &reason).await?))
+        Ok(())
     }
 
     /// Waits for the running trials, which the same control interrupts, and leaves the job resumable.

@@ -42,8 +42,10 @@ pub struct EndedFigures {
     pub succeeded: u64,
     /// Number of those that were stopped early.
     pub stopped_early: u64,
-    /// Number of trials without a usable result.
+    /// Number of trials that failed: they have no usable result, and were not stopped early.
     pub infeasible: u64,
+    /// Number of trials that were stopped before they had a result.
+    pub stopped_without_result: u64,
     /// Number of trials that reported a measurement, or have a result.
     pub measured: u64,
     /// Number of infeasible trials by reason. Those of rare reasons are not listed if there are many.
@@ -193,6 +195,10 @@ impl Known {
         let time = trial.start_time.zip(trial.end_time).map(|(start, end)| end.duration_since(start));
         let time = time.and_then(|time| Duration::try_from(time).ok()).unwrap_or_default();
         ended.time += time;
+        if trial.state == TrialState::Infeasible && trial.stopped_early {
+            ended.stopped_without_result += 1;
+            return;
+        }
         if trial.state == TrialState::Infeasible {
             ended.infeasible += 1;
             let reason = trial.infeasible_reason.as_deref().unwrap_or_default();

@@ -36,6 +36,7 @@ use self::stopping::StoppingRules;
 use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
 pub use self::trials::TrialPage;
+pub(crate) use self::trials::{created_by, request_of_trial};
 use self::views::StudyViews;
 pub use self::views::ViewedColumns;
 use crate::clock::Clock;

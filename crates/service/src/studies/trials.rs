@@ -5,7 +5,7 @@ use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, refuse_study_of_job, request_content};
 use crate::pages;
 use tunesmith_domain::{Measurement, NewTrial, RequestKey, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
-use tunesmith_store::StoreError;
+use tunesmith_store::{Store, StoreError};
 
 /// Number of a study's latest trials that are searched for one that an earlier request with the same key created.
 const KEYED_TRIALS: usize = 1000;
@@ -107,13 +107,12 @@ impl Studies {
         request_key: Option<String>,
     ) -> Result<TrialOfStudy, StudiesError> {
         refuse_study_of_job(id)?;
-        let request_key =
-            request_key.map(|key| RequestKey { key, content: request_content::of_trial(&parameters, result.as_ref()) });
+        let request_key = request_key.map(|key| request_of_trial(key, &parameters, result.as_ref()));
         let _entered = self.study_queues.enter(id).await;
         loop {
             let study = self.store.study(id).await?;
             if let Some(key) = &request_key
-                && let Some(trial) = self.created_by(&study, &key.key).await?
+                && let Some(trial) = created_by(&*self.store, &study, &key.key).await?
             {
                 trial.has_recorded(key).map_err(StoreError::from)?;
                 // Not found if it was deleted since.
@@ -147,13 +146,6 @@ impl Studies {
         }
     }
 
-    /// The one of the study's latest trials that a request with this key created.
-    async fn created_by(&self, study: &Study, key: &str) -> Result<Option<Trial>, StudiesError> {
-        let before = TrialId(study.next_trial_id.0.saturating_sub(1).saturating_sub(KEYED_TRIALS as u64));
-        let latest = self.store.trials(&study.id, Some(before), KEYED_TRIALS).await?;
-        Ok(latest.into_iter().rev().find(|trial| trial.request_keys.first().is_some_and(|first| first.key == key)))
-    }
-
     /// Deletes a trial. Later suggestions do not use its result; its number is not given again.
     ///
     /// # Errors
@@ -165,6 +157,22 @@ impl Studies {
         self.stopping.forget(study);
         Ok(())
     }
+}
+
+/// The request with the idempotency key `key` that adds a trial with these `parameters` and this `result`.
+pub(crate) fn request_of_trial(
+    key: String,
+    parameters: &ParameterValues,
+    result: Option<&ReportedOutcome>,
+) -> RequestKey {
+    RequestKey { key, content: request_content::of_trial(parameters, result) }
+}
+
+/// The one of the latest trials of `study` that a request with this key created.
+pub(crate) async fn created_by(store: &dyn Store, study: &Study, key: &str) -> Result<Option<Trial>, StoreError> {
+    let before = TrialId(study.next_trial_id.0.saturating_sub(1).saturating_sub(KEYED_TRIALS as u64));
+    let latest = store.trials(&study.id, Some(before), KEYED_TRIALS).await?;
+    Ok(latest.into_iter().rev().find(|trial| trial.request_keys.first().is_some_and(|first| first.key == key)))
 }
 
 fn deleted(study: &StudyId, id: TrialId) -> StudiesError {
