@@ -66,6 +66,8 @@ ADDRESS, FOLDER = sys.argv[1], sys.argv[2]
 JOB = "/console/projects/local/jobs/digits_bayes"
 COMPARED = "/console/compare?job=local/digits_bayes&job=local/digits_random"
 PAGES = {
+    "jobs": ("/console/jobs", "light", 1280, 500),
+    "new-study": ("/console/new-study", "light", 1280, 1000),
     "job": (JOB, "light", 1280, 1000),
     "explore": (f"{JOB}/explore", "light", 1280, 2100),
     "trust-dark": (f"{JOB}/trust", "dark", 1280, 1200),

@@ -114,6 +114,7 @@ export function parallelCoordinates(view, colours) {
   });
   // Names are in two lines, one above the other, so that each has the room of two axes.
   const room = Math.max(8, Math.min(24, Math.floor((2 * Math.min(innerWidth - 60, 1200)) / dimensions.length / 7)));
+  const width = Math.min(innerWidth - 60, 1200) / dimensions.length;
   const annotations = dimensions.flatMap((dimension, at) => {
     const label = (/** @type {number} */ y, /** @type {string} */ text, /** @type {number} */ size) => ({
       x: at, y, text: brief(text, room), hovertext: plain(text), showarrow: false, font: { size, color: size > 10 ? colours.text : colours.quiet },
@@ -121,9 +122,9 @@ export function parallelCoordinates(view, colours) {
     const ends = dimension.kind === "LEVEL"
       ? dimension.levels.slice(0, 12).map((/** @type {string} */ level, /** @type {number} */ index) => ({ ...label(scales[at].share(index), level, 10), xanchor: "left", xshift: 4 }))
       : [label(-0.06, short(scales[at].value(0)), 10), label(1.06, short(scales[at].value(1)), 10)];
-    // The first and the last name stay within the plot.
+    // The first and the last name stay within the plot: beside their axis only if they do not fit above it.
     const last = dimensions.length - 1;
-    const isEnd = at === 0 || at === last;
+    const isEnd = (at === 0 || at === last) && Math.min([...dimension.name].length, room) * 3.5 > 0.4 * width;
     const name = { ...label(at % 2 ? 1.22 : 1.14, dimension.name, 12), text: brief(dimension.name, isEnd ? Math.ceil(room * 0.6) : room) };
     const edge = at === 0 ? { x: -0.35, xanchor: "left" } : { x: last + 0.5, xanchor: "right" };
     return [isEnd && last > 1 ? { ...name, ...edge } : name, ...ends];
