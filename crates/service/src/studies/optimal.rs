@@ -54,7 +54,7 @@ impl OptimalTrials {
     /// effect: the next request reads the same again.
     pub(super) fn follow(&self, store: &Arc<dyn Store>, study: &Study, revision: u64) -> Option<JoinHandle<()>> {
         let known = self.0.get_or_insert(&study.id, || Known::new(study));
-        // Whoever holds the lock brings it up to date.
+        // The holder of the lock brings it up to date.
         let mut known = known.try_lock_owned().ok()?;
         if known.create_time != study.create_time {
             *known = Known::new(study);
