@@ -79,3 +79,26 @@ fn jobs_with_other_goals_and_hidden_jobs_are_not_compared() {
     assert_eq!(status, 400);
     assert!(page.contains("41 jobs are selected; at most 40 can be compared at once"), "{page}");
 }
+
+#[test]
+fn study_without_a_result_is_named() {
+    let workspace = Workspace::new("");
+    run(&workspace, "low", "MINIMIZE", 1, "0");
+    run(&workspace, "again", "MINIMIZE", 2, "0");
+    let server = Server::start(&workspace, &[]);
+    for id in ["empty", "bare"] {
+        let study = serde_json::json!({"studyConfig": {
+            "metrics": [{"metric": "loss <b>", "goal": "MINIMIZE"}],
+            "parameters": [{"parameter": "x", "type": "DOUBLE", "doubleValueSpec": {"minValue": 0.5, "maxValue": 0.9}}],
+        }});
+        let (status, body) = server.post(&format!("/v1/projects/local/locations/l/studies?studyId={id}"), &study);
+        assert_eq!(status, 200, "{body}");
+    }
+    let page = |query: &str| server.exchange("GET", &format!("/console/compare?{query}"), "", "").1;
+    let one = page("job=low&job=local/l/empty");
+    assert!(one.contains("local/l/empty has no result yet. Without one of each"), "{one}");
+    let two = page("job=local/l/bare&job=low&job=local/l/empty");
+    assert!(two.contains("local/l/bare, local/l/empty have no result yet. Without one of each"), "{two}");
+    let none = page("job=low&job=again");
+    assert!(!none.contains("no result yet"), "{none}");
+}

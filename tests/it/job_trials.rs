@@ -7,6 +7,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::cli_client::client;
+use crate::paced::{found, until};
+use crate::postgres_cluster::Cluster;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -51,17 +53,17 @@ fn job(id: &str, script: &Path, max_trials: u32) -> Value {
 
 /// Polls the trials of `job` until the one with this number satisfies `is_wanted`.
 fn trial(server: &Server, job: &str, number: usize, is_wanted: impl Fn(&Value) -> bool) -> Value {
-    loop {
+    found(|| {
         let (status, list) = server.get(&format!("{STUDIES}/{job}/trials"));
         assert_eq!(status, 200, "{list}");
-        match list["trials"].get(number - 1) {
-            Some(trial) if is_wanted(trial) => return trial.clone(),
-            _ => {}
+        if let Some(trial) = list["trials"].get(number - 1).filter(|trial| is_wanted(trial)) {
+            return Some(trial.clone());
         }
         let state = server.get(&format!("{JOBS}/{job}")).1;
         let is_over = list["trials"].get(number - 1).is_none_or(|trial| trial["state"] == "COMPLETED");
         assert!(state["endTime"].is_null() || !is_over, "the job has ended: {state}\n{list}");
-    }
+        None
+    })
 }
 
 fn refused(answer: (u16, Value), status: u16) -> String {
@@ -134,7 +136,7 @@ fn trial_that_was_stopped_before_its_next_attempt_does_not_run() {
     server.until(&format!("{JOBS}/j"), "FAILED");
     workspace.write("input", "");
     assert_eq!(server.post(&format!("{JOBS}/j:retry"), &json!({})).0, 200);
-    while !workspace.path().join("runs-1").exists() {}
+    until(|| workspace.path().join("runs-1").exists());
     // Trials 2 and 3 wait for a place.
     let (status, waiting) = server.post(&format!("{JOBS}/j/trials/2:stop"), &json!({}));
     assert_eq!((status, &waiting["state"]), (200, &json!("STOPPING")), "{waiting}");
@@ -229,4 +231,34 @@ fn no_trial_is_added_beyond_the_number_or_to_a_cancelled_job() {
     let waited = trial(&server, "j", 2, |trial| trial["state"] == "COMPLETED");
     assert_eq!(waited["infeasibleReason"], "stopped, because cancelled by a user");
     assert_eq!(refused(add(), 400), "cannot add a trial to job p/j: it is CANCELLED");
+}
+
+#[test]
+fn trials_are_stopped_and_added_through_another_server_than_the_one_that_runs_the_job() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let folder = |name: &str| workspace.path().join(name);
+    let runner = Cluster::serve_in(&folder("first"), &address, &[]);
+    let script = "echo \"$@\" > \"args-$CLOUD_ML_TRIAL_ID\"; echo loss=0.25 step=1; \
+                  if [ \"$CLOUD_ML_TRIAL_ID\" = 1 ]; then exec tail -f /dev/null; fi";
+    let script =
+        workspace.write("train.sh", &script.replace("args-", &format!("{}/args-", workspace.path().display())));
+    assert_eq!(runner.post(JOBS, &job("j", &script, 3)).0, 200);
+    trial(&runner, "j", 1, |trial| trial["measurements"][0]["metrics"][0]["value"] == 0.25);
+    let other = Cluster::serve_in(&folder("second"), &address, &[]);
+    let sgd = json!({"parameters": [
+        {"parameter": "optimizer", "stringValue": "sgd"}, {"parameter": "momentum", "floatValue": 0.125},
+    ]});
+    let (status, added) = other.post(&format!("{JOBS}/j/trials"), &sgd);
+    assert_eq!((status, &added["state"]), (200, &json!("REQUESTED")), "{added}");
+    let (status, stopping) = other.post(&format!("{JOBS}/j/trials/1:stop"), &json!({}));
+    assert_eq!((status, &stopping["state"]), (200, &json!("STOPPING")), "{stopping}");
+    let stopped = trial(&other, "j", 1, |trial| trial["state"] == "COMPLETED");
+    assert_eq!(stopped["finalMeasurement"]["metrics"][0]["value"], 0.25);
+    assert_eq!(stopped["tunesmith"]["stoppedEarly"], true);
+    let ended = runner.until(&format!("{JOBS}/j"), "SUCCEEDED");
+    assert_eq!(ended["trainingOutput"]["completedTrialCount"], "3", "{ended}");
+    assert_eq!(workspace.read("args-2").trim(), "--momentum=0.125 --optimizer=sgd");
+    assert!(folder("args-3").exists());
 }

@@ -80,8 +80,8 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     initial_points: u32,
     /// End running trials early, on problems with learning curves: median, decay_curve or asha, the rules of the service, or
-    /// the baseline i_epoch[:REPORTS[:KEPT]], by which each trial stops after REPORTS reports [default: 1] and the best KEPT
-    /// [default: 3] go on at the end, within the budget.
+    /// the baseline i_epoch, i_epoch:REPORTS or i_epoch:REPORTS:KEPT, by which each trial stops after REPORTS reports (1 if not
+    /// given) and the best KEPT (3 if not given) go on at the end, within the budget.
     #[arg(long, value_name = "RULE", value_parser = EarlyStopping::from_str)]
     early_stopping: Option<EarlyStopping>,
 

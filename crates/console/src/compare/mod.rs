@@ -261,16 +261,28 @@ async fn fill(console: &Console, subjects: &[Subject], page: &mut ComparePage) -
     let tests = against_first(&runs, &settings, *goal);
     page.tests = tests.into_iter().map(|against| test(names(&settings[against.setting]), against, *goal)).collect();
     page.notices.extend(differences(subjects));
-    if common == 0 {
-        page.notices
-            .push("A job has no result yet: the jobs cannot be compared after the same number of trials.".to_owned());
-    }
+    page.notices.extend(without_results(
+        labels.iter().zip(&results).filter(|(_, own)| own.is_empty()).map(|(name, _)| &**name),
+    ));
     let studies = subjects.iter().zip(&labels);
     let studies: Vec<_> =
         studies.map(|(subject, label)| json!({"name": label, "study": explore::address_of(&subject.study)})).collect();
     page.studies = json!(studies).to_string();
     (page.metric, page.goal, page.common) = (name.clone(), goal_word(*goal), common);
     Ok(())
+}
+
+/// Why the subjects cannot be compared after the same number of trials; `names` are those without a result.
+fn without_results<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<&str> = names.collect();
+    let verb = if names.len() == 1 { "has" } else { "have" };
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} {verb} no result yet. Without one of each there is no comparison after the same number of trials; the plots \
+             show the others.",
+            names.join(", ")
+        )
+    })
 }
 
 /// The names, with their projects and locations if a name is not unique or they are of several projects.

@@ -1,5 +1,6 @@
 //! Figures about the trials of a study, kept up to date by reading only the changes since the last request.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::pin;
@@ -48,7 +49,8 @@ pub struct EndedFigures {
     pub stopped_without_result: u64,
     /// Number of trials that reported a measurement, or have a result.
     pub measured: u64,
-    /// Number of infeasible trials by reason. Those of rare reasons are not listed if there are many.
+    /// Number of infeasible trials by reason, in which `<trial>` stands for the folder of the trial. Those of rare reasons
+    /// are not listed if there are many.
     pub reasons: BTreeMap<String, u64>,
     /// Number of trials with the parameters of another one.
     pub duplicates: u64,
@@ -201,11 +203,11 @@ impl Known {
         }
         if trial.state == TrialState::Infeasible {
             ended.infeasible += 1;
-            let reason = trial.infeasible_reason.as_deref().unwrap_or_default();
-            if let Some(count) = ended.reasons.get_mut(reason) {
+            let reason = reason_of_any_trial(trial.infeasible_reason.as_deref().unwrap_or_default(), trial.id);
+            if let Some(count) = ended.reasons.get_mut(&*reason) {
                 *count += 1;
             } else if ended.reasons.len() < MAX_REASONS {
-                ended.reasons.insert(reason.to_owned(), 1);
+                ended.reasons.insert(reason.into_owned(), 1);
             }
             return;
         }
@@ -225,6 +227,24 @@ impl Known {
     }
 }
 
+/// `reason` with `<trial>` for `trial` where that is a folder or file in a path, such as that of a job-dir, so that equal
+/// reasons of several trials are equal texts.
+fn reason_of_any_trial(reason: &str, trial: TrialId) -> Cow<'_, str> {
+    let folder = format!("/{trial}");
+    if !reason.contains(&folder) {
+        return Cow::Borrowed(reason);
+    }
+    let mut parts = reason.split(&folder);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // A longer name only begins with the number.
+        let is_whole = !part.starts_with(|next: char| next.is_alphanumeric() || matches!(next, '_' | '-' | '.'));
+        text.push_str(if is_whole { "/<trial>" } else { &folder });
+        text.push_str(part);
+    }
+    Cow::Owned(text)
+}
+
 fn digest(parameters: &ParameterValues) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (name, value) in parameters {
@@ -236,4 +256,22 @@ fn digest(parameters: &ParameterValues) -> u64 {
         }
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_that_differ_in_the_folder_of_their_trial_are_equal() {
+        for (reason, trial, expected) in [
+            ("exit code 12", 12, "exit code 12"),
+            ("cannot open /models/12/epoch-3", 12, "cannot open /models/<trial>/epoch-3"),
+            ("cannot open '/models/12' (/models/12)", 12, "cannot open '/models/<trial>' (/models/<trial>)"),
+            ("cannot open /models/123 nor /12.csv nor /12", 12, "cannot open /models/123 nor /12.csv nor /<trial>"),
+            ("cannot open /models/13/epoch-3", 12, "cannot open /models/13/epoch-3"),
+        ] {
+            assert_eq!(reason_of_any_trial(reason, TrialId(trial)), expected, "{reason}");
+        }
+    }
 }
