@@ -47,12 +47,14 @@ pub struct Profile {
     /// Smallest gap to the best known value that is meaningful. Below it, the best row of a table is found by chance.
     /// `None` if all gaps are meaningful.
     pub resolution: Option<f64>,
+    /// Whether observed values differ from those without noise.
+    pub is_noisy: bool,
 }
 
 impl Profile {
-    /// Returns the profile of a problem without constraints and resolution.
+    /// Returns the profile of a problem without constraints, resolution and noise.
     pub fn new(name: impl Into<String>, statement: ProblemStatement, quality: Quality) -> Self {
-        Self { name: name.into(), statement, quality, constraints: 0, resolution: None }
+        Self { name: name.into(), statement, quality, constraints: 0, resolution: None, is_noisy: false }
     }
 }
 

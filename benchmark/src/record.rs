@@ -5,6 +5,9 @@ use tunesmith_algorithms::problem::{Goal, ParameterValues};
 
 use crate::early_stopping::EarlyStopping;
 
+/// Numbers of results after which reports compare optimizers, and records state the [chosen](RunRecord::chosen) trials.
+pub const CHECKPOINTS: [usize; 6] = [25, 50, 100, 200, 500, 1000];
+
 /// The record of one run: one line of a results file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -40,6 +43,9 @@ pub struct RunRecord {
     /// The point of each result; empty if points were not requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<ParameterValues>,
+    /// The trials that a user would be given after some of [`CHECKPOINTS`]; empty without noise and with several metrics.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chosen: Vec<Chosen>,
     /// The reason why the run ended before its budget was spent; `None` if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
@@ -54,6 +60,19 @@ impl RunRecord {
         }
         self
     }
+}
+
+/// The trials that a user would be given after a number of results, as indices into the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// The number of results.
+    pub after: usize,
+    /// The trial with the best observed value, which noise has made look better than it is.
+    pub observed: usize,
+    /// The tried point with the best posterior mean of a Gaussian process, the recommended trial of the service; `None` with
+    /// too few results for a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recommended: Option<usize>,
 }
 
 /// The identity of a run. Two runs with equal keys are the same run.
@@ -197,6 +216,7 @@ mod tests {
             suggest_ms: vec![0.25, 1.0, 1.5],
             stopped_early: Vec::new(),
             points: Vec::new(),
+            chosen: Vec::new(),
             failure: None,
         }
     }

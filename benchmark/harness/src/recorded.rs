@@ -26,7 +26,7 @@ use std::fmt;
 use tunesmith_algorithms::problem::{ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue};
 use tunesmith_benchmark::problems::table::TableError;
 
-pub use csv_file::read_csv;
+pub use csv_file::{read_csv, read_rows};
 pub use infer::infer_statement;
 pub use job::read_job;
 

@@ -1,6 +1,7 @@
 //! The suites of problems, by name.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tunesmith_benchmark::problem::Problem;
@@ -10,11 +11,13 @@ use tunesmith_benchmark::problems::{
     categorical, conditional, constrained, failing, functions, multi_objective, noisy,
 };
 
+use super::measured_tables::{MeasuredTablesError, measured_tables};
 use super::tables::tables;
 
 /// The suite of a recorded study.
 pub const REPLAY: &str = "replay";
 const TRAINED: &str = "trained";
+const TABLES: &str = "tables";
 const FUNCTIONS: u8 = 24;
 
 /// A problem of a suite, constructed for each seed.
@@ -34,12 +37,14 @@ pub struct Selection {
     pub dimensions: Vec<usize>,
     /// Names of problems, or prefixes of names before a slash; empty selects all.
     pub problems: Vec<String>,
+    /// The folder of the suite `tables`.
+    pub tables: Option<PathBuf>,
     /// Whether trials of problems without durations are given durations, for parallel trials.
     pub durations: bool,
 }
 
 /// The names of all suites, for messages and help.
-pub const SUITES: [(&str, &str); 10] = [
+pub const SUITES: [(&str, &str); 11] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
     ("classic", "Branin, Hartmann, Levy, Ackley, Michalewicz and others with known optima"),
@@ -50,6 +55,10 @@ pub const SUITES: [(&str, &str); 10] = [
     ("failing", "problems of which about half of the space fails, with known optima"),
     ("multi-objective", "ZDT, DTLZ and others with two or three metrics"),
     (TRAINED, "tables of real models, trained at many points of a mixed search space; smooth between them"),
+    (
+        TABLES,
+        "complete tables of the folder --tables, each configuration measured several times; levels exchanged by seed",
+    ),
 ];
 
 /// How the problems of a suite are evaluated, for reports; `None` for formulas.
@@ -58,6 +67,10 @@ pub fn remark(suite: &str) -> Option<&'static str> {
         TRAINED => Some(
             "trained: an answer is a mean over the nearest trained points, weighted by inverse squared distance; at a \
              trained point it is what the training gave, and no answer is better than the best of them.",
+        ),
+        TABLES => Some(
+            "tables: a trial observes one of the measurements of its configuration, at random; the gap is the share of the \
+             table with a better mean, in per cent. The names of the levels of categories are exchanged in each seed.",
         ),
         REPLAY => Some("replay: an answer is that of the nearest recorded trial."),
         _ => None,
@@ -95,6 +108,12 @@ pub enum SuiteError {
     /// A built-in table is invalid.
     #[error("the tables of trained models cannot be read")]
     Tables(#[source] anyhow::Error),
+    /// The suite `tables` has no folder.
+    #[error("suite \"tables\" needs a folder, --tables DIR; benches/tables/hpo_tables.sh writes one")]
+    NoFolder,
+    /// A table of the folder is invalid.
+    #[error("--tables")]
+    Measured(#[from] MeasuredTablesError),
 }
 
 /// The problems of the suites `names` that `selection` contains, in the order of the suites.
@@ -127,6 +146,14 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
                 let tables = tables().map_err(|error| SuiteError::Tables(error.into()))?;
                 let boxed = tables.into_iter().map(|table| Box::new(table) as Box<dyn Problem>);
                 tasks.extend(fixed(name, boxed.collect()));
+            }
+            TABLES => {
+                let folder = selection.tables.as_ref().ok_or(SuiteError::NoFolder)?;
+                tasks.extend(measured_tables(folder)?.into_iter().map(|table| Task {
+                    suite: name.clone(),
+                    problem: table.name().to_owned(),
+                    make: Box::new(move |seed| Arc::new(table.with_exchanged_levels(seed))),
+                }));
             }
             _ => return Err(SuiteError::Unknown { name: name.clone() }),
         }

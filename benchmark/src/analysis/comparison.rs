@@ -6,6 +6,7 @@ use super::checkpoint::{Checkpoint, checkpoint};
 use super::curves::{Curve, TargetCurve, curves, target_curves};
 use super::failures::{FailureSummary, failures};
 use super::groups::{Cells, GroupKey, groups};
+use super::handed_out::{HandedOut, handed_out};
 use super::options::{AnalysisError, AnalysisOptions};
 use super::runs::RunSet;
 use super::simulated_time::{SimulatedTime, simulated_times};
@@ -60,6 +61,8 @@ pub struct GroupComparison {
     pub suggestion_times: Vec<SuggestionTime>,
     /// Simulated time relative to the baseline.
     pub simulated_times: Vec<SimulatedTime>,
+    /// What a user would be given of noisy problems.
+    pub handed_out: Vec<HandedOut>,
 }
 
 /// Compares the optimizers of `records`.
@@ -104,6 +107,7 @@ fn group_comparison(
         target_curves: target_curves(set, &cells, options)?,
         suggestion_times: suggestion_times(&cells, optimizers),
         simulated_times: simulated_times(&cells, optimizers, set.baseline),
+        handed_out: handed_out(set, &cells, group),
     })
 }
 

@@ -1,5 +1,6 @@
 //! Options and errors of an analysis.
 
+use crate::record::CHECKPOINTS;
 use crate::statistics::StatisticsError;
 
 /// Options of an analysis. The defaults are those of the reports of `tunesmith bench`.
@@ -13,7 +14,7 @@ pub struct AnalysisOptions {
     /// Name of the optimizer with the normalised score 0. Default `random`.
     pub random: String,
     /// Numbers of evaluations at which results are compared. Those above the largest budget that two optimizers share
-    /// are left out; that budget is always added. Default 25, 50, 100, 200, 500, 1000.
+    /// are left out; that budget is always added. Default [`CHECKPOINTS`].
     pub checkpoints: Vec<usize>,
     /// Smallest distinguished gap for problems with a known optimum; positive. Default 1e-8, the last target of COCO
     /// (Hansen et al. 2021, "COCO: a platform for comparing continuous optimizers").
@@ -37,7 +38,7 @@ impl Default for AnalysisOptions {
             optimizers: Vec::new(),
             baseline: None,
             random: "random".to_owned(),
-            checkpoints: vec![25, 50, 100, 200, 500, 1000],
+            checkpoints: CHECKPOINTS.to_vec(),
             floor: 1e-8,
             coarse_floor: 1e-3,
             significance: 0.05,

@@ -24,6 +24,7 @@ pub(super) fn record(optimizer: &str, problem: &str, seed: u64, values: &[f64]) 
         suggest_ms: vec![2.0; values.len()],
         stopped_early: Vec::new(),
         points: Vec::new(),
+        chosen: Vec::new(),
         failure: None,
         version: None,
         resolution: None,

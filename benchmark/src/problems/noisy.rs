@@ -45,7 +45,7 @@ impl<P: Problem> Noisy<P> {
 }
 
 fn noisy_profile(problem: &impl Problem) -> Profile {
-    Profile { name: format!("noisy_{}", problem.name()), ..problem.profile().clone() }
+    Profile { name: format!("noisy_{}", problem.name()), is_noisy: true, ..problem.profile().clone() }
 }
 
 /// The error of an invalid standard deviation.

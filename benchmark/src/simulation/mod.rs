@@ -7,6 +7,7 @@
 //! The last report of a stopped trial is its result, as in the service. With [i-Epoch](Epochs) the best of the stopped trials
 //! go on when all have stopped; what they end with is a further result, of which the optimizer does not learn.
 
+mod choice;
 mod running;
 #[cfg(test)]
 mod tests;
@@ -18,11 +19,12 @@ use tunesmith_algorithms::designers::RandomSearch;
 use tunesmith_algorithms::early_stopping::{self, CompletedCurve, StoppingRule};
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialOutcome};
 
+use self::choice::chosen;
 use self::running::{Ended, Event, Running};
 use crate::early_stopping::{EarlyStopping, Epochs};
 use crate::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 use crate::problem::{Draw, Evaluation, Problem, Quality};
-use crate::record::{Failure, Mode, RecordedQuality, ResultValue, RunKey, RunRecord, Schedule};
+use crate::record::{CHECKPOINTS, Failure, Mode, RecordedQuality, ResultValue, RunKey, RunRecord, Schedule};
 
 /// The settings of a run besides problem and optimizer.
 pub struct Plan<'a> {
@@ -56,6 +58,8 @@ struct Study<'a> {
     given_out: Vec<PendingTrial>,
     /// The reports of the trials that ended with values, and whether they were stopped early.
     curves: Vec<(Vec<early_stopping::CurvePoint>, bool)>,
+    /// The trials that have ended, for problems with noise and one metric.
+    completed: Vec<CompletedTrial>,
     /// The trials that may go on.
     stopped: Vec<Stopped>,
     /// Number of trials that went on.
@@ -96,6 +100,7 @@ impl<'a> Study<'a> {
             suggest_ms: Vec::new(),
             stopped_early: Vec::new(),
             points: Vec::new(),
+            chosen: Vec::new(),
             failure: None,
         };
         Self {
@@ -105,6 +110,7 @@ impl<'a> Study<'a> {
             running: Running::default(),
             given_out: Vec::new(),
             curves: Vec::new(),
+            completed: Vec::new(),
             stopped: Vec::new(),
             continued: 0,
             spent: Duration::ZERO,
@@ -269,6 +275,8 @@ impl<'a> Study<'a> {
         if self.plan.keep_points {
             self.record.points.push(ended.point.clone());
         }
+        let trial = CompletedTrial { id: ended.trial, parameters: ended.point.clone(), outcome };
+        self.choose(&trial);
         if self.continued > 0 {
             return Ok(());
         }
@@ -279,11 +287,22 @@ impl<'a> Study<'a> {
         if !ended.reports.is_empty() && ended.values.is_some() {
             self.curves.push((ended.reports, ended.stopped_early));
         }
-        let trial = CompletedTrial { id: ended.trial, parameters: ended.point, outcome };
         let before = (self.plan.now)();
         let answer = optimizer.complete(&TrialResult { trial, values: ended.values, constraints: ended.constraints });
         self.spent += (self.plan.now)().saturating_sub(before);
         answer
+    }
+
+    /// Records which trials a user would be given, where reports ask for it.
+    fn choose(&mut self, trial: &CompletedTrial) {
+        let profile = self.problem.profile();
+        if !profile.is_noisy || profile.statement.metrics().len() != 1 {
+            return;
+        }
+        self.completed.push(trial.clone());
+        if CHECKPOINTS.contains(&self.completed.len()) {
+            self.record.chosen.extend(chosen(&profile.statement, &self.completed));
+        }
     }
 
     fn recorded(&self, values: &[f64]) -> ResultValue {

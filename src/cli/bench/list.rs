@@ -1,5 +1,6 @@
 //! `tunesmith bench list`: lists suites, problems and algorithms.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use comfy_table::{Table, presets};
@@ -17,6 +18,9 @@ pub(super) struct ListArgs {
     /// Numbers of parameters, for suites that allow any number.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "5")]
     dims: Vec<usize>,
+    /// Folder of the suite `tables`.
+    #[arg(long, value_name = "DIR")]
+    tables: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
@@ -35,7 +39,8 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         table.add_rows(ALGORITHMS.map(row));
         text.push_str(&format!("{table}\n"));
     } else {
-        let selection = Selection { dimensions: args.dims.clone(), ..Selection::default() };
+        let selection =
+            Selection { dimensions: args.dims.clone(), tables: args.tables.clone(), ..Selection::default() };
         for task in tasks(&args.suite, &selection)? {
             text.push_str(&format!("{} {}\n", task.suite, task.problem));
         }

@@ -38,6 +38,9 @@ pub(super) struct RunArgs {
     /// Only these problems of the suites: `f01`, `f01/d05`, `branin`.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     problems: Vec<String>,
+    /// Folder of the suite `tables`: pairs of NAME.yaml with a search space and NAME.csv with measurements.
+    #[arg(long, value_name = "DIR")]
+    tables: Option<PathBuf>,
     /// Use a command as the problem. It gets --NAME=VALUE for each parameter of --config, and reports the metric like a
     /// trainer or as a line METRIC=VALUE.
     #[arg(long, value_name = "COMMAND", requires = "config", conflicts_with_all = ["suite", "replay"])]
@@ -228,6 +231,7 @@ fn problems(args: &RunArgs) -> anyhow::Result<Vec<Task>> {
     let selection = Selection {
         dimensions: args.dims.clone(),
         problems: args.problems.clone(),
+        tables: args.tables.clone(),
         // Durations have no effect on sequential trials.
         durations: args.parallel > 1,
     };

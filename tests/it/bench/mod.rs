@@ -8,6 +8,7 @@ mod modes;
 mod objective;
 mod replay;
 mod results;
+mod tables;
 
 use std::io::Write;
 use std::path::Path;

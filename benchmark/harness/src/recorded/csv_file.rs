@@ -21,6 +21,14 @@ pub fn read_csv(
     reader: impl Read,
     statement: &ProblemStatement,
 ) -> Result<TableProblem, RecordedError> {
+    Ok(TableProblem::new(name, statement.clone(), read_rows(reader, statement)?)?)
+}
+
+/// The trials of the CSV file in `reader`. [`super`] describes the columns.
+///
+/// # Errors
+/// [`RecordedError`] for the first invalid value, with its line and column.
+pub fn read_rows(reader: impl Read, statement: &ProblemStatement) -> Result<Vec<TableRow>, RecordedError> {
     let mut reader = csv::Reader::from_reader(reader);
     let layout = Layout::new(reader.headers()?, statement)?;
     let mut rows = Vec::new();
@@ -29,7 +37,7 @@ pub fn read_csv(
         let line = record.position().map_or(0, csv::Position::line);
         rows.extend(layout.row(&record, &Place::Line(line))?);
     }
-    Ok(TableProblem::new(name, statement.clone(), rows)?)
+    Ok(rows)
 }
 
 /// The columns of the parts of a trial.

@@ -21,6 +21,14 @@ pub(super) fn one(value: f64) -> String {
     if text == "-0.0" { "0.0".to_owned() } else { text }
 }
 
+/// A gap, at least 0, with two or three significant digits.
+pub(super) fn gap(value: f64) -> String {
+    let digits = 1 - (value.log10().floor().clamp(-9.0, 0.0) as i32);
+    let digits = usize::try_from(digits).unwrap_or(1);
+    let text = format!("{value:.digits$}");
+    if text.bytes().all(|byte| matches!(byte, b'0' | b'.')) { "0".to_owned() } else { text }
+}
+
 /// Two digits, `< 0.001` below that.
 pub(super) fn p_value(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }

@@ -5,8 +5,8 @@ use tunesmith_benchmark::analysis::{Change, Comparison};
 use super::ReportMeta;
 use super::format::{count, finding, group_title};
 use super::tables::{
-    Table, Tone, change, checkpoint_title, extent, failures, method, overview, pairs, simulated_times, standings,
-    suggestion_times,
+    Table, Tone, change, checkpoint_title, extent, failures, handed_out, method, overview, pairs, simulated_times,
+    standings, suggestion_times,
 };
 
 /// A comparison as Markdown.
@@ -29,6 +29,7 @@ pub fn markdown(comparison: &Comparison, meta: &ReportMeta) -> String {
         for (title, found) in [
             ("Suggestion time", suggestion_times(comparison, group)),
             ("Simulated time", simulated_times(comparison, group)),
+            ("Handed out", handed_out(comparison, group)),
         ] {
             if let Some(found) = found {
                 text.push_str(&format!("\n### {title}: {}\n\n", escaped(&group_title(group))));

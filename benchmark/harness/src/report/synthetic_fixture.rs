@@ -50,6 +50,7 @@ fn run(name: &str, optimizer: usize, rate: f64, milliseconds: f64, problem: usiz
         suggest_ms: (0..BUDGET).map(|trial| milliseconds * (1.0 + trial as f64 / 10.0)).collect(),
         stopped_early: Vec::new(),
         points: Vec::new(),
+        chosen: Vec::new(),
         failure: None,
         version: None,
         resolution: None,

@@ -1,9 +1,9 @@
 //! The tables of a comparison, before they are given the form of a page, Markdown or the terminal.
 
-use tunesmith_benchmark::analysis::{Change, Checkpoint, Comparison, Finding, GroupComparison, Standing};
+use tunesmith_benchmark::analysis::{Change, Checkpoint, Comparison, Finding, GroupComparison, HandedOut, Standing};
 
 use super::format::{
-    count, finding, group_name, group_title, milliseconds, one, p_value, seconds, signed, threshold, two,
+    count, finding, gap, group_name, group_title, milliseconds, one, p_value, seconds, signed, threshold, two,
 };
 
 /// A table.
@@ -220,6 +220,39 @@ pub(super) fn simulated_times(comparison: &Comparison, group: &GroupComparison) 
     );
     let header = header(&["optimizer", "reached", "time to reach", "total", "total / baseline", "stopped early"]);
     (times.len() > 1).then(|| Table { header, rows: rows.collect(), note })
+}
+
+/// What a user would be given of noisy problems; `None` if no run has recorded it.
+pub(super) fn handed_out(comparison: &Comparison, group: &GroupComparison) -> Option<Table> {
+    let mut checkpoints: Vec<usize> = group.handed_out.iter().map(|row| row.evaluations).collect();
+    checkpoints.sort_unstable();
+    checkpoints.dedup();
+    let mut header = header(&["problem", "optimizer", "runs"]);
+    header.extend(checkpoints.iter().map(|evaluations| format!("after {evaluations}")));
+    let of_one = |a: &&HandedOut, b: &&HandedOut| (&a.problem, a.optimizer) == (&b.problem, b.optimizer);
+    let all: Vec<&HandedOut> = group.handed_out.iter().collect();
+    let rows = all.chunk_by(|a, b| of_one(a, b)).map(|rows| {
+        let runs = rows.iter().map(|row| row.runs).max().unwrap_or(0);
+        let mut cells = vec![
+            Cell::plain(&rows[0].problem),
+            Cell::plain(&comparison.optimizers[rows[0].optimizer]),
+            Cell::plain(runs.to_string()),
+        ];
+        cells.extend(checkpoints.iter().map(|evaluations| {
+            let row = rows.iter().find(|row| row.evaluations == *evaluations);
+            Cell::plain(row.map_or_else(
+                || "-".to_owned(),
+                |row| {
+                    let recommended = row.recommended.map_or_else(|| "-".to_owned(), gap);
+                    format!("{} / {} / {recommended}", gap(row.found), gap(row.observed))
+                },
+            ))
+        }));
+        cells
+    });
+    let note = "Median gap over runs of the best tried point, which a user does not know, of the trial with the best observed \
+                value, and of the recommended one: the tried point with the best mean of a Gaussian process.";
+    (!all.is_empty()).then(|| Table { header, rows: rows.collect(), note: note.to_owned() })
 }
 
 /// The failed runs and the unsupported problems; `None` if there are none.

@@ -7,8 +7,8 @@ use super::ReportMeta;
 use super::format::finding;
 use super::markdown::pairing;
 use super::tables::{
-    Cell, Table, Tone, change, checkpoint_title, extent, failures, overview, pairs, simulated_times, standings,
-    suggestion_times, whole_suites,
+    Cell, Table, Tone, change, checkpoint_title, extent, failures, handed_out, overview, pairs, simulated_times,
+    standings, suggestion_times, whole_suites,
 };
 
 /// Draws a table from the names of its columns and its rows; the first cell of a row is its name. The text ends with a
@@ -35,6 +35,9 @@ pub fn terminal<E>(comparison: &Comparison, meta: &ReportMeta, draw: Draw<'_, E>
         }
         if let Some(times) = simulated_times(comparison, group) {
             section(&mut text, &format!("simulated time, {}", group.suite), &times, draw)?;
+        }
+        if let Some(gaps) = handed_out(comparison, group) {
+            section(&mut text, &format!("handed out, {}", group.suite), &gaps, draw)?;
         }
     }
     if let Some(failures) = failures(comparison) {

@@ -5,7 +5,7 @@ use tunesmith_benchmark::analysis::{Checkpoint, Comparison, GroupComparison};
 use super::super::ReportMeta;
 use super::super::format::{count, group_title};
 use super::super::tables::{
-    Table, Tone, checkpoint_title, extent, failures, method, overview, pairs, simulated_times, standings,
+    Table, Tone, checkpoint_title, extent, failures, handed_out, method, overview, pairs, simulated_times, standings,
     suggestion_times, whole_suites,
 };
 use super::diagram::diagram;
@@ -153,6 +153,7 @@ impl Page {
         for (title, found) in [
             ("Suggestion time", suggestion_times(comparison, group)),
             ("Simulated time", simulated_times(comparison, group)),
+            ("Handed out", handed_out(comparison, group)),
         ] {
             if let Some(found) = found {
                 self.body.push_str(&format!("<details><summary>{title}, in numbers</summary>\n"));
