@@ -3,12 +3,12 @@
 //! | first rule that applies | algorithm |
 //! | --- | --- |
 //! | several metrics, or constraints | Gaussian process |
-//! | more than 64 levels of categorical parameters in total | Parzen estimator |
+//! | more than 64 levels of categorical parameters in total, of those with more than five levels | Parzen estimator |
 //! | a plateau: at least half of the best quarter of the measured trials (at least eight) repeat the value of another trial that is not close | Parzen estimator |
 //! | from [`LONG_RUN`] completed trials on, at least 2 parameters, none categorical, none conditional | covariance matrix adaptation |
 //! | otherwise | Gaussian process |
 //!
-//! The rules are measured, see docs/experiments/014. Equal values of close trials, or of trials that differ only in
+//! The rules are measured, see docs/experiments/014 and 018. Equal values of close trials, or of trials that differ only in
 //! categories, are no plateau: the former are a search that has converged to the printed digits, the latter irrelevant
 //! categories, which the Gaussian process learns.
 //!
@@ -31,9 +31,12 @@ use crate::transfer::SourceStudy;
 /// Number of completed trials from which covariance matrix adaptation takes over (mostly a guess, see
 /// docs/experiments/014).
 pub const LONG_RUN: usize = 2_000;
-/// Most levels, of all categorical parameters together, for which the Gaussian process is chosen (measured, see
-/// docs/experiments/014).
+/// Most levels, of all categorical parameters with more than [`FEW_LEVELS`] together, for which the Gaussian process is chosen
+/// (measured, see docs/experiments/014).
 const MOST_LEVELS: usize = 64;
+/// Most levels of a categorical parameter that does not count: each level is tried often, so that the Gaussian process learns
+/// many such parameters (measured with 25 to 60 parameters of two and five levels, see docs/experiments/018).
+const FEW_LEVELS: usize = 5;
 /// One in this many trials, the best ones, is inspected for a plateau.
 const INSPECTED_SHARE: usize = 4;
 /// Least number of inspected trials of a plateau: in a small space of integers a few equal values are normal.
@@ -76,10 +79,10 @@ fn has_one_outcome(problem: &ProblemStatement) -> bool {
     problem.metrics().len() == 1 && problem.constraints().is_empty()
 }
 
-/// The number of levels of all categorical parameters together.
+/// The number of levels of all categorical parameters with more than [`FEW_LEVELS`] together.
 fn levels(problem: &ProblemStatement) -> usize {
     let levels = |spec: &ParameterSpec| match spec.kind() {
-        ParameterKind::Categorical { values } => values.len(),
+        ParameterKind::Categorical { values } if values.len() > FEW_LEVELS => values.len(),
         _ => 0,
     };
     problem.search_space().parameters().iter().map(levels).sum()
@@ -276,13 +279,19 @@ mod tests {
 
     #[test]
     fn many_levels_choose_the_parzen_estimator() {
-        let of_levels = |levels: usize| {
-            let values = (0..levels - 2).map(|level| level.to_string()).collect();
-            problem(vec![spec("c", ParameterKind::Categorical { values }), spec("d", categorical())])
+        let of_levels = |counts: &[usize]| {
+            let kind = |count: usize| ParameterKind::Categorical {
+                values: (0..count).map(|level| level.to_string()).collect(),
+            };
+            problem(counts.iter().enumerate().map(|(index, &count)| spec(&format!("c{index}"), kind(count))).collect())
         };
-        let algorithm = |levels| choose_algorithm(&of_levels(levels), &[]).algorithm;
-        assert_eq!(algorithm(MOST_LEVELS), AlgorithmName::GaussianProcessBandit);
-        assert_eq!(algorithm(MOST_LEVELS + 1), AlgorithmName::TreeStructuredParzenEstimator);
+        let algorithm = |counts: &[usize]| choose_algorithm(&of_levels(counts), &[]).algorithm;
+        let (gp, tpe) = (AlgorithmName::GaussianProcessBandit, AlgorithmName::TreeStructuredParzenEstimator);
+        assert_eq!(algorithm(&[MOST_LEVELS, FEW_LEVELS]), gp);
+        assert_eq!(algorithm(&[MOST_LEVELS + 1]), tpe);
+        // Parameters of few levels do not count, however many they are.
+        assert_eq!(algorithm(&[FEW_LEVELS; 60]), gp);
+        assert_eq!(algorithm(&[FEW_LEVELS + 1; 60]), tpe);
     }
 
     #[test]

@@ -126,9 +126,15 @@ impl StackedPosterior {
         self.predict_over(points, self.samples())
     }
 
-    /// The mean of the first sample at the rows of `points` (m x d), length m.
+    /// The mean of the first sample at the rows of `points` (m x d), length m; the same bits as those of [`Self::predict`].
     pub fn means(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        self.predict_over(points, 1).means().row(0).iter().copied().collect()
+        let mut means = self.top.first_means(points);
+        if let Some(Below { stack, line, .. }) = &self.below {
+            for (mean, below) in means.iter_mut().zip(stack.means(points)) {
+                *mean += line.offset + line.slope * below;
+            }
+        }
+        means
     }
 
     /// Like [`Self::predict`], with the means of at most the first `samples` fantasy samples.
@@ -296,6 +302,20 @@ mod tests {
         let after = stack.predict(&at).means().clone();
         assert!((drawn[0] - before).abs() < 1e-12 && (after[(0, 0)] - before).abs() < 1e-9, "{drawn:?}");
         assert!((after[(1, 0)] - drawn[1]).abs() < 1e-4 && drawn[1] > before + 0.1, "{after:?} {drawn:?}");
+    }
+
+    #[test]
+    fn means_equal_those_of_a_prediction() {
+        // More points than are evaluated together.
+        let at = DMatrix::from_fn(300, 1, |row, _| row as f64 / 299.0);
+        let mut stacked = stack();
+        for posterior in [one_point(0.3, 1.0).into(), stack()] {
+            let expected: Vec<f64> = posterior.predict(&at).means().row(0).iter().copied().collect();
+            assert_eq!(posterior.means(&at), expected);
+        }
+        stacked.fantasize(&[0.9], &[0.5, -1.0]);
+        let expected: Vec<f64> = stacked.predict_over(&at, 1).means().row(0).iter().copied().collect();
+        assert_eq!(stacked.means(&at), expected);
     }
 
     #[test]

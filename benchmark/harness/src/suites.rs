@@ -8,7 +8,7 @@ use tunesmith_benchmark::problem::Problem;
 use tunesmith_benchmark::problems::bbob::{BbobError, bbob, bbob_mixint};
 use tunesmith_benchmark::problems::durations::WithDurations;
 use tunesmith_benchmark::problems::{
-    categorical, conditional, constrained, failing, functions, multi_objective, noisy,
+    categorical, conditional, constrained, failing, functions, large, multi_objective, noisy,
 };
 
 use super::measured_tables::{MeasuredTablesError, measured_tables};
@@ -44,7 +44,7 @@ pub struct Selection {
 }
 
 /// The names of all suites, for messages and help.
-pub const SUITES: [(&str, &str); 11] = [
+pub const SUITES: [(&str, &str); 12] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
     ("classic", "Branin, Hartmann, Levy, Ackley, Michalewicz and others with known optima"),
@@ -53,6 +53,7 @@ pub const SUITES: [(&str, &str); 11] = [
     ("categorical", "choices that interact, with known optima; hardly any numbers"),
     ("constrained", "problems with constraints"),
     ("failing", "problems of which about half of the space fails, with known optima"),
+    ("large", "25 to 100 parameters, also mixed and categorical, with known optima; instance = seed"),
     ("multi-objective", "ZDT, DTLZ and others with two or three metrics"),
     (TRAINED, "tables of real models, trained at many points of a mixed search space; smooth between them"),
     (
@@ -141,6 +142,7 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
             "categorical" => tasks.extend(fixed(name, categorical::categorical())),
             "constrained" => tasks.extend(fixed(name, constrained::constrained())),
             "failing" => tasks.extend(fixed(name, failing::failing())),
+            "large" => tasks.extend(large::large().into_iter().map(large_task)),
             "multi-objective" => tasks.extend(fixed(name, multi_objective::multi_objective())),
             TRAINED => {
                 let tables = tables().map_err(|error| SuiteError::Tables(error.into()))?;
@@ -185,6 +187,12 @@ pub fn fixed_task(suite: &str, problem: Arc<dyn Problem>) -> Task {
 
 fn fixed(suite: &str, problems: Vec<Box<dyn Problem>>) -> Vec<Task> {
     problems.into_iter().map(|problem| fixed_task(suite, Arc::from(problem))).collect()
+}
+
+/// The task of a problem of the suite `large`.
+fn large_task(make: fn(u64) -> Box<dyn Problem>) -> Task {
+    let problem = make(1).name().to_owned();
+    Task { suite: "large".to_owned(), problem, make: Box::new(move |seed| Arc::from(make(seed))) }
 }
 
 /// The task of a function with instances. The first instance is constructed at once, to find invalid dimensions.

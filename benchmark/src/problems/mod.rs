@@ -9,6 +9,7 @@ mod descent;
 pub mod durations;
 pub mod failing;
 pub mod functions;
+pub mod large;
 pub mod measured_table;
 pub mod multi_objective;
 pub mod noisy;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use crate::cli::output::{notice, print};
 use crate::cli::table::{Column, Layout, Table};
+use tunesmith_benchmark::problem::Problem;
+use tunesmith_benchmark::problems::functions::ackley;
 use tunesmith_harness::OptimizerSpec;
 use tunesmith_harness::latency::{Latency, LatencyResult, LatencyRow, mixed_problem};
 
@@ -18,6 +20,9 @@ pub(super) struct LatencyArgs {
     /// External optimizer: a program that reads and writes JSON lines. May be given several times.
     #[arg(long, value_name = "[NAME=]COMMAND")]
     external: Vec<String>,
+    /// Measure on this many doubles (Ackley's function), not on six parameters of all kinds.
+    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    dims: Option<u16>,
     /// Numbers of completed trials.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10,50,100,200,500,1000,2000,5000,10000")]
     history: Vec<usize>,
@@ -62,7 +67,11 @@ pub(super) fn run(args: &LatencyArgs) -> anyhow::Result<ExitCode> {
     };
     let logs = tempfile::tempdir()?;
     let mut report = |row: &LatencyRow| notice(&format!("{} n={}: {}", row.optimizer, row.history, text(&row.result)));
-    let rows = latency.run(&mixed_problem()?, logs.path(), &mut report)?;
+    let problem: Box<dyn Problem> = match args.dims {
+        Some(dimensions) => Box::new(ackley(dimensions.into())),
+        None => Box::new(mixed_problem()?),
+    };
+    let rows = latency.run(problem.as_ref(), logs.path(), &mut report)?;
     if let Some(path) = &args.out {
         let mut lines = String::new();
         for row in &rows {

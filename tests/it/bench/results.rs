@@ -149,6 +149,7 @@ fn list_contains_all_suites_algorithms_and_problems() {
         "categorical",
         "constrained",
         "failing",
+        "large",
         "multi-objective",
         "trained",
     ] {

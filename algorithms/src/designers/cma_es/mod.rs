@@ -3,7 +3,7 @@
 //! Trials are drawn from a normal distribution over the encoded space. Its mean, step size and covariance move towards
 //! the better half of each generation and away from the worse half. It starts at the centre of the space, which is the
 //! first trial, and learns from every completed trial, including user-supplied ones. There is no state between
-//! requests: the history is replayed, with one eigendecomposition per generation.
+//! requests except [memory] of replays: the history is replayed, with one eigendecomposition per generation.
 //!
 //! - Ranges: a draw outside is repeated up to [`RESAMPLES`] times, then its coordinates are clipped to their ranges.
 //!   The evaluated point is used for learning.
@@ -20,6 +20,7 @@
 mod constants;
 mod distribution;
 mod margin;
+mod memory;
 mod replay;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use rand_distr::{Distribution as _, StandardNormal};
 
 use self::distribution::Distribution;
 use self::margin::Range;
+use self::memory::Memory;
 use self::replay::{Completed, State};
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
@@ -52,6 +54,7 @@ pub struct CmaEs {
     ranges: Vec<Range>,
     goal: Goal,
     seed: u64,
+    memory: Memory,
 }
 
 impl CmaEs {
@@ -77,7 +80,7 @@ impl CmaEs {
             let range = Range::new(&feature.kind);
             ranges.push(range.ok_or_else(|| unsupported(format!("parameter {:?} is categorical", feature.name)))?);
         }
-        Ok(Self { encoding, ranges, goal: metric.goal, seed })
+        Ok(Self { encoding, ranges, goal: metric.goal, seed, memory: Memory::default() })
     }
 
     /// The completed trials by number.
@@ -121,7 +124,7 @@ impl Designer for CmaEs {
         // A space of a single point has nothing to learn.
         let state = match self.ranges.len() {
             0 => None,
-            _ => Some(State::replay(&search, &self.completed(history)?)),
+            _ => Some(State::replay(&search, &self.completed(history)?, &self.memory)),
         };
         let origin = Origin::with_step(AlgorithmName::CmaEs, Step::Model);
         let trials = (0..request.count.get() as u64).map(|place| request.first_trial_id.offset(place));

@@ -18,6 +18,7 @@ use rand::RngExt;
 use super::constants::Constants;
 use super::distribution::Distribution;
 use super::margin::keep_margin;
+use super::memory::Memory;
 use super::{INITIAL_STEP, SearchRange};
 use crate::problem::TrialId;
 use crate::rng::stream;
@@ -31,6 +32,31 @@ pub(super) struct Completed {
     pub(super) point: Vec<f64>,
     /// The maximised value; negative infinity for a failed trial.
     pub(super) value: f64,
+}
+
+/// The state after whole generations.
+#[derive(Debug, Clone)]
+pub(super) struct Replay {
+    state: State,
+    range: ValueRange,
+    /// The number of trials in these generations.
+    pub(super) trials: usize,
+}
+
+impl Replay {
+    /// The replay of no generation.
+    pub(super) fn start(search: &SearchRange<'_>) -> Self {
+        Self { state: State::new(search), range: ValueRange::EMPTY, trials: 0 }
+    }
+
+    /// The replay of one more generation of `completed`; `None` if it is not complete.
+    pub(super) fn next(&self, search: &SearchRange<'_>, completed: &[Completed]) -> Option<Self> {
+        let (generation, _) = completed[self.trials..].split_at_checked(self.state.constants.population())?;
+        let Self { mut state, mut range, trials } = self.clone();
+        generation.iter().for_each(|trial| range.add(trial.value));
+        state.learn(search, generation, range);
+        Some(Self { state, range, trials: trials + generation.len() })
+    }
 }
 
 /// The state of the search.
@@ -65,16 +91,8 @@ impl State {
     }
 
     /// The state after `completed` trials, which are ordered by number.
-    pub(super) fn replay(search: &SearchRange<'_>, completed: &[Completed]) -> Self {
-        let mut state = Self::new(search);
-        let mut range = ValueRange { lowest: f64::INFINITY, highest: f64::NEG_INFINITY };
-        let mut rest = completed;
-        while let Some((generation, later)) = rest.split_at_checked(state.constants.population()) {
-            rest = later;
-            generation.iter().for_each(|trial| range.add(trial.value));
-            state.learn(search, generation, range);
-        }
-        state
+    pub(super) fn replay(search: &SearchRange<'_>, completed: &[Completed], memory: &Memory) -> Self {
+        memory.continued(completed, || Replay::start(search), |replay| replay.next(search, completed)).state
     }
 
     /// Updates the state by one generation, as many trials as the population.
@@ -169,6 +187,8 @@ struct ValueRange {
 }
 
 impl ValueRange {
+    const EMPTY: Self = Self { lowest: f64::INFINITY, highest: f64::NEG_INFINITY };
+
     fn add(&mut self, value: f64) {
         if value.is_finite() {
             self.lowest = self.lowest.min(value);

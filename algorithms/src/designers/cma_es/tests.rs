@@ -7,6 +7,7 @@ use rand_distr::{Distribution as _, StandardNormal};
 
 use super::constants::Constants;
 use super::distribution::Distribution;
+use super::replay::Replay;
 use super::*;
 use crate::problem::{
     CompletedTrial, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, PendingTrial, ScaleType,
@@ -225,10 +226,57 @@ fn converged_run_restarts_elsewhere_with_twice_the_population() {
     let designer = CmaEs::new(&problem, 2).unwrap();
     let search = SearchRange { encoding: &designer.encoding, ranges: &designer.ranges, seed: 2 };
     let completed = designer.completed(History { completed: &history, pending: &[] }).unwrap();
-    let state = State::replay(&search, &completed);
+    let state = State::replay(&search, &completed, &Memory::default());
     assert!(state.run >= 1);
     assert_eq!(state.constants.population(), 6 << state.run);
     assert!(best(&history) < 1e-12);
+}
+
+/// Each history of a growing study, one with a late trial, and a shorter one.
+#[test]
+fn designer_with_memory_returns_what_a_new_one_does() {
+    let problem = doubles(3);
+    let history = run(&problem, 4, 60, sphere);
+    let without = |late: usize| -> Vec<CompletedTrial> {
+        history.iter().enumerate().filter(|(index, _)| *index != late).map(|(_, trial)| trial.clone()).collect()
+    };
+    let growing = (20..60).map(|count| history[..count].to_vec());
+    let histories = growing.chain([without(50), history.clone(), without(2), history.clone(), history[..30].to_vec()]);
+    let designer = CmaEs::new(&problem, 4).unwrap();
+    for completed in histories {
+        let request = SuggestRequest::one(TrialId(99));
+        let ask =
+            |designer: &CmaEs| designer.suggest(History { completed: &completed, pending: &[] }, request).unwrap();
+        assert_eq!(ask(&designer), ask(&CmaEs::new(&problem, 4).unwrap()), "{} trials", completed.len());
+    }
+}
+
+#[test]
+fn only_generations_after_the_remembered_ones_are_replayed() {
+    let problem = doubles(3);
+    let history = run(&problem, 4, 60, sphere);
+    let designer = CmaEs::new(&problem, 4).unwrap();
+    let search = SearchRange { encoding: &designer.encoding, ranges: &designer.ranges, seed: 4 };
+    let completed = designer.completed(History { completed: &history, pending: &[] }).unwrap();
+    let memory = Memory::default();
+    let replayed = |completed: &[Completed]| {
+        let generations = std::cell::Cell::new(0);
+        let next = |replay: &Replay| {
+            let longer = replay.next(&search, completed);
+            generations.set(generations.get() + usize::from(longer.is_some()));
+            longer
+        };
+        let end = memory.continued(completed, || Replay::start(&search), next);
+        (end.trials, generations.get())
+    };
+    // The population is 7 in three dimensions.
+    assert_eq!(replayed(&completed[..50]), (49, 7));
+    assert_eq!(replayed(&completed[..55]), (49, 0));
+    assert_eq!(replayed(&completed), (56, 1));
+    // A trial of the last generation but one is missing, then one of the first.
+    let without = |late: usize| [&completed[..late], &completed[late + 1..]].concat();
+    assert_eq!(replayed(&without(45)), (56, 2));
+    assert_eq!(replayed(&without(3)), (56, 8));
 }
 
 #[test]

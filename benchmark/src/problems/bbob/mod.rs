@@ -61,6 +61,18 @@ const BOUND: f64 = 5.0;
 /// [`BbobError`] names the argument that is out of range.
 pub fn bbob(function: u8, dimensions: usize, instance: u64) -> Result<BbobProblem, BbobError> {
     check_dimensions(dimensions)?;
+    of_any_dimension(function, dimensions, instance)
+}
+
+/// Returns [`bbob`] for more dimensions than COCO's suite has: the same definitions, with dense rotations. Instances above
+/// [`MAX_INSTANCE`] repeat the first ones.
+pub(super) fn large_bbob(function: u8, dimensions: usize, instance: u64) -> BbobProblem {
+    let instance = 1 + instance.wrapping_sub(1) % MAX_INSTANCE;
+    of_any_dimension(function, dimensions, instance).expect("the suite names functions that exist")
+}
+
+/// Requires at least [`MIN_DIMENSIONS`].
+fn of_any_dimension(function: u8, dimensions: usize, instance: u64) -> Result<BbobProblem, BbobError> {
     let implementation = checked_function(function, dimensions, instance)?;
     let optimum = random::optimal_value(function, instance);
     Ok(BbobProblem {
@@ -165,10 +177,12 @@ fn continuous() -> ParameterKind {
     ParameterKind::Double { min: -BOUND, max: BOUND, scale: ScaleType::UnitLinear }
 }
 
-/// Returns the statement with variables x01, x02 and so on of these kinds.
+/// Returns the statement with variables of these kinds: x01, x02 and so on, with three digits from 100 variables on.
 fn statement(kinds: impl Iterator<Item = ParameterKind>) -> ProblemStatement {
-    let parameters = kinds.enumerate().map(|(index, kind)| {
-        ParameterSpec::new(format!("x{:02}", index + 1), kind).expect("the ranges are those of BBOB, not empty")
+    let kinds: Vec<ParameterKind> = kinds.collect();
+    let digits = if kinds.len() < 100 { 2 } else { 3 };
+    let parameters = kinds.into_iter().enumerate().map(|(index, kind)| {
+        ParameterSpec::new(format!("x{:0digits$}", index + 1), kind).expect("the ranges are those of BBOB, not empty")
     });
     let space = SearchSpace::new(parameters.collect()).expect("there are variables, and each has its own number");
     let objective = MetricSpec { name: "objective".to_owned(), goal: Goal::Minimize };

@@ -40,7 +40,7 @@ fn categorical_functions() -> Vec<TestFunction> {
 
 /// Returns a fixed pseudo-random number in `[0, 1)` for `key`: the finaliser of SplitMix64 (Steele, Lea & Flood 2014)
 /// folded over the parts of the key.
-fn coefficient(key: &[usize]) -> f64 {
+pub(super) fn coefficient(key: &[usize]) -> f64 {
     /// The golden ratio in 64 bits, the increment of SplitMix64.
     const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
     let mixed = key.iter().fold(INCREMENT, |state, &part| {

@@ -99,29 +99,32 @@ pub(crate) fn hartmann3_value(x: &[f64]) -> f64 {
 
 /// Hartmann's function of 6 variables in the unit cube.
 pub fn hartmann6() -> TestFunction {
-    let value = |point: &ParameterValues| {
-        let a = [
-            [10.0, 3.0, 17.0, 3.5, 1.7, 8.0],
-            [0.05, 10.0, 17.0, 0.1, 8.0, 14.0],
-            [3.0, 3.5, 1.7, 10.0, 17.0, 8.0],
-            [17.0, 8.0, 0.05, 10.0, 0.1, 14.0],
-        ];
-        let p = [
-            [0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886],
-            [0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991],
-            [0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650],
-            [0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381],
-        ];
-        hartmann(&doubles(point), &a, &p)
-    };
+    let value = |point: &ParameterValues| hartmann6_value(&doubles(point));
     let minimizer = HARTMANN6_OPTIMIZER.to_vec();
     TestFunction::continuous("hartmann6", &[(0.0, 1.0); 6], HARTMANN6_OPTIMUM, &[minimizer], value)
 }
 
+/// The formula of [`hartmann6`].
+pub(crate) fn hartmann6_value(x: &[f64]) -> f64 {
+    let a = [
+        [10.0, 3.0, 17.0, 3.5, 1.7, 8.0],
+        [0.05, 10.0, 17.0, 0.1, 8.0, 14.0],
+        [3.0, 3.5, 1.7, 10.0, 17.0, 8.0],
+        [17.0, 8.0, 0.05, 10.0, 0.1, 14.0],
+    ];
+    let p = [
+        [0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886],
+        [0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991],
+        [0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650],
+        [0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381],
+    ];
+    hartmann(x, &a, &p)
+}
+
 pub(crate) const HARTMANN3_OPTIMUM: f64 = -3.862779787332663;
 pub(crate) const HARTMANN3_OPTIMIZER: [f64; 3] = [0.11458886669, 0.55564889592, 0.85254698520];
-const HARTMANN6_OPTIMUM: f64 = -3.322368011415515;
-const HARTMANN6_OPTIMIZER: [f64; 6] =
+pub(crate) const HARTMANN6_OPTIMUM: f64 = -3.322368011415515;
+pub(crate) const HARTMANN6_OPTIMIZER: [f64; 6] =
     [0.20168950876, 0.15001069009, 0.47687397761, 0.27533243076, 0.31165161652, 0.65730053352];
 
 fn hartmann<const D: usize>(x: &[f64], a: &[[f64; D]; 4], p: &[[f64; D]; 4]) -> f64 {

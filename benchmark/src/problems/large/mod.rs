@@ -1,0 +1,101 @@
+//! Minimisation problems of 25 to 100 parameters with known optima.
+//!
+//! Each problem has instances with different optima, so that no optimizer gains from a favoured place such as the first
+//! levels or the centre (Papenmeier, Nardi & Poloczek 2023, Bounce, arXiv 2307.00618, show that the published results of
+//! some optimizers depend on it). The number of the instance is the seed of a run, so it is not part of the name.
+//!
+//! Not included: the large-scale suite of COCO, whose functions have block rotations; functions f01, f08 and f15 have the
+//! dense rotations of [`super::bbob`].
+
+mod categories;
+mod continuous;
+mod mixed;
+#[cfg(test)]
+mod tests;
+
+use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValue, ParameterValues};
+
+pub use categories::{chain, large_clauses};
+pub use continuous::hidden_hartmann6;
+pub use mixed::ackley53;
+
+use super::bbob::large_bbob;
+use super::functions::builders::statement;
+use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
+
+/// Returns the functions that create the problems of the suite `large` from the number of an instance.
+pub fn large() -> [fn(u64) -> Box<dyn Problem>; 10] {
+    [
+        |instance| Box::new(ackley53(instance)),
+        |instance| Box::new(chain(instance)),
+        |instance| Box::new(large_clauses(instance)),
+        |instance| Box::new(hidden_hartmann6(instance)),
+        |instance| Box::new(large_bbob(1, 50, instance)),
+        |instance| Box::new(large_bbob(8, 50, instance)),
+        |instance| Box::new(large_bbob(15, 50, instance)),
+        |instance| Box::new(large_bbob(1, 100, instance)),
+        |instance| Box::new(large_bbob(8, 100, instance)),
+        |instance| Box::new(large_bbob(15, 100, instance)),
+    ]
+}
+
+/// The value at a point.
+type Function = Box<dyn Fn(&ParameterValues) -> f64 + Send + Sync>;
+
+/// An instance of a function to be minimised with a known optimum.
+pub struct LargeFunction {
+    profile: Profile,
+    optimum: f64,
+    minimizer: ParameterValues,
+    function: Function,
+}
+
+impl LargeFunction {
+    fn new(
+        name: &str,
+        parameters: Vec<ParameterSpec>,
+        minimizer: ParameterValues,
+        optimum: f64,
+        function: impl Fn(&ParameterValues) -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        let quality = Quality::Value { best_known: Some(optimum) };
+        let profile = Profile::new(name, statement(parameters, &[Goal::Minimize]), quality);
+        Self { profile, optimum, minimizer, function: Box::new(function) }
+    }
+
+    /// The smallest value.
+    pub fn optimum(&self) -> f64 {
+        self.optimum
+    }
+
+    /// A point with the smallest value.
+    pub fn minimizer(&self) -> &ParameterValues {
+        &self.minimizer
+    }
+
+    /// The value at a point of the space.
+    pub fn at(&self, point: &ParameterValues) -> f64 {
+        (self.function)(point)
+    }
+}
+
+impl Problem for LargeFunction {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {
+        Evaluation::exact(self.at(point))
+    }
+}
+
+/// Returns the part of a key of pseudo-random numbers that an instance is.
+fn part(instance: u64) -> usize {
+    // Keys have the width of the machine; instances are small numbers.
+    instance as usize
+}
+
+/// Returns the value of a category.
+fn category(level: impl Into<String>) -> ParameterValue {
+    ParameterValue::Categorical(level.into())
+}
