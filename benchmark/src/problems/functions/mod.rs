@@ -15,6 +15,8 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValues};
 
 pub use fixed::{
@@ -64,13 +66,16 @@ fn classic_functions() -> Vec<TestFunction> {
     ]
 }
 
+/// The value at a point.
+type Function = Arc<dyn Fn(&ParameterValues) -> f64 + Send + Sync>;
+
 /// A function to be minimised with a known optimum.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TestFunction {
     profile: Profile,
     optimum: f64,
     minimizers: Vec<ParameterValues>,
-    function: fn(&ParameterValues) -> f64,
+    function: Function,
 }
 
 impl TestFunction {
@@ -79,11 +84,11 @@ impl TestFunction {
         parameters: Vec<ParameterSpec>,
         optimum: f64,
         minimizers: Vec<ParameterValues>,
-        function: fn(&ParameterValues) -> f64,
+        function: impl Fn(&ParameterValues) -> f64 + Send + Sync + 'static,
     ) -> Self {
         let statement = builders::statement(parameters, &[Goal::Minimize]);
         let quality = Quality::Value { best_known: Some(optimum) };
-        Self { profile: Profile::new(name, statement, quality), optimum, minimizers, function }
+        Self { profile: Profile::new(name, statement, quality), optimum, minimizers, function: Arc::new(function) }
     }
 
     /// Creates a function of doubles x01, x02, ... in a box, given the lower and upper bound of each.
@@ -92,7 +97,7 @@ impl TestFunction {
         ranges: &[(f64, f64)],
         optimum: f64,
         minimizers: &[Vec<f64>],
-        function: fn(&ParameterValues) -> f64,
+        function: impl Fn(&ParameterValues) -> f64 + Send + Sync + 'static,
     ) -> Self {
         let minimizers = minimizers.iter().map(|x| builders::point_of_doubles(x)).collect();
         Self::new(name, builders::box_of_doubles(ranges), optimum, minimizers, function)

@@ -2,8 +2,9 @@
 
 use tunesmith_algorithms::problem::ParameterValues;
 
-use super::{LargeFunction, category, part};
+use super::{category, part};
 use crate::problems::categorical::coefficient;
+use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{categorical, level, parameter};
 
 /// Choices of [`chain`].
@@ -16,7 +17,7 @@ const CLAUSES: usize = 275;
 
 /// 25 choices of five levels. Each choice has a cost, and so has each pair of neighbouring choices; the value is the mean
 /// cost of the choices plus that of the pairs. The optimum is found by dynamic programming.
-pub fn chain(instance: u64) -> LargeFunction {
+pub fn chain(instance: u64) -> TestFunction {
     let (optimum, best) = cheapest_chain(instance, CHOICES);
     let parameters = (0..CHOICES).map(|choice| parameter(&name(choice), categorical(&LEVELS))).collect();
     let minimizer = best.iter().enumerate().map(|(choice, &at)| (name(choice), category(LEVELS[at]))).collect();
@@ -25,7 +26,7 @@ pub fn chain(instance: u64) -> LargeFunction {
         let levels: Vec<usize> = (0..CHOICES).map(place).collect();
         chain_cost(instance, &levels)
     };
-    LargeFunction::new("chain/d25", parameters, minimizer, optimum, function)
+    TestFunction::new("chain/d25", parameters, optimum, vec![minimizer], function)
 }
 
 /// The value of [`chain`] for any number of choices, at least one.
@@ -65,7 +66,7 @@ pub(super) fn cheapest_chain(instance: u64, choices: usize) -> (f64, Vec<usize>)
 /// 60 switches and 275 clauses: [`crate::problems::categorical::clauses`] with more of both, after the maximum
 /// satisfiability problem of 60 switches of Oh, Tomczak, Gavves & Welling 2019 (COMBO). One assignment, different for each
 /// instance, satisfies all clauses.
-pub fn large_clauses(instance: u64) -> LargeFunction {
+pub fn large_clauses(instance: u64) -> TestFunction {
     let planted: Vec<bool> = (0..SWITCHES).map(|switch| coefficient(&[53, part(instance), switch]) < 0.5).collect();
     let clauses: Vec<Clause> = (0..CLAUSES).map(|clause| Clause::new(instance, clause, &planted)).collect();
     let parameters = (0..SWITCHES).map(|switch| parameter(&name(switch), categorical(&["off", "on"]))).collect();
@@ -76,7 +77,7 @@ pub fn large_clauses(instance: u64) -> LargeFunction {
         let violated = clauses.iter().filter(|clause| !clause.is_satisfied(&on));
         violated.map(|clause| clause.weight).sum::<f64>() + 0.0
     };
-    LargeFunction::new("clauses/d60", parameters, minimizer, 0.0, function)
+    TestFunction::new("clauses/d60", parameters, 0.0, vec![minimizer], function)
 }
 
 /// A clause: it is satisfied if one of three different switches has its required state.

@@ -2,8 +2,9 @@
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
 
-use super::{LargeFunction, part};
+use super::part;
 use crate::problems::categorical::coefficient;
+use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{linear, number, parameter};
 use crate::problems::functions::fixed::{HARTMANN6_OPTIMIZER, HARTMANN6_OPTIMUM, hartmann6_value};
 
@@ -14,7 +15,7 @@ const PARAMETERS: usize = 100;
 ///
 /// Source: Wang, Hutter, Zoghi, Matheson & de Freitas 2016, Bayesian Optimization in a Billion Dimensions via Random
 /// Embeddings, with unrotated axes.
-pub fn hidden_hartmann6(instance: u64) -> LargeFunction {
+pub fn hidden_hartmann6(instance: u64) -> TestFunction {
     let mut order: Vec<usize> = (0..PARAMETERS).collect();
     let key = |index: usize| coefficient(&[55, part(instance), index]);
     order.sort_by(|&a, &b| key(a).total_cmp(&key(b)));
@@ -26,7 +27,7 @@ pub fn hidden_hartmann6(instance: u64) -> LargeFunction {
         minimizer.insert(name(index), ParameterValue::Double(best));
     }
     let function = move |point: &ParameterValues| hartmann6_value(&effective.map(|index| number(point, &name(index))));
-    LargeFunction::new("hartmann6/d100", parameters, minimizer, HARTMANN6_OPTIMUM, function)
+    TestFunction::new("hartmann6/d100", parameters, HARTMANN6_OPTIMUM, vec![minimizer], function)
 }
 
 fn name(index: usize) -> String {

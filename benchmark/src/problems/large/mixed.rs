@@ -4,8 +4,9 @@ use std::f64::consts::{E, TAU};
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
 
-use super::{LargeFunction, category, part};
+use super::{category, part};
 use crate::problems::categorical::coefficient;
+use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{categorical, level, linear, number, parameter};
 
 /// Categories of two levels.
@@ -21,7 +22,7 @@ const LARGEST_SHIFT: f64 = 0.5;
 /// optimal one. In the source (Wan et al. 2021, Think Global and Act Local: Bayesian Optimisation over High-Dimensional
 /// Categorical and Mixed Search Spaces, section 5, after Bliek et al. 2021) the optimum is at the first level of every
 /// category and at 0; here both are random for each instance.
-pub fn ackley53(instance: u64) -> LargeFunction {
+pub fn ackley53(instance: u64) -> TestFunction {
     let levels: Vec<&str> =
         (0..SWITCHES).map(|switch| if draw(instance, 0, switch) < 0.5 { "off" } else { "on" }).collect();
     let shift = |which: usize| LARGEST_SHIFT * (2.0 * draw(instance, 1, which) - 1.0);
@@ -44,7 +45,7 @@ pub fn ackley53(instance: u64) -> LargeFunction {
         let count = (SWITCHES + NUMBERS) as f64;
         20.0 * (1.0 - (-0.2 * (squares / count).sqrt()).exp()) + (E - (cosines / count).exp())
     };
-    LargeFunction::new("ackley/d53", parameters, minimizer, 0.0, function)
+    TestFunction::new("ackley/d53", parameters, 0.0, vec![minimizer], function)
 }
 
 fn draw(instance: u64, purpose: usize, index: usize) -> f64 {

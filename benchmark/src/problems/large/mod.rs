@@ -13,15 +13,14 @@ mod mixed;
 #[cfg(test)]
 mod tests;
 
-use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValue, ParameterValues};
+use tunesmith_algorithms::problem::ParameterValue;
 
 pub use categories::{chain, large_clauses};
 pub use continuous::hidden_hartmann6;
 pub use mixed::ackley53;
 
 use super::bbob::large_bbob;
-use super::functions::builders::statement;
-use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
+use crate::problem::Problem;
 
 /// Returns the functions that create the problems of the suite `large` from the number of an instance.
 pub fn large() -> [fn(u64) -> Box<dyn Problem>; 10] {
@@ -37,56 +36,6 @@ pub fn large() -> [fn(u64) -> Box<dyn Problem>; 10] {
         |instance| Box::new(large_bbob(8, 100, instance)),
         |instance| Box::new(large_bbob(15, 100, instance)),
     ]
-}
-
-/// The value at a point.
-type Function = Box<dyn Fn(&ParameterValues) -> f64 + Send + Sync>;
-
-/// An instance of a function to be minimised with a known optimum.
-pub struct LargeFunction {
-    profile: Profile,
-    optimum: f64,
-    minimizer: ParameterValues,
-    function: Function,
-}
-
-impl LargeFunction {
-    fn new(
-        name: &str,
-        parameters: Vec<ParameterSpec>,
-        minimizer: ParameterValues,
-        optimum: f64,
-        function: impl Fn(&ParameterValues) -> f64 + Send + Sync + 'static,
-    ) -> Self {
-        let quality = Quality::Value { best_known: Some(optimum) };
-        let profile = Profile::new(name, statement(parameters, &[Goal::Minimize]), quality);
-        Self { profile, optimum, minimizer, function: Box::new(function) }
-    }
-
-    /// The smallest value.
-    pub fn optimum(&self) -> f64 {
-        self.optimum
-    }
-
-    /// A point with the smallest value.
-    pub fn minimizer(&self) -> &ParameterValues {
-        &self.minimizer
-    }
-
-    /// The value at a point of the space.
-    pub fn at(&self, point: &ParameterValues) -> f64 {
-        (self.function)(point)
-    }
-}
-
-impl Problem for LargeFunction {
-    fn profile(&self) -> &Profile {
-        &self.profile
-    }
-
-    fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {
-        Evaluation::exact(self.at(point))
-    }
 }
 
 /// Returns the part of a key of pseudo-random numbers that an instance is.

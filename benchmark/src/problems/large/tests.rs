@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 
 use tunesmith_algorithms::encoding::Encoding;
-use tunesmith_algorithms::problem::TrialId;
+use tunesmith_algorithms::problem::{ParameterSpec, TrialId};
 use tunesmith_algorithms::sampling::sobol_point;
 
 use super::categories::{chain_cost, cheapest_chain};
 use super::*;
+use crate::problems::functions::TestFunction;
 
-fn functions(instance: u64) -> Vec<LargeFunction> {
+fn functions(instance: u64) -> Vec<TestFunction> {
     vec![ackley53(instance), chain(instance), large_clauses(instance), hidden_hartmann6(instance)]
 }
 
@@ -45,10 +46,10 @@ fn names_are_unique_and_do_not_depend_on_the_instance() {
 #[test]
 fn every_minimizer_has_the_optimal_value_and_its_neighbors_are_not_better() {
     for function in (1..=3).flat_map(functions) {
-        let (name, point) = (function.name(), function.minimizer());
+        let (name, point) = (function.name(), &function.minimizers()[0]);
         let space = function.statement().search_space();
         assert_eq!(space.check(point), Ok(()), "{name}");
-        assert!((function.at(point) - function.optimum()).abs() < 1e-7, "{name}: {}", function.at(point));
+        assert!((function.value(point) - function.optimum()).abs() < 1e-7, "{name}: {}", function.value(point));
         let encoding = Encoding::new(space);
         let best = encoding.encode(point).unwrap();
         let others = (1..=200).map(|id| sobol_point(&encoding, 1, TrialId(id)));
@@ -59,7 +60,7 @@ fn every_minimizer_has_the_optimal_value_and_its_neighbors_are_not_better() {
             neighbor
         });
         for other in others.chain(neighbors) {
-            let value = function.at(&encoding.decode(&other));
+            let value = function.value(&encoding.decode(&other));
             assert!(value >= function.optimum() - 1e-7, "{name}: {value}");
         }
     }
@@ -68,7 +69,7 @@ fn every_minimizer_has_the_optimal_value_and_its_neighbors_are_not_better() {
 #[test]
 fn instances_have_different_optima() {
     for (first, second) in functions(1).into_iter().zip(functions(2)) {
-        assert!(second.at(first.minimizer()) > second.optimum() + 0.01, "{}", first.name());
+        assert!(second.value(&first.minimizers()[0]) > second.optimum() + 0.01, "{}", first.name());
     }
 }
 
@@ -76,22 +77,22 @@ fn instances_have_different_optima() {
 fn ackley53_has_the_published_values() {
     // With all categories wrong, at the optimal numbers: mean of squares 50/53, cosines 1.
     let function = ackley53(4);
-    let mut point = function.minimizer().clone();
+    let mut point = function.minimizers()[0].clone();
     for value in point.values_mut() {
         if let ParameterValue::Categorical(level) = value {
             *level = if level == "on" { "off".to_owned() } else { "on".to_owned() };
         }
     }
     let expected = 20.0 - 20.0 * (-0.2 * (50.0_f64 / 53.0).sqrt()).exp();
-    assert!((function.at(&point) - expected).abs() < 1e-12, "{}", function.at(&point));
+    assert!((function.value(&point) - expected).abs() < 1e-12, "{}", function.value(&point));
     // A number at distance 1/2 has the cosine -1.
-    let mut point = function.minimizer().clone();
+    let mut point = function.minimizers()[0].clone();
     if let Some(ParameterValue::Double(x)) = point.get_mut("x02") {
         *x += if *x > 0.0 { -0.5 } else { 0.5 };
     }
     let e = std::f64::consts::E;
     let expected = 20.0 + e - 20.0 * (-0.2 * (0.25_f64 / 53.0).sqrt()).exp() - (51.0_f64 / 53.0).exp();
-    assert!((function.at(&point) - expected).abs() < 1e-12, "{}", function.at(&point));
+    assert!((function.value(&point) - expected).abs() < 1e-12, "{}", function.value(&point));
 }
 
 #[test]
