@@ -77,7 +77,7 @@ impl Facts<'_> {
             SlurmState::Completed | SlurmState::Failed => {
                 lose(LossCause::Preemption, format!("it was asked to end by a signal ({})", row.state.name()))
             }
-            state => Lose { cause: cause(state), reason: words(row), may_live: false },
+            _ => Lose { cause: cause(row), reason: words(row), may_live: false },
         }
     }
 
@@ -102,7 +102,7 @@ impl Facts<'_> {
                 lose(LossCause::Failure, reason)
             }
             // A requeued job is pending again: its processes may live on a node that failed.
-            state => Lose { cause: cause(state), reason: words(row), may_live: !state.has_no_process() },
+            state => Lose { cause: cause(row), reason: words(row), may_live: !state.has_no_process() },
         }
     }
 
@@ -127,6 +127,10 @@ impl Facts<'_> {
         };
         match row.state {
             SlurmState::Pending if self.stop_requested => CancelPending,
+            // Its processes may have been started all the same.
+            SlurmState::Pending if row.was_not_launched() => {
+                Lose { cause: cause(row), reason: words(row), may_live: true }
+            }
             SlurmState::Pending => Is(waiting(&explained(&row.reason))),
             SlurmState::Configuring => Is(waiting("its node is being started")),
             SlurmState::Active => Is(ExecutorJobState::Running),
@@ -144,7 +148,7 @@ impl Facts<'_> {
                 lose(LossCause::Failure, reason)
             }
             // A supervisor that starts later finds the end, and does nothing.
-            state => lose(cause(state), words(row)),
+            _ => lose(cause(row), words(row)),
         }
     }
 
@@ -165,8 +169,9 @@ pub(crate) fn waiting(reason: &str) -> ExecutorJobState {
     ExecutorJobState::Waiting { reason: reason.to_owned() }
 }
 
-fn cause(state: SlurmState) -> LossCause {
-    match state {
+fn cause(row: &Row) -> LossCause {
+    match row.state {
+        SlurmState::Pending if row.was_not_launched() => LossCause::Failure,
         SlurmState::Preempted | SlurmState::Pending => LossCause::Preemption,
         _ => LossCause::Failure,
     }
@@ -175,6 +180,7 @@ fn cause(state: SlurmState) -> LossCause {
 /// Why an attempt is lost whose job is in the state of `row`.
 fn words(row: &Row) -> String {
     let what = match row.state {
+        SlurmState::Pending if row.was_not_launched() => "Slurm could not launch its job, and holds it",
         SlurmState::Pending => "Slurm requeued its job",
         SlurmState::Preempted => "Slurm gave its place to another job",
         SlurmState::NodeFail => "its node failed",
@@ -192,7 +198,7 @@ mod tests {
     use super::*;
 
     fn row(state: &str, reason: &str) -> Row {
-        Row::parse(&format!("7|{state}|t|n|{reason}")).unwrap()
+        Row::of(&format!("7|{state}|t|n|/f|{reason}"))
     }
 
     fn facts<'a>(files: &'a SharedState, row: Option<&'a Row>) -> Facts<'a> {
@@ -320,6 +326,20 @@ mod tests {
         assert!(stopped(stop(Some(&cancelled))));
         assert!(stopped(stop(None)));
         assert_eq!(stop(Some(&running)), Is(ExecutorJobState::Running), "its supervisor decides");
+    }
+
+    #[test]
+    fn job_that_slurm_holds_after_a_failed_launch_is_lost() {
+        let held = row("PENDING", "launch failed requeued held");
+        for files in [SharedState::NotStarted, STARTED] {
+            assert_lost(facts(&files, Some(&held)).decide(), LossCause::Failure, true, "could not launch its job");
+        }
+        let files = SharedState::NotStarted;
+        let stop = Facts { stop_requested: true, ..facts(&files, Some(&held)) };
+        assert_eq!(stop.decide(), CancelPending);
+        // Somebody may release it.
+        let held = row("PENDING", "job requeued in held state");
+        assert!(matches!(facts(&files, Some(&held)).decide(), Is(ExecutorJobState::Waiting { .. })));
     }
 
     #[test]

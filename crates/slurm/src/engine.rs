@@ -1,6 +1,6 @@
 //! The tasks of the executor: one lists the jobs, one compares them with the attempts, one submits.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,8 +34,7 @@ pub(crate) struct Engine {
     listing: Mutex<Option<Arc<Listing>>>,
     /// The attempts that wait to be submitted, in order.
     queue: Mutex<VecDeque<Arc<Tracked>>>,
-    /// Jobs of ended attempts that Slurm had not ended.
-    rests: Mutex<Vec<Rest>>,
+    rests: Mutex<Rests>,
     /// Something is tracked, or was stopped.
     pub(crate) changed: Notify,
     /// Something is tracked.
@@ -44,10 +43,12 @@ pub(crate) struct Engine {
     queued: Notify,
 }
 
-/// The job of an ended attempt.
-struct Rest {
-    row: Row,
-    /// The list in which it was looked for last.
+/// The jobs of ended attempts that Slurm has not ended.
+#[derive(Debug, Default)]
+struct Rests {
+    /// Whether there may be any.
+    exist: bool,
+    /// The list in which they were looked for last.
     considered: Option<Instant>,
 }
 
@@ -103,7 +104,7 @@ impl Engine {
     pub(crate) async fn list(self: Arc<Self>) {
         let mut reachable = true;
         loop {
-            if lock(&self.tracked).is_empty() && lock(&self.rests).is_empty() {
+            if lock(&self.tracked).is_empty() && !lock(&self.rests).exist {
                 self.present.notified().await;
             }
             let started = Instant::now();
@@ -153,6 +154,7 @@ impl Engine {
         let listing = lock(&self.listing).clone();
         let all: Vec<Arc<Tracked>> = lock(&self.tracked).values().cloned().collect();
         let mut cancellations = Vec::new();
+        let mut has_ended = false;
         for tracked in all {
             let SlurmSettings { file_delay, times, .. } = &self.settings;
             match tracked.reconcile(listing.as_deref(), *file_delay, times.lease()) {
@@ -163,31 +165,48 @@ impl Engine {
                 }
                 Ok(Some(Task::Cancel(job))) => cancellations.push((job, false)),
                 Ok(Some(Task::CancelPending(job))) => cancellations.push((job, true)),
-                Ok(Some(Task::Forget(rest))) => {
+                Ok(Some(Task::Forget)) => {
                     lock(&self.tracked).remove(&tracked.id);
-                    lock(&self.rests).extend(rest.map(|row| Rest { row, considered: None }));
+                    has_ended = true;
                 }
                 Err(error) => {
                     tracing::warn!(executor.job = %tracked.id, %error, "the files of an attempt cannot be used")
                 }
             }
         }
-        let Some(listing) = listing else { return cancellations };
-        // A requeued job of an ended attempt would start a supervisor that does nothing.
-        lock(&self.rests).retain_mut(|rest| {
-            if rest.considered.replace(listing.started) == Some(listing.started) {
-                return true;
-            }
-            match listing.now(&rest.row) {
-                Some(now) if now.state == SlurmState::Pending => {
-                    cancellations.push((now.job.clone(), true));
-                    true
-                }
-                Some(now) => !now.state.is_final(),
-                None => false,
-            }
-        });
+        if let Some(listing) = listing {
+            cancellations.extend(self.rests(&listing).into_iter().map(|job| (job, true)));
+        }
+        // The next list tells whether Slurm has ended the job.
+        lock(&self.rests).exist |= has_ended;
         cancellations
+    }
+
+    /// Looks for jobs of ended attempts in a new list, also for those that ended under a process before this one. Returns
+    /// those to cancel if they wait: a requeued one would start a supervisor that does nothing, and one that Slurm holds would
+    /// stay for ever.
+    fn rests(&self, listing: &Listing) -> Vec<String> {
+        let mut rests = lock(&self.rests);
+        if rests.considered.replace(listing.started) == Some(listing.started) {
+            return Vec::new();
+        }
+        let names: HashSet<String> = lock(&self.tracked).values().map(|tracked| tracked.name.clone()).collect();
+        let found: Vec<&Row> =
+            listing.open().filter(|row| !names.contains(&row.name) && self.is_of_ended_attempt(row)).collect();
+        rests.exist = !found.is_empty();
+        let waiting = found.into_iter().filter(|row| row.state == SlurmState::Pending);
+        waiting.map(|row| row.job.clone()).collect()
+    }
+
+    fn is_of_ended_attempt(&self, row: &Row) -> bool {
+        let Some(name) = row.folder.file_name() else { return false };
+        match self.attempts.token_of_ended(name) {
+            Ok(token) => token.is_some_and(|token| submission::is_job_of(row, &token)),
+            Err(error) => {
+                tracing::warn!(slurm.job = row.job, %error, "the files of an attempt cannot be used");
+                false
+            }
+        }
     }
 
     async fn cancel(&self, jobs: Vec<(String, bool)>) {

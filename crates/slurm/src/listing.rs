@@ -41,9 +41,9 @@ impl Listing {
             .or_else(|| rows().next_back())
     }
 
-    /// Returns the job `row` in this list.
-    pub(crate) fn now(&self, row: &Row) -> Option<&Row> {
-        self.rows.get(&row.name)?.iter().find(|now| now.job == row.job && now.comment == row.comment)
+    /// The jobs that have not ended.
+    pub(crate) fn open(&self) -> impl Iterator<Item = &Row> {
+        self.rows.values().flatten().filter(|row| !row.state.is_final())
     }
 }
 
@@ -53,13 +53,17 @@ mod tests {
 
     #[test]
     fn job_is_found_by_name_and_token_whatever_its_id() {
-        let output = "1|RUNNING|a|n|None\n1|RUNNING|b|n|None\n2|CANCELLED|a|n|None\n3|PENDING|c|m|None\nnoise\n";
-        let listing = Listing::parse(Instant::now(), output);
+        let output =
+            "1|RUNNING|a|n|/|None\n1|RUNNING|b|n|/|None\n2|CANCELLED|a|n|/|None\n3|PENDING|c|m|/|None\nnoise\n";
+        let listing = Listing::parse(Instant::now(), &output.replace('|', "\u{1f}"));
         let job = |name, token, job| listing.row(name, token, job).map(|row| (row.job.as_str(), row.comment.as_str()));
         assert_eq!(job("n", "a", None), Some(("1", "a")), "a job that runs is preferred");
         assert_eq!(job("n", "a", Some("2")), Some(("2", "a")));
         assert_eq!(job("n", "b", Some("2")), Some(("1", "b")));
         assert_eq!(job("n", "c", Some("3")), None, "the ID alone is no identity");
         assert_eq!(job("m", "c", None), Some(("3", "c")));
+        let mut open: Vec<&str> = listing.open().map(|row| row.comment.as_str()).collect();
+        open.sort_unstable();
+        assert_eq!(open, ["a", "b", "c"]);
     }
 }

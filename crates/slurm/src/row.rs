@@ -1,7 +1,15 @@
 //! The rows of `squeue`, in a format of our own: the shape of `squeue --json` changes from release to release.
 
-/// The format of the rows. The reason is the last column, because it is free text.
-pub(crate) const FORMAT: &str = "%i|%T|%k|%j|%r";
+use std::path::PathBuf;
+
+/// The character between the columns, which no column contains: reasons and folders are free text.
+const SEPARATOR: char = '\u{1f}';
+
+/// The format of the rows.
+pub(crate) const FORMAT: &str = "%i\u{1f}%T\u{1f}%k\u{1f}%j\u{1f}%Z\u{1f}%r";
+
+/// The reason of a job that Slurm could not launch, and keeps without starting it again.
+const NOT_LAUNCHED: &str = "launch failed";
 
 /// One job of Slurm.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,6 +20,8 @@ pub(crate) struct Row {
     /// The comment; empty without one.
     pub(crate) comment: String,
     pub(crate) name: String,
+    /// The working directory: the folder of the attempt.
+    pub(crate) folder: PathBuf,
     /// Why the job waits or has ended, in Slurm's word.
     pub(crate) reason: String,
 }
@@ -19,16 +29,34 @@ pub(crate) struct Row {
 impl Row {
     /// Parses one line; `None` for a line of another form.
     pub(crate) fn parse(line: &str) -> Option<Self> {
-        let mut fields = line.splitn(5, '|');
-        let mut field = || fields.next().map(|text| text.trim().to_owned());
-        let (job, state, comment, name, reason) = (field()?, field()?, field()?, field()?, field()?);
-        let comment = if comment == "(null)" { String::new() } else { comment };
-        Some(Self { job, state: SlurmState::of(&state), comment, name, reason })
+        let fields: Vec<&str> = line.split(SEPARATOR).map(str::trim).collect();
+        let [job, state, comment, name, folder, reason] = fields[..] else { return None };
+        Some(Self {
+            job: job.to_owned(),
+            state: SlurmState::of(state),
+            comment: if comment == "(null)" { String::new() } else { comment.to_owned() },
+            name: name.to_owned(),
+            folder: folder.into(),
+            reason: reason.to_owned(),
+        })
+    }
+
+    /// Whether Slurm could not launch the job, and holds it: it never starts by itself.
+    pub(crate) fn was_not_launched(&self) -> bool {
+        self.state == SlurmState::Pending && self.reason.starts_with(NOT_LAUNCHED)
     }
 
     /// Whether the row is that of the attempt with `token`, whose job is named `name`. A site may replace comments.
     pub(crate) fn is_of(&self, name: &str, token: &str) -> bool {
         self.name == name && (self.comment == token || self.comment.is_empty())
+    }
+}
+
+#[cfg(test)]
+impl Row {
+    /// The row with these columns, which are written with `|` between them.
+    pub(crate) fn of(columns: &str) -> Self {
+        Self::parse(&columns.replace('|', "\u{1f}")).expect(columns)
     }
 }
 
@@ -143,22 +171,26 @@ pub(crate) fn explained(reason: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn rows_are_parsed_with_any_reason() {
-        let row = Row::parse("17|PENDING|tok|ts-a|ReqNodeNotAvail, UnavailableNodes:n[1|2]").unwrap();
+        let row = Row::of("17|PENDING|tok|ts-a|/a folder|ReqNodeNotAvail, UnavailableNodes:n[1-2]");
         assert_eq!((row.job.as_str(), row.state, row.name.as_str()), ("17", SlurmState::Pending, "ts-a"));
-        assert_eq!(row.reason, "ReqNodeNotAvail, UnavailableNodes:n[1|2]");
-        assert_eq!(Row::parse("18|RUNNING|(null)|x|None").unwrap().comment, "");
+        assert_eq!(row.folder, Path::new("/a folder"));
+        assert_eq!(row.reason, "ReqNodeNotAvail, UnavailableNodes:n[1-2]");
+        assert!(!row.was_not_launched());
+        assert_eq!(Row::of("18|RUNNING|(null)|x|/|None").comment, "");
         assert_eq!(Row::parse("slurm_load_jobs error"), None);
     }
 
     #[test]
     fn id_is_no_identity() {
-        let row = Row::parse("17|RUNNING|other|ts-a|None").unwrap();
+        let row = Row::of("17|RUNNING|other|ts-a|/|None");
         assert!(!row.is_of("ts-a", "tok") && row.is_of("ts-a", "other") && !row.is_of("ts-b", "other"));
-        assert!(Row::parse("17|RUNNING|(null)|ts-a|None").unwrap().is_of("ts-a", "tok"));
+        assert!(Row::of("17|RUNNING|(null)|ts-a|/|None").is_of("ts-a", "tok"));
     }
 
     #[test]

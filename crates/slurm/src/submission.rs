@@ -9,6 +9,7 @@ use tunesmith_executor::local::shared::ENGINE_LOG;
 use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec};
 
 use crate::SlurmSettings;
+use crate::row::Row;
 
 /// Number of characters of the token in the name of a job.
 const TOKEN_CHARACTERS: usize = 12;
@@ -41,7 +42,17 @@ const LATER: Duration = Duration::from_secs(60);
 pub(crate) fn job_name(id: &ExecutorJobId, token: &str) -> String {
     let name = format!("ts-{id}").replace(|c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c), ".");
     let name = name.get(..MAX_NAME).unwrap_or(&name);
-    format!("{name}-{}", token.get(..TOKEN_CHARACTERS).unwrap_or(token))
+    format!("{name}-{}", short(token))
+}
+
+/// Whether `row` is the job of the attempt with `token`. A site may replace comments.
+pub(crate) fn is_job_of(row: &Row, token: &str) -> bool {
+    row.comment == token || (row.comment.is_empty() && row.name.ends_with(&format!("-{}", short(token))))
+}
+
+/// The part of a token that names a job.
+fn short(token: &str) -> &str {
+    token.get(..TOKEN_CHARACTERS).unwrap_or(token)
 }
 
 /// The batch script: the supervisor takes the place of the shell, so that it gets the signals of Slurm.

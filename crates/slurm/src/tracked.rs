@@ -77,8 +77,8 @@ pub(crate) enum Task {
     Cancel(String),
     /// Cancel this job of Slurm if it waits.
     CancelPending(String),
-    /// Nothing: it has ended. Its job may still be listed in this state.
-    Forget(Option<Row>),
+    /// Nothing: it has ended.
+    Forget,
 }
 
 impl Tracked {
@@ -258,7 +258,7 @@ impl Tracked {
                 self.set(state);
                 Ok(self.overdue(&mut progress, row, now))
             }
-            Decision::Is(state) => Ok(Some(self.end(state, row))),
+            Decision::Is(state) => Ok(Some(self.end(state))),
             Decision::Submit => {
                 progress.is_submitting = true;
                 drop(progress);
@@ -277,7 +277,7 @@ impl Tracked {
                     SharedState::Ended(status) => ExecutorJobState::Ended(status),
                     _ => ExecutorJobState::Ended(status),
                 };
-                Ok(Some(self.end(state, row)))
+                Ok(Some(self.end(state)))
             }
             Decision::Lose { cause, reason, may_live } => {
                 self.lose(&mut progress, cause, reason, may_live, lease, now)?;
@@ -288,7 +288,7 @@ impl Tracked {
                         return Ok(None);
                     }
                 };
-                Ok(Some(self.end(state, row)))
+                Ok(Some(self.end(state)))
             }
         }
     }
@@ -344,9 +344,9 @@ impl Tracked {
         });
     }
 
-    fn end(&self, state: ExecutorJobState, row: Option<&Row>) -> Task {
+    fn end(&self, state: ExecutorJobState) -> Task {
         self.set(state);
-        Task::Forget(row.filter(|row| !row.state.is_final()).cloned())
+        Task::Forget
     }
 }
 

@@ -99,6 +99,10 @@ impl Cluster {
     /// process with others, and cannot set its environment.
     pub(crate) fn wrapper(&self, program: &str) -> PathBuf {
         let path = self.folder().join(format!("{program}.sh"));
+        if path.exists() {
+            // A file that is being executed cannot be written.
+            return path;
+        }
         let text = format!("#!/bin/sh\nSLURM_CONF='{}' exec {program} \"$@\"\n", self.configuration().display());
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

@@ -25,7 +25,11 @@ struct Site {
 
 impl Site {
     fn new() -> Self {
-        Self { cluster: Cluster::start(&Shape::default()), folder: tempfile::TempDir::new().unwrap() }
+        Self::of_shape(&Shape::default())
+    }
+
+    fn of_shape(shape: &Shape) -> Self {
+        Self { cluster: Cluster::start(shape), folder: tempfile::TempDir::new().unwrap() }
     }
 
     fn settings(&self) -> SlurmSettings {
@@ -49,6 +53,11 @@ impl Site {
 
     fn slurm(&self) -> SlurmExecutor {
         SlurmExecutor::new(self.settings())
+    }
+
+    /// An executor whose jobs Slurm may requeue, and hold.
+    fn requeueing(&self) -> SlurmExecutor {
+        SlurmExecutor::new(SlurmSettings { options: vec!["--requeue".to_owned()], ..self.settings() })
     }
 
     /// The ID in Slurm of the only job that has not ended.
@@ -129,6 +138,45 @@ async fn requeued_job_is_a_preemption_and_does_not_run_again() {
     assert_eq!(std::fs::read_to_string(site.folder.path().join("runs")).unwrap(), "x\n");
     // The same is reported after a restart of the server.
     assert_eq!(site.executor().state(&spec.id).await.unwrap(), state);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn job_that_slurm_cannot_launch_is_lost_and_cancelled() {
+    let scripts = tempfile::TempDir::new().unwrap();
+    let prolog = scripts.path().join("prolog");
+    std::fs::write(&prolog, "#!/bin/sh\nexit 1\n").unwrap();
+    std::fs::set_permissions(&prolog, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let site = Site::of_shape(&Shape { lines: format!("Prolog={}", prolog.display()), ..Shape::default() });
+    let (executor, spec) = (site.requeueing(), shell(&site, 1, "echo x >> runs"));
+    executor.submit(&spec).await.unwrap();
+    assert_lost(&executor.wait(&spec.id).await.unwrap(), LossCause::Failure, "could not launch its job");
+    // Slurm would hold it for ever.
+    site.cluster.wait_until("the job is cancelled", || site.cluster.jobs("%T") == ["CANCELLED"]);
+    assert!(!site.folder.path().join("runs").exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_job_of_an_attempt_that_ended_under_another_process_is_cancelled() {
+    let site = Site::new();
+    let (executor, spec) = (site.requeueing(), shell(&site, 1, "echo x >> runs"));
+    executor.submit(&spec).await.unwrap();
+    assert_eq!(executor.wait(&spec.id).await.unwrap(), ended(ProgramEnd::Exited(0), None));
+    drop(executor);
+    site.cluster.wait_until("the job has ended", || site.cluster.jobs("%T") == ["COMPLETED"]);
+    let job = site.cluster.jobs("%i").remove(0);
+    site.cluster.text("scontrol", &["requeuehold", &job]);
+    let foreign = site.cluster.text("sbatch", &["--parsable", "--hold", "--wrap=true"]).trim().to_owned();
+    let executor = site.executor();
+    let spec = shell(&site, 2, "true");
+    executor.submit(&spec).await.unwrap();
+    assert_eq!(executor.wait(&spec.id).await.unwrap(), ended(ProgramEnd::Exited(0), None));
+    let state = |id: &str| {
+        let rows = site.cluster.jobs("%i %T");
+        rows.iter().find_map(|row| row.strip_prefix(&format!("{id} ")).map(str::to_owned)).unwrap()
+    };
+    site.cluster.wait_until("the job is cancelled", || state(&job) == "CANCELLED");
+    assert_eq!(state(&foreign), "PENDING");
+    assert_eq!(std::fs::read_to_string(site.folder.path().join("runs")).unwrap(), "x\n");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

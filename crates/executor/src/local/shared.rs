@@ -15,6 +15,7 @@
 //! its end, or after its sign of life has not changed for the lease, within which a supervisor that cannot write to the
 //! folder has killed its programs.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -179,6 +180,18 @@ impl SharedAttempts {
             found.write_end(AttemptOutcome::Lost { reason })?;
         }
         Ok(Some(found))
+    }
+
+    /// Returns the token of the attempt whose folder is named `name`, if the attempt has ended and why is known.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn token_of_ended(&self, name: &OsStr) -> io::Result<Option<String>> {
+        let attempt = Attempt::new(self.registry.join(name));
+        let Some(end) = attempt.end()? else { return Ok(None) };
+        let ended = SharedAttempt { attempt, token: end.token };
+        let is_over = matches!(ended.state()?, SharedState::Ended(_) | SharedState::Lost { .. });
+        Ok(is_over.then_some(ended.token))
     }
 
     /// Forgets all runs of `job`.
