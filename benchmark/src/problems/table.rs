@@ -13,7 +13,7 @@ mod interpolation;
 mod tests;
 
 use tunesmith_algorithms::encoding::{Encoding, EncodingError, FeatureKind};
-use tunesmith_algorithms::problem::{MetricSpec, ParameterValues, ProblemStatement};
+use tunesmith_algorithms::problem::{ConstraintSpec, ParameterValues, ProblemStatement};
 
 use crate::problem::{CurvePoint, Draw, Evaluation, EvaluationOutcome, Problem, Profile, Quality};
 use crate::statistics::summary::median;
@@ -29,7 +29,8 @@ const RESOLUTION_SHARE: f64 = 0.01;
 pub struct TableRow {
     /// Its point in the search space.
     pub parameters: ParameterValues,
-    /// One finite value per metric of the problem, in its order; `None` for an infeasible trial.
+    /// One finite value per metric of the problem, in its order, and one per constraint, in its order; `None` for an
+    /// infeasible trial.
     pub values: Option<Vec<f64>>,
     /// The duration in seconds, positive and finite. If `None`, the mean duration of the rows that have one is used, or
     /// one second if there are none.
@@ -89,7 +90,8 @@ enum Lookup {
 }
 
 impl TableProblem {
-    /// Creates a problem named `name` from `rows`, of which there must be at least one.
+    /// Creates a problem named `name` from `rows`, of which there must be at least one. A row that violates a constraint is
+    /// neither the best one nor a part of the front.
     ///
     /// # Errors
     /// [`TableError`] names the first row that violates a requirement of [`TableRow`], counted from 0.
@@ -102,20 +104,31 @@ impl TableProblem {
         for (index, row) in rows.iter().enumerate() {
             let point = encoding.encode(&row.parameters);
             coordinates.extend(point.map_err(|source| TableError::Point { row: index, source })?);
-            check_row(index, row, statement.metrics())?;
+            check_row(index, row, &statement)?;
         }
-        let quality = quality(statement.metrics(), &rows);
+        let quality = quality(&statement, &rows);
         let resolution = resolution(&quality, &rows);
         let otherwise_secs = mean_duration_secs(&rows);
-        let evaluations = rows.into_iter().enumerate().map(|(index, row)| evaluation(index, row, otherwise_secs));
+        let constraints = statement.constraints();
+        let evaluations = rows
+            .into_iter()
+            .enumerate()
+            .map(|(index, row)| evaluation(index, row, constraints, otherwise_secs))
+            .collect();
+        let unconstrained = ProblemStatement::new(statement.search_space().clone(), statement.metrics().to_vec())
+            .expect("the metrics are those of a statement");
         Ok(Self {
-            profile: Profile { resolution, ..Profile::new(name, statement, quality) },
+            profile: Profile {
+                resolution,
+                constraints: constraints.len(),
+                ..Profile::new(name, unconstrained, quality)
+            },
             categorical: encoding
                 .features()
                 .iter()
                 .map(|feature| matches!(feature.kind, FeatureKind::Categorical { .. }))
                 .collect(),
-            evaluations: evaluations.collect(),
+            evaluations,
             encoding,
             coordinates,
             lookup: Lookup::Nearest,
@@ -202,13 +215,13 @@ pub enum TableError {
         source: EncodingError,
     },
     /// The number of values of a row is not the number of metrics.
-    #[error("row {row} has {count} values, but the problem has {metrics} metrics")]
+    #[error("row {row} has {count} values, but the problem has {metrics} metrics and constraints")]
     ValueCount {
         /// Index of the row, from 0.
         row: usize,
         /// Number of values.
         count: usize,
-        /// Number of metrics.
+        /// Number of metrics and constraints.
         metrics: usize,
     },
     /// A metric is NaN or infinite.
@@ -241,16 +254,19 @@ pub enum TableError {
     },
 }
 
-fn check_row(index: usize, row: &TableRow, metrics: &[MetricSpec]) -> Result<(), TableError> {
+fn check_row(index: usize, row: &TableRow, statement: &ProblemStatement) -> Result<(), TableError> {
+    let metrics = statement.metrics().iter().map(|metric| &metric.name);
+    let names: Vec<&String> =
+        metrics.chain(statement.constraints().iter().map(|constraint| &constraint.name)).collect();
     if let Some(values) = &row.values
-        && values.len() != metrics.len()
+        && values.len() != names.len()
     {
-        return Err(TableError::ValueCount { row: index, count: values.len(), metrics: metrics.len() });
+        return Err(TableError::ValueCount { row: index, count: values.len(), metrics: names.len() });
     }
-    let reported = row.curve.iter().map(|(_, value)| (&metrics[0], *value));
-    for (metric, value) in metrics.iter().zip(row.values.iter().flatten().copied()).chain(reported) {
+    let reported = row.curve.iter().map(|(_, value)| (&names[0], *value));
+    for (name, value) in names.iter().zip(row.values.iter().flatten().copied()).chain(reported) {
         if !value.is_finite() {
-            return Err(TableError::NotFinite { row: index, metric: metric.name.clone(), value });
+            return Err(TableError::NotFinite { row: index, metric: (*name).clone(), value });
         }
     }
     if let Some(duration_secs) = row.duration_secs
@@ -268,11 +284,16 @@ fn check_row(index: usize, row: &TableRow, metrics: &[MetricSpec]) -> Result<(),
     Ok(())
 }
 
-/// Returns the quality, relative to the best and the worst of `rows`.
-fn quality(metrics: &[MetricSpec], rows: &[TableRow]) -> Quality {
+/// Returns the quality, relative to the best and the worst of `rows` that satisfy every constraint.
+fn quality(statement: &ProblemStatement, rows: &[TableRow]) -> Quality {
+    let metrics = statement.metrics();
+    let holds = |values: &&Vec<f64>| {
+        let constraints = statement.constraints().iter().zip(&values[metrics.len()..]);
+        constraints.into_iter().all(|(constraint, value)| constraint.holds(*value))
+    };
     let extreme = |metric: usize, best: bool| {
         let goal = metrics[metric].goal;
-        let values = rows.iter().filter_map(|row| row.values.as_ref()).map(|values| values[metric]);
+        let values = rows.iter().filter_map(|row| row.values.as_ref()).filter(holds).map(|values| values[metric]);
         values.reduce(|a, b| if goal.is_better(b, a) == best { b } else { a })
     };
     if metrics.len() == 1 {
@@ -301,7 +322,8 @@ fn mean_duration_secs(rows: &[TableRow]) -> f64 {
     known.iter().map(|duration| duration / known.len() as f64).sum()
 }
 
-fn evaluation(index: usize, row: TableRow, otherwise_secs: f64) -> Evaluation {
+/// The evaluation of the row with this index. A constraint of a problem holds up to 0.
+fn evaluation(index: usize, row: TableRow, constraints: &[ConstraintSpec], otherwise_secs: f64) -> Evaluation {
     let duration_secs = row.duration_secs.unwrap_or(otherwise_secs);
     let last_step = row.curve.last().map_or(1, |(step, _)| *step) as f64;
     let curve = row.curve.into_iter().map(|(step, value)| CurvePoint {
@@ -311,8 +333,14 @@ fn evaluation(index: usize, row: TableRow, otherwise_secs: f64) -> Evaluation {
     });
     Evaluation {
         outcome: match row.values {
-            Some(values) => {
-                EvaluationOutcome::Measured { observed: values.clone(), noiseless: values, constraints: Vec::new() }
+            Some(mut values) => {
+                let limited = values.split_off(values.len() - constraints.len());
+                let excess = constraints.iter().zip(limited).map(|(constraint, value)| -constraint.slack(value));
+                EvaluationOutcome::Measured {
+                    observed: values.clone(),
+                    noiseless: values,
+                    constraints: excess.collect(),
+                }
             }
             None => EvaluationOutcome::Infeasible { reason: format!("recorded trial {} was infeasible", index + 1) },
         },

@@ -319,6 +319,11 @@ impl Columns {
         (self.states[row] == Some(TrialState::Succeeded)).then(|| self.metrics[metric][row])
     }
 
+    /// The value of the constraint with this index, NaN and infinity included; `None` if the trial has no result.
+    pub(super) fn any_constraint(&self, constraint: usize, row: usize) -> Option<f64> {
+        (self.states[row] == Some(TrialState::Succeeded)).then(|| self.constraints[constraint][row])
+    }
+
     /// The value of the parameter with this index as a number, the index of its level for a categorical one; `None` in
     /// trials without the parameter.
     pub fn coordinate(&self, parameter: usize, row: usize) -> Option<f64> {

@@ -23,6 +23,10 @@ pub(super) enum TrialField {
     EndTime,
     /// By index.
     Metric(usize),
+    /// A constraint, by index.
+    Constraint(usize),
+    /// The names of the constraints that the result violates.
+    ViolatedConstraint,
     /// By index.
     Parameter(usize),
 }
@@ -30,11 +34,12 @@ pub(super) enum TrialField {
 const STATES: &[&str] = &["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"];
 
 /// The fields without a name behind a point.
-const PLAIN: [(&str, TrialField, Kind); 12] = [
+const PLAIN: [(&str, TrialField, Kind); 13] = [
     ("id", TrialField::Id, Kind::Number),
     ("state", TrialField::State, Kind::Word(STATES)),
     ("stoppedEarly", TrialField::StoppedEarly, Kind::Flag),
     ("infeasibleReason", TrialField::InfeasibleReason, Kind::Text),
+    ("violatedConstraint", TrialField::ViolatedConstraint, Kind::Text),
     ("clientId", TrialField::ClientId, Kind::Text),
     ("origin", TrialField::Origin, Kind::Text),
     ("attempt", TrialField::Attempt, Kind::Number),
@@ -57,8 +62,10 @@ impl Fields for TrialFields<'_> {
         };
         match root {
             "metric" => {
-                let index = self.0.problem().metrics().iter().position(|metric| metric.name == name)?;
-                Some((TrialField::Metric(index), Kind::Number))
+                let (metrics, constraints) = (self.0.problem().metrics(), self.0.problem().constraints());
+                let metric = metrics.iter().position(|metric| metric.name == name).map(TrialField::Metric);
+                let constraint = || constraints.iter().position(|one| one.name == name).map(TrialField::Constraint);
+                Some((metric.or_else(constraint)?, Kind::Number))
             }
             "parameters" => {
                 let parameters = self.0.problem().search_space().parameters();
@@ -77,7 +84,10 @@ impl Fields for TrialFields<'_> {
             shown.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
         };
         match root {
-            "metric" => named(root, self.0.problem().metrics().iter().map(|metric| metric.name.as_str()).collect()),
+            "metric" => {
+                let metrics = self.0.problem().metrics().iter().map(|metric| metric.name.as_str());
+                named(root, metrics.chain(self.0.problem().constraints().iter().map(|one| one.name.as_str())).collect())
+            }
             "parameters" => {
                 named(root, self.0.problem().search_space().parameters().iter().map(|spec| spec.name()).collect())
             }
@@ -139,6 +149,8 @@ impl Columns {
             TrialField::StartTime => time(1),
             TrialField::EndTime => time(2),
             TrialField::Metric(metric) => number(self.any_metric(metric, row)),
+            TrialField::Constraint(constraint) => number(self.any_constraint(constraint, row)),
+            TrialField::ViolatedConstraint => self.violated(row).any(|name| test.accepts_text(name)),
             TrialField::Parameter(index) => match self.spec(index).kind() {
                 ParameterKind::Categorical { values } => {
                     let level = self.coordinate(index, row).and_then(|level| values.get(level as usize));

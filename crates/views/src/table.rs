@@ -103,8 +103,13 @@ impl Columns {
             TrialField::StartTime => time(1),
             TrialField::EndTime => time(2),
             TrialField::Metric(metric) => self.metric(metric, row),
+            TrialField::Constraint(constraint) => self.constraint(constraint, row),
             TrialField::Parameter(index) => self.coordinate(index, row),
-            TrialField::State | TrialField::InfeasibleReason | TrialField::ClientId | TrialField::Origin => None,
+            TrialField::State
+            | TrialField::InfeasibleReason
+            | TrialField::ViolatedConstraint
+            | TrialField::ClientId
+            | TrialField::Origin => None,
         }
     }
 
@@ -112,6 +117,7 @@ impl Columns {
         let text = match field {
             TrialField::State => self.state(row)?.as_str().to_owned(),
             TrialField::InfeasibleReason => self.infeasible_reason(row).to_owned(),
+            TrialField::ViolatedConstraint => self.violated(row).collect::<Vec<_>>().join(", "),
             TrialField::ClientId => self.client(row).to_owned(),
             TrialField::Origin => self.origin(row)?.to_string(),
             TrialField::Parameter(index) => self.parameter(index, row)?.to_string(),
@@ -122,7 +128,11 @@ impl Columns {
 
     fn is_text(&self, field: TrialField) -> bool {
         match field {
-            TrialField::State | TrialField::InfeasibleReason | TrialField::ClientId | TrialField::Origin => true,
+            TrialField::State
+            | TrialField::InfeasibleReason
+            | TrialField::ViolatedConstraint
+            | TrialField::ClientId
+            | TrialField::Origin => true,
             TrialField::Parameter(index) => matches!(self.spec(index).kind(), ParameterKind::Categorical { .. }),
             _ => false,
         }

@@ -143,7 +143,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         bail!("--answer-limit {}: it is more than 0 and at most 1000000 seconds", args.answer_limit);
     }
     let objective = match &args.objective {
-        Some(command) => Some((command, statement(args.config.as_deref())?.context("--objective needs --config")?)),
+        Some(command) => Some((command, objective_statement(args.config.as_deref())?)),
         None => None,
     };
     let mut tasks = if objective.is_some() { Vec::new() } else { problems(args)? };
@@ -255,17 +255,24 @@ fn replayed(path: &Path, statement: Option<ProblemStatement>, metric: MetricSpec
     read_csv(&name, text.as_slice(), &statement).with_context(place)
 }
 
-/// Returns the search space and the metric of a configuration.
+/// Returns the search space, the metrics and the constraints of a configuration.
 fn statement(config: Option<&Path>) -> anyhow::Result<Option<ProblemStatement>> {
     let Some(path) = config else { return Ok(None) };
     let config = tunesmith_config::load(path)?;
-    let study = config.study.with_context(|| format!("{} has no hyperparameters", path.display()))?;
-    let problem = study.study.problem;
-    if let Some(constraint) = problem.constraints().first() {
-        let name = &constraint.name;
-        bail!("{} has the constraint {name:?}; --objective and --replay need a configuration without", path.display());
+    for warning in &config.warnings {
+        notice(&warning.to_string());
     }
-    Ok(Some(problem))
+    let study = config.study.with_context(|| format!("{} has no hyperparameters", path.display()))?;
+    Ok(Some(study.study.problem))
+}
+
+/// Returns the search space and the metrics for `--objective`, whose command prints no constraints.
+fn objective_statement(config: Option<&Path>) -> anyhow::Result<ProblemStatement> {
+    let statement = statement(config)?.context("--objective needs --config")?;
+    if let Some(constraint) = statement.constraints().first() {
+        bail!("the configuration has the constraint {:?}; --objective needs one without", constraint.name);
+    }
+    Ok(statement)
 }
 
 /// Ends this process and its children on SIGINT, SIGTERM and SIGHUP. Completed runs are stored by then.

@@ -197,3 +197,22 @@ fn reports_require_existing_results_and_optimizers() {
     }
     assert!(!workspace.path().join("report").exists());
 }
+
+#[test]
+fn constraints_are_refused_for_a_command() {
+    let workspace = workspace();
+    let config = "
+hyperparameters:
+  goal: MINIMIZE
+  hyperparameterMetricTag: loss
+  params: [{parameterName: x, type: DOUBLE, minValue: 0, maxValue: 1}]
+tunesmith: {metrics: [{metric: time, safetyConfig: {safetyThreshold: 1}}]}
+";
+    workspace.write("config.yaml", config);
+    let run = bench(&workspace, "--objective true --config config.yaml").expect(2);
+    assert_eq!(run.stderr, "error: the configuration has the constraint \"time\"; --objective needs one without\n");
+
+    workspace.write("config.yaml", "hyperparameters: {}\n");
+    let run = bench(&workspace, "--objective true --config config.yaml").expect(2);
+    assert!(run.stderr.starts_with("error: hyperparameters"), "{}", run.stderr);
+}

@@ -1,7 +1,7 @@
 //! The meaning of the columns of a CSV file of trials, by their names.
 
 use csv::StringRecord;
-use tunesmith_algorithms::problem::MetricSpec;
+use tunesmith_algorithms::problem::ProblemStatement;
 
 use super::RecordedError;
 
@@ -17,12 +17,18 @@ pub(super) const END_TIME: usize = 7;
 
 const SECONDS: &str = "seconds";
 
+/// The names of what a trial is measured by: the metrics of `statement`, then its constraints.
+pub(super) fn values(statement: &ProblemStatement) -> Vec<&str> {
+    let metrics = statement.metrics().iter().map(|metric| metric.name.as_str());
+    metrics.chain(statement.constraints().iter().map(|constraint| constraint.name.as_str())).collect()
+}
+
 /// The columns of a file, apart from its parameters.
 pub(super) struct Columns {
     /// Whether the file has the columns of an exported study.
     pub(super) exported: bool,
-    /// The column of each metric.
-    pub(super) metrics: Vec<usize>,
+    /// The column of each of the [`values`].
+    pub(super) values: Vec<usize>,
     /// The column of durations.
     pub(super) seconds: Option<usize>,
     /// Step and column of each point of the learning curve, by step.
@@ -32,12 +38,8 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Classifies the columns of `header`. A name in `parameters` is always a parameter.
-    pub(super) fn new(
-        header: &StringRecord,
-        metrics: &[MetricSpec],
-        parameters: &[&str],
-    ) -> Result<Self, RecordedError> {
+    /// Classifies the columns of `header`, with a column for each of `values`. A name in `parameters` is always a parameter.
+    pub(super) fn new(header: &StringRecord, values: &[&str], parameters: &[&str]) -> Result<Self, RecordedError> {
         if header.iter().all(str::is_empty) {
             return Err(RecordedError::Empty);
         }
@@ -56,27 +58,27 @@ impl Columns {
             }
         }
         let place_of = |name: &str| names.iter().find(|(_, other)| *other == name).map(|(place, _)| *place);
-        let mut metric_places = Vec::with_capacity(metrics.len());
-        for metric in metrics {
-            let place = if exported && metrics.len() == 1 {
+        let mut places = Vec::with_capacity(values.len());
+        for &name in values {
+            // An exported study with one metric and no constraint has no column of the metric's name.
+            let place = if exported && values.len() == 1 {
                 Some(OBJECTIVE_VALUE)
             } else {
-                place_of(&metric.name).filter(|_| !parameters.contains(&&*metric.name))
+                place_of(name).filter(|_| !parameters.contains(&name))
             };
-            metric_places.push(place.ok_or_else(|| RecordedError::MissingColumn {
-                column: metric.name.clone(),
+            places.push(place.ok_or_else(|| RecordedError::MissingColumn {
+                column: name.to_owned(),
                 columns: header.iter().map(str::to_owned).collect(),
             })?);
         }
-        let mut columns =
-            Self { exported, metrics: metric_places, seconds: None, curve: Vec::new(), others: Vec::new() };
+        let mut columns = Self { exported, values: places, seconds: None, curve: Vec::new(), others: Vec::new() };
         for (place, name) in names {
             let is_parameter = parameters.contains(&name);
-            if columns.metrics.contains(&place) {
+            if columns.values.contains(&place) {
                 continue;
             } else if name == SECONDS && !is_parameter {
                 columns.seconds = Some(place);
-            } else if let Some(step) = curve_step(name, metrics).filter(|_| !is_parameter) {
+            } else if let Some(step) = curve_step(name, values).filter(|_| !is_parameter) {
                 columns.curve.push((step, place));
             } else {
                 columns.others.push((name.to_owned(), place));
@@ -87,17 +89,17 @@ impl Columns {
     }
 
     /// The allowed names of columns, for messages.
-    pub(super) fn allowed(metrics: &[MetricSpec], parameters: &[&str]) -> Vec<String> {
-        let named = parameters.iter().copied().chain(metrics.iter().map(|metric| &*metric.name));
+    pub(super) fn allowed(values: &[&str], parameters: &[&str]) -> Vec<String> {
+        let named = parameters.iter().chain(values).copied();
         let mut allowed: Vec<String> = named.chain([SECONDS]).map(str::to_owned).collect();
-        allowed.push(format!("{}@STEP", metrics[0].name));
+        allowed.push(format!("{}@STEP", values[0]));
         allowed.extend(EXPORT_COLUMNS.map(str::to_owned));
         allowed
     }
 }
 
 /// The step of a column `METRIC@STEP`, for the first metric.
-fn curve_step(name: &str, metrics: &[MetricSpec]) -> Option<u64> {
+fn curve_step(name: &str, values: &[&str]) -> Option<u64> {
     let (metric, step) = name.rsplit_once('@')?;
-    (metric == metrics.first()?.name).then(|| step.parse().ok())?
+    (metric == *values.first()?).then(|| step.parse().ok())?
 }

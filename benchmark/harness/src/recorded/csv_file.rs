@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tunesmith_algorithms::problem::{ParameterSpec, ParameterValues, ProblemStatement};
 use tunesmith_benchmark::problems::table::{TableProblem, TableRow};
 
-use super::columns::{Columns, END_TIME, EXPORT_COLUMNS, START_TIME, STATE};
+use super::columns::{Columns, END_TIME, EXPORT_COLUMNS, START_TIME, STATE, values};
 use super::{Place, RecordedError, parameter_value};
 use tunesmith_domain::TrialState;
 
@@ -42,7 +42,8 @@ pub fn read_rows(reader: impl Read, statement: &ProblemStatement) -> Result<Vec<
 
 /// The columns of the parts of a trial.
 struct Layout<'a> {
-    statement: &'a ProblemStatement,
+    /// The names of the metrics and constraints.
+    values: Vec<&'a str>,
     columns: Columns,
     parameters: Vec<(&'a ParameterSpec, usize)>,
 }
@@ -51,7 +52,8 @@ impl<'a> Layout<'a> {
     fn new(header: &StringRecord, statement: &'a ProblemStatement) -> Result<Self, RecordedError> {
         let specs = statement.search_space().parameters();
         let names: Vec<&str> = specs.iter().map(ParameterSpec::name).collect();
-        let columns = Columns::new(header, statement.metrics(), &names)?;
+        let values = values(statement);
+        let columns = Columns::new(header, &values, &names)?;
         let mut parameters = Vec::with_capacity(specs.len());
         for spec in specs {
             let found = columns.others.iter().find(|(name, _)| name == spec.name());
@@ -63,10 +65,10 @@ impl<'a> Layout<'a> {
         }
         let known = |name: &str| names.contains(&name) || EXPORT_COLUMNS.contains(&name);
         if let Some((column, _)) = columns.others.iter().find(|(name, _)| !known(name)) {
-            let allowed = Columns::allowed(statement.metrics(), &names);
+            let allowed = Columns::allowed(&values, &names);
             return Err(RecordedError::UnknownColumn { column: column.clone(), allowed });
         }
-        Ok(Self { statement, columns, parameters })
+        Ok(Self { values, columns, parameters })
     }
 
     /// The trial in `record`; `None` if it has no result yet.
@@ -88,14 +90,13 @@ impl<'a> Layout<'a> {
                 _ => return Ok(None),
             }
         } else {
-            self.columns.metrics.iter().any(|column| !record[*column].trim().is_empty())
+            self.columns.values.iter().any(|column| !record[*column].trim().is_empty())
         };
-        let metrics = self.statement.metrics();
         let mut values = None;
         if feasible {
-            let mut measured = Vec::with_capacity(metrics.len());
-            for (metric, column) in metrics.iter().zip(&self.columns.metrics) {
-                let header = if self.columns.exported { EXPORT_COLUMNS[*column] } else { &metric.name };
+            let mut measured = Vec::with_capacity(self.values.len());
+            for (name, column) in self.values.iter().zip(&self.columns.values) {
+                let header = EXPORT_COLUMNS.get(*column).filter(|_| self.columns.exported).unwrap_or(name);
                 let allowed = "a finite number, or empty in all metrics for an infeasible trial";
                 measured.push(number(&record[*column], header, allowed, f64::is_finite, place)?);
             }
@@ -105,7 +106,7 @@ impl<'a> Layout<'a> {
         for (step, column) in &self.columns.curve {
             let text = &record[*column];
             if !text.trim().is_empty() {
-                let header = format!("{}@{step}", metrics[0].name);
+                let header = format!("{}@{step}", self.values[0]);
                 curve.push((*step, number(text, &header, "a finite number, or empty", f64::is_finite, place)?));
             }
         }

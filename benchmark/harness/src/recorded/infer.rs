@@ -22,7 +22,7 @@ pub fn infer_statement(reader: impl Read, metric: MetricSpec) -> Result<ProblemS
     let mut reader = csv::Reader::from_reader(reader);
     let header = reader.headers()?.clone();
     let metrics = [metric];
-    let columns = Columns::new(&header, &metrics, &[])?;
+    let columns = Columns::new(&header, &[metrics[0].name.as_str()], &[])?;
     // After the fixed columns of an exported study, every column is a parameter.
     let is_parameter = |name: &str| columns.exported || !EXPORT_COLUMNS.contains(&name);
     let mut observed: Vec<(&str, usize, Observed)> = Vec::new();

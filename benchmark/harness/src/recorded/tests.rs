@@ -1,5 +1,5 @@
 use tunesmith_algorithms::problem::{
-    Goal, MetricSpec, ParameterKind, ParameterValues, ProblemStatement, ScaleType, SearchSpace, TrialId,
+    ConstraintSpec, Goal, MetricSpec, ParameterKind, ParameterValues, ProblemStatement, ScaleType, SearchSpace, TrialId,
 };
 use tunesmith_benchmark::problem::{Draw, Evaluation, EvaluationOutcome, Problem, Quality};
 use tunesmith_benchmark::problems::table::TableProblem;
@@ -114,6 +114,27 @@ fn the_mark_of_the_recommended_trial_is_no_parameter() {
     let inferred = infer_statement(csv.as_bytes(), metric("loss", Goal::Minimize)).unwrap();
     let found: Vec<&str> = inferred.search_space().parameters().iter().map(ParameterSpec::name).collect();
     assert_eq!(found, ["rate", "depth", "batch", "activation"]);
+}
+
+#[test]
+fn exported_study_with_a_constraint_has_columns_of_its_metrics() {
+    let limit = ConstraintSpec::new("time", Goal::Minimize, 2.0);
+    let statement = statement().with_constraints(vec![limit]).unwrap();
+    let header = format!("{EXPORT_HEADER},recommended,rate,depth,batch,activation,loss,time");
+    let rows = "1,SUCCEEDED,0.5,1,false,,,,false,0.01,2,8,relu,0.5,1.5\n2,SUCCEEDED,0.25,1,false,violates time,,,false,0.1,5,16.5,relu,0.25,3\n";
+    let problem = read_csv("study", format!("{header}\n{rows}").as_bytes(), &statement).unwrap();
+    assert_eq!(problem.quality(), &Quality::Value { best_known: Some(0.5) });
+    let EvaluationOutcome::Measured { observed, constraints, .. } =
+        evaluate(&problem, &point(0.1, 5, 16.5, "relu")).outcome
+    else {
+        panic!("infeasible")
+    };
+    assert_eq!((observed, constraints), (vec![0.25], vec![1.0]));
+    let read = |text: &str| read_csv("study", text.as_bytes(), &statement).unwrap_err().to_string();
+    let missing = read(&format!("{EXPORT_HEADER},rate,depth,batch,activation,loss\n"));
+    assert!(missing.starts_with("line 1: column \"time\" is missing"), "{missing}");
+    let wrong = read(&format!("{header}\n{}", rows.replace(",1.5", ",soon")));
+    assert!(wrong.starts_with("line 2, column \"time\": \"soon\" is not a finite number"), "{wrong}");
 }
 
 #[test]

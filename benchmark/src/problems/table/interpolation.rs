@@ -79,18 +79,21 @@ pub(super) fn blend(parts: &[(&Evaluation, f64)]) -> Evaluation {
 /// Returns the outcome of evaluations that all have values or all have none; without values it is the reason of the
 /// first.
 fn outcome(alike: &[(&Evaluation, f64)]) -> EvaluationOutcome {
-    let measured: Vec<(&[f64], f64)> = alike
+    let measured: Vec<(&[f64], &[f64], f64)> = alike
         .iter()
         .filter_map(|(evaluation, share)| match &evaluation.outcome {
-            EvaluationOutcome::Measured { observed, .. } => Some((observed.as_slice(), *share)),
+            EvaluationOutcome::Measured { observed, constraints, .. } => Some((&**observed, &**constraints, *share)),
             EvaluationOutcome::Infeasible { .. } => None,
         })
         .collect();
-    let Some((first, _)) = measured.first() else { return alike[0].0.outcome.clone() };
-    let metrics = 0..first.len();
-    let values: Vec<f64> =
-        metrics.map(|metric| mean(measured.iter().map(|(values, share)| (values[metric], *share)))).collect();
-    EvaluationOutcome::Measured { observed: values.clone(), noiseless: values, constraints: Vec::new() }
+    let Some((first, limited, _)) = measured.first() else { return alike[0].0.outcome.clone() };
+    let values: Vec<f64> = (0..first.len())
+        .map(|metric| mean(measured.iter().map(|(values, _, share)| (values[metric], *share))))
+        .collect();
+    let constraints = (0..limited.len())
+        .map(|constraint| mean(measured.iter().map(|(_, values, share)| (values[constraint], *share))))
+        .collect();
+    EvaluationOutcome::Measured { observed: values.clone(), noiseless: values, constraints }
 }
 
 fn curve(alike: &[(&Evaluation, f64)], duration_secs: f64) -> Vec<CurvePoint> {

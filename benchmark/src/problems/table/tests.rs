@@ -1,6 +1,6 @@
 use super::*;
 use tunesmith_algorithms::problem::{
-    Goal, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace, TrialId,
+    ConstraintSpec, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace, TrialId,
 };
 
 const DRAW: Draw = Draw { seed: 7, trial: TrialId::FIRST };
@@ -67,6 +67,46 @@ fn the_first_of_equally_near_rows_is_used() {
     assert_eq!(problem.nearest(&point(1e-2, 3, "a")), Ok(0));
     assert_eq!(problem.nearest(&point(1e-2, 2, "a")), Ok(1));
     assert_eq!(problem.rows(), 3);
+}
+
+#[test]
+fn rows_that_violate_a_constraint_are_not_the_best() {
+    let limits =
+        vec![ConstraintSpec::new("time", Goal::Minimize, 2.0), ConstraintSpec::new("share", Goal::Maximize, 0.5)];
+    let limited = |goals: &[Goal]| statement(goals).with_constraints(limits.clone()).unwrap();
+    let rows = vec![
+        row(0.1, 1, "a", &[1.0, 3.0, 0.75]),
+        row(0.1, 2, "a", &[2.0, 2.0, 0.5]),
+        row(0.1, 3, "a", &[4.0, 1.0, 0.25]),
+        row(0.1, 4, "a", &[3.0, 1.5, 0.75]),
+    ];
+    let problem = TableProblem::new("t", limited(&[Goal::Minimize]), rows.clone()).unwrap();
+    assert_eq!(problem.quality(), &Quality::Value { best_known: Some(2.0) });
+    assert_eq!((problem.profile().constraints, problem.profile().statement.constraints().len()), (2, 0));
+    let measured = |depth| match problem.evaluate(&point(0.1, depth, "a"), DRAW).outcome {
+        EvaluationOutcome::Measured { observed, constraints, .. } => (observed, constraints),
+        EvaluationOutcome::Infeasible { reason } => panic!("{reason}"),
+    };
+    // A constraint of a problem holds up to 0.
+    assert_eq!(measured(1), (vec![1.0], vec![1.0, -0.25]));
+    assert_eq!(measured(2), (vec![2.0], vec![0.0, 0.0]));
+    assert_eq!(measured(3), (vec![4.0], vec![-1.0, 0.25]));
+    let two = [Goal::Minimize, Goal::Maximize];
+    let rows: Vec<TableRow> = rows
+        .iter()
+        .map(|row| {
+            let values = row.values.as_ref().unwrap();
+            TableRow { values: Some([&values[..1], &values[..1], &values[1..]].concat()), ..row.clone() }
+        })
+        .collect();
+    let problem = TableProblem::new("t", limited(&two), rows).unwrap();
+    let expected = Quality::Hypervolume { reference_point: vec![3.0, 2.0], best_known: None };
+    assert_eq!(problem.quality(), &expected);
+    let short = TableProblem::new("t", limited(&[Goal::Minimize]), vec![row(0.1, 1, "a", &[1.0, 3.0])]).unwrap_err();
+    assert_eq!(short.to_string(), "row 0 has 2 values, but the problem has 3 metrics and constraints");
+    let endless = row(0.1, 1, "a", &[1.0, f64::INFINITY, 1.0]);
+    let endless = TableProblem::new("t", limited(&[Goal::Minimize]), vec![endless]).unwrap_err().to_string();
+    assert!(endless.starts_with("row 0 has inf for metric \"time\""), "{endless}");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The table of trials.
 
 use proptest::prelude::*;
+use tunesmith_algorithms::problem::{ConstraintSpec, Goal};
 use tunesmith_views::{Cell, table};
 
 use crate::any_samples;
-use crate::sample::{Sample, columns};
+use crate::sample::{Sample, columns, columns_with_limit};
 
 proptest! {
     #[test]
@@ -46,4 +47,26 @@ fn rows_have_exact_values() {
     assert_eq!(columns.order("metric.acc desc").unwrap_err().field, "orderBy");
     let quoted = columns.order("parameters.\"batch size\" desc").unwrap();
     assert_eq!(quoted, columns.order("parameters.batch size  desc").unwrap());
+}
+
+#[test]
+fn trials_are_selected_and_ordered_by_constraints() {
+    let samples = [3.0, 1.0, 2.0, 0.5].map(|loss| Sample { speed: 10.0 - loss, ..Sample::of_loss(loss) });
+    let columns = columns_with_limit(&samples, ConstraintSpec::new("speed limit", Goal::Minimize, 8.5));
+    let selected = |filter: &str| -> Vec<u64> {
+        let rows = columns.select(&filter.parse().unwrap()).unwrap();
+        rows.iter().map(|row| columns.number(row)).collect()
+    };
+    assert_eq!(selected("metric.\"speed limit\" >= 8"), [2, 3, 4]);
+    assert_eq!(selected("violatedConstraint:*"), [2, 4]);
+    assert_eq!(selected("violatedConstraint = \"speed limit\" AND metric.loss > 0.7"), [2]);
+    assert_eq!(selected("NOT violatedConstraint:*"), [1, 3]);
+    let ordered = |text: &str| -> Vec<u64> {
+        let order = columns.order(text).unwrap();
+        table(&columns, &columns.live(), order, 0, 10).rows.iter().map(|row| row.id).collect()
+    };
+    assert_eq!(ordered("metric.\"speed limit\" desc"), [4, 2, 3, 1]);
+    assert_eq!(ordered("violatedConstraint"), [2, 4, 1, 3]);
+    let error = columns.select(&"metric.acc > 1".parse().unwrap()).unwrap_err().to_string();
+    assert!(error.ends_with("metric.speed limit"), "{error}");
 }

@@ -1,6 +1,6 @@
 use tunesmith_algorithms::problem::{
-    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
-    SearchSpace, TrialId,
+    ConstraintSpec, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement,
+    ScaleType, SearchSpace, TrialId,
 };
 
 use crate::problem::{CurvePoint, Draw, Evaluation, EvaluationOutcome, Problem, Quality};
@@ -140,4 +140,20 @@ fn durations_and_curves_are_means_with_the_same_weights() {
     let short = TableRow { duration_secs: Some(6.0), curve: vec![(5, 6.0)], ..row(0.75, None, 6.0) };
     let uneven = problem(vec![with_curve(0.25, 2.0, [8.0, 4.0]), short]).evaluate(&point(0.5, None), DRAW);
     assert_eq!(uneven.curve, [report(5, 2.0, 7.0), report(10, 4.0, 4.0)]);
+}
+
+#[test]
+fn constraints_are_interpolated_like_values() {
+    let x =
+        ParameterSpec::new("x", ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear }).unwrap();
+    let metrics = vec![MetricSpec { name: "loss".into(), goal: Goal::Minimize }];
+    let statement = ProblemStatement::new(SearchSpace::new(vec![x]).unwrap(), metrics).unwrap();
+    let statement = statement.with_constraints(vec![ConstraintSpec::new("time", Goal::Minimize, 3.0)]).unwrap();
+    let row = |x: f64, time: f64| TableRow { values: Some(vec![1.0, time]), ..row(x, None, 0.0) };
+    let problem = TableProblem::new("t", statement, vec![row(0.25, 2.0), row(0.75, 8.0)]).unwrap().interpolated();
+    let EvaluationOutcome::Measured { constraints, .. } = problem.evaluate(&point(0.5, None), DRAW).outcome else {
+        panic!("infeasible")
+    };
+    // The mean of 2 and 8, above the limit by 2.
+    assert_eq!(constraints, [2.0]);
 }
