@@ -1,8 +1,7 @@
 //! Breaks a cluster, its jobs, their supervisors and the server at random while 200 trials run, each with a checkpoint.
 //!
-//! `TUNESMITH_SLURM_EVENTS` sets the number of events, 100 by default. The number of trials grows with it. Only if the
-//! variable is set, all events must happen before the trials have ended, and the places must be busy: both depend on what
-//! else the machine does.
+//! `TUNESMITH_SLURM_EVENTS` sets the number of events, 100 by default. The number of trials grows with it. If it is set, the
+//! places must be busy for 90% of the time, otherwise for 75%: other tests run beside this one then.
 
 #![expect(clippy::print_stdout, reason = "the campaign prints its figures")]
 use std::collections::{BTreeMap, HashSet};
@@ -31,8 +30,8 @@ const USABLE: [&str; 4] = ["idle", "mixed", "allocated", "completing"];
 /// Time between two events, at most.
 const LONGEST_PAUSE_MS: u64 = 1_600;
 
-/// Goes on from its checkpoint, and records every step in the job's folder. A file `hang` with
-/// the ID of its job makes it sleep for longer than Slurm needs to enforce a time limit.
+/// Goes on from its checkpoint, and records every step in the job's folder. A file `hang` with the ID of its job makes it
+/// sleep for longer than Slurm needs to enforce a time limit, and it does not end while there is a file `hold`.
 const TRAINER: &str = r#"
 for argument in "$@"; do case $argument in --job-dir=*) folder=${argument#--job-dir=};; esac; done
 note() { echo "$TUNESMITH_ATTEMPT_TOKEN $*" >> "$folder/log"; }
@@ -46,6 +45,7 @@ while [ "$step" -lt 14 ]; do
     mv "$folder/checkpoint.new" "$folder/checkpoint"
     note step "$step"
 done
+while [ -e "$folder/hold" ]; do sleep 1; done
 note done
 echo "score=$step step=$step"
 "#;
@@ -138,15 +138,10 @@ tunesmith: {{metricFromStdout: true, maxLostAttempts: 1000, seed: 1}}
         idle: Vec::new(),
     };
     let begin = Instant::now();
-    let caused = chaos.run(events);
-    assert!(caused >= if stated.is_some() { events } else { events / 2 }, "{caused} events before the end of the job");
+    chaos.run(events);
     let share = chaos.check(begin.elapsed());
-    assert!(
-        stated.is_none() || share >= 0.9,
-        "slots were busy {:.1}% of the time:\n{}",
-        share * 100.0,
-        chaos.idle.join("\n")
-    );
+    let least = if stated.is_some() { 0.9 } else { 0.75 };
+    assert!(share >= least, "slots were busy {:.1}% of the time:\n{}", share * 100.0, chaos.idle.join("\n"));
 }
 
 /// Starts the command, which resumes its job.
@@ -175,8 +170,11 @@ fn serve(workspace: &Workspace, cluster: &Cluster) -> Child {
 }
 
 impl Chaos {
-    /// Breaks things until the job has ended. Returns the number of events, at most `events`.
-    fn run(&mut self, events: u32) -> u32 {
+    /// Breaks things until all events have happened and the job has ended, for which its last trial waits.
+    fn run(&mut self, events: u32) {
+        let hold = self.job_dir(self.trials as u64).join("hold");
+        std::fs::create_dir_all(hold.parent().unwrap()).unwrap();
+        std::fs::write(&hold, "").unwrap();
         let mut next = Instant::now() + Duration::from_secs(3);
         let mut done = 0;
         loop {
@@ -187,13 +185,17 @@ impl Chaos {
             }
             if let Some(status) = self.server.try_wait().unwrap() {
                 assert!(status.success(), "{status}: {}", self.workspace.read("run.log"));
-                return done;
+                assert_eq!(done, events, "events before the end of the job");
+                return;
             }
             if done < events && Instant::now() >= next {
                 let event = self.draw();
                 if self.cause(event) {
                     *self.counts.entry(event).or_default() += 1;
                     done += 1;
+                    if done == events {
+                        std::fs::remove_file(&hold).unwrap();
+                    }
                     next = Instant::now() + Duration::from_millis(self.random.random_range(0..LONGEST_PAUSE_MS));
                 }
             }
