@@ -3,7 +3,7 @@
 //! A fit from the default starts is a long search; a refit from an earlier result takes a few steps. The loss is in
 //! [`super::loss`].
 
-use super::hyperparameters::{Hyperparameters, KernelTerms};
+use super::hyperparameters::{Hyperparameters, KernelTerms, noise_log_priors};
 use super::loss::Loss;
 use super::training_set::TrainingSet;
 use crate::numerics::lbfgs::{ProjectedLbfgs, minimize};
@@ -13,6 +13,8 @@ use crate::problem::ObservationNoise;
 const MAX_ROUNDS: u64 = 50;
 /// Number of observations up to which a second start is used: it is affordable, and the likelihood often has two modes.
 const TWO_STARTS_UP_TO: usize = 64;
+/// The noise variance of a further start where unknown noise may be high (a guess).
+const HIGH_NOISE_START: f64 = 0.2;
 /// Number of batches of evaluations per refit (measured, see docs/experiments/006).
 const MAX_REFIT_ROUNDS: u64 = 10;
 
@@ -37,6 +39,9 @@ pub fn fit_with_terms(data: &TrainingSet, terms: KernelTerms) -> Hyperparameters
     if data.values.len() <= TWO_STARTS_UP_TO {
         // Smoother and noisier, the other mode that the likelihood often has.
         starts.push(Hyperparameters::start(&data.categorical, terms, 4.0, larger_noise));
+    }
+    if noise_log_priors(data).len() > 1 {
+        starts.push(Hyperparameters::start(&data.categorical, terms, 1.0, HIGH_NOISE_START));
     }
     search(data, terms, &starts, MAX_ROUNDS).unwrap_or_else(default)
 }

@@ -11,7 +11,7 @@ use nalgebra::{DMatrix, DVector};
 use pulp::{Simd, WithSimd};
 
 use super::features::Features;
-use super::hyperparameters::{Hyperparameters, add_negative_log_prior, has_linear_term};
+use super::hyperparameters::{Hyperparameters, add_negative_log_prior, has_linear_term, noise_log_priors};
 use super::matern::matern_with_derivative;
 use super::training_set::TrainingSet;
 use crate::numerics::elementary::{LANES, add_terms, total, vectorized};
@@ -85,7 +85,7 @@ impl<'a> Loss<'a> {
             linear,
             gradient: &mut gradient,
         });
-        let prior = add_negative_log_prior(t, d, data.noise, &mut gradient);
+        let prior = add_negative_log_prior(t, d, noise_log_priors(data), &mut gradient);
         Some((0.5 * whitened.norm_squared() + factor.half_log_determinant + prior, gradient))
     }
 }

@@ -79,8 +79,9 @@ fn covariances_match_the_formula_at_sizes_around_the_blocks() {
 fn gradient_of_the_loss_matches_central_differences() {
     let mixed = [false, true, false, true, false, false];
     let thirty = [false; 30];
-    for (case, categorical) in [&[false][..], &[true], &mixed, &[false; 6], &thirty].into_iter().enumerate() {
-        let data = data(14, categorical, case as u64);
+    let cases = [(14, &[false][..]), (14, &[true]), (14, &mixed), (14, &[false; 6]), (14, &thirty), (40, &mixed)];
+    for (case, (observations, categorical)) in cases.into_iter().enumerate() {
+        let data = data(observations, categorical, case as u64);
         let d = categorical.len();
         let mut rng = stream(case as u64, TrialId(2), "parameters");
         let length = d + 2 + usize::from(categorical.contains(&false));
@@ -359,6 +360,22 @@ fn stated_noise_selects_the_prior_of_the_noise() {
     assert!(low < auto && auto < 0.1 * high && high > 0.02, "{low} {auto} {high}");
     let exact = |noise| fit(&TrainingSet { noise, ..data(12, &[false], 3) }).noise_variance;
     assert!(exact(ObservationNoise::Low) < 1e-5 && exact(ObservationNoise::High) > 1e-3);
+}
+
+#[test]
+fn unknown_noise_may_be_high_from_forty_observations_of_four_features() {
+    let noise_variance = |observations, features: usize, noise: f64| {
+        let mut data = data(observations, &[false; 6][..features], 3);
+        data.values.iter_mut().enumerate().for_each(|(i, value)| *value += if i % 3 == 0 { noise } else { -noise });
+        fit(&data).noise_variance
+    };
+    // Six length scales explain noise as well.
+    let (few, enough) = (noise_variance(39, 6, 0.4), noise_variance(40, 6, 0.4));
+    assert!(few < 0.01 && enough > 0.1, "{few} {enough}");
+    assert!(noise_variance(40, 6, 0.0) < 1e-3);
+    // One length scale does not.
+    let one = noise_variance(39, 1, 0.4);
+    assert!(one > 0.1, "{one}");
 }
 
 #[test]
