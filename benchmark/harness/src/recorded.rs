@@ -45,6 +45,15 @@ pub enum RecordedError {
         /// ID of the job.
         job: String,
     },
+    /// An exported study has a column of its first metric, as only those with several metrics or constraints have.
+    #[error(
+        "column {column:?} repeats objective_value, so the study has several metrics or constraints; give its configuration \
+         with --config"
+    )]
+    SeveralColumns {
+        /// The column of the first metric.
+        column: String,
+    },
     /// The file has no header.
     #[error("the file is empty; a header with the names of the columns is needed")]
     Empty,

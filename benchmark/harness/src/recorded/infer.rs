@@ -7,7 +7,7 @@ use tunesmith_algorithms::problem::{
     MetricSpec, ParameterKind, ParameterSpec, ParameterSpecError, ProblemStatement, ScaleType, SearchSpace,
 };
 
-use super::columns::{Columns, EXPORT_COLUMNS};
+use super::columns::{Columns, EXPORT_COLUMNS, OBJECTIVE_VALUE};
 use super::{Place, RecordedError};
 
 /// The problem statement inferred from the CSV file in `reader`. Each column that is not a metric, a duration, a point of a
@@ -16,8 +16,8 @@ use super::{Place, RecordedError};
 /// text are categorical.
 ///
 /// # Errors
-/// [`RecordedError`] if the file is not valid CSV, has no column for `metric` or for any parameter, or a parameter has an
-/// empty field.
+/// [`RecordedError`] if the file is not valid CSV, has no column for `metric` or for any parameter, a parameter has an empty
+/// field, or an exported study has several metrics or constraints, whose columns cannot be told from those of parameters.
 pub fn infer_statement(reader: impl Read, metric: MetricSpec) -> Result<ProblemStatement, RecordedError> {
     let mut reader = csv::Reader::from_reader(reader);
     let header = reader.headers()?.clone();
@@ -38,6 +38,7 @@ pub fn infer_statement(reader: impl Read, metric: MetricSpec) -> Result<ProblemS
         rows += 1;
         for (name, place, observed) in &mut observed {
             let text = &record[*place];
+            observed.is_objective &= columns.exported && text == &record[OBJECTIVE_VALUE];
             if text.trim().is_empty() {
                 return Err(RecordedError::Value {
                     place: Place::Line(record.position().map_or(0, csv::Position::line)),
@@ -51,6 +52,9 @@ pub fn infer_statement(reader: impl Read, metric: MetricSpec) -> Result<ProblemS
     }
     if rows == 0 {
         return Err(tunesmith_benchmark::problems::table::TableError::NoRows.into());
+    }
+    if let Some((name, ..)) = observed.iter().find(|(.., observed)| observed.is_objective) {
+        return Err(RecordedError::SeveralColumns { column: (*name).to_owned() });
     }
     let mut parameters = Vec::with_capacity(observed.len());
     for (name, _, observed) in observed {
@@ -69,11 +73,20 @@ struct Observed {
     levels: BTreeSet<String>,
     all_integers: bool,
     all_numbers: bool,
+    /// Whether all values are those of the objective of an exported study.
+    is_objective: bool,
 }
 
 impl Default for Observed {
     fn default() -> Self {
-        Self { integers: None, numbers: None, levels: BTreeSet::new(), all_integers: true, all_numbers: true }
+        Self {
+            integers: None,
+            numbers: None,
+            levels: BTreeSet::new(),
+            all_integers: true,
+            all_numbers: true,
+            is_objective: true,
+        }
     }
 }
 

@@ -130,6 +130,8 @@ fn exported_study_with_a_constraint_has_columns_of_its_metrics() {
         panic!("infeasible")
     };
     assert_eq!((observed, constraints), (vec![0.25], vec![1.0]));
+    let inferred = infer_statement(format!("{header}\n{rows}").as_bytes(), metric("loss", Goal::Minimize));
+    assert!(inferred.unwrap_err().to_string().starts_with("column \"loss\" repeats objective_value"));
     let read = |text: &str| read_csv("study", text.as_bytes(), &statement).unwrap_err().to_string();
     let missing = read(&format!("{EXPORT_HEADER},rate,depth,batch,activation,loss\n"));
     assert!(missing.starts_with("line 1: column \"time\" is missing"), "{missing}");
