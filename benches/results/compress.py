@@ -4,7 +4,7 @@
     benches/results/compress.py FOLDER...
 
 Reports use the best result so far. Therefore a result that improves on all before it keeps all its digits, and any other
-keeps two digits of its distance from the best known value. Times of suggestions keep two digits. Runs with several
+keeps two digits of its distance from the best known value. Times of suggestions keep one digit. Runs with several
 goals, or without a best known value, keep all digits. The program zstd must be installed.
 """
 
@@ -16,6 +16,7 @@ import sys
 
 NAMES = ("runs", "invocations")
 DIGITS = 2
+TIME_DIGITS = 1
 
 
 def reduced(value, best_known, sign, best):
@@ -47,7 +48,7 @@ def reduce_results(run):
             else:
                 results.append(reduced(value, best_known, sign, best))
         run["results"] = results
-    run["suggest_ms"] = [time and float(f"{time:.{DIGITS}g}") for time in run["suggest_ms"]]
+    run["suggest_ms"] = [time and float(f"{time:.{TIME_DIGITS}g}") for time in run["suggest_ms"]]
 
 
 def lines(path):
