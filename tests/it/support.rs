@@ -23,6 +23,13 @@ pub(crate) struct Finished {
     pub(crate) stderr: String,
 }
 
+impl Drop for Workspace {
+    /// Ends what still runs in the folder: programs go on without their server.
+    fn drop(&mut self) {
+        end_processes_with(&self.path().display().to_string());
+    }
+}
+
 impl Workspace {
     /// A workspace with `config` as `hptuning_config.yaml`.
     pub(crate) fn new(config: &str) -> Self {
@@ -135,6 +142,21 @@ pub(crate) fn processes_with(text: &str) -> Vec<(u32, String)> {
         }
     }
     found
+}
+
+/// Kills all processes whose environment or arguments contain `text`, and those that they start meanwhile.
+pub(crate) fn end_processes_with(text: &str) {
+    for _ in 0..200 {
+        let left = processes_with(text);
+        if left.is_empty() {
+            return;
+        }
+        for pid in left.into_iter().filter_map(|(pid, _)| Pid::from_raw(i32::try_from(pid).ok()?)) {
+            // It may have ended.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
 }
 
 /// Writes a wheel with the module `probe`, which prints a metric and the folder of its environment.

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::support::end_processes_with;
+
 /// Time for a daemon to start, or for a node to change its state.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -170,12 +172,6 @@ impl Cluster {
         let lines: Vec<&str> = text.lines().rev().take(40).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
-
-    /// The processes of this cluster and of its jobs: their arguments or environment name its folder.
-    fn processes(&self) -> Vec<Pid> {
-        let all = crate::support::processes_with(&self.folder().display().to_string());
-        all.into_iter().filter_map(|(pid, _)| Pid::from_raw(i32::try_from(pid).ok()?)).collect()
-    }
 }
 
 impl Drop for Cluster {
@@ -186,16 +182,7 @@ impl Drop for Cluster {
             }
         }
         // Steps and jobs name the folder in their environment (SLURM_CONF) or arguments.
-        for _ in 0..200 {
-            let left = self.processes();
-            if left.is_empty() {
-                return;
-            }
-            for pid in left {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        end_processes_with(&self.folder().display().to_string());
     }
 }
 
