@@ -337,7 +337,7 @@ mod tests {
         let files = SharedState::NotStarted;
         let stop = Facts { stop_requested: true, ..facts(&files, Some(&held)) };
         assert_eq!(stop.decide(), CancelPending);
-        // Somebody may release it.
+        // An administrator may release it.
         let held = row("PENDING", "job requeued in held state");
         assert!(matches!(facts(&files, Some(&held)).decide(), Is(ExecutorJobState::Waiting { .. })));
     }

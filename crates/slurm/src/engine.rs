@@ -177,7 +177,7 @@ impl Engine {
         if let Some(listing) = listing {
             cancellations.extend(self.rests(&listing).into_iter().map(|job| (job, true)));
         }
-        // The next list tells whether Slurm has ended the job.
+        // The next list shows whether Slurm has ended the job.
         lock(&self.rests).exist |= has_ended;
         cancellations
     }

@@ -17,7 +17,7 @@ use super::{Place, RecordedError};
 ///
 /// # Errors
 /// [`RecordedError`] if the file is not valid CSV, has no column for `metric` or for any parameter, a parameter has an empty
-/// field, or an exported study has several metrics or constraints, whose columns cannot be told from those of parameters.
+/// field, or an exported study has several metrics or constraints, whose columns cannot be distinguished from parameters.
 pub fn infer_statement(reader: impl Read, metric: MetricSpec) -> Result<ProblemStatement, RecordedError> {
     let mut reader = csv::Reader::from_reader(reader);
     let header = reader.headers()?.clone();
