@@ -115,8 +115,7 @@ impl TableProblem {
             .enumerate()
             .map(|(index, row)| evaluation(index, row, constraints, otherwise_secs))
             .collect();
-        let unconstrained = ProblemStatement::new(statement.search_space().clone(), statement.metrics().to_vec())
-            .expect("the metrics are those of a statement");
+        let unconstrained = statement.clone().with_constraints(Vec::new()).expect("nothing is added");
         Ok(Self {
             profile: Profile {
                 resolution,

@@ -1,6 +1,7 @@
 use super::*;
 use tunesmith_algorithms::problem::{
-    ConstraintSpec, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace, TrialId,
+    ConstraintSpec, Goal, MetricSpec, ObservationNoise, ParameterKind, ParameterSpec, ParameterValue, ScaleType,
+    SearchSpace, TrialId,
 };
 
 const DRAW: Draw = Draw { seed: 7, trial: TrialId::FIRST };
@@ -80,7 +81,9 @@ fn rows_that_violate_a_constraint_are_not_the_best() {
         row(0.1, 3, "a", &[4.0, 1.0, 0.25]),
         row(0.1, 4, "a", &[3.0, 1.5, 0.75]),
     ];
-    let problem = TableProblem::new("t", limited(&[Goal::Minimize]), rows.clone()).unwrap();
+    let noisy = limited(&[Goal::Minimize]).with_observation_noise(ObservationNoise::High);
+    let problem = TableProblem::new("t", noisy, rows.clone()).unwrap();
+    assert_eq!(problem.profile().statement.observation_noise(), ObservationNoise::High);
     assert_eq!(problem.quality(), &Quality::Value { best_known: Some(2.0) });
     assert_eq!((problem.profile().constraints, problem.profile().statement.constraints().len()), (2, 0));
     let measured = |depth| match problem.evaluate(&point(0.1, depth, "a"), DRAW).outcome {
