@@ -186,14 +186,13 @@ impl Engine {
     /// those to cancel if they wait: a requeued one would start a supervisor that does nothing, and one that Slurm holds would
     /// stay for ever.
     fn rests(&self, listing: &Listing) -> Vec<String> {
-        let mut rests = lock(&self.rests);
-        if rests.considered.replace(listing.started) == Some(listing.started) {
+        if lock(&self.rests).considered.replace(listing.started) == Some(listing.started) {
             return Vec::new();
         }
         let names: HashSet<String> = lock(&self.tracked).values().map(|tracked| tracked.name.clone()).collect();
         let found: Vec<&Row> =
             listing.open().filter(|row| !names.contains(&row.name) && self.is_of_ended_attempt(row)).collect();
-        rests.exist = !found.is_empty();
+        lock(&self.rests).exist = !found.is_empty();
         let waiting = found.into_iter().filter(|row| row.state == SlurmState::Pending);
         waiting.map(|row| row.job.clone()).collect()
     }
