@@ -155,7 +155,7 @@ pub fn main() -> ExitCode {
         if is_closed_output(&error) {
             return ExitCode::from(CLOSED_OUTPUT);
         }
-        // The errors of a configuration begin with their own words.
+        // The text of configuration errors begins with `error:` already.
         let errors = error.downcast_ref::<tunesmith_config::ConfigErrors>();
         notice(&errors.map_or_else(|| format!("error: {error:#}"), ToString::to_string));
         ExitCode::from(if is_of_the_medium(&error) { STORE_FAILED } else { BAD_INPUT })
