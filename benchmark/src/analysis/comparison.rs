@@ -106,7 +106,7 @@ fn group_comparison(
         curves: curves(set, &cells, options)?,
         target_curves: target_curves(set, &cells, options)?,
         suggestion_times: suggestion_times(&cells, optimizers),
-        simulated_times: simulated_times(&cells, optimizers, set.baseline),
+        simulated_times: simulated_times(&cells, optimizers, set.baseline, options.coarse_floor),
         handed_out: handed_out(set, &cells, group),
     })
 }

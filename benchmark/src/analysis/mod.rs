@@ -34,5 +34,5 @@ pub use failures::FailureSummary;
 pub use handed_out::HandedOut;
 pub use options::{AnalysisError, AnalysisOptions};
 pub use pairwise::{Finding, PairTest};
-pub use simulated_time::SimulatedTime;
+pub use simulated_time::{SimulatedTime, TIME_SHARES};
 pub use suggestion_time::SuggestionTime;

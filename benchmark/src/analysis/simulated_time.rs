@@ -1,11 +1,16 @@
-//! Simulated time: the time at which an optimizer reaches the final loss of the baseline, and the total duration of its
-//! runs.
+//! Simulated time: the time at which an optimizer reaches the final loss of the baseline, the results of equal times, and
+//! the total duration of its runs.
 //!
 //! Early stopping and parallel trials save time; at equal numbers of evaluations they cannot improve results.
 
 use serde::Serialize;
 
 use super::groups::Cells;
+use super::runs::Run;
+use crate::record::{RecordedQuality, ResultValue};
+
+/// Shares of the simulated time of the baseline's run at which the results of finished trials are compared.
+pub const TIME_SHARES: [f64; 3] = [0.25, 0.5, 1.0];
 
 /// The simulated time of an optimizer relative to the baseline, over all pairs of runs of one problem and seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,14 +31,20 @@ pub struct SimulatedTime {
     pub baseline_total_secs: f64,
     /// Share of its trials that were stopped early, in [0, 1].
     pub stopped_early: f64,
+    /// For each of [`TIME_SHARES`] the mean over all pairs of the log10 gap of the best trial that had run to its end by
+    /// that share of the time of the baseline's run. A run that has spent its budget keeps its gap. `None` if a run has no
+    /// finished trial by then, or if the best value of a problem is unknown.
+    pub finished_log10_gaps: [Option<f64>; TIME_SHARES.len()],
 }
 
-/// Returns the times of each optimizer with common problems and seeds, including the baseline itself.
-pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: usize) -> Vec<SimulatedTime> {
+/// Returns the times of each optimizer with common problems and seeds, including the baseline itself. Gaps below `floor` are
+/// not distinguished.
+pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: usize, floor: f64) -> Vec<SimulatedTime> {
     let mut found = Vec::new();
     for optimizer in 0..optimizers {
         let mut ratios = Vec::new();
         let (mut total, mut baseline_total, mut stopped, mut trials) = (0.0, 0.0, 0, 0);
+        let mut gaps = [Some(0.0); TIME_SHARES.len()];
         for problem in cells.common_problems(&[optimizer, baseline], 1) {
             let others = cells.at(optimizer, problem, 1);
             for (seed, reference) in cells.at(baseline, problem, 1) {
@@ -43,8 +54,13 @@ pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: us
                 let Some(own) = own.filter(|secs| *secs > 0.0) else { continue };
                 let time = reached_secs(&run.losses, &run.record.ended_secs, goal);
                 ratios.push(time.map_or(f64::INFINITY, |secs| secs / own));
+                let whole = reference.record.ended_secs.last().copied().unwrap_or(0.0);
+                for (sum, share) in gaps.iter_mut().zip(TIME_SHARES) {
+                    let gap = finished_gap(run, share * whole);
+                    *sum = sum.zip(gap).map(|(sum, gap): (f64, f64)| sum + gap.max(floor).log10());
+                }
                 total += run.record.ended_secs.last().copied().unwrap_or(0.0);
-                baseline_total += reference.record.ended_secs.last().copied().unwrap_or(0.0);
+                baseline_total += whole;
                 stopped += run.record.stopped_early.len();
                 trials += run.record.results.len();
             }
@@ -64,6 +80,7 @@ pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: us
             mean_total_secs: total / pairs as f64,
             baseline_total_secs: baseline_total / pairs as f64,
             stopped_early: if trials == 0 { 0.0 } else { stopped as f64 / trials as f64 },
+            finished_log10_gaps: gaps.map(|sum| sum.map(|sum| sum / pairs as f64)),
         });
     }
     found
@@ -72,6 +89,19 @@ pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: us
 /// The time at which the loss is at most `goal` for the first time; `None` if it never is.
 fn reached_secs(losses: &[f64], ended_secs: &[f64], goal: f64) -> Option<f64> {
     losses.iter().zip(ended_secs).find(|(loss, _)| **loss <= goal).map(|(_, &secs)| secs)
+}
+
+/// The gap of the best trial of `run` that had run to its end by `secs`.
+fn finished_gap(run: &Run<'_>, secs: f64) -> Option<f64> {
+    let record = run.record;
+    let RecordedQuality::Value { best_known: Some(best) } = record.quality else { return None };
+    let goal = record.goals.first()?;
+    let in_time = record.results.iter().zip(&record.ended_secs).enumerate().filter(|(_, (_, ended))| **ended <= secs);
+    let gaps = in_time.filter(|(index, _)| !record.stopped_early.contains(index)).filter_map(|(_, (result, _))| {
+        let Some(ResultValue::One(value)) = result else { return None };
+        Some((goal.loss(*value) - goal.loss(best)).max(record.resolution.unwrap_or(0.0)))
+    });
+    gaps.min_by(f64::total_cmp)
 }
 
 #[cfg(test)]
@@ -92,11 +122,39 @@ mod tests {
         let never = record("random", "f1", 1, &[4.0, 4.0, 4.0, 4.0]);
         let records = [slow, fast, never];
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
-        let times = simulated_times(&Cells::new(&set, &groups(&set)[0]), 3, 0);
+        let times = simulated_times(&Cells::new(&set, &groups(&set)[0]), 3, 0, 1e-3);
         assert_eq!(times[0].median_time_ratio, Some(1.0));
         assert_eq!(times[1].median_time_ratio, Some(0.5));
         assert_eq!((times[1].reached, times[1].mean_total_secs, times[1].baseline_total_secs), (1, 25.0, 40.0));
         assert_eq!(times[1].stopped_early, 0.25);
         assert_eq!((times[2].reached, times[2].median_time_ratio), (0, None));
+    }
+
+    #[test]
+    fn results_of_equal_times_are_those_of_trials_that_ran_to_their_end() {
+        let mut slow = record("gp", "f1", 1, &[4.0, 2.0, 1.0, 3.0]);
+        slow.ended_secs = vec![10.0, 20.0, 30.0, 40.0];
+        let mut stopping = record("stopping", "f1", 1, &[0.1, 4.0, 0.01, 0.0]);
+        stopping.ended_secs = vec![5.0, 10.0, 15.0, 41.0];
+        stopping.stopped_early = vec![0, 2];
+        let mut stopped = record("i_epoch", "f1", 1, &[0.5, 0.4]);
+        stopped.ended_secs = vec![5.0, 25.0];
+        stopped.stopped_early = vec![0];
+        let records = [slow, stopping, stopped];
+        let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
+        let times = simulated_times(&Cells::new(&set, &groups(&set)[0]), 3, 0, 0.4);
+        let rounded = |gaps: [Option<f64>; 3]| gaps.map(|gap| gap.map(|gap| 10_f64.powf(gap)));
+        let close = |gaps: [Option<f64>; 3], expected: [Option<f64>; 3]| {
+            let near = |(gap, expected): (&Option<f64>, &Option<f64>)| match (gap, expected) {
+                (Some(gap), Some(expected)) => (gap - expected).abs() < 1e-12,
+                (gap, expected) => gap == expected,
+            };
+            assert!(gaps.iter().zip(&expected).all(near), "{gaps:?} {expected:?}");
+        };
+        close(rounded(times[0].finished_log10_gaps), [Some(4.0), Some(2.0), Some(1.0)]);
+        // The trial at 41 seconds is too late, those at 5 and 15 seconds were stopped.
+        close(rounded(times[1].finished_log10_gaps), [Some(4.0), Some(4.0), Some(4.0)]);
+        // Nothing was finished by 10 and 20 seconds; the budget was spent after 25.
+        close(rounded(times[2].finished_log10_gaps), [None, None, Some(0.4)]);
     }
 }

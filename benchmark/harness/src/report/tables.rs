@@ -1,6 +1,8 @@
 //! The tables of a comparison, before they are given the form of a page, Markdown or the terminal.
 
-use tunesmith_benchmark::analysis::{Change, Checkpoint, Comparison, Finding, GroupComparison, HandedOut, Standing};
+use tunesmith_benchmark::analysis::{
+    Change, Checkpoint, Comparison, Finding, GroupComparison, HandedOut, Standing, TIME_SHARES,
+};
 
 use super::format::{
     count, finding, gap, group_name, group_title, milliseconds, one, p_value, seconds, signed, threshold, two,
@@ -204,21 +206,33 @@ pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison)
 pub(super) fn simulated_times(comparison: &Comparison, group: &GroupComparison) -> Option<Table> {
     let baseline = &comparison.optimizers[comparison.baseline];
     let times = &group.simulated_times;
+    let any_stopped = times.iter().any(|time| time.stopped_early > 0.0);
+    let mut header = header(&["optimizer", "reached", "time to reach", "total", "total / baseline", "stopped early"]);
+    let mut note = format!(
+        "Over pairs of runs of one problem and seed: how many reached the final result of {baseline}; the median time to \
+         it, as a multiple of the time {baseline} took; simulated time of whole runs; trials stopped early."
+    );
+    if any_stopped {
+        header.extend(TIME_SHARES.map(|share| format!("finished by {:.0}%", 100.0 * share)));
+        note.push_str(&format!(
+            " Finished by: log10 gap of the best trial that had run to its end by that share of the time of {baseline}'s run, \
+             floored at {}; a run that has spent its budget keeps its gap.",
+            threshold(comparison.coarse_floor)
+        ));
+    }
     let rows = times.iter().map(|time| {
-        vec![
+        let mut cells = vec![
             Cell::plain(&comparison.optimizers[time.optimizer]),
             Cell::plain(format!("{} of {}", time.reached, time.pairs)),
             Cell::plain(time.median_time_ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}"))),
             Cell::plain(seconds(time.mean_total_secs)),
             Cell::plain(format!("{:.2}", time.mean_total_secs / time.baseline_total_secs)),
             Cell::plain(format!("{:.0}%", 100.0 * time.stopped_early)),
-        ]
+        ];
+        let gaps = time.finished_log10_gaps.iter().filter(|_| any_stopped);
+        cells.extend(gaps.map(|gap| Cell::plain(gap.map_or_else(|| "-".to_owned(), |gap| format!("{gap:.2}")))));
+        cells
     });
-    let note = format!(
-        "Over pairs of runs of one problem and seed: how many reached the final result of {baseline}; the median time to \
-         it, as a multiple of the time {baseline} took; simulated time of whole runs; trials stopped early."
-    );
-    let header = header(&["optimizer", "reached", "time to reach", "total", "total / baseline", "stopped early"]);
     (times.len() > 1).then(|| Table { header, rows: rows.collect(), note })
 }
 
