@@ -14,9 +14,9 @@
 use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};
 
-use super::features::Features;
+use super::features::{CENTERS, Features};
 use super::matern::{matern, matern_derivative};
-use crate::numerics::elementary::{LANES, add_terms, total, vectorized};
+use crate::numerics::elementary::{Block, LANES, total, vectorized};
 use crate::numerics::padded::PaddedColumns;
 
 /// A kernel with all of its parameters.
@@ -32,15 +32,18 @@ pub struct Kernel {
     pub linear_variance: f64,
 }
 
-/// Number of covariances per loop: large enough that loop ends cost little, small enough for the first-level cache.
-const TOGETHER: usize = 512;
-
 impl Kernel {
     /// The covariance between the rows of `a` (n x d) and the rows of `b` (m x d): n x m.
     pub fn cross(&self, a: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f64> {
         let mut result = DMatrix::zeros(a.nrows(), b.nrows());
-        vectorized(Cross { kernel: self, a, b, result: &mut result });
+        vectorized(Cross { kernel: self, a, b, lower: false, result: &mut result });
         result
+    }
+
+    /// Sets the lower triangle of `result` (n x n) to the covariance between the rows of `points` (n x d); the rest is
+    /// unspecified.
+    pub(super) fn lower_covariance(&self, points: &DMatrix<f64>, result: &mut DMatrix<f64>) {
+        vectorized(Cross { kernel: self, a: points, b: points, lower: true, result });
     }
 
     /// `k(u, u)` of each row of `points` (m x d).
@@ -75,6 +78,8 @@ struct Cross<'a> {
     kernel: &'a Kernel,
     a: &'a DMatrix<f64>,
     b: &'a DMatrix<f64>,
+    /// Whether only the lower triangle is needed.
+    lower: bool,
     /// n x m.
     result: &'a mut DMatrix<f64>,
 }
@@ -84,37 +89,72 @@ impl WithSimd for Cross<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { kernel, a, b, result } = self;
+        let Self { kernel, a, b, lower, result } = self;
         if a.nrows() == 0 {
             return;
         }
         let features = Features::new(a, &kernel.categorical);
-        let per_point = features.points().div_ceil(LANES);
-        let together = (TOGETHER / LANES / per_point).max(1);
-        let mut center = vec![0.0; b.ncols()];
-        let mut radial = vec![[0.0; LANES]; together * per_point];
-        let mut linear = radial.clone();
-        let groups = result.as_mut_slice().chunks_mut(together * features.points());
-        for (group, targets) in groups.enumerate() {
-            let targets = targets.chunks_exact_mut(features.points());
-            let used = targets.len() * per_point;
-            let pairs = radial.chunks_exact_mut(per_point).zip(linear.chunks_exact_mut(per_point));
-            for (row, (radial, linear)) in pairs.enumerate().take(targets.len()) {
-                center.iter_mut().zip(&b.row(group * together + row)).for_each(|(u, value)| *u = *value);
-                features.squared_distances(simd, 0, &center, &kernel.inverse_squared_lengthscales, radial);
-                if kernel.linear_variance != 0.0 {
-                    features.products(simd, 0, &center, linear);
-                }
-            }
-            let linear = linear[..used].as_flattened();
-            for (value, linear) in radial[..used].as_flattened_mut().iter_mut().zip(linear) {
-                *value = kernel.radial_variance * matern(*value) + kernel.linear_variance * linear;
-            }
-            for (target, values) in targets.zip(radial.chunks_exact(per_point)) {
-                target.copy_from_slice(&values.as_flattened()[..target.len()]);
+        let mut columns = Columns::new(kernel, &features);
+        for (group, targets) in result.as_mut_slice().chunks_mut(CENTERS * a.nrows()).enumerate() {
+            let i = group * CENTERS;
+            let first = if lower { i / LANES } else { 0 };
+            if targets.len() == a.nrows() {
+                columns.write::<S, 1>(simd, first, b, i, targets);
+            } else {
+                columns.write::<S, CENTERS>(simd, first, b, i, targets);
             }
         }
     }
+}
+
+/// Buffers for some columns of a covariance matrix.
+struct Columns<'a> {
+    kernel: &'a Kernel,
+    features: &'a Features<'a>,
+    radial: Vec<Block>,
+    linear: Vec<Block>,
+}
+
+impl<'a> Columns<'a> {
+    fn new(kernel: &'a Kernel, features: &'a Features<'a>) -> Self {
+        let radial = vec![[0.0; LANES]; CENTERS * features.blocks()];
+        Self { kernel, features, linear: radial.clone(), radial }
+    }
+
+    /// Writes the covariances of the features from block `first` on with up to C of the rows of `b` from `i` on into
+    /// `targets`, one column after the other.
+    #[inline(always)]
+    fn write<S: Simd, const C: usize>(
+        &mut self,
+        simd: S,
+        first: usize,
+        b: &DMatrix<f64>,
+        i: usize,
+        targets: &mut [f64],
+    ) {
+        let Self { kernel, features, radial, linear } = self;
+        let per_center = features.blocks() - first;
+        let (radial, linear) = (&mut radial[..C * per_center], &mut linear[..C * per_center]);
+        let centers = points::<C>(b, i);
+        features.squared_distances(simd, first, &centers, &kernel.inverse_squared_lengthscales, radial);
+        if kernel.linear_variance != 0.0 {
+            features.products(simd, first, &centers, linear);
+        }
+        for (value, linear) in radial.as_flattened_mut().iter_mut().zip(linear.as_flattened()) {
+            *value = kernel.radial_variance * matern(*value) + kernel.linear_variance * linear;
+        }
+        for (target, values) in targets.chunks_exact_mut(features.points()).zip(radial.chunks_exact(per_center)) {
+            let target = &mut target[first * LANES..];
+            target.copy_from_slice(&values.as_flattened()[..target.len()]);
+        }
+    }
+}
+
+/// The rows of `points` from `i` on by feature; the last row again where there are fewer than C.
+#[inline(always)]
+fn points<const C: usize>(points: &DMatrix<f64>, i: usize) -> Vec<[f64; C]> {
+    let row = |c: usize| (i + c).min(points.nrows() - 1);
+    (0..points.ncols()).map(|j| std::array::from_fn(|c| points[(row(c), j)])).collect()
 }
 
 struct Gradients<'a> {
@@ -130,37 +170,38 @@ impl WithSimd for Gradients<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> Vec<Vec<f64>> {
-        let Self { kernel, x, coefficients, own, points } = self;
+        let Self { kernel, x, coefficients, own, points: all } = self;
         let features = Features::new(x, &kernel.categorical);
         let coefficients = PaddedColumns::new(coefficients.as_view());
-        let [one, two] = [1.0, 2.0].map(|value| simd.splat_f64s(value));
-        let mut weights = vec![[0.0; LANES]; features.points().div_ceil(LANES)];
-        let mut center = vec![0.0; points.ncols()];
-        let mut gradients = Vec::with_capacity(points.nrows());
-        for (row, own) in own.iter().enumerate() {
-            center.iter_mut().zip(&points.row(row)).for_each(|(u, value)| *u = *value);
-            let coefficients = coefficients.blocks(0, row);
-            features.squared_distances(simd, 0, &center, &kernel.inverse_squared_lengthscales, &mut weights);
-            for (weight, coefficient) in weights.as_flattened_mut().iter_mut().zip(coefficients.as_flattened()) {
-                *weight = coefficient * 2.0 * kernel.radial_variance * matern_derivative(*weight);
+        let per_center = features.blocks();
+        let mut weights = vec![[0.0; LANES]; CENTERS * per_center];
+        let mut gradients = Vec::with_capacity(all.nrows());
+        for i in (0..all.nrows()).step_by(CENTERS) {
+            let scales = &kernel.inverse_squared_lengthscales;
+            if i + 1 == all.nrows() {
+                features.squared_distances(simd, 0, &points::<1>(all, i), scales, &mut weights[..per_center]);
+            } else {
+                features.squared_distances(simd, 0, &points::<CENTERS>(all, i), scales, &mut weights);
             }
-            let mut gradient = vec![0.0; center.len()];
-            for (j, entry) in gradient.iter_mut().enumerate().filter(|(j, _)| !kernel.categorical[*j]) {
-                let (feature, u) = (features.blocks(0, j), simd.splat_f64s(center[j]));
-                let mut parts = [0.0; LANES];
-                add_terms(simd, &mut parts, feature, &weights, |other, weight| {
-                    simd.mul_f64s(weight, simd.sub_f64s(u, other))
-                });
-                *entry = total(parts) * kernel.inverse_squared_lengthscales[j];
-                if kernel.linear_variance != 0.0 {
-                    let mut parts = [0.0; LANES];
-                    add_terms(simd, &mut parts, feature, coefficients, |other, weight| {
-                        simd.mul_f64s(weight, simd.sub_f64s(simd.mul_f64s(two, other), one))
-                    });
-                    *entry += kernel.linear_variance * (2.0 * total(parts) + own * 4.0 * (2.0 * center[j] - 1.0));
+            for (row, weights) in (i..all.nrows()).zip(weights.chunks_exact_mut(per_center.max(1))) {
+                let coefficients = coefficients.blocks(0, row);
+                for (weight, coefficient) in weights.as_flattened_mut().iter_mut().zip(coefficients.as_flattened()) {
+                    *weight = coefficient * 2.0 * kernel.radial_variance * matern_derivative(*weight);
                 }
+                let center: Vec<f64> = all.row(row).iter().copied().collect();
+                let mut by_radial = vec![[0.0; LANES]; center.len()];
+                let mut by_linear = by_radial.clone();
+                let parts = (&mut by_radial, &mut by_linear);
+                features.add_weighted_differences(simd, &center, weights, coefficients, parts.0, parts.1);
+                let entry = |(j, u): (usize, &f64)| {
+                    if kernel.categorical[j] {
+                        return 0.0;
+                    }
+                    let linear = 2.0 * total(by_linear[j]) + own[row] * 4.0 * (2.0 * u - 1.0);
+                    total(by_radial[j]) * scales[j] + kernel.linear_variance * linear
+                };
+                gradients.push(center.iter().enumerate().map(entry).collect());
             }
-            gradients.push(gradient);
         }
         gradients
     }

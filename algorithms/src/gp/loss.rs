@@ -7,17 +7,18 @@
 //!
 //! All matrices are symmetric; only their lower triangles are computed.
 
+use std::cell::RefCell;
+
 use nalgebra::{DMatrix, DVector};
 use pulp::{Simd, WithSimd};
 
-use super::features::Features;
+use super::features::{CENTERS, Features};
 use super::hyperparameters::{Hyperparameters, add_negative_log_prior, has_linear_term, noise_log_priors};
 use super::matern::matern_with_derivative;
 use super::training_set::TrainingSet;
 use crate::numerics::elementary::{LANES, add_terms, total, vectorized};
 use crate::numerics::lbfgs::{Evaluation, Objective};
 use crate::numerics::lower_blocks::LowerBlocks;
-use crate::numerics::padded::PaddedColumns;
 use crate::numerics::triangular::InverseFactor;
 
 /// Values of jitter to try on the diagonal, relative to its mean.
@@ -28,23 +29,31 @@ pub fn negative_log_posterior(data: &TrainingSet, t: &[f64]) -> Option<(f64, Vec
     Loss::new(data).evaluate_one(t)
 }
 
-/// Factorises `covariance + diag(noise)`, with increasing jitter while that fails; `None` if all attempts fail.
-pub(super) fn factorize(mut covariance: DMatrix<f64>, noise: &[f64]) -> Option<InverseFactor> {
-    let n = covariance.nrows();
-    for (index, variance) in noise.iter().enumerate() {
-        covariance[(index, index)] += variance;
-    }
-    let mean_diagonal = covariance.trace() / n.max(1) as f64;
-    if !mean_diagonal.is_finite() {
-        return None;
-    }
-    JITTERS.iter().find_map(|jitter| {
-        let mut jittered = covariance.clone();
-        for index in 0..n {
-            jittered[(index, index)] += jitter * mean_diagonal;
+/// Factorises `covariance + diag(noise)` into `factor`, with increasing jitter while that fails; false if all attempts fail.
+/// `covariance` writes its lower triangle into `matrix` (n x n) before each attempt, which destroys it.
+pub(super) fn factorize(
+    factor: &mut InverseFactor,
+    matrix: &mut DMatrix<f64>,
+    noise: &[f64],
+    mut covariance: impl FnMut(&mut DMatrix<f64>),
+) -> bool {
+    for jitter in JITTERS {
+        covariance(matrix);
+        for (index, variance) in noise.iter().enumerate() {
+            matrix[(index, index)] += variance;
         }
-        InverseFactor::new(jittered)
-    })
+        let mean_diagonal = matrix.trace() / noise.len().max(1) as f64;
+        if !mean_diagonal.is_finite() {
+            return false;
+        }
+        for index in 0..noise.len() {
+            matrix[(index, index)] += jitter * mean_diagonal;
+        }
+        if factor.replace(matrix) {
+            return true;
+        }
+    }
+    false
 }
 
 /// `J` for one set of observations.
@@ -54,13 +63,38 @@ pub(super) struct Loss<'a> {
     values: DVector<f64>,
     /// `1/4 + v_i.v_k`, lower triangle; `None` without ordered features.
     linear: Option<LowerBlocks>,
+    workspace: RefCell<Workspace>,
+}
+
+/// The matrices of one evaluation. A fit uses them again for each: allocating megabytes costs as much as half of the
+/// products (measured, see docs/experiments/018).
+struct Workspace {
+    /// `s2 m`, with padding that no result depends on.
+    radial: LowerBlocks,
+    /// `s2 m'`, with the same padding.
+    slopes: LowerBlocks,
+    /// The weights of pairs of points in a gradient, zero in the padding.
+    weights: LowerBlocks,
+    /// The covariance, later `inv(K)`; lower triangles.
+    matrix: DMatrix<f64>,
+    factor: InverseFactor,
 }
 
 impl<'a> Loss<'a> {
     pub(super) fn new(data: &'a TrainingSet) -> Self {
         let features = Features::new(&data.points, &data.categorical);
         let linear = has_linear_term(&data.categorical).then(|| vectorized(LinearTerm(&features)));
-        Self { data, features, values: DVector::from_column_slice(&data.values), linear }
+        let n = data.values.len();
+        let zeros = || LowerBlocks::zeros(n);
+        let workspace = Workspace {
+            radial: zeros(),
+            slopes: zeros(),
+            weights: zeros(),
+            matrix: DMatrix::zeros(n, n),
+            factor: InverseFactor::zeros(n),
+        };
+        let values = DVector::from_column_slice(&data.values);
+        Self { data, features, values, linear, workspace: RefCell::new(workspace) }
     }
 
     fn evaluate_one(&self, t: &[f64]) -> Option<(f64, Vec<f64>)> {
@@ -69,19 +103,27 @@ impl<'a> Loss<'a> {
         let model = Hyperparameters::from_logs(t, &data.categorical);
         let noise: Vec<f64> = data.noise_weights.iter().map(|weight| weight * model.noise_variance).collect();
         let linear = self.linear.as_ref().filter(|_| t.len() > d + 2);
-        let Covariances { radial, slopes, both } = vectorized(AllTerms { features, model: &model, linear });
-        let factor = factorize(both, &noise)?;
+        let Workspace { radial, slopes, weights, matrix, factor } = &mut *self.workspace.borrow_mut();
+        vectorized(RadialTerm { features, model: &model, radial, slopes });
+        let covariance = |matrix: &mut DMatrix<f64>| {
+            vectorized(Covariance { radial, linear, linear_variance: model.kernel.linear_variance, matrix });
+        };
+        if !factorize(factor, matrix, &noise, covariance) {
+            return None;
+        }
         let whitened = &factor.inverse * &self.values;
         let solved = factor.inverse.tr_mul(&whitened);
+        factor.inverse_into(matrix);
         let mut gradient = vec![0.0; t.len()];
         vectorized(Contraction {
             data,
             features,
             model: &model,
-            solved: &PaddedColumns::new(solved.as_view()),
-            inverse: &mut LowerBlocks::of(&factor.inverse()),
-            radial: &radial,
-            slopes: &slopes,
+            solved: solved.as_slice(),
+            inverse: matrix,
+            weights,
+            radial,
+            slopes,
             linear,
             gradient: &mut gradient,
         });
@@ -106,55 +148,73 @@ impl WithSimd for LinearTerm<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> LowerBlocks {
         let mut linear = LowerBlocks::zeros(self.0.points());
-        let mut center = vec![0.0; self.0.count()];
-        for k in 0..self.0.points() {
-            self.0.copy_point(k, &mut center);
-            self.0.products(simd, k, &center, linear.column_mut(k));
+        let mut centers = vec![[0.0; CENTERS]; self.0.count()];
+        for k in (0..linear.padded_columns()).step_by(CENTERS) {
+            self.0.copy_points(k, &mut centers);
+            self.0.products(simd, LowerBlocks::first_block(k), &centers, linear.columns_mut(k, CENTERS));
         }
         linear
     }
 }
 
-struct Covariances {
-    /// `s2 m`.
-    radial: LowerBlocks,
-    /// `s2 m'`.
-    slopes: LowerBlocks,
-    /// `s2 m + s_lin (1/4 + v.v')`.
-    both: DMatrix<f64>,
-}
-
-struct AllTerms<'a> {
+struct RadialTerm<'a> {
     features: &'a Features<'a>,
     model: &'a Hyperparameters,
-    linear: Option<&'a LowerBlocks>,
+    /// Overwritten.
+    radial: &'a mut LowerBlocks,
+    /// Overwritten.
+    slopes: &'a mut LowerBlocks,
 }
 
-impl WithSimd for AllTerms<'_> {
-    type Output = Covariances;
+impl WithSimd for RadialTerm<'_> {
+    type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> Covariances {
-        let Self { features, model: Hyperparameters { kernel, .. }, linear } = self;
-        let mut radial = LowerBlocks::zeros(features.points());
-        let mut center = vec![0.0; features.count()];
-        for k in 0..features.points() {
-            features.copy_point(k, &mut center);
-            features.squared_distances(simd, k, &center, &kernel.inverse_squared_lengthscales, radial.column_mut(k));
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { features, model: Hyperparameters { kernel, .. }, radial, slopes } = self;
+        let mut centers = vec![[0.0; CENTERS]; features.count()];
+        for k in (0..radial.padded_columns()).step_by(CENTERS) {
+            features.copy_points(k, &mut centers);
+            let (radial, first) = (radial.columns_mut(k, CENTERS), LowerBlocks::first_block(k));
+            features.squared_distances(simd, first, &centers, &kernel.inverse_squared_lengthscales, radial);
+            let slopes = slopes.columns_mut(k, CENTERS).as_flattened_mut();
+            for (value, slope) in radial.as_flattened_mut().iter_mut().zip(slopes) {
+                let (m, derivative) = matern_with_derivative(*value);
+                *value = kernel.radial_variance * m;
+                *slope = kernel.radial_variance * derivative;
+            }
         }
-        let mut slopes = radial.clone();
-        let pairs = radial.blocks_mut().as_flattened_mut().iter_mut().zip(slopes.blocks_mut().as_flattened_mut());
-        for (value, slope) in pairs {
-            let (m, derivative) = matern_with_derivative(*value);
-            *value = kernel.radial_variance * m;
-            *slope = kernel.radial_variance * derivative;
+    }
+}
+
+struct Covariance<'a> {
+    radial: &'a LowerBlocks,
+    linear: Option<&'a LowerBlocks>,
+    linear_variance: f64,
+    /// n x n; its lower triangle is overwritten.
+    matrix: &'a mut DMatrix<f64>,
+}
+
+impl WithSimd for Covariance<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _simd: S) {
+        let Self { radial, linear, linear_variance, matrix } = self;
+        let n = matrix.nrows();
+        for (k, column) in matrix.as_mut_slice().chunks_exact_mut(n.max(1)).enumerate() {
+            let below = &mut column[k..];
+            let radial = &radial.column(k).as_flattened()[k % LANES..];
+            match linear {
+                Some(linear) => {
+                    let linear = &linear.column(k).as_flattened()[k % LANES..];
+                    for ((sum, radial), linear) in below.iter_mut().zip(radial).zip(linear) {
+                        *sum = radial + linear_variance * linear;
+                    }
+                }
+                None => below.copy_from_slice(&radial[..n - k]),
+            }
         }
-        let mut both = radial.clone();
-        if let Some(linear) = linear {
-            let pairs = both.blocks_mut().as_flattened_mut().iter_mut().zip(linear.blocks().as_flattened());
-            pairs.for_each(|(sum, linear)| *sum += kernel.linear_variance * linear);
-        }
-        Covariances { radial, slopes, both: both.to_matrix() }
     }
 }
 
@@ -162,10 +222,12 @@ struct Contraction<'a> {
     data: &'a TrainingSet,
     features: &'a Features<'a>,
     model: &'a Hyperparameters,
-    /// `a`, one column.
-    solved: &'a PaddedColumns,
-    /// `inv(K)`, padded with zeros; it is overwritten.
-    inverse: &'a mut LowerBlocks,
+    /// `a`.
+    solved: &'a [f64],
+    /// `inv(K)`, lower triangle.
+    inverse: &'a DMatrix<f64>,
+    /// Zero in the padding; overwritten.
+    weights: &'a mut LowerBlocks,
     radial: &'a LowerBlocks,
     slopes: &'a LowerBlocks,
     linear: Option<&'a LowerBlocks>,
@@ -178,46 +240,34 @@ impl WithSimd for Contraction<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { data, features, model, solved, inverse, radial, slopes, linear, gradient } = self;
+        let Self { data, features, model, solved, inverse, weights, radial, slopes, linear, gradient } = self;
         let (n, d) = data.points.shape();
         let mut by_noise = 0.0;
         for k in 0..n {
-            // G, with the weight of both triangles; zero beyond the last row.
-            let weights = inverse.column_mut(k);
-            let own = solved.at(k, 0);
-            for (weights, others) in weights.iter_mut().zip(solved.blocks(k, 0)) {
-                for (weight, other) in weights.iter_mut().zip(others) {
-                    *weight = 2.0 * (own * other - *weight);
-                }
+            // G, with the weight of both triangles.
+            let (own, others) = (solved[k], &solved[k..]);
+            let inverse = &inverse.as_slice()[k * n + k..(k + 1) * n];
+            let column = &mut weights.column_mut(k).as_flattened_mut()[k % LANES..];
+            for ((weight, inverse), other) in column.iter_mut().zip(inverse).zip(others) {
+                *weight = 2.0 * (own * other - inverse);
             }
-            weights[0][0] *= 0.5;
-            by_noise += data.noise_weights[k] * weights[0][0];
+            column[0] *= 0.5;
+            by_noise += data.noise_weights[k] * column[0];
         }
         // Partial sums of each entry of the gradient.
         let mut parts = vec![[0.0; LANES]; gradient.len()];
         let product = |a, b| simd.mul_f64s(a, b);
-        add_terms(simd, &mut parts[d], inverse.blocks(), radial.blocks(), product);
+        add_terms(simd, &mut parts[d], weights.blocks(), radial.blocks(), product);
         if let Some(linear) = linear {
-            add_terms(simd, &mut parts[d + 2], inverse.blocks(), linear.blocks(), product);
+            add_terms(simd, &mut parts[d + 2], weights.blocks(), linear.blocks(), product);
         }
-        let pairs = inverse.blocks_mut().as_flattened_mut().iter_mut().zip(slopes.blocks().as_flattened());
-        pairs.for_each(|(weight, slope)| *weight *= slope);
-        let none = simd.splat_f64s(0.0);
-        for (j, parts) in parts[..d].iter_mut().enumerate() {
-            for k in 0..n {
-                let (feature, weights) = (features.blocks(k, j), inverse.column(k));
-                let center = simd.splat_f64s(feature[0][0]);
-                if features.is_categorical(j) {
-                    add_terms(simd, parts, feature, weights, |u, weight| {
-                        simd.select_f64s(simd.equal_f64s(u, center), none, weight)
-                    });
-                } else {
-                    add_terms(simd, parts, feature, weights, |u, weight| {
-                        let difference = simd.sub_f64s(u, center);
-                        simd.mul_f64s(simd.mul_f64s(weight, difference), difference)
-                    });
-                }
-            }
+        let mut centers = vec![[0.0; CENTERS]; d];
+        for k in (0..weights.padded_columns()).step_by(CENTERS) {
+            let (columns, slopes) = (weights.columns_mut(k, CENTERS), slopes.columns(k, CENTERS));
+            let pairs = columns.as_flattened_mut().iter_mut().zip(slopes.as_flattened());
+            pairs.for_each(|(weight, slope)| *weight *= slope);
+            features.copy_points(k, &mut centers);
+            features.add_weighted_squares(simd, LowerBlocks::first_block(k), &centers, columns, &mut parts[..d]);
         }
         let kernel = &model.kernel;
         for (j, scale) in kernel.inverse_squared_lengthscales.iter().enumerate() {

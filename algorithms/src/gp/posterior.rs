@@ -12,6 +12,7 @@ use super::hyperparameters::Hyperparameters;
 use super::loss::factorize;
 use super::training_set::TrainingSet;
 use crate::numerics::products::{THIN, lower_product, lower_transposed_product, transposed_product};
+use crate::numerics::triangular::InverseFactor;
 
 /// Noise of a fantasised latent value relative to the prior variance; it only keeps repeated points from being singular.
 const FANTASY_NOISE: f64 = 1e-6;
@@ -105,11 +106,16 @@ fn deviation(prior: f64, explained: f64) -> f64 {
 impl Posterior {
     /// Conditions the model on `data`; `None` if the covariance cannot be factorised even with jitter.
     pub fn new(hyperparameters: Hyperparameters, data: &TrainingSet) -> Option<Self> {
-        let covariance = hyperparameters.kernel.cross(&data.points, &data.points);
         let noise: Vec<f64> = data.noise_weights.iter().map(|weight| weight * hyperparameters.noise_variance).collect();
         #[cfg(test)]
         super::work::factor_of(noise.len());
-        let inverse_factor = factorize(covariance, &noise)?.inverse;
+        let mut factor = InverseFactor::zeros(noise.len());
+        let mut matrix = DMatrix::zeros(noise.len(), noise.len());
+        let covariance = |matrix: &mut DMatrix<f64>| hyperparameters.kernel.lower_covariance(&data.points, matrix);
+        if !factorize(&mut factor, &mut matrix, &noise, covariance) {
+            return None;
+        }
+        let inverse_factor = factor.inverse;
         let whitened = &inverse_factor * DVector::from_column_slice(&data.values);
         let solved = DMatrix::from_column_slice(whitened.len(), 1, inverse_factor.tr_mul(&whitened).as_slice());
         let solved_transposed = solved.transpose();

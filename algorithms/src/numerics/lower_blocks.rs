@@ -2,62 +2,58 @@
 
 use std::ops::Range;
 
-use nalgebra::DMatrix;
-
 use super::elementary::{Block, LANES};
 
-/// The columns of a lower triangle (n x n), each from its diagonal down in whole blocks. The last block of a column is
-/// padded with zeros.
+/// The columns of a lower triangle (n x n) in whole blocks. Rows and columns are padded to whole blocks too, and each column
+/// starts at the block that contains its diagonal, so [`LANES`] columns in a row have the same blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct LowerBlocks {
-    rows: usize,
-    /// The first block of each column.
-    starts: Vec<usize>,
+    /// The number of blocks of the first column.
+    height: usize,
     blocks: Vec<Block>,
 }
 
 impl LowerBlocks {
     /// A triangle of `rows` rows, all zeros.
     pub(crate) fn zeros(rows: usize) -> Self {
-        let mut count = 0;
-        let mut starts = Vec::with_capacity(rows);
-        for column in 0..rows {
-            starts.push(count);
-            count += (rows - column).div_ceil(LANES);
-        }
-        Self { rows, starts, blocks: vec![[0.0; LANES]; count] }
+        let height = rows.div_ceil(LANES);
+        Self { height, blocks: vec![[0.0; LANES]; LANES * height * (height + 1) / 2] }
     }
 
-    /// The lower triangle of `matrix` (n x n).
-    pub(crate) fn of(matrix: &DMatrix<f64>) -> Self {
-        let n = matrix.nrows();
-        let mut lower = Self::zeros(n);
-        for (k, column) in matrix.as_slice().chunks_exact(n.max(1)).enumerate() {
-            lower.column_mut(k).as_flattened_mut()[..n - k].copy_from_slice(&column[k..]);
-        }
-        lower
+    /// The block of rows that the columns around `k` start with.
+    #[inline(always)]
+    pub(crate) fn first_block(k: usize) -> usize {
+        k / LANES
     }
 
-    /// A matrix (n x n) with this lower triangle and zeros above.
-    pub(crate) fn to_matrix(&self) -> DMatrix<f64> {
-        let n = self.rows;
-        let mut matrix = DMatrix::zeros(n, n);
-        for (k, column) in matrix.as_mut_slice().chunks_exact_mut(n.max(1)).enumerate() {
-            column[k..].copy_from_slice(&self.column(k).as_flattened()[..n - k]);
-        }
-        matrix
+    /// The number of columns with padding.
+    #[inline(always)]
+    pub(crate) fn padded_columns(&self) -> usize {
+        self.height * LANES
     }
 
-    /// Column `k` from its diagonal down.
+    /// Column `k` from its first block down.
     #[inline(always)]
     pub(crate) fn column(&self, k: usize) -> &[Block] {
-        &self.blocks[self.range(k)]
+        self.columns(k, 1)
     }
 
-    /// As [`Self::column`], mutable. Values written to the padding are kept.
+    /// As [`Self::column`], mutable.
     #[inline(always)]
     pub(crate) fn column_mut(&mut self, k: usize) -> &mut [Block] {
-        let range = self.range(k);
+        self.columns_mut(k, 1)
+    }
+
+    /// `count` columns from `k` on with the same first block, one after the other.
+    #[inline(always)]
+    pub(crate) fn columns(&self, k: usize, count: usize) -> &[Block] {
+        &self.blocks[self.range(k, count)]
+    }
+
+    /// As [`Self::columns`], mutable.
+    #[inline(always)]
+    pub(crate) fn columns_mut(&mut self, k: usize, count: usize) -> &mut [Block] {
+        let range = self.range(k, count);
         &mut self.blocks[range]
     }
 
@@ -67,32 +63,43 @@ impl LowerBlocks {
         &self.blocks
     }
 
-    /// As [`Self::blocks`], mutable.
     #[inline(always)]
-    pub(crate) fn blocks_mut(&mut self) -> &mut [Block] {
-        &mut self.blocks
-    }
-
-    #[inline(always)]
-    fn range(&self, k: usize) -> Range<usize> {
-        let start = self.starts[k];
-        start..start + (self.rows - k).div_ceil(LANES)
+    fn range(&self, k: usize, count: usize) -> Range<usize> {
+        let group = k / LANES;
+        debug_assert!(k % LANES + count <= LANES);
+        let height = self.height - group;
+        // All groups have (height + 1) height / 2 blocks of LANES columns, and those from this one on in the same way.
+        let before = LANES * (self.height * (self.height + 1) - height * (height + 1)) / 2;
+        let start = before + k % LANES * height;
+        start..start + count * height
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nalgebra::DMatrix;
+
     use super::*;
 
     #[test]
-    fn conversion_keeps_the_lower_triangle_only() {
+    fn columns_start_at_the_block_of_their_diagonal() {
         for n in [0, 1, 7, 8, 9, 20] {
             let matrix = DMatrix::from_fn(n, n, |i, j| (1 + i + 100 * j) as f64);
-            let lower = LowerBlocks::of(&matrix);
-            assert_eq!(lower.to_matrix(), matrix.lower_triangle());
-            assert_eq!(lower.blocks().len(), (1..=n).map(|rows| rows.div_ceil(LANES)).sum::<usize>());
+            let mut lower = LowerBlocks::zeros(n);
+            for k in 0..n {
+                let below = matrix.view((k, k), (n - k, 1)).clone_owned();
+                lower.column_mut(k).as_flattened_mut()[k % LANES..][..n - k].copy_from_slice(below.as_slice());
+            }
+            assert_eq!(lower.padded_columns(), n.next_multiple_of(LANES));
             assert_eq!(lower.blocks().as_flattened().iter().sum::<f64>(), matrix.lower_triangle().sum());
-            assert!((0..n).all(|k| lower.column(k)[0][0] == matrix[(k, k)]));
+            for k in 0..n {
+                let first = LANES * LowerBlocks::first_block(k);
+                let column = lower.column(k).as_flattened();
+                assert_eq!(column.len(), n.next_multiple_of(LANES) - first);
+                assert!((first..n).all(|i| column[i - first] == if i < k { 0.0 } else { matrix[(i, k)] }));
+            }
+            let whole: usize = (0..lower.padded_columns()).step_by(4).map(|k| lower.columns(k, 4).len()).sum();
+            assert_eq!(whole, lower.blocks().len());
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Wide matrices are split into blocks for nalgebra's product (by `matrixmultiply`). `faer` and `gemm` were not chosen;
 //! see docs/experiments/041. For a few columns, the factor is read from memory once and applied to all of them.
 
-use nalgebra::DMatrix;
+use nalgebra::{Const, DMatrix, DMatrixView, DMatrixViewMut, Dim, Dyn, MatrixView};
 use pulp::{Simd, WithSimd};
 
 use super::elementary::{LANES, sum, total, vectorized};
@@ -34,12 +34,23 @@ pub(crate) fn lower_product(lower: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f
         vectorized(ThinLower { lower, b, result: result.as_mut_slice() });
         return result;
     }
+    let (lower, b) = (part(lower.as_slice(), n, (0, 0), (n, n)), part(b.as_slice(), n, (0, 0), (n, m)));
+    lower_product_into(&lower, &b, &mut part_mut(result.as_mut_slice(), n, (0, 0), (n, m)));
+    result
+}
+
+/// Sets `result` to [`lower_product`], for a `b` of any layout.
+pub(super) fn lower_product_into<RB: Dim, CB: Dim>(
+    lower: &DMatrixView<'_, f64, Const<1>, Dyn>,
+    b: &MatrixView<'_, f64, Dyn, Dyn, RB, CB>,
+    result: &mut DMatrixViewMut<'_, f64, Const<1>, Dyn>,
+) {
+    let n = lower.nrows();
     for start in (0..n).step_by(BLOCK) {
         let count = BLOCK.min(n - start);
         let end = start + count;
         result.rows_mut(start, count).gemm(1.0, &lower.view((start, 0), (count, end)), &b.rows(0, end), 0.0);
     }
-    result
 }
 
 /// `lower' b`, shapes as in [`lower_product`]; for few columns.
@@ -49,22 +60,73 @@ pub(crate) fn lower_transposed_product(lower: &DMatrix<f64>, b: &DMatrix<f64>) -
     result
 }
 
-/// The lower triangle of `lower' lower` (n x n; the rest is unspecified) for a lower triangular `lower` (n x n,
-/// explicit zeros above the diagonal).
-pub(super) fn lower_square(lower: &DMatrix<f64>) -> DMatrix<f64> {
+/// Sets the lower triangle of `result` (n x n; the rest is unspecified) to `lower' lower` for a lower triangular `lower`
+/// (n x n, explicit zeros above the diagonal).
+pub(super) fn lower_square_into(lower: &DMatrix<f64>, result: &mut DMatrix<f64>) {
     let n = lower.nrows();
-    let mut result = DMatrix::zeros(n, n);
-    let transposed = lower.transpose();
     for start in (0..n).step_by(BLOCK) {
         let count = BLOCK.min(n - start);
         let end = start + count;
         // Rows start..end of the result up to their diagonal. Below row `start`, the columns of the factor are zero
         // above the diagonal.
-        let left = transposed.view((start, start), (count, n - start));
+        let left = transposed_part(lower.as_slice(), n, (start, start), (n - start, count));
         let right = lower.view((start, 0), (n - start, end));
-        result.view_mut((start, 0), (count, end)).gemm(1.0, &left, &right, 0.0);
+        add_transposed_product(&mut result.view_mut((start, 0), (count, end)), 1.0, &left, &right, 0.0);
     }
-    result
+}
+
+/// The part of `shape` rows and columns from `start` on of a matrix of `n` rows, or of the columns of it that
+/// `values` begin with.
+pub(super) fn part(
+    values: &[f64],
+    n: usize,
+    start: (usize, usize),
+    shape: (usize, usize),
+) -> DMatrixView<'_, f64, Const<1>, Dyn> {
+    let from = &values[start.1 * n + start.0..];
+    DMatrixView::from_slice_with_strides_generic(from, Dyn(shape.0), Dyn(shape.1), Const::<1>, Dyn(n))
+}
+
+/// As [`part`], mutable.
+pub(super) fn part_mut(
+    values: &mut [f64],
+    n: usize,
+    start: (usize, usize),
+    shape: (usize, usize),
+) -> DMatrixViewMut<'_, f64, Const<1>, Dyn> {
+    let from = &mut values[start.1 * n + start.0..];
+    DMatrixViewMut::from_slice_with_strides_generic(from, Dyn(shape.0), Dyn(shape.1), Const::<1>, Dyn(n))
+}
+
+/// The transpose of [`part`], without copying it. It may be the right factor of any product of nalgebra, but the left one only
+/// of [`add_transposed_product`].
+pub(super) fn transposed_part(
+    values: &[f64],
+    n: usize,
+    start: (usize, usize),
+    shape: (usize, usize),
+) -> TransposedPart<'_> {
+    let from = &values[start.1 * n + start.0..];
+    MatrixView::from_slice_with_strides_generic(from, Dyn(shape.1), Dyn(shape.0), Dyn(n), Dyn(1))
+}
+
+pub(super) type TransposedPart<'a> = MatrixView<'a, f64, Dyn, Dyn, Dyn, Dyn>;
+
+/// Sets `result` to `alpha a b + beta result`.
+pub(super) fn add_transposed_product(
+    result: &mut DMatrixViewMut<'_, f64, Const<1>, Dyn>,
+    alpha: f64,
+    a: &TransposedPart<'_>,
+    b: &DMatrixView<'_, f64, Const<1>, Dyn>,
+    beta: f64,
+) {
+    // For small matrices nalgebra 0.35 has code of its own, which takes the length of the memory behind a column with
+    // strides for the number of its rows.
+    if a.nrows().min(a.ncols()).min(b.ncols()) < THIN {
+        result.gemm(alpha, &a.clone_owned(), b, beta);
+    } else {
+        result.gemm(alpha, a, b, beta);
+    }
 }
 
 struct ThinLower<'a> {
@@ -177,7 +239,9 @@ mod tests {
             let lower = matrix(k, k).lower_triangle();
             close(lower_product(&lower, &matrix(k, m)), &lower * matrix(k, m));
             close(lower_transposed_product(&lower, &matrix(k, m)), lower.transpose() * matrix(k, m));
-            close(lower_square(&lower).lower_triangle(), (lower.transpose() * &lower).lower_triangle());
+            let mut square = matrix(k, k);
+            lower_square_into(&lower, &mut square);
+            close(square.lower_triangle(), (lower.transpose() * &lower).lower_triangle());
         }
     }
 }

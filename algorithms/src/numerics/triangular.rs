@@ -12,7 +12,9 @@ use pulp::{Simd, WithSimd};
 
 use super::elementary::{Block, LANES, vectorized};
 use super::padded::PaddedColumns;
-use super::products::{BLOCK, lower_product, lower_square};
+use super::products::{
+    BLOCK, add_transposed_product, lower_product_into, lower_square_into, part, part_mut, transposed_part,
+};
 
 /// Blocks up to this size are factorised column by column. A guess: as small as the products of [`BLOCK`] rows.
 const LEAF: usize = 64;
@@ -32,48 +34,75 @@ impl InverseFactor {
     /// Returns `None` if a pivot is not a positive finite number: the matrix is not positive definite in double
     /// precision.
     pub fn new(mut matrix: DMatrix<f64>) -> Option<Self> {
+        let mut factor = Self::zeros(matrix.nrows());
+        factor.replace(&mut matrix).then_some(factor)
+    }
+
+    /// A factor of no matrix, for [`Self::replace`].
+    pub(crate) fn zeros(n: usize) -> Self {
+        Self { inverse: DMatrix::zeros(n, n), half_log_determinant: 0.0 }
+    }
+
+    /// Replaces this factor by that of `matrix` (n x n; only the lower triangle is read), which is destroyed. If this returns
+    /// false, the matrix is not positive definite in double precision, and the factor may only be replaced again.
+    pub(crate) fn replace(&mut self, matrix: &mut DMatrix<f64>) -> bool {
+        self.half_log_determinant = 0.0;
         let n = matrix.nrows();
-        let mut factor = Self { inverse: DMatrix::zeros(n, n), half_log_determinant: 0.0 };
-        factor.split(&mut matrix, 0, n).then_some(factor)
+        self.split(matrix, 0, n)
     }
 
     /// The lower triangle of `inv(K)`, n x n; the rest is unspecified.
     pub fn inverse(&self) -> DMatrix<f64> {
-        lower_square(&self.inverse)
+        let mut inverse = DMatrix::zeros(self.inverse.nrows(), self.inverse.nrows());
+        self.inverse_into(&mut inverse);
+        inverse
     }
 
+    /// Writes [`Self::inverse`] into `inverse` (n x n).
+    pub(crate) fn inverse_into(&self, inverse: &mut DMatrix<f64>) {
+        lower_square_into(&self.inverse, inverse);
+    }
+
+    /// Replaces the rows and columns from `start` on. The block above the diagonal of the inverse and the block below the
+    /// diagonal of `matrix` hold what is needed in between, so that nothing is allocated.
     fn split(&mut self, matrix: &mut DMatrix<f64>, start: usize, size: usize) -> bool {
         if size <= LEAF {
             return self.leaf(matrix, start, size);
         }
+        let n = matrix.nrows();
         let (upper, lower) = (size / 2, size - size / 2);
         let middle = start + upper;
         if !self.split(matrix, start, upper) {
             return false;
         }
-        let upper_inverse = self.inverse.view((start, start), (upper, upper)).clone_owned();
-        let below = matrix.view((middle, start), (lower, upper)).transpose();
-        let coupling_transposed = lower_product(&upper_inverse, &below);
-        let coupling = coupling_transposed.transpose();
-        let mut corner = matrix.view_mut((middle, middle), (lower, lower));
+        // The transposed block of L below the diagonal.
+        let (left, right) = self.inverse.as_mut_slice().split_at_mut(middle * n);
+        let upper_inverse = part(left, n, (start, start), (upper, upper));
+        let below = transposed_part(matrix.as_slice(), n, (middle, start), (lower, upper));
+        lower_product_into(&upper_inverse, &below, &mut part_mut(right, n, (start, 0), (upper, lower)));
+        let factor = right;
         for first in (0..lower).step_by(BLOCK) {
             let count = BLOCK.min(lower - first);
-            let columns = coupling_transposed.columns(first, count);
-            let rows = coupling.rows(first, lower - first);
-            corner.view_mut((first, first), (lower - first, count)).gemm(-1.0, &rows, &columns, 1.0);
+            let columns = part(factor, n, (start, first), (upper, count));
+            let rows = transposed_part(factor, n, (start, first), (upper, lower - first));
+            let mut corner = matrix.view_mut((middle + first, middle + first), (lower - first, count));
+            add_transposed_product(&mut corner, -1.0, &rows, &columns, 1.0);
         }
         if !self.split(matrix, middle, lower) {
             return false;
         }
-        let mut product = DMatrix::zeros(lower, upper);
+        let (left, right) = self.inverse.as_mut_slice().split_at_mut(middle * n);
         for first in (0..upper).step_by(BLOCK) {
             let count = BLOCK.min(upper - first);
-            let columns = upper_inverse.view((first, first), (upper - first, count));
-            product.columns_mut(first, count).gemm(-1.0, &coupling.columns(first, upper - first), &columns, 0.0);
+            let columns = part(left, n, (start + first, start + first), (upper - first, count));
+            let rows = transposed_part(right, n, (start + first, 0), (upper - first, lower));
+            let mut product = matrix.view_mut((middle, start + first), (lower, count));
+            add_transposed_product(&mut product, -1.0, &rows, &columns, 0.0);
         }
-        let lower_inverse = self.inverse.view((middle, middle), (lower, lower)).clone_owned();
-        let product = lower_product(&lower_inverse, &product);
-        self.inverse.view_mut((middle, start), (lower, upper)).copy_from(&product);
+        let lower_inverse = part(right, n, (middle, 0), (lower, lower));
+        let product = part(matrix.as_slice(), n, (middle, start), (lower, upper));
+        lower_product_into(&lower_inverse, &product, &mut part_mut(left, n, (middle, start), (lower, upper)));
+        part_mut(right, n, (start, 0), (upper, lower)).fill(0.0);
         true
     }
 

@@ -26,7 +26,7 @@ pub(super) struct LatencyArgs {
     /// Numbers of completed trials.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10,50,100,200,500,1000,2000,5000,10000")]
     history: Vec<usize>,
-    /// Number of measured steps at each number of trials. The median is reported.
+    /// Number of measured steps at each number of trials. The median is reported, beside the first suggestion of the process.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: u16,
     /// Skip larger numbers of trials once a step took longer than this number of seconds.
@@ -99,8 +99,11 @@ fn table(rows: &[LatencyRow], histories: &[usize]) -> Table {
 
 fn text(result: &LatencyResult) -> String {
     match result {
-        LatencyResult::Measured { wall_ms, processor_ms, memory_mib } => {
-            format!("{} ms ({} ms cpu), {memory_mib:.0} MiB", short(*wall_ms), short(*processor_ms))
+        LatencyResult::Measured { wall_ms, processor_ms, memory_mib, first_wall_ms, first_processor_ms } => {
+            let times = |wall: f64, processor: f64| format!("{} ms ({} ms cpu)", short(wall), short(processor));
+            let first = first_wall_ms.zip(*first_processor_ms);
+            let first = first.map(|(wall, processor)| format!(", first {}", times(wall, processor)));
+            format!("{}{}, {memory_mib:.0} MiB", times(*wall_ms, *processor_ms), first.unwrap_or_default())
         }
         LatencyResult::LeftOut => "-".to_owned(),
         LatencyResult::Failed(reason) => format!("failed: {reason}"),

@@ -184,7 +184,7 @@ fn latency_measures_each_optimizer_at_each_history() {
     assert_eq!(cells, expected);
     for row in &rows[..4] {
         assert_eq!(row["version"], format!("tunesmith {}", env!("CARGO_PKG_VERSION")));
-        for figure in ["wall_ms", "processor_ms", "memory_mib"] {
+        for figure in ["wall_ms", "processor_ms", "memory_mib", "first_wall_ms", "first_processor_ms"] {
             let value = row["result"]["measured"][figure].as_f64();
             assert!(value.is_some_and(|value| value > 0.0 && value.is_finite()), "{figure} of {row}");
         }

@@ -2,7 +2,7 @@
 //!
 //! Every optimizer, also an own algorithm, is a separate process behind the same pipe. Optimizers run one after the other
 //! on one thread, so figures of one run can be compared; figures of different machines cannot. First a history of random
-//! points is reported, unmeasured. Then each step is one reported result and one requested suggestion. Its time is the
+//! points is reported, unmeasured. The first suggestion, which processes all of it, is measured by itself. Then each step is one reported result and one requested suggestion. Its time is the
 //! wall time of both and the processor time of the optimizer's processes in the meantime.
 
 mod problem;
@@ -57,7 +57,7 @@ pub struct LatencyRow {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyResult {
-    /// Medians of the steps, but for memory.
+    /// Medians of the steps, but for the first suggestion and memory.
     Measured {
         /// Wall time of one result and one suggestion, in milliseconds.
         wall_ms: f64,
@@ -65,6 +65,12 @@ pub enum LatencyResult {
         processor_ms: f64,
         /// The most memory that its processes had resident, in MiB.
         memory_mib: f64,
+        /// Wall time of the first suggestion, in milliseconds; `None` in rows of earlier versions.
+        #[serde(default)]
+        first_wall_ms: Option<f64>,
+        /// Processor time of the optimizer's processes in the meantime, in milliseconds.
+        #[serde(default)]
+        first_processor_ms: Option<f64>,
     },
     /// A smaller history took too long.
     LeftOut,
@@ -127,27 +133,45 @@ impl Latency {
         for result in history {
             optimizer.complete(result)?;
         }
-        // The first suggestion includes late loading and the processing of the whole history.
         let mut trial = TrialId::FIRST.offset(history.len() as u64);
-        let mut points = optimizer.suggest(&[trial])?;
+        // The first suggestion includes late loading and the processing of the whole history.
+        let (mut points, first_wall_ms, first_processor_ms) =
+            timed(optimizer, |optimizer| optimizer.suggest(&[trial]))?;
         let (mut walls, mut processors) = (Vec::new(), Vec::new());
         for _ in 0..repeats {
             let Some(point) = points.pop() else { break };
             let result = evaluated(problem, trial, point);
             trial = trial.offset(1);
-            let usage = |optimizer: &External| optimizer.process_id().map(usage);
-            let before = usage(optimizer);
-            let began = Instant::now();
-            optimizer.complete(&result)?;
-            points = optimizer.suggest(&[trial])?;
-            walls.push(began.elapsed().as_secs_f64() * 1e3);
-            if let (Some(before), Some(after)) = (before, usage(optimizer)) {
-                processors.push((after.processor_secs - before.processor_secs).max(0.0) * 1e3);
-            }
+            let (next, wall, processor) = timed(optimizer, |optimizer| {
+                optimizer.complete(&result)?;
+                optimizer.suggest(&[trial])
+            })?;
+            points = next;
+            walls.push(wall);
+            processors.extend(processor);
         }
-        let memory_mib = optimizer.process_id().map_or(0.0, |id| usage(id).memory_mib);
-        Ok(LatencyResult::Measured { wall_ms: median(walls), processor_ms: median(processors), memory_mib })
+        Ok(LatencyResult::Measured {
+            wall_ms: median(walls),
+            processor_ms: median(processors),
+            memory_mib: optimizer.process_id().map_or(0.0, |id| usage(id).memory_mib),
+            first_wall_ms: Some(first_wall_ms),
+            first_processor_ms,
+        })
     }
+}
+
+/// The result of `step` with its wall time and the processor time of the optimizer's processes, in milliseconds.
+fn timed<T>(
+    optimizer: &mut External,
+    step: impl FnOnce(&mut External) -> Result<T, OptimizerError>,
+) -> Result<(T, f64, Option<f64>), OptimizerError> {
+    let usage = |optimizer: &External| optimizer.process_id().map(usage);
+    let before = usage(optimizer);
+    let began = Instant::now();
+    let result = step(optimizer)?;
+    let wall = began.elapsed().as_secs_f64() * 1e3;
+    let processor = before.zip(usage(optimizer)).map(|(before, after)| after.processor_secs - before.processor_secs);
+    Ok((result, wall, processor.map(|seconds| seconds.max(0.0) * 1e3)))
 }
 
 /// The results of `count` random points.
