@@ -2,8 +2,9 @@
 //!
 //! Every optimizer, also an own algorithm, is a separate process behind the same pipe. Optimizers run one after the other
 //! on one thread, so figures of one run can be compared; figures of different machines cannot. First a history of random
-//! points is reported, unmeasured. The first suggestion, which processes all of it, is measured by itself. Then each step is one reported result and one requested suggestion. Its time is the
-//! wall time of both and the processor time of the optimizer's processes in the meantime.
+//! points is reported, unmeasured. The first suggestion, which processes all of it, is measured by itself. Then each step is
+//! one reported result and one requested suggestion. Its time is the wall time of both and the processor time of the
+//! optimizer's processes in the meantime.
 
 mod problem;
 
