@@ -143,7 +143,7 @@ mod tests {
         let records = [slow, stopping, stopped];
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
         let times = simulated_times(&Cells::new(&set, &groups(&set)[0]), 3, 0, 0.4);
-        let rounded = |gaps: [Option<f64>; 3]| gaps.map(|gap| gap.map(|gap| 10_f64.powf(gap)));
+        let gaps_of = |gaps: [Option<f64>; 3]| gaps.map(|gap| gap.map(|gap| 10_f64.powf(gap)));
         let close = |gaps: [Option<f64>; 3], expected: [Option<f64>; 3]| {
             let near = |(gap, expected): (&Option<f64>, &Option<f64>)| match (gap, expected) {
                 (Some(gap), Some(expected)) => (gap - expected).abs() < 1e-12,
@@ -151,10 +151,10 @@ mod tests {
             };
             assert!(gaps.iter().zip(&expected).all(near), "{gaps:?} {expected:?}");
         };
-        close(rounded(times[0].finished_log10_gaps), [Some(4.0), Some(2.0), Some(1.0)]);
+        close(gaps_of(times[0].finished_log10_gaps), [Some(4.0), Some(2.0), Some(1.0)]);
         // The trial at 41 seconds is too late, those at 5 and 15 seconds were stopped.
-        close(rounded(times[1].finished_log10_gaps), [Some(4.0), Some(4.0), Some(4.0)]);
+        close(gaps_of(times[1].finished_log10_gaps), [Some(4.0), Some(4.0), Some(4.0)]);
         // Nothing was finished by 10 and 20 seconds; the budget was spent after 25.
-        close(rounded(times[2].finished_log10_gaps), [None, None, Some(0.4)]);
+        close(gaps_of(times[2].finished_log10_gaps), [None, None, Some(0.4)]);
     }
 }
