@@ -22,6 +22,24 @@ pub(super) const FAILED: &str = "failed ";
 /// The prefix of the number of an acknowledged trial on standard output.
 pub(super) const ACKNOWLEDGED: &str = "acknowledged trial ";
 
+/// The prefix of the step of an acknowledged measurement on standard output.
+pub(super) const ACKNOWLEDGED_STEP: &str = "acknowledged step ";
+
+/// The trial that [`writer_of_a_large_value`] completes.
+pub(super) const WITH_LARGE_VALUE: TrialId = TrialId(5);
+
+/// A reason that sled stores in a file of its own.
+pub(super) fn large_reason() -> String {
+    "x".repeat(200_000)
+}
+
+/// A process that opens a sled store, moves its folder `blobs` to `moved`, and puts a file in its place. Then it ends a
+/// trial with a large value while other tasks report measurements of another trial, and prints the outcomes, first that
+/// of the large value. Sled fails in a way that stops it in its whole process.
+pub(super) fn writer_of_a_large_value(launcher: &[&str], path: &Path) -> Command {
+    process("store::child::large_value_process", launcher, Kind::Sled, path, 20, 1)
+}
+
 /// A process that creates and completes `each` trials in each of `tasks` tasks, and prints which were acknowledged.
 /// `launcher` is the command that runs it, empty for none.
 pub(super) fn writer(launcher: &[&str], kind: Kind, path: &Path, tasks: usize, each: usize) -> Command {
@@ -94,6 +112,37 @@ fn faulty_writer_process() {
             id = id.offset(1);
         }
         println!("condition {:?}", *store.condition().borrow());
+    });
+}
+
+/// The body of that process.
+#[test]
+fn large_value_process() {
+    let Some(path) = std::env::var_os(PATH) else { return };
+    let count: i64 = std::env::var(TASKS).unwrap().parse().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Kind::Sled.open(Path::new(&path), OpenMode::Existing).unwrap();
+        println!();
+        let blobs = Path::new(&path).join("blobs");
+        std::fs::rename(&blobs, blobs.with_file_name("moved")).unwrap();
+        std::fs::File::create(&blobs).unwrap();
+        let report = |step| {
+            let store = Arc::clone(&store);
+            let change = samples::report(1, vec![samples::measurement(step, 1.0)]);
+            tokio::spawn(async move { (step, store.change_trial(&study_id(), TrialId(1), change).await) })
+        };
+        let reports: Vec<_> = (100..100 + count).map(report).collect();
+        let change = samples::fail(1, &large_reason());
+        let error = store.change_trial(&study_id(), WITH_LARGE_VALUE, change).await.unwrap_err();
+        println!("{FAILED}{}", text(&error));
+        for report in reports {
+            match report.await.unwrap() {
+                (step, Ok(_)) => println!("{ACKNOWLEDGED_STEP}{step}"),
+                (_, Err(error)) => println!("{FAILED}{}", text(&error)),
+            }
+        }
+        assert!(matches!(*store.condition().borrow(), Condition::Stopped(_)));
     });
 }
 

@@ -54,6 +54,46 @@ async fn sled_stops_at_failing_writes_and_keeps_what_it_acknowledged() {
     figures.print("sled");
 }
 
+/// Sled would wait for ever for the end of a flush if the last write that the flush waits for fails.
+#[tokio::test]
+async fn sled_change_ends_if_its_last_write_fails() {
+    let mut figures = Figures::default();
+    // Strace counts the writes of each thread. Half of those that fail here are the first record of a transaction.
+    for point in 2..2 + points() {
+        let inject = format!("inject=pwrite64:error=EIO:delay_enter=200000:when={point}");
+        let run = Run::with_injection(Kind::Sled, "pwrite64", &inject);
+        assert!(run.is_finished || run.output.contains("condition Stopped"), "write {point}:\n{}", run.output);
+        figures.add(&run);
+        run.check(Kind::Sled).await;
+    }
+    figures.print("sled, with a late failure");
+}
+
+/// Sled stores a large value in a file of its own, in the folder `blobs`.
+#[tokio::test]
+async fn sled_stops_if_a_large_value_cannot_be_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    fill(&*Kind::Sled.open(&path, OpenMode::Create).unwrap(), 8).await;
+    let output = child::writer_of_a_large_value(&["timeout", "60"], &path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut failed = text.lines().filter_map(|line| line.strip_prefix(child::FAILED)).peekable();
+    assert!(failed.peek().is_some_and(|first| first.starts_with("the store could not write")), "{text}");
+    assert!(failed.all(|failure| failure.ends_with("Not a directory (os error 20)")), "{text}");
+    std::fs::remove_file(path.join("blobs")).unwrap();
+    std::fs::rename(path.join("moved"), path.join("blobs")).unwrap();
+    let store = Kind::Sled.open(&path, OpenMode::Existing).unwrap();
+    assert_eq!(store.trial(&study_id(), child::WITH_LARGE_VALUE).await.unwrap().state, TrialState::Active);
+    let curve = store.measurements(&study_id(), TrialId(1), 0, usize::MAX).await.unwrap();
+    let steps: BTreeSet<_> = curve.iter().map(|measurement| measurement.step).collect();
+    for step in text.lines().filter_map(|line| line.strip_prefix(child::ACKNOWLEDGED_STEP)) {
+        assert!(steps.contains(&step.parse().unwrap()), "step {step} was acknowledged: {steps:?}");
+    }
+    let change = samples::fail(1, &child::large_reason());
+    store.change_trial(&study_id(), child::WITH_LARGE_VALUE, change).await.unwrap();
+}
+
 fn points() -> usize {
     std::env::var("TUNESMITH_FAULT_POINTS").map_or(6, |text| text.parse().unwrap())
 }
@@ -92,14 +132,20 @@ struct Run {
 impl Run {
     const TRIALS: usize = 40;
 
+    /// A writer of which [`FAILURES`] of `calls` fail with `error`, from the call `first` of each thread on.
     fn with_fault(kind: Kind, calls: &str, error: &str, first: usize) -> Self {
+        let inject = format!("inject={calls}:error={error}:when={first}..{}", first + FAILURES - 1);
+        Self::with_injection(kind, calls, &inject)
+    }
+
+    /// A writer, ended after a minute, with the injection `inject` of strace into `calls`.
+    fn with_injection(kind: Kind, calls: &str, inject: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         // Opening is not part of this test.
         drop(kind.open(&path, OpenMode::Create).unwrap());
-        let inject = format!("inject={calls}:error={error}:when={first}..{}", first + FAILURES - 1);
         let trace = format!("trace={calls}");
-        let launcher = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+        let launcher = ["timeout", "60", "strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", inject];
         let output = child::faulty_writer(&launcher, kind, &path, Self::TRIALS).output();
         let output = output.unwrap_or_else(|error| panic!("strace, which lets the calls fail, cannot be run: {error}"));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

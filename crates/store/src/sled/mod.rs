@@ -4,6 +4,7 @@
 //! (`sync_file_range`): acknowledged changes survive a crash of the process, but not a power cut. Sled does not report lost
 //! changes, so a file beside it contains their number ([`super::acknowledged`]).
 
+mod flush;
 mod presence;
 mod records;
 
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use super::acknowledged::Acknowledged;
 use super::engine::{Changes, Engine, Ranges, Scope};
 use super::{Condition, OpenMode, RESTORE_ADVICE, StoreError, StoreFault};
+use flush::{FlushError, Flusher};
 use presence::Presence;
 use records::{SledRecords, Snapshot};
 
@@ -52,6 +54,7 @@ struct Inner {
     /// Sled takes no change after the first failed write or sync, until it is opened again.
     condition: watch::Sender<Condition>,
     presence: Presence,
+    flusher: Flusher,
 }
 
 impl SledStore {
@@ -73,14 +76,18 @@ impl SledStore {
             Err(panic) => return Err(damaged(path, format!("sled cannot open it: {}", panic_text(&*panic)))),
         };
         let presence = Presence::new(&log).map_err(|source| StoreError::not_applied_io("open its log", source))?;
+        let condition = watch::channel(Condition::Working).0;
+        let flusher = Flusher::start(db.clone(), condition.subscribe())
+            .map_err(|source| StoreError::not_applied_io("start the thread of its flushes", source))?;
         let inner = Inner {
             path: path.to_owned(),
             acknowledged: Acknowledged::open(&path.join(COUNT_FILE))?,
             db,
             isolation: RwLock::default(),
             broken: OnceLock::new(),
-            condition: watch::channel(Condition::Working).0,
+            condition,
             presence,
+            flusher,
         };
         inner.guarded(|| inner.check_format(mode))?;
         tracing::warn!(
@@ -135,9 +142,6 @@ impl Inner {
         &self,
         change: impl Fn(&SledRecords<'_, &TransactionalTree>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        if let Some(fault) = self.condition.borrow().fault() {
-            return Err(StoreError::not_applied(fault.clone()));
-        }
         // A new store has no log before its first change.
         if self.acknowledged.count() > 0
             && let Err(fault) = self.presence.check()
@@ -146,6 +150,10 @@ impl Inner {
         }
         let (answer, count) = {
             let _guard = self.isolation.write().unwrap_or_else(PoisonError::into_inner);
+            // Sled's next transaction waits for ever if the last one failed and a flush waits for it.
+            if let Some(fault) = self.condition.borrow().fault() {
+                return Err(StoreError::not_applied(fault.clone()));
+            }
             let result = self.db.transaction(|transaction| {
                 let records = SledRecords::new(transaction, &self.path);
                 let answer = change(&records).map_err(|error| records.conflict_or(error))?;
@@ -157,9 +165,12 @@ impl Inner {
                 TransactionError::Storage(error) => self.failed(error),
             })?
         };
-        self.db.flush().map_err(|error| match self.failed(error) {
-            StoreError::NotApplied { source, .. } => StoreError::Unknown { source },
-            error => error,
+        self.flusher.flush().map_err(|error| match error {
+            FlushError::Stopped(fault) => StoreError::Unknown { source: Box::new(fault) },
+            FlushError::Sled(error) => match self.failed(error) {
+                StoreError::NotApplied { source, .. } => StoreError::Unknown { source },
+                error => error,
+            },
         })?;
         if let Err(fault) = self.presence.check() {
             return Err(StoreError::Unknown { source: Box::new(self.stop(fault)) });

@@ -1,0 +1,128 @@
+//! Flushes of sled's log, from which a caller returns even where sled itself would wait for ever.
+//!
+//! Sled 0.34.7 does so after two kinds of failures. If the first record of a transaction cannot be written, it notes the
+//! error, but does not wake a flush that already waits (`Log::exit_reservation`); the next flush does. If a value that
+//! has a file of its own cannot be written, the space reserved for it in the log is never released
+//! (`Log::reserve_inner`), and no flush ends any more.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use sled::{Db, Error};
+use tokio::sync::watch;
+
+use super::panic_text;
+use crate::{Condition, StoreFault};
+
+/// The time between two looks at a flush that has not ended.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Why a flush failed.
+#[derive(Debug)]
+pub(super) enum FlushError {
+    Sled(Error),
+    /// The store stopped while the flush waited.
+    Stopped(StoreFault),
+}
+
+/// The result of a flush, or the text of sled's panic.
+type Outcome = Result<Result<(), Error>, String>;
+
+/// The thread that flushes a store's log. It drops its `Db` as the last one, because closing sled flushes, too.
+#[derive(Debug)]
+pub(super) struct Flusher {
+    db: Option<Db>,
+    requests: Option<Sender<SyncSender<Outcome>>>,
+    thread: Option<JoinHandle<()>>,
+    condition: watch::Receiver<Condition>,
+    /// The number of flushes that run beside that of the thread.
+    additional: Arc<AtomicU32>,
+}
+
+impl Flusher {
+    /// Starts the thread for `db`. `condition` is that of the store.
+    ///
+    /// # Errors
+    /// If the system starts no thread.
+    pub(super) fn start(db: Db, condition: watch::Receiver<Condition>) -> std::io::Result<Self> {
+        let (requests, received) = channel();
+        let own = db.clone();
+        let thread = Builder::new().name("sled-flush".into()).spawn(move || answer(&own, &received))?;
+        Ok(Self { db: Some(db), requests: Some(requests), thread: Some(thread), condition, additional: Arc::default() })
+    }
+
+    /// Writes all changes that were made before the call to the log. Blocks.
+    ///
+    /// # Panics
+    /// If sled panics.
+    pub(super) fn flush(&self) -> Result<(), FlushError> {
+        let (reply, outcome) = sync_channel(1);
+        if let Some(requests) = &self.requests {
+            // The thread ends after the requests do.
+            let _ = requests.send(reply);
+        }
+        let mut looks = 0_u32;
+        loop {
+            match outcome.recv_timeout(PAUSE) {
+                Ok(Ok(result)) => return result.map_err(FlushError::Sled),
+                Ok(Err(panic)) => resume_unwind(Box::new(panic)),
+                Err(RecvTimeoutError::Disconnected) => resume_unwind(Box::new("the thread of flushes ended")),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Some(fault) = self.condition.borrow().fault() {
+                return Err(FlushError::Stopped(fault.clone()));
+            }
+            looks = looks.saturating_add(1);
+            self.flush_beside(looks.ilog2() + 1);
+        }
+    }
+
+    /// Starts another flush, which wakes those that wait if sled failed, unless `most` such flushes wait themselves.
+    fn flush_beside(&self, most: u32) {
+        let more = |running| (running < most).then_some(running + 1);
+        if self.additional.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            return;
+        }
+        let (db, additional) = (self.db.clone(), Arc::clone(&self.additional));
+        let started = Builder::new().name("sled-flush-beside".into()).spawn(move || {
+            // Its error is that of the flush that it wakes.
+            let _ = db.map(|db| catch_unwind(AssertUnwindSafe(|| db.flush())));
+            additional.fetch_sub(1, Ordering::Relaxed);
+        });
+        if started.is_err() {
+            self.additional.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Flusher {
+    /// Closes sled, and waits for it unless the store has stopped.
+    fn drop(&mut self) {
+        self.requests = None;
+        self.db = None;
+        if self.condition.borrow().fault().is_none()
+            && let Some(thread) = self.thread.take()
+        {
+            // Its panics were answers.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Flushes `db` once for all requests that have arrived, until there are no more.
+fn answer(db: &Db, requests: &Receiver<SyncSender<Outcome>>) {
+    while let Ok(first) = requests.recv() {
+        let others: Vec<_> = requests.try_iter().collect();
+        let flush = || db.flush().map(|_bytes| ());
+        let outcome = catch_unwind(AssertUnwindSafe(flush)).map_err(|panic| panic_text(&*panic));
+        // A caller that has returned needs no answer.
+        for reply in others {
+            let _ = reply.try_send(outcome.clone());
+        }
+        let _ = first.try_send(outcome);
+    }
+}
