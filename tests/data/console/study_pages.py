@@ -3,7 +3,6 @@
 Usage: study_pages.py ADDRESS TOKEN_OF_AN_ADMINISTRATOR TOKEN_OF_A_VIEWER
 """
 
-import contextlib
 import sys
 
 from axe_playwright_python.sync_playwright import Axe
@@ -46,6 +45,14 @@ CLUTTER = """() => {
   return wrong;
 }"""
 
+# All plots have been drawn for the width of the window, and no text of theirs is where it should not be.
+TIDY = f"""() => ({DRAWN})()
+  && [...document.querySelectorAll("figure[data-plot] .canvas")].every((canvas) => {{
+    const drawing = canvas.querySelector(".main-svg");
+    return !drawing || Math.abs(drawing.getBoundingClientRect().width - canvas.clientWidth) <= 1;
+  }})
+  && ({CLUTTER})().length === 0"""
+
 # The plots with marks, besides those of every study.
 ALWAYS = {"history", "slice", "parallelCoordinates", "contour", "rank", "distribution", "importance"}
 KINDS = {
@@ -87,10 +94,10 @@ def each_width(page, name, heights, with_axe):
         page.set_viewport_size({"width": width, "height": height})
         if heights != (900, 900):
             # The plots are drawn again for another width.
-            with contextlib.suppress(TimeoutError):
-                page.wait_for_function(f"() => ({CLUTTER})().length === 0", timeout=30_000)
-            clutter = page.evaluate(CLUTTER)
-            assert not clutter, (name, width, clutter)
+            try:
+                page.wait_for_function(TIDY, timeout=30_000)
+            except TimeoutError as error:
+                raise AssertionError((name, width, page.evaluate(CLUTTER))) from error
         check(page, f"study-{name}-{width}", with_axe)
     page.set_viewport_size({"width": 1280, "height": heights[0]})
 
