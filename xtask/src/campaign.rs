@@ -74,6 +74,11 @@ const CAMPAIGNS: &[Campaign] = &[
         size: Some(("TUNESMITH_FAULT_POINTS", 6)),
     },
     Campaign {
+        what: "N-th failing write, after the others, sled",
+        test: "store::faults::sled_change_ends_if_its_last_write_fails",
+        size: Some(("TUNESMITH_FAULT_POINTS", 6)),
+    },
+    Campaign {
         what: "power cuts from recorded calls, sqlite",
         test: "store::power_cuts::sqlite_keeps_acknowledged_changes_after_power_cuts",
         size: Some(("TUNESMITH_POWER_CUTS", 30)),

@@ -1,9 +1,4 @@
-//! Flushes of sled's log, from which a caller returns even where sled itself would wait for ever.
-//!
-//! Sled 0.34.7 does so after two kinds of failures. If the first record of a transaction cannot be written, it notes the
-//! error, but does not wake a flush that already waits (`Log::exit_reservation`); the next flush does. If a value that
-//! has a file of its own cannot be written, the space reserved for it in the log is never released
-//! (`Log::reserve_inner`), and no flush ends any more.
+//! Flushes of sled's log, from which a caller returns even where sled itself would wait for ever (decision 025).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
