@@ -7,7 +7,10 @@
 //!
 //! All matrices are symmetric; only their lower triangles are computed.
 
-use std::cell::RefCell;
+use std::iter::repeat_with;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use nalgebra::{DMatrix, DVector};
 use pulp::{Simd, WithSimd};
@@ -24,9 +27,13 @@ use crate::numerics::triangular::InverseFactor;
 /// Values of jitter to try on the diagonal, relative to its mean.
 const JITTERS: [f64; 8] = [0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4];
 
+/// The number of observations from which the points of a round are evaluated on a thread each: an evaluation then takes
+/// much longer than a thread takes to start.
+const PARALLEL_FROM: usize = 128;
+
 /// `J(t)` and its gradient; `None` if `K` cannot be factorised. `t` is described in the module `hyperparameters`.
 pub fn negative_log_posterior(data: &TrainingSet, t: &[f64]) -> Option<(f64, Vec<f64>)> {
-    Loss::new(data).evaluate_one(t)
+    Loss::new(data).evaluate_one(t, &mut Workspace::new(data.values.len()))
 }
 
 /// Factorises `covariance + diag(noise)` into `factor`, with increasing jitter while that fails; false if all attempts fail.
@@ -63,7 +70,8 @@ pub(super) struct Loss<'a> {
     values: DVector<f64>,
     /// `1/4 + v_i.v_k`, lower triangle; `None` without ordered features.
     linear: Option<LowerBlocks>,
-    workspace: RefCell<Workspace>,
+    /// As many as points were evaluated at once.
+    workspaces: Mutex<Vec<Workspace>>,
 }
 
 /// The matrices of one evaluation. A fit uses them again for each: allocating megabytes costs as much as half of the
@@ -80,30 +88,34 @@ struct Workspace {
     factor: InverseFactor,
 }
 
-impl<'a> Loss<'a> {
-    pub(super) fn new(data: &'a TrainingSet) -> Self {
-        let features = Features::new(&data.points, &data.categorical);
-        let linear = has_linear_term(&data.categorical).then(|| vectorized(LinearTerm(&features)));
-        let n = data.values.len();
+impl Workspace {
+    fn new(n: usize) -> Self {
         let zeros = || LowerBlocks::zeros(n);
-        let workspace = Workspace {
+        Self {
             radial: zeros(),
             slopes: zeros(),
             weights: zeros(),
             matrix: DMatrix::zeros(n, n),
             factor: InverseFactor::zeros(n),
-        };
+        }
+    }
+}
+
+impl<'a> Loss<'a> {
+    pub(super) fn new(data: &'a TrainingSet) -> Self {
+        let features = Features::new(&data.points, &data.categorical);
+        let linear = has_linear_term(&data.categorical).then(|| vectorized(LinearTerm(&features)));
         let values = DVector::from_column_slice(&data.values);
-        Self { data, features, values, linear, workspace: RefCell::new(workspace) }
+        Self { data, features, values, linear, workspaces: Mutex::default() }
     }
 
-    fn evaluate_one(&self, t: &[f64]) -> Option<(f64, Vec<f64>)> {
+    fn evaluate_one(&self, t: &[f64], workspace: &mut Workspace) -> Option<(f64, Vec<f64>)> {
         let (data, features) = (self.data, &self.features);
         let d = data.points.ncols();
         let model = Hyperparameters::from_logs(t, &data.categorical);
         let noise: Vec<f64> = data.noise_weights.iter().map(|weight| weight * model.noise_variance).collect();
         let linear = self.linear.as_ref().filter(|_| t.len() > d + 2);
-        let Workspace { radial, slopes, weights, matrix, factor } = &mut *self.workspace.borrow_mut();
+        let Workspace { radial, slopes, weights, matrix, factor } = workspace;
         vectorized(RadialTerm { features, model: &model, radial, slopes });
         let covariance = |matrix: &mut DMatrix<f64>| {
             vectorized(Covariance { radial, linear, linear_variance: model.kernel.linear_variance, matrix });
@@ -134,9 +146,28 @@ impl<'a> Loss<'a> {
 
 impl Objective for Loss<'_> {
     fn evaluate(&self, _runs: &[usize], points: &[Vec<f64>]) -> Vec<Evaluation> {
-        let failed = || Evaluation { cost: f64::INFINITY, gradient: Vec::new() };
-        let evaluation = |t: &Vec<f64>| self.evaluate_one(t).map(|(cost, gradient)| Evaluation { cost, gradient });
-        points.iter().map(|t| evaluation(t).unwrap_or_else(failed)).collect()
+        let n = self.data.values.len();
+        let evaluation = |t: &[f64], workspace: &mut Workspace| match self.evaluate_one(t, workspace) {
+            Some((cost, gradient)) => Evaluation { cost, gradient },
+            None => Evaluation { cost: f64::INFINITY, gradient: Vec::new() },
+        };
+        let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let threads = if n < PARALLEL_FROM { 1 } else { points.len() };
+        let missing = threads.saturating_sub(workspaces.len());
+        workspaces.extend(repeat_with(|| Workspace::new(n)).take(missing));
+        let Some((own, others)) = workspaces.split_first_mut() else { return Vec::new() };
+        let mut others = others.iter_mut();
+        thread::scope(|scope| {
+            let start = |t, workspace| thread::Builder::new().spawn_scoped(scope, move || evaluation(t, workspace));
+            let started: Vec<_> =
+                points.iter().skip(1).map(|t| others.next().and_then(|workspace| start(t, workspace).ok())).collect();
+            let first = points.first().map(|t| evaluation(t, own));
+            let further = points.iter().skip(1).zip(started).map(|(t, thread)| match thread {
+                Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                None => evaluation(t, own),
+            });
+            first.into_iter().chain(further).collect()
+        })
     }
 }
 

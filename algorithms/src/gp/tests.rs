@@ -4,7 +4,9 @@ use nalgebra::DMatrix;
 use rand::RngExt;
 
 use super::hyperparameters::lengthscale_mode;
+use super::loss::Loss;
 use super::*;
+use crate::numerics::lbfgs::{Evaluation, Objective};
 use crate::problem::{ObservationNoise, TrialId};
 use crate::rng::stream;
 
@@ -98,6 +100,26 @@ fn gradient_of_the_loss_matches_central_differences() {
             let difference = (shifted(h) - shifted(-h)) / (2.0 * h);
             let error = (gradient[index] - difference).abs();
             assert!(error < 1e-6 * difference.abs().max(1.0), "{case} {index}: {} {difference}", gradient[index]);
+        }
+    }
+}
+
+#[test]
+fn points_of_a_round_are_evaluated_as_one_at_a_time() {
+    for n in [5, 127, 128, 150] {
+        let data = data(n, &[false, true, false], 4);
+        let points: Vec<_> = (0..3).map(|k| vec![0.1 * k as f64; 6]).chain([vec![f64::NAN; 6]]).collect();
+        let loss = Loss::new(&data);
+        // Again, with matrices that other points have used.
+        for count in [4, 1, 0, 3] {
+            let together = loss.evaluate(&[0, 1, 2, 3][..count], &points[..count]);
+            assert_eq!(together.len(), count, "{n}");
+            for (t, evaluation) in points.iter().zip(together) {
+                match negative_log_posterior(&data, t) {
+                    Some((cost, gradient)) => assert_eq!(evaluation, Evaluation { cost, gradient }, "{n}"),
+                    None => assert_eq!(evaluation.cost, f64::INFINITY, "{n}"),
+                }
+            }
         }
     }
 }

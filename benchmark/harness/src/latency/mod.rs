@@ -1,16 +1,20 @@
 //! Time and memory of a suggestion by the number of completed trials.
 //!
-//! Every optimizer, also an own algorithm, is a separate process behind the same pipe. Optimizers run one after the other
-//! on one thread, so figures of one run can be compared; figures of different machines cannot. First a history of random
+//! Every optimizer, also an own algorithm, is a separate process behind the same pipe. Optimizers run one after the other,
+//! so figures of one run can be compared; figures of different machines cannot. First a history of random
 //! points is reported, unmeasured. The first suggestion, which processes all of it, is measured by itself. Then each step is
 //! one reported result and one requested suggestion. Its time is the wall time of both and the processor time of the
-//! optimizer's processes in the meantime.
+//! optimizer's processes in the meantime. Libraries of others are limited to one thread; the Gaussian process of ours fits
+//! its model to many trials on two, which the processor time shows.
 
 mod problem;
 
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nix::time::clock_getcpuclockid;
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
@@ -211,14 +215,7 @@ fn usage(group: u32) -> Usage {
         if process_group(&path) != Some(group) {
             continue;
         }
-        if let Ok(threads) = std::fs::read_dir(path.join("task")) {
-            for thread in threads.flatten() {
-                // Nanoseconds on a processor come first; /proc/PID/stat counts in hundredths of a second.
-                let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
-                let nanoseconds = text.split(' ').next().and_then(|first| first.parse::<f64>().ok());
-                usage.processor_secs += nanoseconds.unwrap_or(0.0) / 1e9;
-            }
-        }
+        usage.processor_secs += processor_time(&process).unwrap_or_default().as_secs_f64();
         let status = std::fs::read_to_string(path.join("status")).unwrap_or_default();
         let kibibytes = status
             .lines()
@@ -227,6 +224,13 @@ fn usage(group: u32) -> Usage {
         usage.memory_mib += kibibytes.unwrap_or(0.0) / 1024.0;
     }
     usage
+}
+
+/// Processor time of all threads of a process, also of those that have ended; `None` for other entries of `/proc`.
+fn processor_time(process: &DirEntry) -> Option<Duration> {
+    let id = process.file_name().to_str()?.parse().ok()?;
+    // The clock is exact; /proc/PID/stat counts in hundredths of a second.
+    Some(clock_getcpuclockid(Pid::from_raw(id)).ok()?.now().ok()?.into())
 }
 
 /// The process group, which stands third after the name in parentheses.

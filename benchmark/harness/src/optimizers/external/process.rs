@@ -14,7 +14,7 @@ use crate::children::{Group, unless_ending};
 const LONGEST_ANSWER_BYTES: u64 = 16 << 20;
 /// The number of bytes at the end of standard error that are read for a message.
 const TAIL_BYTES: u64 = 4096;
-/// Variables that limit libraries to one thread, since optimizers are compared on one thread.
+/// Variables that limit numerical libraries to one thread: more of them compete for the processors of a small machine.
 const SINGLE_THREAD: [&str; 5] =
     ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS"];
 
