@@ -79,6 +79,11 @@ const CAMPAIGNS: &[Campaign] = &[
         size: Some(("TUNESMITH_FAULT_POINTS", 6)),
     },
     Campaign {
+        what: "the same with 60 changes at once",
+        test: "store::faults::sled_changes_at_once_end_if_a_late_write_fails",
+        size: Some(("TUNESMITH_FAULT_POINTS", 6)),
+    },
+    Campaign {
         what: "power cuts from recorded calls, sqlite",
         test: "store::power_cuts::sqlite_keeps_acknowledged_changes_after_power_cuts",
         size: Some(("TUNESMITH_POWER_CUTS", 30)),

@@ -25,8 +25,17 @@ pub(super) const ACKNOWLEDGED: &str = "acknowledged trial ";
 /// The prefix of the step of an acknowledged measurement on standard output.
 pub(super) const ACKNOWLEDGED_STEP: &str = "acknowledged step ";
 
+/// The trial whose measurements [`reporters`] and [`writer_of_a_large_value`] report.
+pub(super) const REPORTED: TrialId = TrialId(1);
+
 /// The trial that [`writer_of_a_large_value`] completes.
 pub(super) const WITH_LARGE_VALUE: TrialId = TrialId(5);
+
+/// A process that reports `count` measurements of a trial of a sled store, each in a task of its own, and prints the
+/// outcomes.
+pub(super) fn reporters(launcher: &[&str], path: &Path, count: usize) -> Command {
+    process("store::child::reporters_process", launcher, Kind::Sled, path, count, 1)
+}
 
 /// A reason that sled stores in a file of its own.
 pub(super) fn large_reason() -> String {
@@ -73,8 +82,7 @@ fn faulty_writer_process() {
     let Some(path) = std::env::var_os(PATH) else { return };
     let kind = if std::env::var(KIND).unwrap() == "sled" { Kind::Sled } else { Kind::Sqlite };
     let count: usize = std::env::var(EACH).unwrap().parse().unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    runtime().block_on(async {
         let store = kind.open(Path::new(&path), OpenMode::Existing).unwrap();
         println!();
         let is_stopped = || matches!(*store.condition().borrow(), Condition::Stopped(_));
@@ -117,33 +125,60 @@ fn faulty_writer_process() {
 
 /// The body of that process.
 #[test]
+fn reporters_process() {
+    let Some(path) = std::env::var_os(PATH) else { return };
+    runtime().block_on(async {
+        let store = Kind::Sled.open(Path::new(&path), OpenMode::Existing).unwrap();
+        println!();
+        finish(start_reports(&store)).await;
+        println!("condition {:?}", *store.condition().borrow());
+    });
+}
+
+/// The body of that process.
+#[test]
 fn large_value_process() {
     let Some(path) = std::env::var_os(PATH) else { return };
-    let count: i64 = std::env::var(TASKS).unwrap().parse().unwrap();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    runtime().block_on(async {
         let store = Kind::Sled.open(Path::new(&path), OpenMode::Existing).unwrap();
         println!();
         let blobs = Path::new(&path).join("blobs");
         std::fs::rename(&blobs, blobs.with_file_name("moved")).unwrap();
         std::fs::File::create(&blobs).unwrap();
-        let report = |step| {
-            let store = Arc::clone(&store);
-            let change = samples::report(1, vec![samples::measurement(step, 1.0)]);
-            tokio::spawn(async move { (step, store.change_trial(&study_id(), TrialId(1), change).await) })
-        };
-        let reports: Vec<_> = (100..100 + count).map(report).collect();
+        let reports = start_reports(&store);
         let change = samples::fail(1, &large_reason());
         let error = store.change_trial(&study_id(), WITH_LARGE_VALUE, change).await.unwrap_err();
         println!("{FAILED}{}", text(&error));
-        for report in reports {
-            match report.await.unwrap() {
-                (step, Ok(_)) => println!("{ACKNOWLEDGED_STEP}{step}"),
-                (_, Err(error)) => println!("{FAILED}{}", text(&error)),
-            }
-        }
-        assert!(matches!(*store.condition().borrow(), Condition::Stopped(_)));
+        finish(reports).await;
+        println!("condition {:?}", *store.condition().borrow());
     });
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+type Report = tokio::task::JoinHandle<(i64, Result<(), StoreError>)>;
+
+/// Starts the tasks that report one measurement each, with the steps from 100 on.
+fn start_reports(store: &Arc<dyn Store>) -> Vec<Report> {
+    let count: i64 = std::env::var(TASKS).unwrap().parse().unwrap();
+    let report = |step| {
+        let store = Arc::clone(store);
+        let change = samples::report(1, vec![samples::measurement(step, 1.0)]);
+        tokio::spawn(async move { (step, store.change_trial(&study_id(), REPORTED, change).await.map(|_| ())) })
+    };
+    (100..100 + count).map(report).collect()
+}
+
+/// Prints the outcomes of `reports`.
+async fn finish(reports: Vec<Report>) {
+    for report in reports {
+        match report.await.unwrap() {
+            (step, Ok(())) => println!("{ACKNOWLEDGED_STEP}{step}"),
+            (_, Err(error)) => println!("{FAILED}{}", text(&error)),
+        }
+    }
 }
 
 fn text(error: &StoreError) -> String {
@@ -160,8 +195,7 @@ fn writer_process() {
     let kind = if std::env::var(KIND).unwrap() == "sled" { Kind::Sled } else { Kind::Sqlite };
     let number = |name| std::env::var(name).unwrap().parse::<usize>().unwrap();
     let (tasks, each) = (number(TASKS), number(EACH));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(async {
+    runtime().block_on(async {
         let store = kind.open(Path::new(&path), OpenMode::Create).unwrap();
         match store.create_job(samples::job("study"), Some(samples::study("study"))).await {
             Ok(()) | Err(StoreError::AlreadyExists { .. }) => println!(),

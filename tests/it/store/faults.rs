@@ -69,6 +69,46 @@ async fn sled_change_ends_if_its_last_write_fails() {
     figures.print("sled, with a late failure");
 }
 
+/// As [`sled_change_ends_if_its_last_write_fails`], with changes that wait for the flush.
+#[tokio::test]
+async fn sled_changes_at_once_end_if_a_late_write_fails() {
+    const REPORTS: usize = 60;
+    let mut figures = Figures::default();
+    for point in 2..2 + points() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        fill(&*Kind::Sled.open(&path, OpenMode::Create).unwrap(), 2).await;
+        let inject = format!("inject=pwrite64:error=EIO:delay_enter=200000:when={point}");
+        let output = child::reporters(&strace("trace=pwrite64", &inject), &path, REPORTS).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let failed = text.lines().filter(|line| line.starts_with(child::FAILED)).count();
+        assert!(text.contains("condition "), "write {point}:\n{text}");
+        let acknowledged = check_reports(&path, &text).await;
+        assert_eq!(acknowledged + failed, REPORTS, "write {point}:\n{text}");
+        figures.runs += 1;
+        figures.failed += failed;
+        figures.acknowledged += acknowledged;
+    }
+    figures.print("sled, with a late failure of changes at once");
+}
+
+/// Checks that every acknowledged measurement of the output `text` exists, and returns their number.
+async fn check_reports(path: &Path, text: &str) -> usize {
+    let store = Kind::Sled.open(path, OpenMode::Existing).unwrap();
+    let curve = store.measurements(&study_id(), child::REPORTED, 0, usize::MAX).await.unwrap();
+    let steps: BTreeSet<_> = curve.iter().map(|measurement| measurement.step).collect();
+    let acknowledged: Vec<_> = text.lines().filter_map(|line| line.strip_prefix(child::ACKNOWLEDGED_STEP)).collect();
+    for step in &acknowledged {
+        assert!(steps.contains(&step.parse().unwrap()), "step {step} was acknowledged: {steps:?}");
+    }
+    acknowledged.len()
+}
+
+/// The command that injects faults into a program, and ends it after a minute.
+fn strace<'a>(trace: &'a str, inject: &'a str) -> [&'a str; 11] {
+    ["timeout", "60", "strace", "-f", "-qq", "-o", "/dev/null", "-e", trace, "-e", inject]
+}
+
 /// Sled stores a large value in a file of its own, in the folder `blobs`.
 #[tokio::test]
 async fn sled_stops_if_a_large_value_cannot_be_written() {
@@ -78,18 +118,15 @@ async fn sled_stops_if_a_large_value_cannot_be_written() {
     let output = child::writer_of_a_large_value(&["timeout", "60"], &path).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("condition Stopped"), "{text}");
     let mut failed = text.lines().filter_map(|line| line.strip_prefix(child::FAILED)).peekable();
     assert!(failed.peek().is_some_and(|first| first.starts_with("the store could not write")), "{text}");
     assert!(failed.all(|failure| failure.ends_with("Not a directory (os error 20)")), "{text}");
     std::fs::remove_file(path.join("blobs")).unwrap();
     std::fs::rename(path.join("moved"), path.join("blobs")).unwrap();
+    check_reports(&path, &text).await;
     let store = Kind::Sled.open(&path, OpenMode::Existing).unwrap();
     assert_eq!(store.trial(&study_id(), child::WITH_LARGE_VALUE).await.unwrap().state, TrialState::Active);
-    let curve = store.measurements(&study_id(), TrialId(1), 0, usize::MAX).await.unwrap();
-    let steps: BTreeSet<_> = curve.iter().map(|measurement| measurement.step).collect();
-    for step in text.lines().filter_map(|line| line.strip_prefix(child::ACKNOWLEDGED_STEP)) {
-        assert!(steps.contains(&step.parse().unwrap()), "step {step} was acknowledged: {steps:?}");
-    }
     let change = samples::fail(1, &child::large_reason());
     store.change_trial(&study_id(), child::WITH_LARGE_VALUE, change).await.unwrap();
 }
@@ -145,8 +182,7 @@ impl Run {
         // Opening is not part of this test.
         drop(kind.open(&path, OpenMode::Create).unwrap());
         let trace = format!("trace={calls}");
-        let launcher = ["timeout", "60", "strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", inject];
-        let output = child::faulty_writer(&launcher, kind, &path, Self::TRIALS).output();
+        let output = child::faulty_writer(&strace(&trace, inject), kind, &path, Self::TRIALS).output();
         let output = output.unwrap_or_else(|error| panic!("strace, which lets the calls fail, cannot be run: {error}"));
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let ids = text.lines().filter_map(|line| line.strip_prefix(child::ACKNOWLEDGED));

@@ -1,9 +1,10 @@
 //! Flushes of sled's log, from which a caller returns even where sled itself would wait for ever (decision 025).
 
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tokio::sync::watch;
 use super::panic_text;
 use crate::{Condition, StoreFault};
 
-/// The time between two looks at a flush that has not ended.
+/// The time between two looks at a store that keeps its caller waiting.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Why a flush failed.
@@ -33,6 +34,7 @@ pub(super) struct Flusher {
     db: Option<Db>,
     requests: Option<Sender<SyncSender<Outcome>>>,
     thread: Option<JoinHandle<()>>,
+    turns: Arc<Turns>,
     condition: watch::Receiver<Condition>,
     /// The number of flushes that run beside that of the thread.
     additional: Arc<AtomicU32>,
@@ -45,9 +47,31 @@ impl Flusher {
     /// If the system starts no thread.
     pub(super) fn start(db: Db, condition: watch::Receiver<Condition>) -> std::io::Result<Self> {
         let (requests, received) = channel();
-        let own = db.clone();
-        let thread = Builder::new().name("sled-flush".into()).spawn(move || answer(&own, &received))?;
-        Ok(Self { db: Some(db), requests: Some(requests), thread: Some(thread), condition, additional: Arc::default() })
+        let turns = Arc::<Turns>::default();
+        let (its_db, its_turns) = (db.clone(), Arc::clone(&turns));
+        let thread = Builder::new().name("sled-flush".into()).spawn(move || answer(&its_db, &its_turns, &received))?;
+        Ok(Self {
+            db: Some(db),
+            requests: Some(requests),
+            thread: Some(thread),
+            turns,
+            condition,
+            additional: Arc::default(),
+        })
+    }
+
+    /// Runs `transaction` when no other and no flush runs. Sled excludes them too, but lets a transaction wait for a flush
+    /// without an end, and any further flush for that transaction.
+    ///
+    /// # Errors
+    /// The fault if the store has stopped, also while this waited; then `transaction` has not run.
+    pub(super) fn between_flushes<T>(&self, transaction: impl FnOnce() -> T) -> Result<T, StoreFault> {
+        let _turn = self.turns.take(|| self.fault().map_or(Ok(()), Err))?;
+        Ok(transaction())
+    }
+
+    fn fault(&self) -> Option<StoreFault> {
+        self.condition.borrow().fault().cloned()
     }
 
     /// Writes all changes that were made before the call to the log. Blocks.
@@ -68,8 +92,8 @@ impl Flusher {
                 Err(RecvTimeoutError::Disconnected) => resume_unwind(Box::new("the thread of flushes ended")),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if let Some(fault) = self.condition.borrow().fault() {
-                return Err(FlushError::Stopped(fault.clone()));
+            if let Some(fault) = self.fault() {
+                return Err(FlushError::Stopped(fault));
             }
             looks = looks.saturating_add(1);
             self.flush_beside(looks.ilog2() + 1);
@@ -99,7 +123,7 @@ impl Drop for Flusher {
     fn drop(&mut self) {
         self.requests = None;
         self.db = None;
-        if self.condition.borrow().fault().is_none()
+        if self.fault().is_none()
             && let Some(thread) = self.thread.take()
         {
             // Its panics were answers.
@@ -109,15 +133,49 @@ impl Drop for Flusher {
 }
 
 /// Flushes `db` once for all requests that have arrived, until there are no more.
-fn answer(db: &Db, requests: &Receiver<SyncSender<Outcome>>) {
+fn answer(db: &Db, turns: &Turns, requests: &Receiver<SyncSender<Outcome>>) {
     while let Ok(first) = requests.recv() {
+        let Ok(turn) = turns.take(|| Ok::<_, Infallible>(()));
         let others: Vec<_> = requests.try_iter().collect();
         let flush = || db.flush().map(|_bytes| ());
         let outcome = catch_unwind(AssertUnwindSafe(flush)).map_err(|panic| panic_text(&*panic));
+        drop(turn);
         // A caller that has returned needs no answer.
         for reply in others {
             let _ = reply.try_send(outcome.clone());
         }
         let _ = first.try_send(outcome);
+    }
+}
+
+/// Lets one transaction or flush run at a time.
+#[derive(Debug, Default)]
+struct Turns {
+    is_taken: Mutex<bool>,
+    freed: Condvar,
+}
+
+impl Turns {
+    /// Waits for the turn as long as `may_wait`, which is asked first and then each [`PAUSE`].
+    fn take<E>(&self, may_wait: impl Fn() -> Result<(), E>) -> Result<Turn<'_>, E> {
+        let mut is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            may_wait()?;
+            if !*is_taken {
+                *is_taken = true;
+                return Ok(Turn(self));
+            }
+            (is_taken, _) = self.freed.wait_timeout(is_taken, PAUSE).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The turn; passed on when it is dropped.
+struct Turn<'a>(&'a Turns);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.0.freed.notify_one();
     }
 }

@@ -148,12 +148,8 @@ impl Inner {
         {
             return Err(StoreError::not_applied(self.stop(fault)));
         }
-        let (answer, count) = {
+        let committed = self.flusher.between_flushes(|| {
             let _guard = self.isolation.write().unwrap_or_else(PoisonError::into_inner);
-            // Sled's next transaction waits for ever if the last one failed and a flush waits for it.
-            if let Some(fault) = self.condition.borrow().fault() {
-                return Err(StoreError::not_applied(fault.clone()));
-            }
             let result = self.db.transaction(|transaction| {
                 let records = SledRecords::new(transaction, &self.path);
                 let answer = change(&records).map_err(|error| records.conflict_or(error))?;
@@ -162,9 +158,11 @@ impl Inner {
             });
             result.map_err(|error| match error {
                 TransactionError::Abort(error) => error,
+                // Before another change takes its turn, which would wait for ever.
                 TransactionError::Storage(error) => self.failed(error),
-            })?
-        };
+            })
+        });
+        let (answer, count) = committed.map_err(StoreError::not_applied)??;
         self.flusher.flush().map_err(|error| match error {
             FlushError::Stopped(fault) => StoreError::Unknown { source: Box::new(fault) },
             FlushError::Sled(error) => match self.failed(error) {
