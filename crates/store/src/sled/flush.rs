@@ -2,9 +2,8 @@
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -36,8 +35,6 @@ pub(super) struct Flusher {
     thread: Option<JoinHandle<()>>,
     turns: Arc<Turns>,
     condition: watch::Receiver<Condition>,
-    /// The number of flushes that run beside that of the thread.
-    additional: Arc<AtomicU32>,
 }
 
 impl Flusher {
@@ -50,14 +47,7 @@ impl Flusher {
         let turns = Arc::<Turns>::default();
         let (its_db, its_turns) = (db.clone(), Arc::clone(&turns));
         let thread = Builder::new().name("sled-flush".into()).spawn(move || answer(&its_db, &its_turns, &received))?;
-        Ok(Self {
-            db: Some(db),
-            requests: Some(requests),
-            thread: Some(thread),
-            turns,
-            condition,
-            additional: Arc::default(),
-        })
+        Ok(Self { db: Some(db), requests: Some(requests), thread: Some(thread), turns, condition })
     }
 
     /// Runs `transaction` when no other and no flush runs. Sled excludes them too, but lets a transaction wait for a flush
@@ -66,7 +56,7 @@ impl Flusher {
     /// # Errors
     /// The fault if the store has stopped, also while this waited; then `transaction` has not run.
     pub(super) fn between_flushes<T>(&self, transaction: impl FnOnce() -> T) -> Result<T, StoreFault> {
-        let _turn = self.turns.take(|| self.fault().map_or(Ok(()), Err))?;
+        let _turn = self.turns.take(Running::Transaction, || self.fault().map_or(Ok(()), Err))?;
         Ok(transaction())
     }
 
@@ -100,21 +90,16 @@ impl Flusher {
         }
     }
 
-    /// Starts another flush, which wakes those that wait if sled failed, unless `most` such flushes wait themselves.
+    /// Starts another flush beside the one that runs, if one does and at most `most` others do. It wakes those that wait if
+    /// sled failed.
     fn flush_beside(&self, most: u32) {
-        let more = |running| (running < most).then_some(running + 1);
-        if self.additional.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
-            return;
-        }
-        let (db, additional) = (self.db.clone(), Arc::clone(&self.additional));
-        let started = Builder::new().name("sled-flush-beside".into()).spawn(move || {
+        let Some((db, turn)) = self.db.clone().zip(self.turns.join_flush(most)) else { return };
+        // Without a thread, the next look tries again.
+        let _ = Builder::new().name("sled-flush-beside".into()).spawn(move || {
             // Its error is that of the flush that it wakes.
-            let _ = db.map(|db| catch_unwind(AssertUnwindSafe(|| db.flush())));
-            additional.fetch_sub(1, Ordering::Relaxed);
+            let _ = catch_unwind(AssertUnwindSafe(|| db.flush()));
+            drop(turn);
         });
-        if started.is_err() {
-            self.additional.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }
 
@@ -133,9 +118,9 @@ impl Drop for Flusher {
 }
 
 /// Flushes `db` once for all requests that have arrived, until there are no more.
-fn answer(db: &Db, turns: &Turns, requests: &Receiver<SyncSender<Outcome>>) {
+fn answer(db: &Db, turns: &Arc<Turns>, requests: &Receiver<SyncSender<Outcome>>) {
     while let Ok(first) = requests.recv() {
-        let Ok(turn) = turns.take(|| Ok::<_, Infallible>(()));
+        let Ok(turn) = turns.take(Running::Flushes(1), || Ok::<_, Infallible>(()));
         let others: Vec<_> = requests.try_iter().collect();
         let flush = || db.flush().map(|_bytes| ());
         let outcome = catch_unwind(AssertUnwindSafe(flush)).map_err(|panic| panic_text(&*panic));
@@ -148,34 +133,63 @@ fn answer(db: &Db, turns: &Turns, requests: &Receiver<SyncSender<Outcome>>) {
     }
 }
 
-/// Lets one transaction or flush run at a time.
+/// What sled is doing.
+#[derive(Debug, Default, Clone, Copy)]
+enum Running {
+    #[default]
+    Nothing,
+    Transaction,
+    /// This many at once, at least one.
+    Flushes(u32),
+}
+
+/// Lets either one transaction run, or flushes.
 #[derive(Debug, Default)]
 struct Turns {
-    is_taken: Mutex<bool>,
+    running: Mutex<Running>,
     freed: Condvar,
 }
 
 impl Turns {
-    /// Waits for the turn as long as `may_wait`, which is asked first and then each [`PAUSE`].
-    fn take<E>(&self, may_wait: impl Fn() -> Result<(), E>) -> Result<Turn<'_>, E> {
-        let mut is_taken = self.is_taken.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Waits until nothing runs, as long as `may_wait`, which is asked first and then each [`PAUSE`].
+    fn take<E>(self: &Arc<Self>, wanted: Running, may_wait: impl Fn() -> Result<(), E>) -> Result<Turn, E> {
+        let mut running = self.lock();
         loop {
             may_wait()?;
-            if !*is_taken {
-                *is_taken = true;
-                return Ok(Turn(self));
+            if let Running::Nothing = *running {
+                *running = wanted;
+                return Ok(Turn(Arc::clone(self)));
             }
-            (is_taken, _) = self.freed.wait_timeout(is_taken, PAUSE).unwrap_or_else(PoisonError::into_inner);
+            (running, _) = self.freed.wait_timeout(running, PAUSE).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// The turn of a flush beside those that run, of which there are up to `most` besides the first.
+    fn join_flush(self: &Arc<Self>, most: u32) -> Option<Turn> {
+        let mut running = self.lock();
+        let Running::Flushes(count @ 1..) = *running else { return None };
+        (count <= most).then(|| {
+            *running = Running::Flushes(count + 1);
+            Turn(Arc::clone(self))
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The turn; passed on when it is dropped.
-struct Turn<'a>(&'a Turns);
+/// What runs may run until this is dropped.
+struct Turn(Arc<Turns>);
 
-impl Drop for Turn<'_> {
+impl Drop for Turn {
     fn drop(&mut self) {
-        *self.0.is_taken.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        let mut running = self.0.lock();
+        *running = match *running {
+            Running::Flushes(count @ 2..) => Running::Flushes(count - 1),
+            _ => Running::Nothing,
+        };
+        drop(running);
         self.0.freed.notify_one();
     }
 }
