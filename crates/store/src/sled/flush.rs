@@ -106,8 +106,9 @@ impl Flusher {
 impl Drop for Flusher {
     /// Closes sled, and waits for it unless the store has stopped.
     fn drop(&mut self) {
-        self.requests = None;
         self.db = None;
+        // The thread ends, with the last `Db`.
+        self.requests = None;
         if self.fault().is_none()
             && let Some(thread) = self.thread.take()
         {
