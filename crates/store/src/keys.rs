@@ -16,6 +16,7 @@ pub(super) fn studies_prefix(project: &str, location: &str) -> String {
 
 /// The part of the ID of a study of a job that no other ID has, unless the job is of the local project: then its ID has no
 /// slash.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(super) fn jobs_part() -> String {
     format!("/{}/", StudyId::JOBS_LOCATION)
 }

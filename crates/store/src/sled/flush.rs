@@ -2,19 +2,16 @@
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
 
 use sled::{Db, Error};
 use tokio::sync::watch;
 
+use super::exclusion::{Exclusion, PAUSE, Running};
 use super::panic_text;
 use crate::{Condition, StoreFault};
-
-/// The time between two looks at a store that keeps its caller waiting.
-const PAUSE: Duration = Duration::from_millis(250);
 
 /// Why a flush failed.
 #[derive(Debug)]
@@ -33,7 +30,7 @@ pub(super) struct Flusher {
     db: Option<Db>,
     requests: Option<Sender<SyncSender<Outcome>>>,
     thread: Option<JoinHandle<()>>,
-    turns: Arc<Turns>,
+    exclusion: Arc<Exclusion>,
     condition: watch::Receiver<Condition>,
 }
 
@@ -44,10 +41,11 @@ impl Flusher {
     /// If the system starts no thread.
     pub(super) fn start(db: Db, condition: watch::Receiver<Condition>) -> std::io::Result<Self> {
         let (requests, received) = channel();
-        let turns = Arc::<Turns>::default();
-        let (its_db, its_turns) = (db.clone(), Arc::clone(&turns));
-        let thread = Builder::new().name("sled-flush".into()).spawn(move || answer(&its_db, &its_turns, &received))?;
-        Ok(Self { db: Some(db), requests: Some(requests), thread: Some(thread), turns, condition })
+        let exclusion = Arc::<Exclusion>::default();
+        let (its_db, its_exclusion) = (db.clone(), Arc::clone(&exclusion));
+        let thread =
+            Builder::new().name("sled-flush".into()).spawn(move || answer(&its_db, &its_exclusion, &received))?;
+        Ok(Self { db: Some(db), requests: Some(requests), thread: Some(thread), exclusion, condition })
     }
 
     /// Runs `transaction` when no other and no flush runs. Sled excludes them too, but lets a transaction wait for a flush
@@ -56,7 +54,7 @@ impl Flusher {
     /// # Errors
     /// The fault if the store has stopped, also while this waited; then `transaction` has not run.
     pub(super) fn between_flushes<T>(&self, transaction: impl FnOnce() -> T) -> Result<T, StoreFault> {
-        let _turn = self.turns.take(Running::Transaction, || self.fault().map_or(Ok(()), Err))?;
+        let _permit = self.exclusion.take(Running::Transaction, || self.fault().map_or(Ok(()), Err))?;
         Ok(transaction())
     }
 
@@ -93,12 +91,12 @@ impl Flusher {
     /// Starts another flush beside the one that runs, if one does and at most `most` others do. It wakes those that wait if
     /// sled failed.
     fn flush_beside(&self, most: u32) {
-        let Some((db, turn)) = self.db.clone().zip(self.turns.join_flush(most)) else { return };
+        let Some((db, permit)) = self.db.clone().zip(self.exclusion.join_flush(most)) else { return };
         // Without a thread, the next look tries again.
         let _ = Builder::new().name("sled-flush-beside".into()).spawn(move || {
             // Its error is that of the flush that it wakes.
             let _ = catch_unwind(AssertUnwindSafe(|| db.flush()));
-            drop(turn);
+            drop(permit);
         });
     }
 }
@@ -119,78 +117,17 @@ impl Drop for Flusher {
 }
 
 /// Flushes `db` once for all requests that have arrived, until there are no more.
-fn answer(db: &Db, turns: &Arc<Turns>, requests: &Receiver<SyncSender<Outcome>>) {
+fn answer(db: &Db, exclusion: &Arc<Exclusion>, requests: &Receiver<SyncSender<Outcome>>) {
     while let Ok(first) = requests.recv() {
-        let Ok(turn) = turns.take(Running::Flushes(1), || Ok::<_, Infallible>(()));
+        let Ok(permit) = exclusion.take(Running::Flushes(1), || Ok::<_, Infallible>(()));
         let others: Vec<_> = requests.try_iter().collect();
         let flush = || db.flush().map(|_bytes| ());
         let outcome = catch_unwind(AssertUnwindSafe(flush)).map_err(|panic| panic_text(&*panic));
-        drop(turn);
+        drop(permit);
         // A caller that has returned needs no answer.
         for reply in others {
             let _ = reply.try_send(outcome.clone());
         }
         let _ = first.try_send(outcome);
-    }
-}
-
-/// What sled is doing.
-#[derive(Debug, Default, Clone, Copy)]
-enum Running {
-    #[default]
-    Nothing,
-    Transaction,
-    /// This many at once, at least one.
-    Flushes(u32),
-}
-
-/// Lets either one transaction run, or flushes.
-#[derive(Debug, Default)]
-struct Turns {
-    running: Mutex<Running>,
-    freed: Condvar,
-}
-
-impl Turns {
-    /// Waits until nothing runs, as long as `may_wait`, which is asked first and then each [`PAUSE`].
-    fn take<E>(self: &Arc<Self>, wanted: Running, may_wait: impl Fn() -> Result<(), E>) -> Result<Turn, E> {
-        let mut running = self.lock();
-        loop {
-            may_wait()?;
-            if let Running::Nothing = *running {
-                *running = wanted;
-                return Ok(Turn(Arc::clone(self)));
-            }
-            (running, _) = self.freed.wait_timeout(running, PAUSE).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// The turn of a flush beside those that run, of which there are up to `most` besides the first.
-    fn join_flush(self: &Arc<Self>, most: u32) -> Option<Turn> {
-        let mut running = self.lock();
-        let Running::Flushes(count @ 1..) = *running else { return None };
-        (count <= most).then(|| {
-            *running = Running::Flushes(count + 1);
-            Turn(Arc::clone(self))
-        })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Running> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What runs may run until this is dropped.
-struct Turn(Arc<Turns>);
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let mut running = self.0.lock();
-        *running = match *running {
-            Running::Flushes(count @ 2..) => Running::Flushes(count - 1),
-            _ => Running::Nothing,
-        };
-        drop(running);
-        self.0.freed.notify_one();
     }
 }

@@ -4,6 +4,7 @@
 //! (`sync_file_range`): acknowledged changes survive a crash of the process, but not a power cut. Sled does not report lost
 //! changes, so a file beside it contains their number ([`super::acknowledged`]).
 
+mod exclusion;
 mod flush;
 mod presence;
 mod records;
@@ -158,7 +159,7 @@ impl Inner {
             });
             result.map_err(|error| match error {
                 TransactionError::Abort(error) => error,
-                // Before another change takes its turn, which would wait for ever.
+                // Before another transaction may start, which would wait for ever.
                 TransactionError::Storage(error) => self.failed(error),
             })
         });
