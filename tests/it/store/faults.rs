@@ -196,7 +196,7 @@ impl Run {
     /// Checks that every acknowledged trial exists once and is complete.
     async fn check(&self, kind: Kind) {
         let store = kind.open(&self.folder.path().join("store"), OpenMode::Existing).unwrap();
-        if self.acknowledged.is_empty() && store.study(&study_id()).await.is_err() {
+        if self.acknowledged.is_empty() && matches!(store.study(&study_id()).await, Err(StoreError::NotFound { .. })) {
             // The first change failed already.
             return;
         }
