@@ -79,7 +79,7 @@ const CAMPAIGNS: &[Campaign] = &[
         size: Some(("TUNESMITH_FAULT_POINTS", 6)),
     },
     Campaign {
-        what: "the same with 60 changes at once",
+        what: "N-th failing write, after the others, 60 changes at once, sled",
         test: "store::faults::sled_changes_at_once_end_if_a_late_write_fails",
         size: Some(("TUNESMITH_FAULT_POINTS", 6)),
     },

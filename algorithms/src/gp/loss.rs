@@ -27,8 +27,8 @@ use crate::numerics::triangular::InverseFactor;
 /// Values of jitter to try on the diagonal, relative to its mean.
 const JITTERS: [f64; 8] = [0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4];
 
-/// The number of observations from which the points of a round are evaluated on a thread each: an evaluation then takes
-/// much longer than a thread takes to start.
+/// The number of observations from which the points of a round are evaluated on a thread each (a guess: an evaluation
+/// should take much longer than the start of a thread).
 const PARALLEL_FROM: usize = 128;
 
 /// `J(t)` and its gradient; `None` if `K` cannot be factorised. `t` is described in the module `hyperparameters`.

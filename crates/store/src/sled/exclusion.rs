@@ -1,4 +1,4 @@
-//! Transactions and flushes of sled's log exclude each other outside of sled, whose own lock cannot be given up.
+//! Excludes transactions and flushes of sled's log from each other. Sled does so itself, but a wait inside sled has no limit.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Exclusion {
     }
 }
 
-/// What runs may run until this is dropped.
+/// Permits one transaction or flush to run until it is dropped.
 pub(super) struct Permit(Arc<Exclusion>);
 
 impl Drop for Permit {

@@ -48,8 +48,8 @@ impl Flusher {
         Ok(Self { db: Some(db), requests: Some(requests), thread: Some(thread), exclusion, condition })
     }
 
-    /// Runs `transaction` when no other and no flush runs. Sled excludes them too, but lets a transaction wait for a flush
-    /// without an end, and any further flush for that transaction.
+    /// Runs `transaction` when no other and no flush runs. If it waited inside sled for a flush that does not end, it would
+    /// also keep every further flush from starting.
     ///
     /// # Errors
     /// The fault if the store has stopped, also while this waited; then `transaction` has not run.
