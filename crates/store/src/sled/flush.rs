@@ -1,17 +1,21 @@
 //! Flushes of sled's log, from which a caller returns even where sled itself would wait for ever (decision 025).
 
-use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
+use parking_lot::RwLock;
 use sled::{Db, Error};
 use tokio::sync::watch;
 
-use super::exclusion::{Exclusion, PAUSE, Running};
 use super::panic_text;
 use crate::{Condition, StoreFault};
+
+/// The time between two looks at a store that keeps its caller waiting.
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// Why a flush failed.
 #[derive(Debug)]
@@ -30,8 +34,11 @@ pub(super) struct Flusher {
     db: Option<Db>,
     requests: Option<Sender<SyncSender<Outcome>>>,
     thread: Option<JoinHandle<()>>,
-    exclusion: Arc<Exclusion>,
+    /// Held for reading by flushes, for writing by a transaction. Sled excludes them itself, but a wait inside sled has no limit.
+    log: Arc<RwLock<()>>,
     condition: watch::Receiver<Condition>,
+    /// The number of flushes beside that of the thread.
+    additional: Arc<AtomicU32>,
 }
 
 impl Flusher {
@@ -41,11 +48,17 @@ impl Flusher {
     /// If the system starts no thread.
     pub(super) fn start(db: Db, condition: watch::Receiver<Condition>) -> std::io::Result<Self> {
         let (requests, received) = channel();
-        let exclusion = Arc::<Exclusion>::default();
-        let (its_db, its_exclusion) = (db.clone(), Arc::clone(&exclusion));
-        let thread =
-            Builder::new().name("sled-flush".into()).spawn(move || answer(&its_db, &its_exclusion, &received))?;
-        Ok(Self { db: Some(db), requests: Some(requests), thread: Some(thread), exclusion, condition })
+        let log = Arc::<RwLock<()>>::default();
+        let (its_db, its_log) = (db.clone(), Arc::clone(&log));
+        let thread = Builder::new().name("sled-flush".into()).spawn(move || answer(&its_db, &its_log, &received))?;
+        Ok(Self {
+            db: Some(db),
+            requests: Some(requests),
+            thread: Some(thread),
+            log,
+            condition,
+            additional: Arc::default(),
+        })
     }
 
     /// Runs `transaction` when no other and no flush runs. If it waited inside sled for a flush that does not end, it would
@@ -54,8 +67,15 @@ impl Flusher {
     /// # Errors
     /// The fault if the store has stopped, also while this waited; then `transaction` has not run.
     pub(super) fn between_flushes<T>(&self, transaction: impl FnOnce() -> T) -> Result<T, StoreFault> {
-        let _permit = self.exclusion.take(Running::Transaction, || self.fault().map_or(Ok(()), Err))?;
-        Ok(transaction())
+        loop {
+            let permit = self.log.try_write_for(PAUSE);
+            if let Some(fault) = self.fault() {
+                return Err(fault);
+            }
+            if permit.is_some() {
+                return Ok(transaction());
+            }
+        }
     }
 
     fn fault(&self) -> Option<StoreFault> {
@@ -88,16 +108,22 @@ impl Flusher {
         }
     }
 
-    /// Starts another flush beside the one that runs, if one does and at most `most` others do. It wakes those that wait if
-    /// sled failed.
+    /// Starts another flush beside the one that runs, unless `most` do already. It wakes those that wait if sled failed.
     fn flush_beside(&self, most: u32) {
-        let Some((db, permit)) = self.db.clone().zip(self.exclusion.join_flush(most)) else { return };
-        // Without a thread, the next look tries again.
-        let _ = Builder::new().name("sled-flush-beside".into()).spawn(move || {
-            // Its error is that of the flush that it wakes.
-            let _ = catch_unwind(AssertUnwindSafe(|| db.flush()));
-            drop(permit);
+        let more = |running| (running < most).then_some(running + 1);
+        let Some(db) = self.db.clone() else { return };
+        if self.additional.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
+            return;
+        }
+        let (log, additional) = (Arc::clone(&self.log), Arc::clone(&self.additional));
+        let started = Builder::new().name("sled-flush-beside".into()).spawn(move || {
+            // Recursive: not behind the transactions that wait. Its error is that of the flush that it wakes.
+            let _ = log.try_read_recursive().map(|_running| catch_unwind(AssertUnwindSafe(|| db.flush())));
+            additional.fetch_sub(1, Ordering::Relaxed);
         });
+        if started.is_err() {
+            self.additional.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -117,13 +143,13 @@ impl Drop for Flusher {
 }
 
 /// Flushes `db` once for all requests that have arrived, until there are no more.
-fn answer(db: &Db, exclusion: &Arc<Exclusion>, requests: &Receiver<SyncSender<Outcome>>) {
+fn answer(db: &Db, log: &RwLock<()>, requests: &Receiver<SyncSender<Outcome>>) {
     while let Ok(first) = requests.recv() {
-        let Ok(permit) = exclusion.take(Running::Flushes(1), || Ok::<_, Infallible>(()));
+        let running = log.read_recursive();
         let others: Vec<_> = requests.try_iter().collect();
         let flush = || db.flush().map(|_bytes| ());
         let outcome = catch_unwind(AssertUnwindSafe(flush)).map_err(|panic| panic_text(&*panic));
-        drop(permit);
+        drop(running);
         // A caller that has returned needs no answer.
         for reply in others {
             let _ = reply.try_send(outcome.clone());

@@ -4,7 +4,6 @@
 //! (`sync_file_range`): acknowledged changes survive a crash of the process, but not a power cut. Sled does not report lost
 //! changes, so a file beside it contains their number ([`super::acknowledged`]).
 
-mod exclusion;
 mod flush;
 mod presence;
 mod records;
