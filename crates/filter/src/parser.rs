@@ -14,7 +14,15 @@
 //! after `:` may consist of several words, and may contain parentheses, as in the filters of `jobs.list` before there
 //! were others.
 
+use std::cell::Cell;
+
 use super::{Comparison, Expression, Field, Filter, FilterError, Restriction, Value};
+
+/// Maximum length of a filter in bytes. A guess: far above what a person or a page writes.
+const MAX_BYTES: usize = 16 << 10;
+
+/// Maximum number of restrictions: each is evaluated for every resource of a list.
+const MAX_RESTRICTIONS: usize = 100;
 
 /// Maximum number of nested parentheses and negations: the expression is evaluated recursively.
 const MAX_DEPTH: usize = 50;
@@ -39,7 +47,11 @@ fn is_keyword(word: &str) -> bool {
 
 /// The filter `text`.
 pub(super) fn parse(text: &str) -> Result<Filter, FilterError> {
-    let mut parser = Parser { text, at: 0, depth: 0 };
+    if text.len() > MAX_BYTES {
+        let message = format!("the filter has {} bytes; at most {MAX_BYTES} are allowed", text.len());
+        return Err(FilterError { column: 1, message });
+    }
+    let mut parser = Parser { text, at: 0, depth: 0, restrictions: 0, counted: Cell::new((0, 0)) };
     parser.skip_space();
     if parser.rest().is_empty() {
         return Ok(Filter::default());
@@ -58,6 +70,11 @@ struct Parser<'a> {
     at: usize,
     /// Number of open parentheses and negations.
     depth: usize,
+    /// Number of restrictions that were read.
+    restrictions: usize,
+    /// A position in bytes and the number of characters before it. Columns are counted from there, so that those of a whole
+    /// filter cost one pass.
+    counted: Cell<(usize, usize)>,
 }
 
 impl<'a> Parser<'a> {
@@ -75,7 +92,10 @@ impl<'a> Parser<'a> {
 
     /// Number of the character at `position`, from 1.
     fn column(&self, position: usize) -> usize {
-        self.text[..position].chars().count() + 1
+        let (from, before) = Some(self.counted.get()).filter(|(from, _)| *from <= position).unwrap_or_default();
+        let characters = before + self.text[from..position].chars().count();
+        self.counted.set((position, characters));
+        characters + 1
     }
 
     fn error(&self, position: usize, message: String) -> FilterError {
@@ -161,6 +181,10 @@ impl<'a> Parser<'a> {
             self.at = start;
             return Err(self.expected("a field, NOT or ("));
         }
+        self.restrictions += 1;
+        if self.restrictions > MAX_RESTRICTIONS {
+            return Err(self.error(start, format!("the filter has more than {MAX_RESTRICTIONS} restrictions")));
+        }
         let field = self.field(word, start)?;
         self.skip_space();
         let symbol = Comparison::SYMBOLS.into_iter().find(|(symbol, _)| self.rest().starts_with(symbol));
@@ -239,7 +263,13 @@ impl<'a> Parser<'a> {
             let trimmed = tail.trim_start();
             ["AND", "OR"].into_iter().any(|word| starts_with_keyword(trimmed, word))
         };
-        let end = rest.char_indices().find(|(at, c)| c.is_whitespace() && ends(&rest[*at..]));
+        // The space before a keyword is looked at once, from its beginning.
+        let mut is_in_space = false;
+        let end = rest.char_indices().find(|(at, c)| {
+            let begins_space = c.is_whitespace() && !is_in_space;
+            is_in_space = c.is_whitespace();
+            begins_space && ends(&rest[*at..])
+        });
         let end = end.map_or(rest.len(), |(at, _)| at);
         let length = raw_length(&rest[..end], self.depth, |_| false);
         self.at += length;

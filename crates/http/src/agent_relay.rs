@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::status::{ApiError, Code};
-use tunesmith_api::agent::{SyncAnswer, SyncRequest, run_id};
+use tunesmith_api::agent::{SyncAnswer, SyncRequest, run_id, run_name};
 use tunesmith_domain::JobId;
-use tunesmith_service::{AgentError, AgentReports};
+use tunesmith_service::{AgentError, AgentReports, AuthorizedRun};
 use tunesmith_store::{Asked, Relay};
 
 /// Limit of the time for an answer. Agents wait 30 s.
@@ -53,8 +53,7 @@ enum Answered {
 
 /// One agent's request, for the case that another server runs its job.
 pub(super) struct Sender<'a> {
-    pub(super) job: &'a JobId,
-    pub(super) run: &'a str,
+    pub(super) run: &'a AuthorizedRun,
     pub(super) token: &'a str,
 }
 
@@ -105,9 +104,10 @@ impl Sender<'_> {
     }
 
     async fn ask(&self, relay: &dyn Relay, wanted: Wanted, error: &AgentError) -> Result<Vec<u8>, ApiError> {
-        let (job, run, token) = (self.job.as_str().to_owned(), self.run.to_owned(), self.token.to_owned());
+        let id = self.run.id();
+        let (job, run, token) = (id.job.as_str().to_owned(), run_name(id), self.token.to_owned());
         let request = serde_json::to_vec(&Passed { job, run, token, wanted }).map_err(|error| foreign(&error))?;
-        let answer = relay.ask(self.job, request, ANSWER_LIMIT).await?;
+        let answer = relay.ask(&id.job, request, ANSWER_LIMIT).await?;
         answer.ok_or_else(|| ApiError::new(Code::Unavailable, error.to_string()))
     }
 }
@@ -184,13 +184,14 @@ async fn apply(reports: &AgentReports, request: &[u8]) -> Result<Applied, ApiErr
     let Passed { job, run, token, wanted } = serde_json::from_slice(request).map_err(|error| foreign(&error))?;
     let job: JobId = job.parse().map_err(|_| ApiError::invalid("name", format!("{job:?} is not a job")))?;
     let id = run_id(job, &run).ok_or_else(|| ApiError::invalid("name", format!("{run:?} is not a run")))?;
+    let run = reports.authorize(&id, &token).await?;
     match wanted {
         Wanted::Sync(request) => {
-            let answer = reports.receive(&id, &token, request.into_report()?).await?;
+            let answer = reports.receive(&run, request.into_report()?).await?;
             Ok(Applied::Sync(answer.into()))
         }
         Wanted::Package { sha256, file_name, offset } => {
-            let file = reports.package(&id, &token, &sha256, &file_name).await?;
+            let file = reports.package(&run, &sha256, &file_name).await?;
             let read = tokio::task::spawn_blocking(move || piece_of(file, offset)).await;
             let piece = read.unwrap_or_else(|error| Err(std::io::Error::other(error)));
             let piece = piece.map_err(|source| ApiError::from(AgentError::Files { id, source }))?;

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
 use axum::{Json, Router};
 
 use super::agent_relay::Sender;
 use super::body::Report;
 use super::examples;
-use super::names::{Names, job_id};
+use super::names::{PathNames, job_id};
 use super::openapi::{Bytes, Operation};
 use super::routes::{Dispatch, Routes};
 use super::status::{ApiError, Code};
 use super::trial_reports::token_of_trial;
 use tunesmith_api::agent::{SyncAnswer, SyncRequest, run_id};
-use tunesmith_service::{AgentError, AgentReports};
+use tunesmith_service::{AgentError, AgentReports, AuthorizedRun};
 
 /// Factor for the time limit of a download.
 const DOWNLOAD_TIME_FACTOR: u32 = 10;
@@ -55,45 +55,62 @@ pub(super) fn router(reports: AgentReports, dispatch: &Arc<Dispatch>) -> Router 
     routes().with_state(reports, dispatch)
 }
 
+/// A run whose agent has shown its token. Of a request by somebody else, nothing but the head is read.
+pub(super) struct AgentRun {
+    run: AuthorizedRun,
+    token: String,
+    /// The names in the path that follow that of the run.
+    more: Vec<String>,
+}
+
+impl FromRequestParts<AgentReports> for AgentRun {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, reports: &AgentReports) -> Result<Self, ApiError> {
+        let token = token_of_trial(&parts.headers)?.to_owned();
+        let PathNames(mut names) = parts.extensions.remove().unwrap_or_default();
+        let more = names.split_off(names.len().min(3));
+        let [project, job, run] = <[String; 3]>::try_from(names).unwrap_or_default();
+        let id = run_id(job_id(&project, &job)?, &run);
+        let id = id.ok_or_else(|| {
+            ApiError::invalid("name", format!("{run:?} has not the form trial-3.attempt-1 or attempt-1"))
+        })?;
+        let run = reports.authorize(&id, &token).await?;
+        Ok(Self { run, token, more })
+    }
+}
+
+impl AgentRun {
+    fn sender(&self) -> Sender<'_> {
+        Sender { run: &self.run, token: &self.token }
+    }
+}
+
 async fn sync(
     State(reports): State<AgentReports>,
-    Names([project, job, run]): Names<3>,
-    headers: HeaderMap,
+    run: AgentRun,
     Report(request): Report<SyncRequest>,
 ) -> Result<Json<SyncAnswer>, ApiError> {
-    let token = token_of_trial(&headers)?;
-    let id = run_id(job_id(&project, &job)?, &run).ok_or_else(|| not_a_run(&run))?;
     // A report that has to be passed on is needed again.
     let copy = reports.relay().map(|relay| (relay, request.clone()));
-    match (reports.receive(&id, token, request.into_report()?).await, copy) {
+    match (reports.receive(&run.run, request.into_report()?).await, copy) {
         (Err(error @ AgentError::OtherServer { .. }), Some((relay, request))) => {
-            let sender = Sender { job: &id.job, run: &run, token };
-            Ok(Json(sender.sync(&*relay, request, error).await?))
+            Ok(Json(run.sender().sync(&*relay, request, error).await?))
         }
         (received, _) => Ok(Json(received?.into())),
     }
 }
 
-async fn package(
-    State(reports): State<AgentReports>,
-    Names([project, job, run, sha256, file_name]): Names<5>,
-    headers: HeaderMap,
-) -> Result<Bytes, ApiError> {
-    let token = token_of_trial(&headers)?;
-    let id = run_id(job_id(&project, &job)?, &run).ok_or_else(|| not_a_run(&run))?;
-    let file = match (reports.package(&id, token, &sha256, &file_name).await, reports.relay()) {
+async fn package(State(reports): State<AgentReports>, run: AgentRun) -> Result<Bytes, ApiError> {
+    let [sha256, file_name] = <[String; 2]>::try_from(run.more.clone()).unwrap_or_default();
+    let file = match (reports.package(&run.run, &sha256, &file_name).await, reports.relay()) {
         (Err(error @ AgentError::OtherServer { .. }), Some(relay)) => {
-            let sender = Sender { job: &id.job, run: &run, token };
-            sender.package(&*relay, &sha256, &file_name, error).await?
+            run.sender().package(&*relay, &sha256, &file_name, error).await?
         }
         (opened, _) => opened?,
     };
     let length = file.metadata().map(|metadata| metadata.len()).unwrap_or_default();
     Ok(Bytes { file, length })
-}
-
-fn not_a_run(run: &str) -> ApiError {
-    ApiError::invalid("name", format!("{run:?} has not the form trial-3.attempt-1 or attempt-1"))
 }
 
 impl From<AgentError> for ApiError {

@@ -136,6 +136,16 @@ impl Call {
         Self { project, job, changes: false, ..Self::with(name, required, parts) }
     }
 
+    /// The lane of its large requests: that of `caller`, or of its project for the programs of trials; `None` if callers have no
+    /// names.
+    pub(super) fn lane(&self, caller: &Caller) -> Option<String> {
+        match (caller, self.required) {
+            (Caller::Authenticated(_), _) => Some(caller.principal().to_owned()),
+            (Caller::Anonymous, RequiredAccess::TrialToken) => Some(format!("trials of {}", self.project)),
+            (Caller::Anonymous, _) => None,
+        }
+    }
+
     /// The call, recorded as a change.
     pub(super) fn changing(self) -> Self {
         Self { changes: true, ..self }

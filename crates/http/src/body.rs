@@ -6,6 +6,7 @@ use axum::http::header::CONTENT_TYPE;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
+use super::large_requests::Progress;
 use super::status::{ApiError, Code};
 use tunesmith_api::ai_platform::proto_json::{self, MessageError};
 
@@ -18,9 +19,12 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let content_type = request.headers().get(CONTENT_TYPE);
         let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        let bytes = bytes(request, state).await?;
-        if bytes.is_empty() || content_type.as_deref().is_some_and(is_json) {
-            return read(&bytes).map(Self);
+        if content_type.as_deref().is_some_and(is_json) {
+            return message(request, state).await.map(Self);
+        }
+        let progress = progress(&request);
+        if bytes(request, state).await?.is_empty() {
+            return read(&[], progress.as_ref()).map(Self);
         }
         // Browsers send bodies of other types for any web page without asking the server first.
         let given = content_type.map_or_else(|| "absent".to_owned(), |text| format!("{text:?}"));
@@ -36,8 +40,23 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Report<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        read(&bytes(request, state).await?).map(Self)
+        message(request, state).await.map(Self)
     }
+}
+
+/// The message in the body of `request`. A large one is parsed off the runtime, as all that follows in the handler.
+async fn message<T: DeserializeOwned, S: Send + Sync>(request: Request, state: &S) -> Result<T, ApiError> {
+    let progress = progress(&request);
+    let bytes = bytes(request, state).await?;
+    if let Some(progress) = &progress {
+        progress.expect(bytes.len()).await;
+    }
+    read(&bytes, progress.as_ref())
+}
+
+/// How far the handler of `request` is.
+fn progress(request: &Request) -> Option<Progress> {
+    request.extensions().get().cloned()
 }
 
 async fn bytes<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiError> {
@@ -57,10 +76,15 @@ fn is_json(content_type: &str) -> bool {
     essence.eq_ignore_ascii_case("application/json")
 }
 
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+/// The message `bytes`, with which its handler may begin to change something.
+fn read<T: DeserializeOwned>(bytes: &[u8], progress: Option<&Progress>) -> Result<T, ApiError> {
     let bytes = if bytes.is_empty() { b"{}" } else { bytes };
-    proto_json::read(bytes).map_err(|error| match error {
+    let message = proto_json::read(bytes).map_err(|error| match error {
         MessageError::Field { field, description } => ApiError::invalid(&field, description),
         other => ApiError::new(Code::InvalidArgument, other.to_string()),
-    })
+    })?;
+    if let Some(progress) = progress {
+        progress.begin_change();
+    }
+    Ok(message)
 }

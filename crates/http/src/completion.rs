@@ -1,5 +1,5 @@
-//! Handlers run to completion, also if the client disconnects or the time limit is exceeded, so no change is applied in
-//! part.
+//! Handlers that change something run to completion, also if the client disconnects or the time limit is exceeded, so no
+//! change is applied in part. Others end with their request.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -11,6 +11,8 @@ use axum::response::Response;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::large_requests::Progress;
+
 /// A handler that panicked.
 pub(super) type Panic = Box<dyn Any + Send>;
 
@@ -18,41 +20,50 @@ pub(super) type Panic = Box<dyn Any + Send>;
 pub(super) enum NoAnswer {
     /// It panicked.
     Panicked,
-    /// It did not end within the time limit. It continues in the background.
-    TimedOut,
+    /// It did not end within the time limit.
+    TimedOut {
+        /// Whether it continues in the background.
+        continues: bool,
+    },
 }
 
-/// Runs `handler` for at most `limit`. If the returned future is dropped or the limit is over, `handler` continues in the
-/// background.
+/// Runs `handler` for at most `limit`, on blocking threads if its input is large. If the returned future is dropped or the limit
+/// is over, `handler` ends, or continues in the background if `progress` states that it must be completed.
 pub(super) async fn run(
     handler: impl Future<Output = Response> + Send + 'static,
+    progress: Progress,
     limit: Duration,
 ) -> Result<Response, NoAnswer> {
-    let handler = Detachable(Some(AssertUnwindSafe(handler).catch_unwind().boxed()));
+    let work = AssertUnwindSafe(progress.clone().run(handler.boxed())).catch_unwind().boxed();
+    let handler = Detachable { work: Some(work), progress: progress.clone() };
     match tokio::time::timeout(limit, handler).await {
         Ok(Ok(response)) => Ok(response),
         Ok(Err(_)) => Err(NoAnswer::Panicked),
-        Err(_) => Err(NoAnswer::TimedOut),
+        Err(_) => Err(NoAnswer::TimedOut { continues: progress.must_end() }),
     }
 }
 
-/// A future that is spawned as a task if it is dropped before it is complete.
-struct Detachable(Option<BoxFuture<'static, Result<Response, Panic>>>);
+/// A future that is spawned as a task if it is dropped before it is complete, although it must be completed.
+struct Detachable {
+    work: Option<BoxFuture<'static, Result<Response, Panic>>>,
+    progress: Progress,
+}
 
 impl Future for Detachable {
     type Output = Result<Response, Panic>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let future = self.0.as_mut().expect("a future is not polled after it is complete");
+        let future = self.work.as_mut().expect("a future is not polled after it is complete");
         let output = std::task::ready!(future.as_mut().poll(context));
-        self.0 = None;
+        self.work = None;
         Poll::Ready(output)
     }
 }
 
 impl Drop for Detachable {
     fn drop(&mut self) {
-        if let Some(future) = self.0.take()
+        if let Some(future) = self.work.take()
+            && self.progress.must_end()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             runtime.spawn(future);
@@ -62,12 +73,22 @@ impl Drop for Detachable {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::Duration;
 
     use axum::response::{IntoResponse, Response};
     use tokio::sync::oneshot;
 
     use super::{NoAnswer, run};
+    use crate::large_requests::{Lanes, Progress};
+
+    fn progress(changes: bool) -> Progress {
+        let progress = Progress::new(Arc::new(Lanes::default()), None);
+        if changes {
+            progress.begin_change();
+        }
+        progress
+    }
 
     /// A handler that ends after `release` is sent or dropped, and then sends on `ended`.
     async fn handler(release: oneshot::Receiver<()>, ended: oneshot::Sender<()>) -> Response {
@@ -77,29 +98,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn handler_continues_after_its_client_disconnects() {
-        let (release, released) = oneshot::channel();
-        let (end, ended) = oneshot::channel();
-        let mut request = Box::pin(run(handler(released, end), Duration::from_secs(60)));
-        assert!(futures::poll!(&mut request).is_pending());
-        drop(request);
-        release.send(()).unwrap();
-        ended.await.unwrap();
+    async fn handler_that_changes_something_continues_after_its_client_disconnects() {
+        for changes in [true, false] {
+            let (release, released) = oneshot::channel();
+            let (end, ended) = oneshot::channel();
+            let mut request = Box::pin(run(handler(released, end), progress(changes), Duration::from_secs(60)));
+            assert!(futures::poll!(&mut request).is_pending());
+            drop(request);
+            assert_eq!(release.send(()).is_ok(), changes);
+            assert_eq!(ended.await.is_ok(), changes);
+        }
     }
 
     #[tokio::test]
-    async fn handler_continues_after_its_time_limit() {
-        let (release, released) = oneshot::channel();
-        let (end, ended) = oneshot::channel();
-        let answer = run(handler(released, end), Duration::ZERO).await;
-        assert!(matches!(answer, Err(NoAnswer::TimedOut)));
-        release.send(()).unwrap();
-        ended.await.unwrap();
+    async fn handler_that_changes_something_continues_after_its_time_limit() {
+        for changes in [true, false] {
+            let (release, released) = oneshot::channel();
+            let (end, ended) = oneshot::channel();
+            let answer = run(handler(released, end), progress(changes), Duration::ZERO).await;
+            assert!(matches!(answer, Err(NoAnswer::TimedOut { continues }) if continues == changes));
+            assert_eq!(release.send(()).is_ok(), changes);
+            assert_eq!(ended.await.is_ok(), changes);
+        }
     }
 
     #[tokio::test]
     async fn panic_is_reported_as_a_missing_response() {
-        let answer = run(async { panic!("a fault of the handler") }, Duration::from_secs(60)).await;
+        let answer = run(async { panic!("a fault of the handler") }, progress(false), Duration::from_secs(60)).await;
         assert!(matches!(answer, Err(NoAnswer::Panicked)));
     }
 }

@@ -20,6 +20,7 @@ mod job_reopen;
 mod job_trials;
 mod jobs;
 mod json_text;
+mod large_requests;
 pub mod listener;
 mod method_override;
 mod names;

@@ -9,8 +9,11 @@ use super::status::{ApiError, Code};
 
 const HEADER: &str = "x-http-method-override";
 
-/// The request that `request` stands for, whose body is at most `limit` bytes.
-pub(super) async fn resolve(request: Request, limit: usize) -> Result<Request, ApiError> {
+/// Maximum size of a query in bytes: that of a URL, in which it is put.
+const MAX_QUERY_BYTES: usize = 64 << 10;
+
+/// The request that `request` stands for.
+pub(super) async fn resolve(request: Request) -> Result<Request, ApiError> {
     let Some(method) = request.headers().get(HEADER) else { return Ok(request) };
     let refuse = |text: String| ApiError::new(Code::InvalidArgument, text);
     let method =
@@ -23,7 +26,7 @@ pub(super) async fn resolve(request: Request, limit: usize) -> Result<Request, A
     if method != Method::GET {
         return Ok(Request::from_parts(parts, body));
     }
-    let query = to_bytes(body, limit).await.map_err(|_| too_large())?;
+    let query = to_bytes(body, MAX_QUERY_BYTES).await.map_err(|_| too_large())?;
     let query = std::str::from_utf8(&query).map_err(|_| refuse("the body is not a query".to_owned()))?;
     if !query.is_empty() {
         let path = parts.uri.path();

@@ -14,7 +14,7 @@ use tunesmith_service::studies::TrialRef;
 
 /// The decoded names in the path of a request, in order: `p` and `j` in `/v1/projects/p/jobs/j:cancel`. An extension of
 /// a routed request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct PathNames(pub(super) Vec<String>);
 
 impl PathNames {

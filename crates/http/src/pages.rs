@@ -4,14 +4,19 @@
 //! Not here: what a page shows. Pages change nothing, and are not part of the OpenAPI document.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use axum::body::{Body, to_bytes};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::Response;
+use bytes::Bytes;
+use tokio::time::timeout;
 
 use super::authorization::{Admission, Call};
 use super::completion::{self, NoAnswer};
 use super::job_policy;
+use super::large_requests::Progress;
 use super::request_log::MethodName;
 use super::routes::Dispatch;
 use super::sessions::COOKIE_NAME;
@@ -133,6 +138,17 @@ impl Pages {
         Self { dispatch }
     }
 
+    /// Reads the `body` of a form of at most `max_bytes`, of a visitor who is not known yet.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it cannot be read, is larger, or does not end within the time limit.
+    pub async fn form(&self, body: Body, max_bytes: usize) -> Result<Bytes, Refusal> {
+        let limit = self.dispatch.time_limit;
+        let read = timeout(limit, to_bytes(body, max_bytes)).await;
+        let read = read.map_err(|_| page_timed_out(limit))?;
+        read.map_err(|_| ApiError::invalid("body", "the form cannot be read: send it again").into())
+    }
+
     /// Opens a session for the owner of the token `secret`, and returns the value of the header `set-cookie`. `None` if
     /// this server requires no tokens.
     ///
@@ -165,26 +181,62 @@ impl Pages {
     where
         F: Future<Output = Response> + Send + 'static,
     {
-        let authorization = &self.dispatch.authorization;
-        let time_limit = self.dispatch.time_limit * call.time_limit_factor;
+        self.answer_with_body(call, parts, Body::empty(), 0, |visitor, _| render(visitor)).await
+    }
+
+    /// As [`Self::answer`], with the `body` of the request, which is read once the visitor is admitted.
+    ///
+    /// # Errors
+    /// As [`Self::answer`], and if the body cannot be read or is larger than `max_bytes`.
+    pub async fn answer_with_body<F>(
+        &self,
+        call: PageCall,
+        parts: &Parts,
+        body: Body,
+        max_bytes: usize,
+        render: impl FnOnce(Visitor, Bytes) -> F,
+    ) -> Result<Response, Refusal>
+    where
+        F: Future<Output = Response> + Send + 'static,
+    {
+        let Dispatch { authorization, lanes, time_limit } = &*self.dispatch;
+        let time_limit = *time_limit * call.time_limit_factor;
         let call = Call::of_page(call, parts);
-        let Admission { caller, permit: _ } = authorization.admit(&call, &parts.headers).await?;
+        let begun = async {
+            let admission = authorization.admit(&call, &parts.headers).await?;
+            let body = to_bytes(body, max_bytes).await.map_err(|_| super::body::too_large())?;
+            Ok::<_, ApiError>((admission, body))
+        };
+        let (begin, late) = (Instant::now(), || page_timed_out(time_limit));
+        let (Admission { caller, permit: _ }, body) = timeout(time_limit, begun).await.map_err(|_| late())??;
         let principal = caller.principal().to_owned();
         let csrf = authorization.session(&parts.headers).map(|session| session.csrf).unwrap_or_default();
-        let answer = completion::run(render(Visitor { caller, csrf }), time_limit).await;
+        let progress = Progress::new(Arc::clone(lanes), call.lane(&caller));
+        let bytes = body.len().max(parts.uri.query().map_or(0, str::len));
+        let page = render(Visitor { caller, csrf }, body);
+        let work = {
+            let progress = progress.clone();
+            async move {
+                progress.expect(bytes).await;
+                page.await
+            }
+        };
+        let answer = completion::run(work, progress, time_limit.saturating_sub(begin.elapsed())).await;
         let mut response = answer.map_err(|no_answer| match no_answer {
             NoAnswer::Panicked => {
                 tracing::error!(page = call.method, "a page panicked");
                 ApiError::new(Code::Internal, "internal error; see the server's log")
             }
-            NoAnswer::TimedOut => {
-                ApiError::new(Code::DeadlineExceeded, format!("the page was not ready within {time_limit:?}"))
-            }
+            NoAnswer::TimedOut { .. } => late(),
         })?;
         authorization.record(&call, &principal, &response);
         response.extensions_mut().insert(MethodName(call.method));
         Ok(response)
     }
+}
+
+fn page_timed_out(limit: Duration) -> ApiError {
+    ApiError::new(Code::DeadlineExceeded, format!("the page was not ready within {limit:?}"))
 }
 
 fn set_cookie(value: &str, end: &str, is_secure: bool) -> String {

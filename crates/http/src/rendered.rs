@@ -17,9 +17,14 @@ use super::status::{ApiError, Code};
 /// Number of trials or studies up to which an answer is rendered on the thread of its request (a guess: 1 ms).
 const FEW_RESOURCES: usize = 200;
 
-/// Permission to make a part of a long answer. Half of the processors remain free for short ones, which otherwise wait behind
-/// a part of every long answer each time they wait for the store.
-static RENDERERS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new((processors() / 2).max(1)));
+/// Permission to make a part of a long answer, or to take a step of a large request. Half of the processors remain free for
+/// short ones, which otherwise wait behind a part of every long answer each time they wait for the store.
+static RENDERERS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(renderers()));
+
+/// Number of long answers and large requests that are worked on at once.
+pub(super) fn renderers() -> usize {
+    (processors() / 2).max(1)
+}
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{FromRequestParts, RawPathParams, Request};
@@ -17,9 +17,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::authorization::{Admission, Authorization, Call};
 use super::completion::{self, NoAnswer};
+use super::large_requests::{Lanes, Progress};
 use super::names::{PathNames, decode, no_method, wrong_method};
 use super::openapi::{Documented, Operation, answer_schema, query_names};
 use super::query;
@@ -32,6 +34,8 @@ pub(super) struct Dispatch {
     pub(super) authorization: Authorization,
     /// Time limit of a request.
     pub(super) time_limit: Duration,
+    /// The large requests of each caller.
+    pub(super) lanes: Arc<Lanes>,
 }
 
 /// The permit of a suggestion, which a handler keeps while the suggestion continues in the background.
@@ -141,7 +145,12 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
     };
     let dispatch = &group.dispatch;
     let call = Call::new(&entry.operation, &names, &parts);
-    let admission = dispatch.authorization.admit(&call, &parts.headers).await;
+    let begin = Instant::now();
+    let limit = dispatch.time_limit * entry.operation.time_limit_factor;
+    let admission = match timeout(limit, dispatch.authorization.admit(&call, &parts.headers)).await {
+        Ok(admission) => admission,
+        Err(_) => Err(ApiError::timed_out(limit, false)),
+    };
     let Admission { caller, permit } = match admission {
         Ok(admission) => admission,
         Err(error) => return named(&call, error.into_response()),
@@ -156,33 +165,44 @@ async fn answer<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request:
         dispatch.authorization.record(&call, &principal, &response);
         return named(&call, response);
     }
+    let progress = Progress::new(Arc::clone(&dispatch.lanes), call.lane(&caller));
+    let reads_body = entry.operation.body.is_some();
+    if !reads_body && entry.operation.method != Method::GET {
+        progress.begin_change();
+    }
     let permit = Permit(Arc::new(permit));
+    let query_bytes = query.len();
     parts.extensions.insert(caller);
     parts.extensions.insert(permit.clone());
     parts.extensions.insert(names);
+    parts.extensions.insert(progress.clone());
     let handler = (entry.handler)(Request::from_parts(parts, body), group.state.clone());
-    let limit = dispatch.time_limit * entry.operation.time_limit_factor;
     // The record and the permit belong to the handler, which outlives a client that disconnects.
     let work = {
         let (dispatch, call, principal) = (Arc::clone(dispatch), call.clone(), principal.clone());
+        let progress = progress.clone();
         async move {
             let _permit = permit;
+            progress.expect(query_bytes).await;
             let response = handler.await;
             dispatch.authorization.record(&call, &principal, &response);
             response
         }
     };
-    let response = completion::run(work, limit).await.unwrap_or_else(|no_answer| match no_answer {
-        NoAnswer::Panicked => {
-            tracing::error!("a handler panicked");
-            let response = ApiError::new(Code::Internal, "internal error; see the server's log").into_response();
+    let answer = completion::run(work, progress, limit.saturating_sub(begin.elapsed())).await;
+    let response = answer.unwrap_or_else(|no_answer| {
+        let (error, is_recorded) = match no_answer {
+            NoAnswer::Panicked => {
+                tracing::error!("a handler panicked");
+                (ApiError::new(Code::Internal, "internal error; see the server's log"), false)
+            }
+            NoAnswer::TimedOut { continues } => (ApiError::timed_out(limit, continues), continues),
+        };
+        let response = error.into_response();
+        if !is_recorded {
             dispatch.authorization.record(&call, &principal, &response);
-            response
         }
-        NoAnswer::TimedOut => {
-            let text = format!("no response within {limit:?}; the request may still take effect");
-            ApiError::new(Code::DeadlineExceeded, text).into_response()
-        }
+        response
     });
     named(&call, response)
 }

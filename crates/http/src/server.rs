@@ -15,6 +15,7 @@ use super::names::no_method;
 use super::pages::Pages;
 use super::routes::{Dispatch, unknown};
 use super::state::JobsState;
+use super::status::ApiError;
 use super::web_pages::AllowedHosts;
 use super::{method_override, request_log, response_form};
 use tunesmith_api::ai_platform::machines::MachineMap;
@@ -91,7 +92,7 @@ pub fn router_with_pages(service: Service, pages: impl FnOnce(Pages) -> Router) 
         ServiceAccess::Owner(owner) => Authorization::of_owner(owner, Arc::clone(&clock)),
         ServiceAccess::Open => Authorization::open(),
     };
-    let dispatch = Arc::new(Dispatch { authorization, time_limit: request_timeout });
+    let dispatch = Arc::new(Dispatch { authorization, time_limit: request_timeout, lanes: Arc::default() });
     let routes = Router::new()
         .merge(super::health::router(Arc::clone(&jobs), &dispatch))
         .merge(super::openapi_document::router(&dispatch))
@@ -113,12 +114,14 @@ pub fn router_with_pages(service: Service, pages: impl FnOnce(Pages) -> Router) 
 
 /// The router of reports from the programs of jobs and their agents, for a server with the names `hosts`.
 pub fn reports_router(reports: TrialReports, agents: AgentReports, hosts: AllowedHosts) -> Router {
-    let dispatch = Arc::new(Dispatch { authorization: Authorization::open(), time_limit: REPORT_TIME_LIMIT });
+    let authorization = Authorization::open();
+    let dispatch = Arc::new(Dispatch { authorization, time_limit: REPORT_TIME_LIMIT, lanes: Arc::default() });
     let routes = super::trial_reports::router(reports, &dispatch).merge(super::agents::router(agents, &dispatch));
     layered(routes, dispatch, Some(hosts))
 }
 
 fn layered(routes: Router, dispatch: Arc<Dispatch>, hosts: Option<AllowedHosts>) -> Router {
+    let time_limit = dispatch.time_limit;
     let routes = routes
         .fallback(async move |request: Request| {
             let (parts, _) = request.into_parts();
@@ -131,18 +134,25 @@ fn layered(routes: Router, dispatch: Arc<Dispatch>, hosts: Option<AllowedHosts>)
     let hosts = hosts.map(Arc::new);
     Router::new()
         .fallback_service(routes)
-        .layer(from_fn(move |request: Request, next: Next| around_routes(hosts.clone(), request, next)))
+        .layer(from_fn(move |request: Request, next: Next| around_routes(hosts.clone(), time_limit, request, next)))
 }
 
-/// What is done for every request before and after its route.
-async fn around_routes(hosts: Option<Arc<AllowedHosts>>, request: Request, next: Next) -> Response {
+/// Middleware around every route. The method that a request overrides is read within `time_limit`; routes have limits of their
+/// own.
+async fn around_routes(
+    hosts: Option<Arc<AllowedHosts>>,
+    time_limit: Duration,
+    request: Request,
+    next: Next,
+) -> Response {
     request_log::answer(request, async |request| {
         if let Err(error) = hosts.map_or(Ok(()), |hosts| hosts.check(&request)) {
             return error.into_response();
         }
-        match method_override::resolve(request, BODY_LIMIT).await {
-            Ok(request) => response_form::answer(request, async |request| next.run(request).await).await,
-            Err(error) => error.into_response(),
+        match tokio::time::timeout(time_limit, method_override::resolve(request)).await {
+            Ok(Ok(request)) => response_form::answer(request, async |request| next.run(request).await).await,
+            Ok(Err(error)) => error.into_response(),
+            Err(_) => ApiError::timed_out(time_limit, false).into_response(),
         }
     })
     .await

@@ -161,6 +161,12 @@ impl ApiError {
         }
     }
 
+    /// The error for a request whose time `limit` is over, and whose handler `continues`.
+    pub(super) fn timed_out(limit: Duration, continues: bool) -> Self {
+        let outcome = if continues { "the request may still take effect" } else { "nothing was changed" };
+        Self::new(Code::DeadlineExceeded, format!("no response within {limit:?}; {outcome}"))
+    }
+
     /// Adds a recommended delay before a repeated request.
     pub(super) fn retry_after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }

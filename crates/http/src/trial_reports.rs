@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
 use axum::{Json, Router};
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::TrialId;
@@ -52,6 +53,24 @@ pub(super) fn router(reports: TrialReports, dispatch: &Arc<Dispatch>) -> Router 
     routes().with_state(reports, dispatch)
 }
 
+/// A trial whose program has shown its token. Of a request by somebody else, nothing but the head is read.
+pub(super) struct ReportingTrial {
+    key: TrialKey,
+    token: String,
+}
+
+impl FromRequestParts<TrialReports> for ReportingTrial {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, reports: &TrialReports) -> Result<Self, ApiError> {
+        let token = token_of_trial(&parts.headers)?.to_owned();
+        let Names(names) = Names::from_request_parts(parts, reports).await?;
+        let key = trial_key(&names)?;
+        reports.authorize(&key, &token).await?;
+        Ok(Self { key, token })
+    }
+}
+
 async fn get_trial(
     State(reports): State<TrialReports>,
     Names(names): Names<3>,
@@ -64,16 +83,13 @@ async fn get_trial(
 
 async fn add_measurement(
     State(reports): State<TrialReports>,
-    Names(names): Names<3>,
-    headers: HeaderMap,
+    ReportingTrial { key, token }: ReportingTrial,
     Report(request): Report<AddMeasurementRequest>,
 ) -> Result<Json<TrialMessage>, ApiError> {
-    let key = trial_key(&names)?;
-    let token = token_of_trial(&headers)?;
     let measurement = request.measurement.ok_or_else(|| ApiError::invalid("measurement", "is required"))?;
     let mut measurement = measurement.into_measurement("measurement")?;
     measurement.wall_time_secs = Timestamp::now().as_duration().as_secs_f64();
-    let trial = reports.add(&key, token, measurement).await?;
+    let trial = reports.add(&key, &token, measurement).await?;
     Ok(Json(TrialMessage::of_job(&key.study, &trial)))
 }
 

@@ -99,6 +99,17 @@ pub enum AgentError {
     Store(#[from] StoreError),
 }
 
+/// An attempt whose token was shown. Made by [`AgentReports::authorize`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthorizedRun(ExecutorJobId);
+
+impl AuthorizedRun {
+    /// Returns the attempt.
+    pub fn id(&self) -> &ExecutorJobId {
+        &self.0
+    }
+}
+
 /// Returns the folder of a job's files.
 pub type DirectoryOf = Box<dyn Fn(&JobId) -> PathBuf + Send + Sync>;
 
@@ -153,18 +164,12 @@ impl AgentReports {
         self.relay.clone()
     }
 
-    /// Receives a report of the attempt `id`, if `token` is that of the attempt. What the answer confirms is stored.
+    /// Receives a report of `run`. What the answer confirms is stored.
     ///
     /// # Errors
     /// [`AgentError`]. A part of the report may be stored; repeating it has no further effect.
-    pub async fn receive(
-        &self,
-        id: &ExecutorJobId,
-        token: &str,
-        report: AgentReport,
-    ) -> Result<AgentAnswer, AgentError> {
-        let inner = &self.inner;
-        self.authorize(id, token).await?;
+    pub async fn receive(&self, run: &AuthorizedRun, report: AgentReport) -> Result<AgentAnswer, AgentError> {
+        let (inner, id) = (&self.inner, run.id());
         let folder = (inner.directory)(&id.job);
         let superseded = |reason: &str| AgentError::Superseded { id: id.clone(), reason: reason.to_owned() };
         let agent = AgentId { run: id.clone(), task: report.task.clone() };
@@ -237,8 +242,11 @@ impl AgentReports {
         Err(AgentError::OtherServer { id: id.clone(), reason })
     }
 
-    /// Checks that `token` is that of the attempt `id`.
-    async fn authorize(&self, id: &ExecutorJobId, token: &str) -> Result<(), AgentError> {
+    /// Checks that `token` is that of the attempt `id`. Costs the same for every request.
+    ///
+    /// # Errors
+    /// [`AgentError::WrongToken`], or if the secret of the job cannot be read.
+    pub async fn authorize(&self, id: &ExecutorJobId, token: &str) -> Result<AuthorizedRun, AgentError> {
         let inner = &self.inner;
         let secret = match &inner.documents {
             Some(documents) => existing_shared_secret(&**documents, &id.job).await?,
@@ -251,21 +259,15 @@ impl AgentReports {
         if secret.is_none_or(|secret| attempt_token(&secret, id) != token) {
             return Err(AgentError::WrongToken { id: id.clone() });
         }
-        Ok(())
+        Ok(AuthorizedRun(id.clone()))
     }
 
-    /// Opens a package of the job of the attempt `id`, if `token` is that of the attempt.
+    /// Opens a package of the job of `run`.
     ///
     /// # Errors
-    /// [`AgentError::WrongToken`], [`AgentError::NoPackage`], or if the file cannot be opened.
-    pub async fn package(
-        &self,
-        id: &ExecutorJobId,
-        token: &str,
-        sha256: &str,
-        file_name: &str,
-    ) -> Result<File, AgentError> {
-        self.authorize(id, token).await?;
+    /// [`AgentError::NoPackage`], or if the file cannot be opened.
+    pub async fn package(&self, run: &AuthorizedRun, sha256: &str, file_name: &str) -> Result<File, AgentError> {
+        let id = run.id();
         self.check_owner(id).await?;
         let unknown = || AgentError::NoPackage { id: id.clone(), name: format!("{sha256}/{file_name}") };
         // A valid name refers to no other folder.

@@ -28,7 +28,7 @@ mod study_spec;
 mod submission;
 mod trainer;
 
-pub use agent_reports::{AgentAnswer, AgentError, AgentReports, DirectoryOf};
+pub use agent_reports::{AgentAnswer, AgentError, AgentReports, AuthorizedRun, DirectoryOf};
 pub use events::{Activity, JobEvent};
 pub use live_trials::{LiveTrials, ReportError, TrialKey};
 pub use plan_check::{PlanPart, PlanProblem};

@@ -74,6 +74,17 @@ impl TrialReports {
         Ok(trial)
     }
 
+    /// Checks that `token` is that of the trial `key`, which runs.
+    ///
+    /// # Errors
+    /// As [`TrialReports::add`].
+    pub async fn authorize(&self, key: &TrialKey, token: &str) -> Result<(), ReportError> {
+        match self.running(key, token) {
+            Ok(_) => Ok(()),
+            Err(error) => self.elsewhere(key, token, error).await.map(|_| ()),
+        }
+    }
+
     /// Returns the trial `key`, if `token` is valid.
     ///
     /// # Errors

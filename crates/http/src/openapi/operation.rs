@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use tunesmith_access::Permission;
 
+use crate::agents::AgentRun;
 use crate::authorization::CreatedResource;
 use crate::body::{Body, Report};
 use crate::names::Names;
@@ -18,6 +19,7 @@ use crate::query::Query;
 use crate::rendered::Rendered;
 use crate::request_key::RequestKey;
 use crate::status::ApiError;
+use crate::trial_reports::ReportingTrial;
 
 /// Generates the schema of a type.
 pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
@@ -33,7 +35,7 @@ pub(crate) struct Operation {
     /// Error statuses of responses.
     pub(super) statuses: BTreeSet<u16>,
     pub(super) query: Option<SchemaOf>,
-    pub(super) body: Option<SchemaOf>,
+    pub(crate) body: Option<SchemaOf>,
     /// Whether the body is arbitrary bytes.
     pub(super) takes_bytes: bool,
     /// An example of the body, as JSON.
@@ -186,6 +188,8 @@ impl<S> Input for State<S> {}
 impl<T> Input for Extension<T> {}
 impl Input for HeaderMap {}
 impl<const N: usize> Input for Names<N> {}
+impl Input for AgentRun {}
+impl Input for ReportingTrial {}
 
 /// Arbitrary bytes.
 impl Input for axum::body::Body {
