@@ -1,13 +1,14 @@
 //! Rate limits of each principal.
 
-use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::PerPrincipal;
 
 /// The exceeded limit of a principal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,29 +29,57 @@ pub enum OverLimit {
         /// The principal.
         principal: String,
         /// The limit.
-        limit: u32,
+        limit: usize,
+    },
+    /// The trials of concurrent suggestions.
+    #[error(
+        "{principal} already waits for suggestions of {waiting} trials, and {count} more exceed the maximum of {limit}: retry \
+         when they are complete, or request fewer trials"
+    )]
+    SuggestedTrials {
+        /// The principal.
+        principal: String,
+        /// Number of requested trials.
+        count: usize,
+        /// Number of trials that the principal waits for.
+        waiting: usize,
+        /// The limit.
+        limit: usize,
     },
 }
+
+/// Trials that a principal waits for at once, for each of its concurrent suggestions. A guess: most requests ask for one.
+const TRIALS_PER_SUGGESTION: usize = 10;
 
 /// The limits, which are the same for each principal.
 pub struct Limits {
     requests: Option<(NonZeroU32, DefaultKeyedRateLimiter<String>)>,
-    suggestions: Option<NonZeroU32>,
-    waiting: Mutex<HashMap<String, Arc<Semaphore>>>,
+    suggestions: Option<SuggestionLimits>,
+}
+
+struct SuggestionLimits {
+    requests: PerPrincipal,
+    trials: Arc<PerPrincipal>,
 }
 
 /// A permit for one of a principal's concurrent suggestions; dropping it releases the permit.
 #[derive(Debug)]
 pub struct SuggestionPermit {
-    _permit: Option<OwnedSemaphorePermit>,
+    _permit: OwnedSemaphorePermit,
+    principal: String,
+    trials: Arc<PerPrincipal>,
 }
 
 impl Limits {
-    /// Limits of `requests` per second, which is also the maximum burst, and of concurrent `suggestions`; `None`: no
-    /// limit.
+    /// Limits of `requests` per second, which is also the maximum burst, and of concurrent `suggestions`, which together are of at
+    /// most ten times as many trials; `None`: no limit.
     pub fn new(requests: Option<NonZeroU32>, suggestions: Option<NonZeroU32>) -> Self {
         let requests = requests.map(|rate| (rate, RateLimiter::keyed(Quota::per_second(rate))));
-        Self { requests, suggestions, waiting: Mutex::default() }
+        let suggestions = suggestions.map(|limit| SuggestionLimits {
+            requests: PerPrincipal::new(limit.get() as usize),
+            trials: Arc::new(PerPrincipal::new(limit.get() as usize * TRIALS_PER_SUGGESTION)),
+        });
+        Self { requests, suggestions }
     }
 
     /// Counts a request of `principal`.
@@ -66,21 +95,35 @@ impl Limits {
         })
     }
 
-    /// Counts a suggestion of `principal` until the returned value is dropped.
+    /// Counts a suggestion of `principal` until the returned value is dropped; `None`: no limit.
     ///
     /// # Errors
     /// [`OverLimit::Suggestions`] if the limit is exceeded.
-    pub fn suggestion(&self, principal: &str) -> Result<SuggestionPermit, OverLimit> {
-        let Some(limit) = self.suggestions else { return Ok(SuggestionPermit { _permit: None }) };
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        // Entries of principals without pending suggestions are removed.
-        waiting.retain(|_, permits| permits.available_permits() < limit.get() as usize);
-        let permits = waiting.entry(principal.to_owned());
-        let permits = permits.or_insert_with(|| Arc::new(Semaphore::new(limit.get() as usize)));
-        let permit = Arc::clone(permits).try_acquire_owned();
-        let permit =
-            permit.map_err(|_| OverLimit::Suggestions { principal: principal.to_owned(), limit: limit.get() })?;
-        Ok(SuggestionPermit { _permit: Some(permit) })
+    pub fn suggestion(&self, principal: &str) -> Result<Option<SuggestionPermit>, OverLimit> {
+        let Some(limits) = &self.suggestions else { return Ok(None) };
+        let permit = limits.requests.of(principal).try_acquire_owned();
+        let limit = limits.requests.permits();
+        let permit = permit.map_err(|_| OverLimit::Suggestions { principal: principal.to_owned(), limit })?;
+        let (principal, trials) = (principal.to_owned(), Arc::clone(&limits.trials));
+        Ok(Some(SuggestionPermit { _permit: permit, principal, trials }))
+    }
+}
+
+impl SuggestionPermit {
+    /// Counts `count` trials of this suggestion until the returned value is dropped. A suggestion of more trials than the maximum
+    /// is permitted while no other one waits.
+    ///
+    /// # Errors
+    /// [`OverLimit::SuggestedTrials`] if the limit is exceeded.
+    pub fn trials(&self, count: usize) -> Result<impl Send + Sync + use<>, OverLimit> {
+        let permits = self.trials.of(&self.principal);
+        let limit = self.trials.permits();
+        let counted = u32::try_from(count.min(limit)).unwrap_or(u32::MAX);
+        let waiting = limit - permits.available_permits();
+        let principal = self.principal.clone();
+        permits
+            .try_acquire_many_owned(counted)
+            .map_err(|_| OverLimit::SuggestedTrials { principal, count, waiting, limit })
     }
 }
 
@@ -99,12 +142,26 @@ mod tests {
         assert_eq!(limits.request("b"), Ok(()));
 
         let first = limits.suggestion("a").unwrap();
-        let _second = limits.suggestion("a").unwrap();
+        let second = limits.suggestion("a").unwrap().unwrap();
         let refused = limits.suggestion("a").unwrap_err();
         assert_eq!(refused, OverLimit::Suggestions { principal: "a".to_owned(), limit: 2 });
         limits.suggestion("b").unwrap();
         drop(first);
-        limits.suggestion("a").unwrap();
+        let third = limits.suggestion("a").unwrap().unwrap();
+
+        let of_second = second.trials(15).unwrap();
+        let refused = third.trials(6).err().unwrap();
+        assert_eq!(
+            refused.to_string(),
+            "a already waits for suggestions of 15 trials, and 6 more exceed the maximum of 20: retry when they are complete, \
+             or request fewer trials"
+        );
+        let _of_other = limits.suggestion("b").unwrap().unwrap().trials(20).unwrap();
+        let of_third = third.trials(5).unwrap();
+        assert!(third.trials(1).is_err());
+        drop((of_second, of_third));
+        let _all = third.trials(1000).unwrap();
+        assert!(second.trials(1).is_err());
     }
 
     #[test]

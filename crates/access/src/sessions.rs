@@ -14,8 +14,9 @@ use super::Token;
 /// How long a session lasts.
 const DURATION: SignedDuration = SignedDuration::from_hours(12);
 
-/// Maximum number of sessions; the one that ends first makes way for a new one.
-const MOST: usize = 10_000;
+/// Maximum number of sessions of a principal; its oldest one makes way for a new one. A guess: far more than the browsers of a
+/// person.
+const MOST_OF_PRINCIPAL: usize = 100;
 
 /// Number of random bytes of the secrets.
 const SECRET_BYTES: usize = 32;
@@ -23,8 +24,15 @@ const SECRET_BYTES: usize = 32;
 /// The sessions of a server. They end with its process.
 #[derive(Debug, Default)]
 pub struct Sessions {
+    open: Mutex<OpenSessions>,
+}
+
+#[derive(Debug, Default)]
+struct OpenSessions {
     /// By the digest of the secret in the cookie.
-    open: Mutex<HashMap<String, Session>>,
+    by_cookie: HashMap<String, Session>,
+    /// The number of sessions that were opened.
+    opened: u64,
 }
 
 /// A session.
@@ -32,6 +40,10 @@ pub struct Sessions {
 pub struct Session {
     /// The ID of the token that it was opened with.
     pub token_id: String,
+    /// The owner of the token.
+    principal: String,
+    /// The number of sessions that were opened before.
+    number: u64,
     /// The secret that a request that changes something repeats in a header, since a browser adds the cookie by itself.
     pub csrf: String,
     /// When it ends.
@@ -43,39 +55,42 @@ impl Sessions {
     pub fn open(&self, token: &Token, now: Timestamp) -> String {
         let ends = now.checked_add(DURATION).unwrap_or(Timestamp::MAX);
         let expire_time = token.expire_time.map_or(ends, |end| end.min(ends));
-        let session = Session { token_id: token.id.clone(), csrf: secret(), expire_time };
+        let principal = token.principal.as_str().to_owned();
         let cookie = secret();
         let mut open = self.sessions();
-        open.retain(|_, session| session.expire_time > now);
-        if open.len() >= MOST
-            && let Some(first) = open.iter().min_by_key(|(_, session)| session.expire_time).map(|(key, _)| key.clone())
-        {
-            open.remove(&first);
+        open.by_cookie.retain(|_, session| session.expire_time > now);
+        let own = || open.by_cookie.iter().filter(|(_, session)| session.principal == principal);
+        let oldest = own().min_by_key(|(_, session)| session.number).map(|(key, _)| key.clone());
+        if let Some(oldest) = oldest.filter(|_| own().count() >= MOST_OF_PRINCIPAL) {
+            open.by_cookie.remove(&oldest);
         }
-        open.insert(digest(&cookie), session);
+        let number = open.opened;
+        open.opened += 1;
+        let session = Session { token_id: token.id.clone(), principal, number, csrf: secret(), expire_time };
+        open.by_cookie.insert(digest(&cookie), session);
         cookie
     }
 
     /// Returns the session with the secret `cookie`, unless it has ended at `now`.
     pub fn find(&self, cookie: &str, now: Timestamp) -> Option<Session> {
-        self.sessions().get(&digest(cookie)).filter(|session| session.expire_time > now).cloned()
+        self.sessions().by_cookie.get(&digest(cookie)).filter(|session| session.expire_time > now).cloned()
     }
 
     /// Ends the session with the secret `cookie`.
     pub fn close(&self, cookie: &str) {
-        self.sessions().remove(&digest(cookie));
+        self.sessions().by_cookie.remove(&digest(cookie));
     }
 
     /// The number of sessions that are open at `now`, by the ID of their token.
     pub fn counts(&self, now: Timestamp) -> HashMap<String, usize> {
         let mut counts = HashMap::new();
-        for session in self.sessions().values().filter(|session| session.expire_time > now) {
+        for session in self.sessions().by_cookie.values().filter(|session| session.expire_time > now) {
             *counts.entry(session.token_id.clone()).or_default() += 1;
         }
         counts
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
+    fn sessions(&self) -> MutexGuard<'_, OpenSessions> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -120,5 +135,21 @@ mod tests {
         assert_eq!(sessions.find("", at(0)), None);
         sessions.close(&first);
         assert_eq!(sessions.find(&first, at(1)), None);
+    }
+
+    #[test]
+    fn principal_with_too_many_sessions_loses_its_own_oldest_one() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let token = |principal: &str, end| Token::draw(principal.parse().unwrap(), Vec::new(), at(0), end).token;
+        let sessions = Sessions::default();
+        let admin = sessions.open(&token("user:admin@x", None), at(0));
+        // Two tokens of one principal share its limit; the session that ends first is not the oldest one.
+        let tokens = [token("user:viewer@x", None), token("user:viewer@x", Some(at(3600)))];
+        let opened: Vec<String> =
+            (0..10_050).map(|number: usize| sessions.open(&tokens[usize::from(number % 2 == 1)], at(1))).collect();
+        assert!(sessions.find(&admin, at(2)).is_some());
+        let remaining: Vec<bool> = opened.iter().map(|cookie| sessions.find(cookie, at(2)).is_some()).collect();
+        let expected: Vec<bool> = (0..10_050).map(|number| number >= 10_050 - MOST_OF_PRINCIPAL).collect();
+        assert_eq!(remaining, expected);
     }
 }

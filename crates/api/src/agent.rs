@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ai_platform::optimizer::FieldViolation;
+use crate::ai_platform::optimizer::{FieldViolation, MAX_METRICS};
 use crate::ai_platform::{Double, Int64};
 use tunesmith_domain::{JobId, Measurement, MetricValue, Source, TrialId};
 use tunesmith_executor::remote::{AgentEnd, AgentReport, Command, LogPiece, LogPosition};
@@ -15,6 +15,15 @@ use tunesmith_service::job_logs::{LogName, LogStream};
 
 /// Maximum number of characters of the name of a node, as in DNS.
 const MAX_NODE_LENGTH: usize = 253;
+
+/// Maximum numbers of entries of a report. Agents send at most 1,000 measurements and one part of each log.
+const MAX_MEASUREMENTS: usize = 10_000;
+const MAX_LOG_PARTS: usize = 2_000;
+const MAX_SEEN_TAGS: usize = 10_000;
+const MAX_PROBLEMS: usize = 1_000;
+
+/// Number of characters that are kept of a notice, a problem or a reason. It is logged and shown.
+const MAX_TEXT_LENGTH: usize = 1_000;
 
 /// A report of an agent: the sign that it is alive, and everything that is new.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -175,6 +184,10 @@ impl SyncRequest {
     /// # Errors
     /// The first field that breaks a rule.
     pub fn into_report(self) -> Result<AgentReport, FieldViolation> {
+        at_most("logs", self.logs.len(), MAX_LOG_PARTS)?;
+        at_most("measurements", self.measurements.len(), MAX_MEASUREMENTS)?;
+        at_most("seenTags", self.seen_tags.len(), MAX_SEEN_TAGS)?;
+        at_most("problems", self.problems.len(), MAX_PROBLEMS)?;
         let mut logs = Vec::with_capacity(self.logs.len());
         for (index, part) in self.logs.into_iter().enumerate() {
             let refuse = |field: &str, description: String| FieldViolation {
@@ -206,11 +219,25 @@ impl SyncRequest {
                 .map_err(|_| violation("firstMeasurement", "is negative"))?,
             measurements,
             seen_tags: self.seen_tags.into_iter().collect(),
-            problems: self.problems,
-            preempted: Some(self.preempted).filter(|notice| !notice.is_empty()),
+            problems: self.problems.into_iter().map(shortened).collect(),
+            preempted: Some(shortened(self.preempted)).filter(|notice| !notice.is_empty()),
             end: self.end.map(EndMessage::into_end).transpose()?,
         })
     }
+}
+
+/// Refuses a list `field` with more than `most` entries.
+fn at_most(field: &str, count: usize, most: usize) -> Result<(), FieldViolation> {
+    if count <= most { Ok(()) } else { Err(violation(field, &format!("has {count} entries; at most {most} are allowed"))) }
+}
+
+/// The beginning of `text`.
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_TEXT_LENGTH) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// The node of a report. Its name is stored and shown, so that it is limited.
@@ -265,6 +292,7 @@ impl NumberedMeasurement {
             "HTTP" => Source::Http,
             _ => return Err(refuse("source", "must be METRIC_FILE, EVENT_FILE, STANDARD_OUTPUT or HTTP")),
         };
+        at_most(&format!("measurements[{index}].metrics"), self.metrics.len(), MAX_METRICS)?;
         Ok(Measurement {
             step: self.step.0,
             wall_time_secs: self.wall_time.0,
@@ -315,9 +343,9 @@ impl EndMessage {
         let given = [
             self.exit_code.map(|code| ended(ProgramEnd::Exited(code))),
             self.signal.map(|signal| ended(ProgramEnd::Signaled(signal))),
-            self.not_started.map(|reason| ended(ProgramEnd::NotStarted(reason))),
-            self.preempted.map(|reason| AgentEnd::Preempted { reason }),
-            self.lost.map(|reason| AgentEnd::Lost { reason }),
+            self.not_started.map(|reason| ended(ProgramEnd::NotStarted(shortened(reason)))),
+            self.preempted.map(|reason| AgentEnd::Preempted { reason: shortened(reason) }),
+            self.lost.map(|reason| AgentEnd::Lost { reason: shortened(reason) }),
         ];
         let mut given = given.into_iter().flatten();
         match (given.next(), given.next()) {

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::diagnostic::Finding;
+use super::diagnostic::{Finding, MAX_FINDINGS};
 use super::schema::ConfigFile;
 use super::shape::Shape;
 use super::yaml::{Content, Entry, Node};
@@ -139,6 +139,11 @@ impl<'a> Conversion<'a> {
         for entry in entries {
             let field = child(path, &entry.key);
             let Some(shape) = fields.get(&entry.key) else {
+                if self.findings.len() >= MAX_FINDINGS {
+                    // It is counted and not shown, so that help for it is not looked for.
+                    self.report(&field, entry.key_span.clone(), "unknown field".to_owned(), String::new(), None);
+                    continue;
+                }
                 let guess = nearest(&entry.key, fields.keys().map(String::as_str));
                 self.unknown(path, entry, fields, guess);
                 if let Some(guess) = guess {

@@ -5,7 +5,10 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use tunesmith_api::ai_platform::Severity;
+use tunesmith_api::ai_platform::{Severity, with_omitted};
+
+/// Maximum number of errors and warnings that are shown of one file.
+pub const MAX_FINDINGS: usize = 100;
 
 /// Maximum length of the stored part of a line in bytes. It limits the errors of a config that is one long line.
 const MAX_EXCERPT: usize = 1000;
@@ -107,6 +110,19 @@ impl Diagnostic {
     }
 }
 
+/// The diagnostics of `findings` in the order of the text: the first [`MAX_FINDINGS`], errors before warnings. The last one names
+/// the number of those that follow.
+pub(super) fn diagnostics(source: &Source<'_>, mut findings: Vec<Finding>) -> Vec<Diagnostic> {
+    findings.sort_by_key(|finding| (finding.severity == Severity::Warning, finding.span.start));
+    let omitted = findings.len().saturating_sub(MAX_FINDINGS);
+    findings.truncate(MAX_FINDINGS);
+    findings.sort_by_key(|finding| finding.span.start);
+    if let Some(last) = findings.last_mut().filter(|_| omitted > 0) {
+        last.message = with_omitted(&last.message, omitted, "errors and warnings");
+    }
+    findings.into_iter().map(|finding| Diagnostic::new(source, finding)).collect()
+}
+
 impl Excerpt {
     /// The excerpt of `line` around the start of `marked`.
     fn new(line: &str, marked: Range<usize>) -> Self {
@@ -178,13 +194,14 @@ impl fmt::Display for Diagnostic {
 pub struct ConfigErrors {
     file: String,
     diagnostics: Vec<Diagnostic>,
+    /// The number of errors, also of those that have no diagnostic.
+    errors: usize,
 }
 
 impl ConfigErrors {
-    pub(super) fn new(source: &Source<'_>, mut findings: Vec<Finding>) -> Self {
-        findings.sort_by_key(|finding| finding.span.start);
-        let diagnostics = findings.into_iter().map(|finding| Diagnostic::new(source, finding)).collect();
-        Self { file: source.name.to_owned(), diagnostics }
+    pub(super) fn new(source: &Source<'_>, findings: Vec<Finding>) -> Self {
+        let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+        Self { file: source.name.to_owned(), diagnostics: diagnostics(source, findings), errors }
     }
 
     pub(super) fn unreadable(file: &str, message: &str) -> Self {
@@ -199,10 +216,10 @@ impl ConfigErrors {
             help: None,
             excerpt: None,
         };
-        Self { file: file.to_owned(), diagnostics: vec![diagnostic] }
+        Self { file: file.to_owned(), diagnostics: vec![diagnostic], errors: 1 }
     }
 
-    /// The errors and warnings; at least one error.
+    /// The first errors and warnings, [`MAX_FINDINGS`](super::MAX_FINDINGS) at most; at least one error.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
@@ -213,7 +230,7 @@ impl fmt::Display for ConfigErrors {
         for diagnostic in &self.diagnostics {
             write!(f, "{diagnostic}\n\n")?;
         }
-        let errors = self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+        let errors = self.errors;
         write!(f, "{errors} error{} in {}", if errors == 1 { "" } else { "s" }, self.file)
     }
 }

@@ -18,7 +18,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 pub use describe::describe;
-pub use diagnostic::{ConfigErrors, Diagnostic};
+pub use diagnostic::{ConfigErrors, Diagnostic, MAX_FINDINGS};
 pub use edit::{Edit, EditError, Plain, Step, edit, outline};
 pub use hints::hints;
 pub use schema::json_schema;
@@ -136,13 +136,12 @@ pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
     if findings.iter().any(|finding| finding.severity == Severity::Error) {
         return Err(ConfigErrors::new(&source, findings));
     }
-    findings.sort_by_key(|finding| finding.span.start);
     Ok(HptuningConfig {
         without_effect: ai_platform::without_effect_in_a_local_run(&config.training_input),
         study,
         job_id,
         labels: std::mem::take(&mut config.labels),
-        warnings: findings.into_iter().map(|finding| Diagnostic::new(&source, finding)).collect(),
+        warnings: diagnostic::diagnostics(&source, findings),
         training_input: config.training_input,
     })
 }

@@ -6,7 +6,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use super::conversion::Conversion;
-use super::diagnostic::{ConfigErrors, Diagnostic, Finding, Source};
+use super::diagnostic::{ConfigErrors, Diagnostic, Finding, Source, diagnostics};
 use super::shape::Shape;
 use super::yaml;
 use tunesmith_api::ai_platform::Severity;
@@ -75,9 +75,7 @@ pub fn parse_study(name: &str, text: &str) -> Result<StudyDraft, ConfigErrors> {
         let (span, field) = place(&notice.field);
         Finding { severity: Severity::Warning, ..Finding::error(field, span, notice.description, "") }
     }));
-    findings.sort_by_key(|finding| finding.span.start);
-    let warnings = findings.into_iter().map(|finding| Diagnostic::new(&source, finding)).collect();
-    Ok(StudyDraft { request, warnings })
+    Ok(StudyDraft { request, warnings: diagnostics(&source, findings) })
 }
 
 #[cfg(test)]

@@ -23,12 +23,13 @@ use tokio::time::{Instant, sleep};
 use super::errors::PageError;
 use super::router::{Console, Visit};
 use super::subject::{Named, Subject};
-use tunesmith_access::Permission;
+use tunesmith_access::{PerPrincipal, Permission};
 use tunesmith_domain::{JobId, Study, StudyId};
 use tunesmith_http::pages::PageCall;
 
-/// Maximum number of open streams. A page without one loads its parts again from time to time.
-const MOST: usize = 64;
+/// Maximum number of open streams, and of those of one principal. A page without one loads its parts again from time to time.
+const MOST: usize = 256;
+const MOST_OF_PRINCIPAL: usize = 16;
 
 /// Time between two looks at a job.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -43,15 +44,33 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 #[derive(Clone)]
 pub(crate) struct Streams {
     places: Arc<Semaphore>,
+    of_principals: Arc<PerPrincipal>,
     ended: watch::Receiver<bool>,
     /// The last look at all jobs.
     all: Arc<tokio::sync::Mutex<Option<(Instant, u64)>>>,
 }
 
 impl Streams {
-    pub(crate) fn new(ended: watch::Receiver<bool>) -> Self {
-        Self { places: Arc::new(Semaphore::new(MOST)), ended, all: Arc::default() }
+    /// The place of a stream of `principal`; `None` if there are too many.
+    fn place(&self, principal: Option<&str>) -> Option<Place> {
+        let own = match principal {
+            Some(principal) => Some(self.of_principals.of(principal).try_acquire_owned().ok()?),
+            None => None,
+        };
+        let of_all = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        Some(Place { _own: own, _of_all: of_all })
     }
+
+    pub(crate) fn new(ended: watch::Receiver<bool>) -> Self {
+        let of_principals = Arc::new(PerPrincipal::new(MOST_OF_PRINCIPAL));
+        Self { places: Arc::new(Semaphore::new(MOST)), of_principals, ended, all: Arc::default() }
+    }
+}
+
+/// The place of an open stream, which is free once this value is dropped.
+struct Place {
+    _own: Option<OwnedSemaphorePermit>,
+    _of_all: OwnedSemaphorePermit,
 }
 
 /// What a stream is about.
@@ -64,17 +83,22 @@ enum Watched {
 
 pub(crate) async fn all(State(console): State<Console>, parts: Parts) -> Response {
     let call = PageCall::of_all("console.events");
-    console.show(call, parts, async |console, _: Visit| open(console, Watched::All).await).await
+    let show = {
+        let call = call.clone();
+        async move |console, visit| open(console, visit, call, Watched::All).await
+    };
+    console.show(call, parts, show).await
 }
 
 pub(crate) async fn of_one(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
     let call = named.call("console.events", Permission::StudiesGet);
-    let show = async move |console: Console, _: Visit| {
+    let opened = call.clone();
+    let show = async move |console: Console, visit: Visit| {
         let watched = match console.subject(&named).await? {
             Subject::Job { job, .. } => Watched::Job(job.id.clone()),
             Subject::Study(study) => Watched::Study(study.id.clone()),
         };
-        open(console, watched).await
+        open(console, visit, opened, watched).await
     };
     console.show(call, parts, show).await
 }
@@ -84,18 +108,22 @@ struct Stream {
     watched: Watched,
     seen: u64,
     last_sent: Instant,
-    _place: OwnedSemaphorePermit,
+    /// The request that opened the stream, which ends when its visitor may no longer make it.
+    call: PageCall,
+    parts: Parts,
+    _place: Place,
 }
 
-async fn open(console: Console, watched: Watched) -> Result<Response, PageError> {
-    let Ok(place) = Arc::clone(&console.streams.places).try_acquire_owned() else {
+async fn open(console: Console, visit: Visit, call: PageCall, watched: Watched) -> Result<Response, PageError> {
+    let Some(place) = console.streams.place(visit.visitor.principal()) else {
         let text = "too many pages are open; this one is loaded again from time to time";
         let mut response = (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("30"));
         return Ok(response);
     };
     let seen = console.look(&watched).await.unwrap_or_default();
-    let stream = Stream { console, watched, seen, last_sent: Instant::now(), _place: place };
+    let parts = visit.parts;
+    let stream = Stream { console, watched, seen, last_sent: Instant::now(), call, parts, _place: place };
     let begin = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"retry: 3000\n\n")) });
     let events = stream::unfold(stream, async |mut stream| {
         let event = stream.next().await?;
@@ -108,7 +136,7 @@ async fn open(console: Console, watched: Watched) -> Result<Response, PageError>
 }
 
 impl Stream {
-    /// The next event; `None` when the server ends, or what it is about no longer exists.
+    /// The next event; `None` when the server ends, what it is about no longer exists, or the visitor may no longer see it.
     async fn next(&mut self) -> Option<&'static [u8]> {
         let interval = match self.watched {
             Watched::All => INTERVAL_OF_ALL,
@@ -119,6 +147,9 @@ impl Stream {
             tokio::select! {
                 _ = ended.wait_for(|ended| *ended) => return None,
                 () = sleep(interval) => {}
+            }
+            if !self.console.pages.still_admits(self.call.clone(), &self.parts).await {
+                return None;
             }
             match self.console.look(&self.watched).await {
                 Ok(now) if now != self.seen => {

@@ -16,6 +16,10 @@ const HYPERPARAMETERS: &str = "hyperparameters";
 const TRAINING_INPUT: &str = "trainingInput";
 const PARAMETERS: &str = "params";
 
+/// Maximum number of parameters that the form shows, and of paths of values that it does not show. A text with more parameters
+/// is changed as text.
+const MAX_SHOWN: usize = 200;
+
 /// What the form shows.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,6 +56,19 @@ pub(crate) enum Change {
 }
 
 impl Form {
+    /// The form with a limited size.
+    pub(crate) fn limited(mut self) -> Self {
+        if self.parameters.len() > MAX_SHOWN {
+            return Self::default();
+        }
+        let omitted = self.not_shown.len().saturating_sub(MAX_SHOWN);
+        if omitted > 0 {
+            self.not_shown.truncate(MAX_SHOWN);
+            self.not_shown.push(format!("{omitted} more"));
+        }
+        self
+    }
+
     /// The form of `text`.
     pub(crate) fn of(text: &str) -> Self {
         let Some(Value::Object(file)) = outline(text) else { return Self::default() };

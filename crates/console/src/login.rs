@@ -1,7 +1,6 @@
 //! Signing in with a token, and signing out.
 
 use askama::Template;
-use axum::body::{Body, to_bytes};
 use axum::extract::{Query, Request, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
@@ -13,6 +12,7 @@ use serde::Deserialize;
 use super::format::encoded;
 use super::frame::{Frame, Section};
 use super::router::Console;
+use tunesmith_http::pages::Refusal;
 
 /// The address of the page.
 pub(crate) const PATH: &str = "/console/login";
@@ -45,27 +45,33 @@ pub(crate) async fn form(Query(Next { next }): Query<Next>, parts: Parts) -> Res
     page(&parts, next, None)
 }
 
-fn page(parts: &Parts, next: String, error: Option<String>) -> Response {
-    let status = if error.is_some() { StatusCode::UNAUTHORIZED } else { StatusCode::OK };
+fn page(parts: &Parts, next: String, refusal: Option<Refusal>) -> Response {
+    let (status, error) = refusal.map_or((StatusCode::OK, None), |refusal| (refusal.status, Some(refusal.message)));
     let frame = Frame::without_visitor("Sign in", Section::Other, &parts.headers);
     Frame::respond(false, status, &LoginPage { frame, next: inside(&next).to_owned(), error })
 }
 
 pub(crate) async fn sign_in(State(console): State<Console>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let Some(form) = fields(body).await else {
-        return page(&parts, String::new(), Some("the form cannot be read: send it again".to_owned()));
+    let form = match console.pages.form(body, MAX_FORM).await {
+        Ok(bytes) => fields(&bytes).ok_or_else(unreadable),
+        Err(refusal) => Err(refusal),
+    };
+    let form = match form {
+        Ok(form) => form,
+        Err(refusal) => return page(&parts, String::new(), Some(refusal)),
     };
     let (token, next) = (field(&form, "token"), field(&form, "next"));
     match console.pages.sign_in(&parts, token.trim(), console.is_secure) {
         Ok(cookie) => with_cookie(Redirect::to(inside(&next)).into_response(), cookie.as_deref()),
-        Err(refusal) => page(&parts, next, Some(refusal.message)),
+        Err(refusal) => page(&parts, next, Some(refusal)),
     }
 }
 
 pub(crate) async fn sign_out(State(console): State<Console>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let form = fields(body).await.unwrap_or_default();
+    let form = console.pages.form(body, MAX_FORM).await;
+    let form = form.ok().and_then(|bytes| fields(&bytes)).unwrap_or_default();
     let cookie = console.pages.sign_out(&parts, &field(&form, "csrf"), console.is_secure);
     with_cookie(Redirect::to(PATH).into_response(), Some(&cookie))
 }
@@ -83,10 +89,13 @@ fn inside(next: &str) -> &str {
     if is_page && !next.starts_with(PATH) && !next.contains(['\\', '\r', '\n']) { next } else { "/console" }
 }
 
-/// The fields of a form; `None` if it is too large or not text.
-async fn fields(body: Body) -> Option<Vec<(String, String)>> {
-    let bytes = to_bytes(body, MAX_FORM).await.ok()?;
-    let text = String::from_utf8(bytes.into()).ok()?;
+fn unreadable() -> Refusal {
+    Refusal { status: StatusCode::BAD_REQUEST, message: "the form cannot be read: send it again".to_owned() }
+}
+
+/// The fields of a form; `None` if it is not text.
+fn fields(bytes: &[u8]) -> Option<Vec<(String, String)>> {
+    let text = std::str::from_utf8(bytes).ok()?;
     let decoded = |text: &str| {
         let text = text.replace('+', " ");
         percent_decode_str(&text).decode_utf8().ok().map(Into::into)
@@ -120,11 +129,10 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn form_is_decoded() {
-        let form = fields(Body::from("token=a%2Bb+c&next=%2Fconsole")).await.unwrap();
+    #[test]
+    fn form_is_decoded() {
+        let form = fields(b"token=a%2Bb+c&next=%2Fconsole").unwrap();
         assert_eq!((field(&form, "token"), field(&form, "next")), ("a+b c".to_owned(), "/console".to_owned()));
-        assert_eq!(fields(Body::from("token=%FF")).await, None);
-        assert_eq!(fields(Body::from("a".repeat(MAX_FORM + 1))).await, None);
+        assert_eq!(fields(b"token=%FF"), None);
     }
 }

@@ -2,10 +2,10 @@
 
 use askama::Template;
 use axum::Json;
-use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -18,8 +18,8 @@ use tunesmith_access::Permission;
 use tunesmith_config::Diagnostic;
 use tunesmith_http::pages::PageCall;
 
-/// Maximum size of a checked configuration in bytes, that of a request.
-const MAX_TEXT: usize = 4 << 20;
+/// Maximum size of a checked configuration in bytes. A guess: far above what a person edits in a page.
+const MAX_TEXT: usize = 1 << 20;
 
 /// The project of the command line, unless another one is named.
 const DEFAULT_PROJECT: &str = "local";
@@ -149,9 +149,7 @@ struct Remark {
 pub(crate) async fn check(State(console): State<Console>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let call = PageCall::of_all("console.check");
-    let check = async move |_: Console, _: Visit| {
-        let bytes = to_bytes(body, MAX_TEXT).await;
-        let bytes = bytes.map_err(|_| PageError::Invalid("the configuration is larger than 4 MiB".to_owned()))?;
+    let check = async move |bytes: Bytes| {
         let draft: Draft = serde_json::from_slice(&bytes).map_err(|error| PageError::Invalid(error.to_string()))?;
         let Draft { mut text, is_study, change } = draft;
         let changed = if is_study { study_form::changed } else { job_form::changed };
@@ -164,12 +162,13 @@ pub(crate) async fn check(State(console): State<Console>, request: Request) -> R
             None => None,
         };
         let mut answer = if is_study { checked_study(&text) } else { checked(&text) };
-        answer["form"] = json!(if is_study { study_form::form_of(&text) } else { Form::of(&text) });
+        let form = if is_study { study_form::form_of(&text) } else { Form::of(&text) };
+        answer["form"] = json!(form.limited());
         answer["text"] = json!(text);
         answer["refusal"] = json!(refusal);
         Ok(Json(answer).into_response())
     };
-    console.show(call, parts, check).await
+    console.show_with_body(call, parts, body, MAX_TEXT, check).await
 }
 
 fn checked(text: &str) -> Value {

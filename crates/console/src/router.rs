@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
+use bytes::Bytes;
 use tokio::sync::watch;
 
 use super::errors::{self, PageError};
@@ -17,7 +19,7 @@ use super::{
     access, assets, compare, details, events, explore, job, jobs, login, new_job, overview, report, trial, trials,
     workers,
 };
-use tunesmith_http::pages::{PageCall, Pages, Visitor};
+use tunesmith_http::pages::{PageCall, Pages, Refusal, Visitor};
 use tunesmith_service::clock::Clock;
 use tunesmith_service::jobs::Jobs;
 use tunesmith_service::studies::Studies;
@@ -73,18 +75,38 @@ impl Console {
         let (pages, headers) = (self.pages.clone(), parts.headers.clone());
         let visited = parts.clone();
         let answer = pages.answer(call, &parts, move |visitor| {
-            let page = render(self, Visit { visitor, parts: visited });
-            async move {
-                match page.await {
-                    Ok(response) => response,
-                    Err(error) => error.respond(&headers),
-                }
-            }
+            shown(render(self, Visit { visitor, parts: visited }), headers)
         });
-        answer.await.unwrap_or_else(|refusal| match refusal.status {
-            StatusCode::UNAUTHORIZED => login::required(&parts),
-            _ => errors::refused(refusal, &parts),
-        })
+        answer.await.unwrap_or_else(|refusal| refused(refusal, &parts))
+    }
+
+    /// Answers the request `parts` with what `render` returns for its `body`, which has at most `max_bytes`, if `call` is allowed.
+    pub(crate) async fn show_with_body<F>(
+        self,
+        call: PageCall,
+        parts: Parts,
+        body: Body,
+        max_bytes: usize,
+        render: impl FnOnce(Bytes) -> F,
+    ) -> Response
+    where
+        F: Future<Output = Result<Response, PageError>> + Send + 'static,
+    {
+        let headers = parts.headers.clone();
+        let render = move |_, body| shown(render(body), headers);
+        let answer = self.pages.answer_with_body(call, &parts, body, max_bytes, render).await;
+        answer.unwrap_or_else(|refusal| refused(refusal, &parts))
+    }
+}
+
+async fn shown(page: impl Future<Output = Result<Response, PageError>>, headers: HeaderMap) -> Response {
+    page.await.unwrap_or_else(|error| error.respond(&headers))
+}
+
+fn refused(refusal: Refusal, parts: &Parts) -> Response {
+    match refusal.status {
+        StatusCode::UNAUTHORIZED => login::required(parts),
+        _ => errors::refused(refusal, parts),
     }
 }
 

@@ -213,9 +213,8 @@ fn add_rest(value: &Value, path: &str, shown: &BTreeSet<String>, rest: &mut Vec<
     if shown.contains(path) || value.is_null() {
         return;
     }
-    let below = |path: &String| {
-        shown.iter().any(|shown| shown.starts_with(&format!("{path}.")) || shown.starts_with(&format!("{path}[")))
-    };
+    let starts = |path: String| shown.range(path.clone()..).next().is_some_and(|shown| shown.starts_with(&path));
+    let is_above_shown = |path: &str| starts(format!("{path}.")) || starts(format!("{path}["));
     let children: Vec<(String, &Value)> = match value {
         Value::Object(fields) if path.is_empty() => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
         Value::Object(fields) => fields.iter().map(|(key, value)| (format!("{path}.{key}"), value)).collect(),
@@ -224,7 +223,7 @@ fn add_rest(value: &Value, path: &str, shown: &BTreeSet<String>, rest: &mut Vec<
         }
         _ => Vec::new(),
     };
-    if path.is_empty() || below(&path.to_owned()) {
+    if path.is_empty() || is_above_shown(path) {
         children.into_iter().for_each(|(path, value)| add_rest(value, &path, shown, rest));
     } else {
         rest.push(path.to_owned());

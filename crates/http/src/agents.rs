@@ -120,6 +120,7 @@ impl From<AgentError> for ApiError {
             AgentError::Superseded { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
             AgentError::OtherServer { .. } => Self::new(Code::Unavailable, error.to_string()),
             AgentError::NoReplica { .. } => Self::invalid("task", error.to_string()),
+            AgentError::NoTask { .. } => Self::invalid("logs", error.to_string()),
             AgentError::NoPackage { .. } => Self::new(Code::NotFound, error.to_string()),
             AgentError::Files { .. } => {
                 tracing::error!(error = &error as &dyn std::error::Error, "the report of an agent cannot be stored");

@@ -232,6 +232,14 @@ impl Authorization {
         }
     }
 
+    /// Whether `call` is still allowed, as for a stream that was opened by it. Counts and records nothing.
+    pub(super) async fn still_admits(&self, call: &Call, headers: &HeaderMap) -> bool {
+        let Mode::Checked(rules) = &self.mode else { return true };
+        let Ok(caller) = rules.caller(call, headers) else { return false };
+        let RequiredAccess::Permission(permission) = call.required else { return true };
+        caller.may(permission, &call.project) || rules.allowed_by_job(call, &caller, permission).await
+    }
+
     /// Allows or refuses `call`. A refused call is recorded in the audit log.
     pub(super) async fn admit(&self, call: &Call, headers: &HeaderMap) -> Result<Admission, ApiError> {
         let rules = match &self.mode {
@@ -314,7 +322,7 @@ impl Rules {
         if call.changes && self.access.refuses_unrecorded {
             prepare(&self.access.admin_activity).map_err(unrecordable)?;
         }
-        let permit = if is_suggestion { Some(limits.suggestion(caller.principal())?) } else { None };
+        let permit = if is_suggestion { limits.suggestion(caller.principal())? } else { None };
         Ok(Admission { caller, permit })
     }
 

@@ -80,10 +80,10 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::{NoAnswer, run};
-    use crate::large_requests::{Lanes, Progress};
+    use crate::large_requests::{Progress, lanes};
 
     fn progress(changes: bool) -> Progress {
-        let progress = Progress::new(Arc::new(Lanes::default()), None);
+        let progress = Progress::new(Arc::new(lanes()), None);
         if changes {
             progress.begin_change();
         }

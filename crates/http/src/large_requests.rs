@@ -3,40 +3,24 @@
 //! Parsing and checking a body of some megabytes takes longer than the requests of others may wait for a thread of the runtime.
 //! Between the steps of a handler, while it waits for the store, it uses no thread.
 
-use std::collections::HashMap;
 use std::future::{pending, poll_fn};
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures::future::BoxFuture;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 use super::rendered::{permit_to_render, renderers};
+use tunesmith_access::PerPrincipal;
 
 /// Size of a body or a query in bytes from which a request is large (a guess: 1 ms of parsing).
 pub(super) const LARGE_BYTES: usize = 16 << 10;
 
 /// The steps of large requests that run at once, for each caller.
-#[derive(Debug, Default)]
-pub(super) struct Lanes {
-    of: Mutex<HashMap<String, Weak<Semaphore>>>,
-}
-
-impl Lanes {
-    /// The lane of `caller`; `None`: of one without a name, which is not limited by itself.
-    fn lane(&self, caller: Option<&str>) -> Option<Arc<Semaphore>> {
-        let caller = caller?;
-        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lane) = of.get(caller).and_then(Weak::upgrade) {
-            return Some(lane);
-        }
-        of.retain(|_, lane| lane.strong_count() > 0);
-        let lane = Arc::new(Semaphore::new((renderers() / 2).max(1)));
-        of.insert(caller.to_owned(), Arc::downgrade(&lane));
-        Some(lane)
-    }
+pub(super) fn lanes() -> PerPrincipal {
+    PerPrincipal::new((renderers() / 2).max(1))
 }
 
 /// How far the handler of one request is, as an extension of the request.
@@ -45,8 +29,8 @@ pub(super) struct Progress(Arc<State>);
 
 #[derive(Debug)]
 struct State {
-    lanes: Arc<Lanes>,
-    /// The caller in whose lane the request waits.
+    lanes: Arc<PerPrincipal>,
+    /// The caller in whose lane the request waits; `None`: one without a name, which is not limited by itself.
     caller: Option<String>,
     /// Whether the handler continues on blocking threads.
     has_left: AtomicBool,
@@ -56,7 +40,7 @@ struct State {
 
 impl Progress {
     /// A request of `caller` whose handler starts. It may be ended until [`Self::begin_change`].
-    pub(super) fn new(lanes: Arc<Lanes>, caller: Option<String>) -> Self {
+    pub(super) fn new(lanes: Arc<PerPrincipal>, caller: Option<String>) -> Self {
         Self(Arc::new(State { lanes, caller, has_left: AtomicBool::new(false), must_end: AtomicBool::new(false) }))
     }
 
@@ -90,7 +74,7 @@ impl Progress {
         if let Some(output) = small.await {
             return output;
         }
-        let lane = self.0.lanes.lane(self.0.caller.as_deref());
+        let lane = self.0.caller.as_deref().map(|caller| self.0.lanes.of(caller));
         let woken = Arc::new(Woken::default());
         loop {
             let in_lane: Option<OwnedSemaphorePermit> = match &lane {
@@ -146,7 +130,7 @@ mod tests {
     #[tokio::test]
     async fn handler_of_a_large_request_leaves_the_runtime() {
         let runtime = thread();
-        let lanes = Arc::new(Lanes::default());
+        let lanes = Arc::new(lanes());
         for (bytes, leaves) in [(LARGE_BYTES - 1, false), (LARGE_BYTES, true)] {
             let progress = Progress::new(Arc::clone(&lanes), Some("a".to_owned()));
             let handle = progress.clone();
@@ -164,7 +148,7 @@ mod tests {
 
     #[tokio::test]
     async fn large_requests_of_one_caller_run_one_after_the_other_and_do_not_hold_up_others_while_they_wait() {
-        let lanes = Arc::new(Lanes::default());
+        let lanes = Arc::new(lanes());
         let (release, released) = oneshot::channel::<()>();
         let waiting = Progress::new(Arc::clone(&lanes), Some("a".to_owned()));
         let handle = waiting.clone();
@@ -181,9 +165,6 @@ mod tests {
         other.run(async move { handle.expect(LARGE_BYTES).await }.boxed()).await;
         release.send(()).unwrap();
         waiting.await.unwrap();
-        let lane = lanes.lane(Some("a")).unwrap();
-        assert_eq!(lane.available_permits(), (renderers() / 2).max(1));
-        assert!(Arc::ptr_eq(&lane, &lanes.lane(Some("a")).unwrap()));
-        assert!(lanes.lane(None).is_none());
+        assert_eq!(lanes.of("a").available_permits(), lanes.permits());
     }
 }

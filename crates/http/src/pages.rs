@@ -167,6 +167,12 @@ impl Pages {
         set_cookie("", "; Max-Age=0", is_secure)
     }
 
+    /// Whether the visitor of `call` may still make it, as for a stream of events: the session or the token is valid, and has the
+    /// permission.
+    pub async fn still_admits(&self, call: PageCall, parts: &Parts) -> bool {
+        self.dispatch.authorization.still_admits(&Call::of_page(call, parts), &parts.headers).await
+    }
+
     /// Answers a request with what `render` returns for its visitor, if the visitor may make it.
     ///
     /// # Errors

@@ -21,13 +21,13 @@ use tokio::time::timeout;
 
 use super::authorization::{Admission, Authorization, Call};
 use super::completion::{self, NoAnswer};
-use super::large_requests::{Lanes, Progress};
+use super::large_requests::Progress;
 use super::names::{PathNames, decode, no_method, wrong_method};
 use super::openapi::{Documented, Operation, answer_schema, query_names};
 use super::query;
 use super::request_log::MethodName;
 use super::status::{ApiError, Code};
-use tunesmith_access::SuggestionPermit;
+use tunesmith_access::{PerPrincipal, SuggestionPermit};
 
 /// The parts that all methods share.
 pub(super) struct Dispatch {
@@ -35,12 +35,23 @@ pub(super) struct Dispatch {
     /// Time limit of a request.
     pub(super) time_limit: Duration,
     /// The large requests of each caller.
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) lanes: Arc<PerPrincipal>,
 }
 
 /// The permit of a suggestion, which a handler keeps while the suggestion continues in the background.
 #[derive(Clone)]
-pub(super) struct Permit(#[expect(dead_code, reason = "it counts until it is dropped")] Arc<Option<SuggestionPermit>>);
+pub(super) struct Permit(Arc<Option<SuggestionPermit>>);
+
+impl Permit {
+    /// Counts `count` trials of the suggestion, too, until the returned value is dropped.
+    ///
+    /// # Errors
+    /// If the caller waits for too many.
+    pub(super) fn of_trials(&self, count: usize) -> Result<impl Send + Sync + use<>, ApiError> {
+        let trials = self.0.as_ref().as_ref().map(|permit| permit.trials(count)).transpose()?;
+        Ok((self.clone(), trials))
+    }
+}
 
 /// Methods whose handlers share a state.
 pub(super) struct Routes<S> {

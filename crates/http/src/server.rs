@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::authorization::{Access, Authorization, Owner, policies};
 use super::job_trials::JobTrials;
+use super::large_requests::lanes;
 use super::names::no_method;
 use super::pages::Pages;
 use super::routes::{Dispatch, unknown};
@@ -92,7 +93,7 @@ pub fn router_with_pages(service: Service, pages: impl FnOnce(Pages) -> Router) 
         ServiceAccess::Owner(owner) => Authorization::of_owner(owner, Arc::clone(&clock)),
         ServiceAccess::Open => Authorization::open(),
     };
-    let dispatch = Arc::new(Dispatch { authorization, time_limit: request_timeout, lanes: Arc::default() });
+    let dispatch = Arc::new(Dispatch { authorization, time_limit: request_timeout, lanes: Arc::new(lanes()) });
     let routes = Router::new()
         .merge(super::health::router(Arc::clone(&jobs), &dispatch))
         .merge(super::openapi_document::router(&dispatch))
@@ -115,7 +116,7 @@ pub fn router_with_pages(service: Service, pages: impl FnOnce(Pages) -> Router) 
 /// The router of reports from the programs of jobs and their agents, for a server with the names `hosts`.
 pub fn reports_router(reports: TrialReports, agents: AgentReports, hosts: AllowedHosts) -> Router {
     let authorization = Authorization::open();
-    let dispatch = Arc::new(Dispatch { authorization, time_limit: REPORT_TIME_LIMIT, lanes: Arc::default() });
+    let dispatch = Arc::new(Dispatch { authorization, time_limit: REPORT_TIME_LIMIT, lanes: Arc::new(lanes()) });
     let routes = super::trial_reports::router(reports, &dispatch).merge(super::agents::router(agents, &dispatch));
     layered(routes, dispatch, Some(hosts))
 }

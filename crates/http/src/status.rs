@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::{Schema, SchemaGenerator};
 
+use tunesmith_api::ai_platform::{MAX_VIOLATIONS, with_omitted};
 use tunesmith_api::ai_platform::rpc::{
     BadRequest, ErrorAnswer, ErrorDetail, ErrorInfo, ErrorStatus, FieldViolation, Status,
 };
@@ -149,8 +150,13 @@ impl ApiError {
         Self::violations(vec![FieldViolation { field: field.to_owned(), description: description.into() }])
     }
 
-    /// The error for invalid fields.
-    pub(super) fn violations(violations: Vec<FieldViolation>) -> Self {
+    /// The error for invalid fields, of which the first [`MAX_VIOLATIONS`] are named.
+    pub(super) fn violations(mut violations: Vec<FieldViolation>) -> Self {
+        let omitted = violations.len().saturating_sub(MAX_VIOLATIONS);
+        violations.truncate(MAX_VIOLATIONS);
+        if let Some(last) = violations.last_mut().filter(|_| omitted > 0) {
+            last.description = with_omitted(&last.description, omitted, "errors");
+        }
         let messages = violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description));
         Self {
             code: Code::InvalidArgument,

@@ -124,14 +124,15 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
 
 async fn suggest(
     State(api): State<StudiesState>,
-    permit: Extension<Permit>,
+    Extension(permit): Extension<Permit>,
     Names([project, location, study]): Names<3>,
     Body(request): Body<SuggestTrialsRequest>,
 ) -> Result<Rendered<optimizer::Operation>, ApiError> {
     let study = study_id(&project, &location, &study)?;
     let request = suggestion_request(request)?;
     let count = request.count.get();
-    let operation = super::operations::suggest(&api, study, request, permit).await?;
+    let held = permit.of_trials(count)?;
+    let operation = super::operations::suggest(&api, study, request, held).await?;
     Rendered::of(count, move || operation).await
 }
 

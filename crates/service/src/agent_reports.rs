@@ -77,6 +77,16 @@ pub enum AgentError {
         /// The tasks of the attempt.
         known: Vec<String>,
     },
+    /// The agent sends the log of a task that it does not run.
+    #[error("{id} has no task {task:?} of this agent; its tasks are {}", known.join(", "))]
+    NoTask {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// The task of the log.
+        task: String,
+        /// The tasks of the agent.
+        known: Vec<String>,
+    },
     /// The job has no such package.
     #[error("{id} has no package {name}")]
     NoPackage {
@@ -202,6 +212,13 @@ impl AgentReports {
             return Err(AgentError::NoReplica { id: id.clone(), task: agent.task.unwrap_or_default(), known });
         }
         let is_master = agents.first() == Some(&agent);
+        if !report.logs.is_empty() {
+            let (inbox, asked) = (Arc::clone(&inner.inbox), agent.clone());
+            let known = blocking(id, move || inbox.tasks_of(&asked)).await?;
+            if let Some(piece) = report.logs.iter().find(|piece| !known.contains(&piece.position.task)) {
+                return Err(AgentError::NoTask { id: id.clone(), task: piece.position.task.clone(), known });
+            }
+        }
         let (inbox, known) = (Arc::clone(&inner.inbox), agent.clone());
         let (received, report) = blocking(id, move || Ok((inbox.receive(&known, &folder, &report)?, report))).await?;
         let next_measurement = match trial {

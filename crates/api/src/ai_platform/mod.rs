@@ -58,7 +58,7 @@ pub use scalars::{Double, DurationError, Int64, ProtoDuration, is_time};
 pub use study_spec::{StudySpecError, TuningSpec, study_spec};
 pub use study_stopping::{StudyStoppingConfig, StudyTimeConstraint};
 pub use training_input::{EncryptionConfig, ScaleTier, Scheduling, TrainingInput};
-pub use violations::{Severity, Violation};
+pub use violations::{MAX_VIOLATIONS, Severity, Violation, with_omitted};
 pub use without_effect::{names_machine, without_effect, without_effect_in_a_local_run};
 
 /// Whether a field is omitted from canonical JSON.
@@ -69,9 +69,16 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// Names below this Jaro-Winkler similarity are treated as unrelated. A guess, tried on typing errors.
 const SIMILAR: f64 = 0.75;
 
+/// Length in bytes of the longest name that is compared with others: longer ones are not misspelled.
+const MAX_SIMILAR_BYTES: usize = 200;
+
 /// The candidate most similar to `name`, ignoring case; `None` if no candidate is similar.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > MAX_SIMILAR_BYTES {
+        return None;
+    }
     let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
+    let candidates = candidates.filter(|candidate| candidate.len() <= MAX_SIMILAR_BYTES);
     candidates
         .map(|candidate| (strsim::jaro_winkler(&plain(name), &plain(candidate)), candidate))
         .filter(|(similarity, _)| *similarity >= SIMILAR)

@@ -26,14 +26,30 @@ pub struct Violation {
     pub help: Option<String>,
 }
 
+/// Maximum number of errors, and of warnings, that are kept. A file with more is corrected in steps.
+pub const MAX_VIOLATIONS: usize = 100;
+
 /// Collects violations.
 #[derive(Default)]
-pub(super) struct Violations(Vec<Violation>);
+pub(super) struct Violations {
+    kept: Vec<Violation>,
+    /// The numbers of errors and warnings, also of those that were not kept.
+    errors: usize,
+    warnings: usize,
+}
 
 impl Violations {
-    /// The violations in the order in which they were added.
+    /// The first [`MAX_VIOLATIONS`] errors and warnings, in the order in which they were added. The last of each names the number of
+    /// those that follow.
     pub(super) fn into_vec(self) -> Vec<Violation> {
-        self.0
+        let Self { mut kept, errors, warnings } = self;
+        for (severity, count, noun) in [(Severity::Error, errors, "errors"), (Severity::Warning, warnings, "warnings")] {
+            let last = kept.iter_mut().rfind(|violation| violation.severity == severity);
+            if let Some(last) = last.filter(|_| count > MAX_VIOLATIONS) {
+                last.message = with_omitted(&last.message, count - MAX_VIOLATIONS, noun);
+            }
+        }
+        kept
     }
 
     pub(super) fn error(&mut self, field: impl Display, message: impl Display, allowed: impl Display) {
@@ -62,12 +78,46 @@ impl Violations {
         allowed: impl Display,
         help: Option<String>,
     ) {
-        self.0.push(Violation {
+        let count = if severity == Severity::Error { &mut self.errors } else { &mut self.warnings };
+        *count += 1;
+        if *count > MAX_VIOLATIONS {
+            return;
+        }
+        self.kept.push(Violation {
             field: field.to_string(),
             severity,
             message: message.to_string(),
             allowed: allowed.to_string(),
             help,
         });
+    }
+}
+
+/// `message`, the last one of a list, with the number of entries that are left out.
+pub fn with_omitted(message: &str, omitted: usize, noun: &str) -> String {
+    format!("{message} (and {omitted} more {noun}, which are not shown)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_kept_up_to_a_limit_and_warnings_do_not_displace_them() {
+        let mut violations = Violations::default();
+        for index in 0..1000 {
+            violations.warning(format!("w{index}"), "odd", "");
+        }
+        for index in 0..MAX_VIOLATIONS {
+            violations.error(format!("e{index}"), "wrong", "");
+        }
+        violations.error("last", "wrong", "");
+        let kept = violations.into_vec();
+        assert_eq!(kept.len(), 2 * MAX_VIOLATIONS);
+        assert_eq!(kept[98].message, "odd");
+        assert_eq!(kept[99].message, "odd (and 900 more warnings, which are not shown)");
+        let last = kept.last().unwrap();
+        assert_eq!((last.field.as_str(), last.severity), ("e99", Severity::Error));
+        assert_eq!(last.message, "wrong (and 1 more errors, which are not shown)");
     }
 }

@@ -24,21 +24,25 @@
 //! was not started or had no memory. The remaining agents are then asked to stop, and the attempt ends when none is left.
 
 mod files;
+mod open_attempts;
+mod summary;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use self::files::{append, read, write};
+use self::files::{Appended, MAX_LOG_BYTES, append, read, write};
+use self::open_attempts::{Known, OpenAttempts};
+use self::summary::Summary;
 use super::engine::AgentId;
 use super::log_name;
 use super::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPosition, Received};
+use crate::local::replica_name;
+use crate::logs::MASTER;
 use crate::reports::SentReports;
 use crate::{AttemptPart, ExecutorJobId, ExecutorJobSpec, ProgramEnd, StopMode};
 use tunesmith_domain::JobId;
@@ -50,7 +54,7 @@ pub struct Inbox {
     /// Maximum space of the logs of one attempt in bytes; `None` for any.
     log_quota_bytes: Option<u64>,
     /// Reports of one attempt are received one after the other.
-    receiving: Mutex<()>,
+    attempts: OpenAttempts,
     /// Changes when an end was recorded.
     changes: watch::Sender<()>,
 }
@@ -58,7 +62,7 @@ pub struct Inbox {
 impl Inbox {
     /// An inbox in `folder`, which is created when needed. Does no IO.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, log_quota_bytes: None, receiving: Mutex::default(), changes: watch::Sender::new(()) }
+        Self { folder, log_quota_bytes: None, attempts: OpenAttempts::default(), changes: watch::Sender::new(()) }
     }
 
     /// The same with a limit of the space of the logs of one attempt in bytes, on its nodes and here.
@@ -79,7 +83,8 @@ impl Inbox {
     /// If a file cannot be written.
     pub fn open(&self, spec: &ExecutorJobSpec) -> io::Result<Vec<(ExecutorJobSpec, PathBuf)>> {
         // Two submissions of an attempt write the same files.
-        let _one = self.lock();
+        let attempt = self.attempts.get(&spec.id);
+        let _one = attempt.lock();
         let parts = parts(spec);
         let mut opened = Vec::with_capacity(parts.len());
         for part in &parts {
@@ -165,7 +170,8 @@ impl Inbox {
     /// # Errors
     /// If a file cannot be written.
     pub fn close(&self, agent: &AgentId, end: AgentEnd) -> io::Result<AgentEnd> {
-        let _one = self.lock();
+        let attempt = self.attempts.get(&agent.run);
+        let _one = attempt.lock();
         if let Some(earlier) = self.end_of(agent)? {
             return Ok(earlier);
         }
@@ -189,7 +195,8 @@ impl Inbox {
     /// # Errors
     /// If a file cannot be read or written.
     pub fn give_back(&self, id: &ExecutorJobId, reason: &str) -> io::Result<bool> {
-        let _one = self.lock();
+        let attempt = self.attempts.get(id);
+        let _one = attempt.lock();
         if self.has_met(id)? || self.outcome(id)?.is_some() || self.end(id)?.is_some() {
             return Ok(false);
         }
@@ -226,7 +233,8 @@ impl Inbox {
     /// # Errors
     /// If a file cannot be read or written.
     pub fn settle(&self, id: &ExecutorJobId) -> io::Result<()> {
-        let _one = self.lock();
+        let attempt = self.attempts.get(id);
+        let _one = attempt.lock();
         self.conclude(id)
     }
 
@@ -260,7 +268,8 @@ impl Inbox {
     /// # Errors
     /// If the file cannot be written.
     pub fn request_stop(&self, id: &ExecutorJobId, how: StopMode) -> io::Result<bool> {
-        let _one = self.lock();
+        let attempt = self.attempts.get(id);
+        let _one = attempt.lock();
         if !self.is_open(id)? || self.end(id)?.is_some() {
             return Ok(false);
         }
@@ -293,12 +302,34 @@ impl Inbox {
     /// # Errors
     /// If the file cannot be read.
     pub fn summary(&self, id: &ExecutorJobId) -> io::Result<SentReports> {
-        let form: Option<SummaryForm> = read(&self.attempt(id), "summary.json")?;
-        let Some(form) = form else { return Ok(SentReports::default()) };
-        Ok(SentReports { seen_tags: form.seen_tags, problems: form.problems })
+        let summary: Option<Summary> = read(&self.attempt(id), "summary.json")?;
+        Ok(summary.unwrap_or_default().into())
     }
 
-    /// Receives everything of a report of `agent` but its measurements and its end. `job` is the folder of the job's files.
+    /// Returns the tasks whose logs `agent` sends: its own, or those of all replicas if it runs all of the attempt.
+    ///
+    /// # Errors
+    /// If the specification cannot be read.
+    pub fn tasks_of(&self, agent: &AgentId) -> io::Result<Vec<String>> {
+        match &agent.task {
+            Some(task) => Ok(vec![task.clone()]),
+            None => self.tasks(&agent.run, &mut self.attempts.get(&agent.run).lock()),
+        }
+    }
+
+    /// Returns the tasks of the attempt `id`.
+    fn tasks(&self, id: &ExecutorJobId, known: &mut Known) -> io::Result<Vec<String>> {
+        if let Some(tasks) = &known.tasks {
+            return Ok(tasks.clone());
+        }
+        let Some(spec) = self.spec(id)? else { return Ok(vec![MASTER.to_owned()]) };
+        let tasks: Vec<String> = spec.replicas.iter().map(replica_name).collect();
+        known.tasks = Some(tasks.clone());
+        Ok(tasks)
+    }
+
+    /// Receives everything of a report of `agent` but its measurements and its end. `job` is the folder of the job's files; the
+    /// logs are those of [`Self::tasks_of`] the agent.
     ///
     /// A part of a log that was received before has no effect, and one that leaves a gap is not written: the answer states
     /// where the log continues. Blocks.
@@ -306,7 +337,8 @@ impl Inbox {
     /// # Errors
     /// If a file cannot be written; the report may be repeated.
     pub fn receive(&self, agent: &AgentId, job: &Path, report: &AgentReport) -> io::Result<Received> {
-        let _one = self.lock();
+        let attempt = self.attempts.get(&agent.run);
+        let mut known = attempt.lock();
         let (id, folder) = (&agent.run, self.folder_of(agent));
         if !self.has_contact(agent)? {
             fs::write(folder.join("contact"), "")?;
@@ -319,26 +351,35 @@ impl Inbox {
         {
             write(&folder, "preemption.json", notice, false)?;
         }
+        let mut summary: Option<Summary> = None;
         if !report.seen_tags.is_empty() || !report.problems.is_empty() {
-            let summary = self.summary(id)?;
-            let mut form = SummaryForm { seen_tags: summary.seen_tags, problems: summary.problems };
-            form.seen_tags.extend(report.seen_tags.iter().cloned());
-            for problem in &report.problems {
-                if !form.problems.contains(problem) {
-                    form.problems.push(problem.clone());
-                }
-            }
-            write(&self.attempt(id), "summary.json", &form, false)?;
+            let mut known: Summary = read(&self.attempt(id), "summary.json")?.unwrap_or_default();
+            summary = known.add(report).then_some(known);
         }
         // Each replica has two logs.
         let quota_bytes = match self.log_quota_bytes.filter(|_| !report.logs.is_empty()) {
-            Some(quota) => Some(quota / (2 * self.agents(id)?.len() as u64)),
+            Some(quota) => Some(quota / (2 * self.tasks(id, &mut known)?.len().max(1) as u64)),
             None => None,
         };
         let mut logs = Vec::with_capacity(report.logs.len());
         for piece in &report.logs {
-            let offset = append(&log_name(id, &piece.position).place(job), piece, quota_bytes)?;
+            let name = log_name(id, &piece.position);
+            let offset = match append(&name.place(job), piece, quota_bytes)? {
+                Appended::Size(offset) => offset,
+                Appended::TooLong { offset } => {
+                    let mut known = match summary.take() {
+                        Some(summary) => summary,
+                        None => read(&self.attempt(id), "summary.json")?.unwrap_or_default(),
+                    };
+                    let problem = format!("{name} is longer than {} GiB; the rest of it is not kept", MAX_LOG_BYTES >> 30);
+                    summary = known.add_problem(&problem).then_some(known);
+                    offset
+                }
+            };
             logs.push(LogPosition { offset, ..piece.position.clone() });
+        }
+        if let Some(summary) = summary {
+            write(&self.attempt(id), "summary.json", &summary, false)?;
         }
         let addresses = match report.address {
             // An attempt that is to end starts no program.
@@ -376,7 +417,8 @@ impl Inbox {
     /// # Errors
     /// If a file cannot be removed.
     pub fn tidy(&self, id: &ExecutorJobId) -> io::Result<bool> {
-        let _one = self.lock();
+        let attempt = self.attempts.get(id);
+        let _one = attempt.lock();
         if self.end(id)?.is_none() {
             return Ok(false);
         }
@@ -390,6 +432,9 @@ impl Inbox {
             let removed = fs::remove_file(self.attempt(id).join(name));
             removed.or_else(|error| if is_missing(&error) { Ok(()) } else { Err(error) })?;
         }
+        drop(_one);
+        drop(attempt);
+        self.attempts.forget(|known| known == id);
         Ok(true)
     }
 
@@ -398,6 +443,7 @@ impl Inbox {
     /// # Errors
     /// If a folder cannot be removed.
     pub fn forget(&self, job: &JobId) -> io::Result<()> {
+        self.attempts.forget(|known| known.job == *job);
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -420,10 +466,6 @@ impl Inbox {
     fn folder_of(&self, agent: &AgentId) -> PathBuf {
         let attempt = self.attempt(&agent.run);
         agent.task.as_ref().map_or(attempt.clone(), |task| attempt.join(task))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.receiving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -463,12 +505,6 @@ fn outcome_of(agent: &AgentId, is_master: bool, end: &AgentEnd) -> Option<AgentE
 enum StopForm {
     Graceful,
     Immediate,
-}
-
-#[derive(Serialize, Deserialize)]
-struct SummaryForm {
-    seen_tags: BTreeSet<String>,
-    problems: Vec<String>,
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn router(folder: &Path) -> (Router, oneshot::Sender<()>, String) {
         refuses_unrecorded: true,
     };
     let authorization = Authorization::new(access, Box::new(|_| futures::future::ready(None).boxed()), clock);
-    let dispatch = Arc::new(Dispatch { authorization, time_limit: Duration::from_secs(60), lanes: Arc::default() });
+    let dispatch = Arc::new(Dispatch { authorization, time_limit: Duration::from_secs(60), lanes: Arc::new(lanes()) });
     let (release, released) = oneshot::channel();
     let released = Arc::new(Mutex::new(Some(released)));
     let handler = move || {

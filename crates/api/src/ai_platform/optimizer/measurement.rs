@@ -1,11 +1,16 @@
 //! `Measurement`: a report of a trial.
 
+use std::collections::HashSet;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::FieldViolation;
 use crate::ai_platform::{Double, Int64, ProtoDuration};
 use tunesmith_domain::{Measurement, MetricValue, Source};
+
+/// Maximum number of metrics of one measurement, as of the metrics that a trial's reports are searched for.
+pub const MAX_METRICS: usize = 1_000;
 
 /// Values of metrics at one step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -55,11 +60,16 @@ impl MeasurementMessage {
         if self.step_count.0 < 0 {
             return refuse("stepCount", format!("{} is negative", self.step_count));
         }
+        if self.metrics.len() > MAX_METRICS {
+            let description = format!("has {} metrics; at most {MAX_METRICS} are allowed", self.metrics.len());
+            return refuse("metrics", description);
+        }
+        let mut names = HashSet::with_capacity(self.metrics.len());
         for (index, metric) in self.metrics.iter().enumerate() {
             if metric.metric.is_empty() {
                 return refuse(&format!("metrics[{index}].metric"), "a metric needs a name".to_owned());
             }
-            if self.metrics[..index].iter().any(|earlier| earlier.metric == metric.metric) {
+            if !names.insert(metric.metric.as_str()) {
                 return refuse(&format!("metrics[{index}].metric"), format!("{:?} is given twice", metric.metric));
             }
         }

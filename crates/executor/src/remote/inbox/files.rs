@@ -26,17 +26,35 @@ pub(super) fn write<T: Serialize>(folder: &Path, name: &str, value: &T, durable:
     Ok(Place::new(folder, name).replace(&serde_json::to_vec(value)?, durable)?)
 }
 
-/// Writes the bytes of `piece` that the log lacks, keeps the log within `quota_bytes`, and returns its size. Bytes that were removed
-/// on the node become a hole.
-pub(super) fn append(log: &Place, piece: &LogPiece, quota_bytes: Option<u64>) -> io::Result<u64> {
+/// Maximum length of a log, holes included. A guess: four times what is read of standard output.
+pub(super) const MAX_LOG_BYTES: u64 = 16 << 30;
+
+/// What became of a part of a log.
+pub(super) enum Appended {
+    /// The log has this size now.
+    Size(u64),
+    /// It is beyond the maximum length and was not written. The log continues at `offset`, so that its agent goes on.
+    TooLong { offset: u64 },
+}
+
+/// Writes the bytes of `piece` that the log lacks, and keeps the log within `quota_bytes`. Bytes that were removed on the node
+/// become a hole.
+pub(super) fn append(log: &Place, piece: &LogPiece, quota_bytes: Option<u64>) -> io::Result<Appended> {
+    let offset = piece.position.offset;
+    let end = offset.saturating_add(piece.bytes.len() as u64);
+    if end > MAX_LOG_BYTES {
+        return Ok(Appended::TooLong { offset: end });
+    }
     let mut file = log.append()?;
-    let (mut size, offset) = (file.metadata()?.len(), piece.position.offset);
+    let mut size = file.metadata()?.len();
     if size < offset && size >= offset.saturating_sub(piece.removed) {
         file.set_len(offset)?;
         size = offset;
     }
     let known = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
-    let Some(new) = piece.bytes.get(known..).filter(|new| offset <= size && !new.is_empty()) else { return Ok(size) };
+    let Some(new) = piece.bytes.get(known..).filter(|new| offset <= size && !new.is_empty()) else {
+        return Ok(Appended::Size(size));
+    };
     file.write_all(new)?;
     if let Some(quota_bytes) = quota_bytes
         && let Err(error) = shorten(&file, quota_bytes)
@@ -44,5 +62,5 @@ pub(super) fn append(log: &Place, piece: &LogPiece, quota_bytes: Option<u64>) ->
         // As on one machine, the log is kept where the file system cannot give space back.
         tracing::warn!(%error, "a log that an agent has sent cannot be kept within its quota");
     }
-    Ok(size + new.len() as u64)
+    Ok(Appended::Size(size + new.len() as u64))
 }

@@ -1,0 +1,56 @@
+//! A number of permits for each principal.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::Semaphore;
+
+/// The permits of each principal that uses any.
+#[derive(Debug)]
+pub struct PerPrincipal {
+    permits: usize,
+    of: Mutex<HashMap<String, Weak<Semaphore>>>,
+}
+
+impl PerPrincipal {
+    /// Gives `permits` to each principal.
+    pub fn new(permits: usize) -> Self {
+        Self { permits, of: Mutex::default() }
+    }
+
+    /// Returns the number of permits of each principal.
+    pub fn permits(&self) -> usize {
+        self.permits
+    }
+
+    /// Returns the permits of `principal`.
+    pub fn of(&self, principal: &str) -> Arc<Semaphore> {
+        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(permits) = of.get(principal).and_then(Weak::upgrade) {
+            return permits;
+        }
+        // A principal of whose permits none is used has all of them.
+        of.retain(|_, permits| permits.strong_count() > 0);
+        let permits = Arc::new(Semaphore::new(self.permits));
+        of.insert(principal.to_owned(), Arc::downgrade(&permits));
+        permits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PerPrincipal;
+
+    #[test]
+    fn principals_have_permits_of_their_own() {
+        let permits = PerPrincipal::new(1);
+        let first = permits.of("a").try_acquire_owned().unwrap();
+        assert!(permits.of("a").try_acquire_owned().is_err());
+        let _other = permits.of("b").try_acquire_owned().unwrap();
+        assert_eq!(permits.of.lock().unwrap().len(), 2);
+        drop(first);
+        let _again = permits.of("a").try_acquire_owned().unwrap();
+        let _third = permits.of("c").try_acquire_owned().unwrap();
+        assert_eq!(permits.of.lock().unwrap().len(), 3);
+    }
+}
