@@ -2,14 +2,22 @@
 """Measures how long small requests wait while the server works on a large one.
 
     benches/held_up.py TUNESMITH [--trials 100000] [--curve 5000] [--limit-ms MS]
+    benches/held_up.py TUNESMITH --hostile [--scale 1] [--limit-ms MS]
 
 Starts `TUNESMITH serve` on a new data folder and adds a study of many completed trials of two metrics. Then sends large
 requests, one after the other. Two other connections meanwhile read a small study and report measurements to its trial, every
 few milliseconds. Prints for each large request how long it took, and the response times of the
 small ones. Exits with 1 if a request failed, or, with --limit-ms, if a small one took longer.
+
+With --hostile, the large requests are those of strangers, viewers, developers and programs of trials who mean to hold up the
+server, eight of each kind at once. The small ones are `/healthz` and the list of another principal.
 """
 
 import argparse
+import collections
+import http.client
+import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -161,20 +169,146 @@ def measure(port, arguments):
     return longest
 
 
+ATTACKERS = 8
+
+
+class Attack:
+    """A server with tokens, a job whose program runs under an agent, and requests that are made to be slow."""
+
+    def __init__(self, port, secrets, folder, scale):
+        self.port, self.secrets, self.folder, self.scale = port, secrets, pathlib.Path(folder), scale
+        program = {"containerCommand": ["tail", "-f", "/dev/null"]}
+        parameters = [{"parameterName": "x", "type": "DOUBLE", "minValue": 0, "maxValue": 1}]
+        job = {"jobId": "held", "trainingInput": {"masterConfig": program, "hyperparameters": {
+            "goal": "MINIMIZE", "hyperparameterMetricTag": "loss", "maxTrials": 1, "params": parameters}}}
+        self.check_send("POST", "/v1/projects/p/jobs", job, "developer")
+        self.check_send("POST", f"{PARENT}/studies?studyId=small", config(["a"]), "admin")
+        point = [{"parameter": f"x{i}", "floatValue": 0.5} for i in range(4)]
+        self.check_send("POST", f"{SMALL}/trials", {"parameters": point}, "admin")
+        while not (specifications := list(self.folder.glob("agents/*/spec.json"))):
+            time.sleep(0.1)
+        self.token_of_trial = json.loads(specifications[0].read_text())["spec"]["server"]["token"]
+
+    def check_send(self, *request):
+        status = self.send(*request)
+        if status != 200:
+            raise RuntimeError(f"{request}: {status}")
+
+    def send(self, method, path, body=None, who=None, token=None):
+        token = token or self.secrets.get(who)
+        headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
+        connection.request(method, path, body if body is None or isinstance(body, str) else json.dumps(body), headers)
+        response = connection.getresponse()
+        while response.read(1 << 20):
+            pass
+        return response.status
+
+    def kinds(self):
+        many = lambda count: range(int(count * self.scale))  # noqa: E731
+        sync = "/v1/projects/p/jobs/held/runs/trial-1.attempt-1:sync"
+        spaces = f"/v1/projects/p/jobs?filter=labels.a:{'+' * len(many(60_000))}x"
+        problems = json.dumps({"problems": [f"problem {i}" for i in many(50_000)]})
+        logs = f'{{"logs":[{",".join("{}" for _ in many(1_300_000))}]}}'
+        unknown = json.dumps({"text": "trainingInput:\n" + "".join(f"  k{i}: 1\n" for i in many(60_000))})
+        form = "metrics: [{metric: a}]\nparameters: [" + ",".join(
+            f"{{parameter: x{i}, type: DOUBLE, doubleValueSpec: {{minValue: 0, maxValue: 1}}}}" for i in many(8000)) + "]"
+        form = json.dumps({"text": form, "isStudy": True})
+        metrics = json.dumps({"measurement": {"metrics": [{"metric": f"m{i}", "value": 1} for i in many(40_000)]}})
+        study = {"goal": "MINIMIZE", "params": [{} for _ in many(200_000)]}
+        empty = json.dumps({"jobId": "empty", "trainingInput": {"hyperparameters": study}})
+        parts = [{"task": f"worker-{i}", "stream": "stdout", "offset": "0", "data": "YQ=="} for i in many(3000)]
+        parts = json.dumps({"logs": parts})
+        return [
+            ("nothing", None),
+            ("filter of 60,000 spaces, by a viewer", lambda: self.send("GET", spaces, None, "viewer")),
+            ("50,000 problems, by a trial", lambda: self.send("POST", sync, problems, token=self.token_of_trial)),
+            ("3,000 logs, by a trial", lambda: self.send("POST", sync, parts, token=self.token_of_trial)),
+            ("4 MB, by a stranger", lambda: self.send("POST", sync, logs, token="x")),
+            ("draft with 60,000 unknown keys, by a viewer", lambda: self.send("POST", "/console/check", unknown, "viewer")),
+            ("draft with 8,000 parameters, by a viewer", lambda: self.send("POST", "/console/check", form, "viewer")),
+            ("measurement of 40,000 metrics",
+             lambda: self.send("POST", f"{SMALL}/trials/1:addMeasurement", metrics, "admin")),
+            ("job with 200,000 empty parameters",
+             lambda: self.send("POST", "/v1/projects/p/jobs", empty, "developer")),
+        ]
+
+    def probe(self, work):
+        """Runs `work`, and returns the times in milliseconds of small requests meanwhile, by their names."""
+        times, ended = collections.defaultdict(list), threading.Event()
+
+        def small(name, path, who):
+            while True:
+                begin = time.perf_counter()
+                self.check_send("GET", path, None, who)
+                times[name].append((time.perf_counter() - begin) * 1000)
+                if ended.wait(PAUSE_SECONDS):
+                    return
+
+        probes = [threading.Thread(target=small, args=probe) for probe in
+                  [("healthz", "/healthz", None), ("list", f"{PARENT}/studies", "other")]]
+        for probe in probes:
+            probe.start()
+        try:
+            work()
+        finally:
+            ended.set()
+            for probe in probes:
+                probe.join()
+        return times
+
+    def measure(self):
+        print(f"| {ATTACKERS} requests at once | their time, s | status | healthz: median, ms | longest, ms | list: median, ms | longest, ms |")
+        print("|---|---:|---|---:|---:|---:|---:|")
+        longest = 0
+        for name, request in self.kinds():
+            statuses = collections.Counter()
+
+            def attack(_):
+                try:
+                    statuses[request()] += 1
+                except (http.client.HTTPException, OSError) as error:
+                    statuses[type(error).__name__] += 1
+
+            begin = time.perf_counter()
+            times = self.probe((lambda: together(ATTACKERS, attack)) if request else (lambda: time.sleep(2)))
+            seconds = time.perf_counter() - begin
+            columns = " | ".join(f"{statistics.median(times[small]):.0f} | {max(times[small]):.0f}" for small in ("healthz", "list"))
+            shown = ", ".join(f"{count} x {status}" for status, count in statuses.items())
+            print(f"| {name} | {seconds:.1f} | {shown} | {columns} |", flush=True)
+            longest = max([longest] + [time for small in times.values() for time in small])
+        return longest
+
+
+def tokens(tunesmith, folder):
+    """Creates a token for each kind of caller, by its name."""
+    secrets = {}
+    for name, role in [("admin", "ml.admin"), ("developer", "ml.developer@p"), ("viewer", "ml.viewer@p"), ("other", "ml.viewer")]:
+        command = [tunesmith, "tokens", "create", "--principal", f"user:{name}@x", "--role", role, "--data-dir", folder]
+        secrets[name] = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return secrets
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tunesmith")
     parser.add_argument("--trials", type=int, default=100_000)
     parser.add_argument("--curve", type=int, default=5000)
     parser.add_argument("--limit-ms", type=float)
+    parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--scale", type=float, default=1, help="factor of the sizes of hostile requests")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tunesmith-held-up-") as folder:
-        server = subprocess.Popen(
-            [arguments.tunesmith, "serve", "--listen", "127.0.0.1:0", "--data-dir", folder],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        command = [arguments.tunesmith, "serve", "--listen", "127.0.0.1:0", "--data-dir", folder]
+        environment = dict(os.environ)
+        if arguments.hostile:
+            secrets = tokens(arguments.tunesmith, folder)
+            command.append("--allow-unisolated-programs")
+            environment["TUNESMITH_EXECUTOR"] = "agent"
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
         try:
             port = int(server.stdout.readline().strip().rsplit(":", 1)[1].split("/")[0])
-            longest = measure(port, arguments)
+            longest = Attack(port, secrets, folder, arguments.scale).measure() if arguments.hostile else measure(port, arguments)
         finally:
             server.terminate()
             server.wait(60)

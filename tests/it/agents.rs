@@ -301,6 +301,58 @@ fn killed_agent_leaves_no_process_and_its_trial_runs_again() {
 }
 
 #[test]
+fn reports_are_limited_to_the_tasks_of_their_attempt_and_to_a_sane_size() {
+    let script = "trap '' TERM; echo > first; while :; do sleep 0.05; done";
+    let (workspace, server) = running(script, &["first"], "60");
+    read(&workspace, "first");
+    let token = spec(&workspace)["spec"]["server"]["token"].as_str().unwrap().to_owned();
+    let sync = |report: &Value| {
+        let headers = format!("authorization: Bearer {token}\r\ncontent-type: application/json\r\n");
+        server.send("POST", &format!("{JOB}/runs/trial-1.attempt-1:sync"), &headers, &report.to_string())
+    };
+    let part = |task: &str, offset: &str, removed: &str| json!({"task": task, "stream": "stderr", "offset": offset, "removed": removed, "data": "YWJj"});
+    let invalid = |report: Value, field: &str| {
+        let (status, answer) = sync(&report);
+        assert_eq!(status, 400, "{answer}");
+        assert_eq!(answer["error"]["details"][0]["fieldViolations"][0]["field"], field, "{answer}");
+        answer["error"]["message"].as_str().unwrap().to_owned()
+    };
+    let foreign: Vec<Value> = (0..1000).map(|index| part(&format!("worker-{index}"), "0", "0")).collect();
+    let message = invalid(json!({"logs": foreign}), "logs");
+    assert!(message.contains("no task \"worker-0\" of this agent; its tasks are master-0"), "{message}");
+    invalid(json!({"logs": vec![json!({}); 2001]}), "logs");
+    let problems: Vec<String> = (0..50_000).map(|index| format!("problem {index}")).collect();
+    invalid(json!({"problems": problems}), "problems");
+    invalid(json!({"seenTags": problems}), "seenTags");
+    let one = json!({"step": "1", "source": "METRIC_FILE", "mark": "1", "metrics": []});
+    invalid(json!({"measurements": vec![one; 10_001]}), "measurements");
+
+    // Offsets beyond any log are not written, and do not make later reports fail.
+    for offset in [1_u64 << 43, 1 << 62] {
+        let end = (offset + 3).to_string();
+        let (status, answer) = sync(&json!({"logs": [part("master-0", &offset.to_string(), &offset.to_string())]}));
+        assert_eq!((status, answer["logs"][0]["nextOffset"].as_str()), (200, Some(end.as_str())), "{answer}");
+    }
+    let (status, answer) = sync(&json!({"logs": [part("master-0", "0", "0")], "problems": problems[..1000]}));
+    assert_eq!((status, &answer["logs"][0]["nextOffset"]), (200, &json!("3")), "{answer}");
+    assert_eq!(log(&server, 1, "stderr"), "abc");
+    let (_, logs) = server.get(&format!("{JOB}/logs"));
+    let sizes: Vec<(&str, &str)> = logs["logs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|log| (log["name"].as_str().unwrap(), log["sizeBytes"].as_str().unwrap()))
+        .collect();
+    assert!(
+        sizes.iter().all(|(name, size)| name.contains("master-0") && size.parse::<u64>().unwrap() < 100),
+        "{sizes:?}"
+    );
+    assert_eq!(server.post(&format!("{JOB}:cancel"), &json!({})).0, 200);
+    until_ended(&server);
+    until_no_process(&workspace);
+}
+
+#[test]
 fn superseded_attempt_ends_its_program_and_other_tokens_are_refused() {
     // The program of a cancelled job ends; an agent that continues with its token is refused.
     let script = "trap '' TERM; echo > first; while :; do sleep 0.05; done";
@@ -317,13 +369,13 @@ fn superseded_attempt_ends_its_program_and_other_tokens_are_refused() {
     let (status, _) = send(&token, &format!("{JOB}/runs/trial-1.attempt-2:sync"), "{}");
     assert_eq!(status, 401, "the token is that of one attempt");
     // A repeated part of a log has no effect.
-    let part = r#"{"logs": [{"task": "worker-0", "stream": "stderr", "offset": "0", "data": "YWJj"}]}"#;
+    let part = r#"{"logs": [{"task": "master-0", "stream": "stderr", "offset": "0", "data": "YWJj"}]}"#;
     for _ in 0..2 {
         let (status, answer) = send(&token, &sync, part);
         assert_eq!((status, &answer["logs"][0]["nextOffset"]), (200, &json!("3")), "{answer}");
         assert_eq!(answer["command"], "CONTINUE");
     }
-    let (_, text) = server.get(&format!("{JOB}/logs/trial-1.attempt-1.worker-0.stderr"));
+    let (_, text) = server.get(&format!("{JOB}/logs/trial-1.attempt-1.master-0.stderr"));
     assert_eq!(text["text"], "abc");
     let measured = r#"{"firstMeasurement": "0", "measurements":
         [{"step": "9", "source": "METRIC_FILE", "mark": "1", "metrics": [{"metric": "acc", "value": "NaN"}]}]}"#;

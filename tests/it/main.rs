@@ -10,6 +10,7 @@ mod artifacts;
 mod attempt_files;
 mod audit;
 mod bench;
+mod bounded_work;
 mod browser;
 mod cli_client;
 mod compare;

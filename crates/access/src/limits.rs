@@ -121,9 +121,12 @@ impl SuggestionPermit {
         let counted = u32::try_from(count.min(limit)).unwrap_or(u32::MAX);
         let waiting = limit - permits.available_permits();
         let principal = self.principal.clone();
-        permits
-            .try_acquire_many_owned(counted)
-            .map_err(|_| OverLimit::SuggestedTrials { principal, count, waiting, limit })
+        permits.try_acquire_many_owned(counted).map_err(|_| OverLimit::SuggestedTrials {
+            principal,
+            count,
+            waiting,
+            limit,
+        })
     }
 }
 

@@ -228,7 +228,11 @@ impl SyncRequest {
 
 /// Refuses a list `field` with more than `most` entries.
 fn at_most(field: &str, count: usize, most: usize) -> Result<(), FieldViolation> {
-    if count <= most { Ok(()) } else { Err(violation(field, &format!("has {count} entries; at most {most} are allowed"))) }
+    if count <= most {
+        Ok(())
+    } else {
+        Err(violation(field, &format!("has {count} entries; at most {most} are allowed")))
+    }
 }
 
 /// The beginning of `text`.

@@ -74,9 +74,8 @@ impl Console {
     {
         let (pages, headers) = (self.pages.clone(), parts.headers.clone());
         let visited = parts.clone();
-        let answer = pages.answer(call, &parts, move |visitor| {
-            shown(render(self, Visit { visitor, parts: visited }), headers)
-        });
+        let answer =
+            pages.answer(call, &parts, move |visitor| shown(render(self, Visit { visitor, parts: visited }), headers));
         answer.await.unwrap_or_else(|refusal| refused(refusal, &parts))
     }
 

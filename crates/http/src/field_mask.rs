@@ -12,6 +12,9 @@ use serde_json::{Map, Value};
 /// Maximum depth of a mask. A guess: deeper than any message.
 const MAX_DEPTH: usize = 32;
 
+/// Maximum number of fields: a response of many messages is compared with all of them.
+const MAX_FIELDS: usize = 500;
+
 /// A selection of fields of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct FieldMask {
@@ -26,7 +29,7 @@ impl FromStr for FieldMask {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut parser = Parser { text, position: 0 };
+        let mut parser = Parser { text, position: 0, fields: 0 };
         let mask = parser.mask(0)?;
         match parser.next() {
             None => Ok(mask),
@@ -38,6 +41,8 @@ impl FromStr for FieldMask {
 struct Parser<'a> {
     text: &'a str,
     position: usize,
+    /// Number of fields that were read.
+    fields: usize,
 }
 
 impl Parser<'_> {
@@ -76,6 +81,10 @@ impl Parser<'_> {
                 Some(found) => self.unexpected(found),
                 None => "a field's name is missing at the end".to_owned(),
             });
+        }
+        self.fields += 1;
+        if self.fields > MAX_FIELDS {
+            return Err(format!("more than {MAX_FIELDS} fields are selected"));
         }
         self.position += name.len();
         let field = parent.fields.entry(name.to_owned()).or_default();
@@ -213,6 +222,9 @@ mod tests {
         for deep in ["a/".repeat(1000), "a(".repeat(1000)] {
             assert_eq!(deep.parse::<FieldMask>(), Err("more than 32 fields are nested".to_owned()));
         }
+        let many = |count: usize| vec!["a"; count].join(",").parse::<FieldMask>();
+        assert!(many(500).is_ok());
+        assert_eq!(many(501), Err("more than 500 fields are selected".to_owned()));
     }
 
     #[test]

@@ -5,8 +5,8 @@
 
 use std::future::{pending, poll_fn};
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures::future::BoxFuture;
@@ -152,13 +152,15 @@ mod tests {
         let (release, released) = oneshot::channel::<()>();
         let waiting = Progress::new(Arc::clone(&lanes), Some("a".to_owned()));
         let handle = waiting.clone();
-        let waiting = tokio::spawn(waiting.run(
-            async move {
-                handle.expect(LARGE_BYTES).await;
-                released.await.unwrap();
-            }
-            .boxed(),
-        ));
+        let waiting = tokio::spawn(
+            waiting.run(
+                async move {
+                    handle.expect(LARGE_BYTES).await;
+                    released.await.unwrap();
+                }
+                .boxed(),
+            ),
+        );
         // It ends although the first one has not: that one waits without a permit.
         let other = Progress::new(Arc::clone(&lanes), Some("a".to_owned()));
         let handle = other.clone();

@@ -14,10 +14,14 @@ use futures::stream::{self, StreamExt};
 use super::field_mask::FieldMask;
 use super::json_text::{Indenter, selected};
 use super::query::{self, WITHOUT_EFFECT};
+use super::rendered::permit_to_render;
 use super::status::{ApiError, Code};
 
 /// The header that names the query parameters without effect.
 const NOTICE: HeaderName = HeaderName::from_static("tunesmith-notice");
+
+/// Size in bytes from which a response is formed on a blocking thread (a guess: 1 ms).
+const LONG_BYTES: usize = 256 << 10;
 
 /// The requested form of a response.
 struct Form {
@@ -65,12 +69,24 @@ pub(super) async fn answer(request: Request, handle: impl AsyncFnOnce(Request) -
             return ApiError::new(Code::Internal, "internal error; see the server's log").into_response();
         };
         // A text that is not what the server renders, such as the empty answer to HEAD, is returned as it is.
-        body = match selected(&bytes, &mask) {
-            Some(part) => part.into(),
-            None => bytes.into(),
-        };
+        body = transformed(bytes, move |bytes| selected(bytes, &mask).map(Bytes::from)).await;
     }
     Response::from_parts(parts, if form.is_indented { indented(body).await } else { body })
+}
+
+/// `bytes` as `transform` returns them, or as they are. Long ones are transformed on a blocking thread.
+async fn transformed(bytes: Bytes, transform: impl FnOnce(&[u8]) -> Option<Bytes> + Send + 'static) -> Body {
+    if bytes.len() < LONG_BYTES {
+        return transform(&bytes).unwrap_or(bytes).into();
+    }
+    let permit = permit_to_render().await;
+    let given = bytes.clone();
+    let work = tokio::task::spawn_blocking(move || {
+        let transformed = transform(&given);
+        drop(permit);
+        transformed
+    });
+    work.await.ok().flatten().unwrap_or(bytes).into()
 }
 
 /// `body` with line breaks and indentation. A body that is sent in parts is indented in parts.
@@ -89,9 +105,12 @@ async fn indented(body: Body) -> Body {
     }
     match to_bytes(body, usize::MAX).await {
         Ok(whole) => {
-            let mut output = indenter.part(&whole);
-            output.extend_from_slice(indenter.end());
-            output.into()
+            let indent = move |whole: &[u8]| {
+                let mut output = indenter.part(whole);
+                output.extend_from_slice(indenter.end());
+                Some(output.into())
+            };
+            transformed(whole, indent).await
         }
         Err(error) => Body::from_stream(stream::once(async { Err::<Bytes, _>(error) })),
     }

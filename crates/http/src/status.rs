@@ -8,10 +8,10 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::{Schema, SchemaGenerator};
 
-use tunesmith_api::ai_platform::{MAX_VIOLATIONS, with_omitted};
 use tunesmith_api::ai_platform::rpc::{
     BadRequest, ErrorAnswer, ErrorDetail, ErrorInfo, ErrorStatus, FieldViolation, Status,
 };
+use tunesmith_api::ai_platform::{MAX_VIOLATIONS, with_omitted};
 use tunesmith_domain::TransitionError;
 use tunesmith_service::jobs::JobsError;
 use tunesmith_service::studies::StudiesError;

@@ -10,6 +10,10 @@ use tunesmith_domain::{Measurement, Source, StudyId, TrialId};
 use tunesmith_store::StoreError;
 use tunesmith_telemetry::{WaitKind, telemetry};
 
+/// Maximum number, and length in bytes, of the names of metrics that are remembered of one attempt, as of its files.
+const MAX_HTTP_TAGS: usize = 1_000;
+const MAX_HTTP_TAG_BYTES: usize = 256;
+
 /// The name of a trial of any study.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TrialKey {
@@ -169,7 +173,12 @@ impl LiveTrial {
 
     /// Records the names of the metrics of a report over HTTP.
     pub(super) fn note_tags(&self, measurement: &Measurement) {
-        self.lock().http_tags.extend(measurement.metrics.iter().map(|metric| metric.metric.clone()));
+        let mut state = self.lock();
+        for metric in &measurement.metrics {
+            if state.http_tags.len() < MAX_HTTP_TAGS && metric.metric.len() <= MAX_HTTP_TAG_BYTES {
+                state.http_tags.insert(metric.metric.clone());
+            }
+        }
     }
 
     /// Returns the names of the metrics that were reported over HTTP.

@@ -43,7 +43,8 @@ impl Violations {
     /// those that follow.
     pub(super) fn into_vec(self) -> Vec<Violation> {
         let Self { mut kept, errors, warnings } = self;
-        for (severity, count, noun) in [(Severity::Error, errors, "errors"), (Severity::Warning, warnings, "warnings")] {
+        for (severity, count, noun) in [(Severity::Error, errors, "errors"), (Severity::Warning, warnings, "warnings")]
+        {
             let last = kept.iter_mut().rfind(|violation| violation.severity == severity);
             if let Some(last) = last.filter(|_| count > MAX_VIOLATIONS) {
                 last.message = with_omitted(&last.message, count - MAX_VIOLATIONS, noun);

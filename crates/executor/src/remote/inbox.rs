@@ -371,7 +371,8 @@ impl Inbox {
                         Some(summary) => summary,
                         None => read(&self.attempt(id), "summary.json")?.unwrap_or_default(),
                     };
-                    let problem = format!("{name} is longer than {} GiB; the rest of it is not kept", MAX_LOG_BYTES >> 30);
+                    let problem =
+                        format!("{name} is longer than {} GiB; the rest of it is not kept", MAX_LOG_BYTES >> 30);
                     summary = known.add_problem(&problem).then_some(known);
                     offset
                 }

@@ -220,3 +220,73 @@ fn attempt_gives_its_places_back_before_its_programs_may_have_started() {
     assert!(!inbox.give_back(&id(), "late").unwrap(), "its programs may run");
     assert_eq!(inbox.outcome(&id()).unwrap(), None);
 }
+
+#[test]
+fn report_of_one_attempt_does_not_wait_for_that_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inbox, job) = (Inbox::new(folder.path().join("agents")), folder.path().join("job"));
+    let other = ExecutorJobId { job: "other".parse().unwrap(), ..id() };
+    fs::create_dir_all(job.join("trials/3/attempt-1")).unwrap();
+    for id in [&id(), &other] {
+        fs::create_dir_all(inbox.attempt(id)).unwrap();
+    }
+    let held = inbox.attempts.get(&other);
+    let _held = held.lock();
+    assert_eq!(inbox.receive(&AgentId::from(&id()), &job, &piece(0, "abc")).unwrap().logs[0].offset, 3);
+}
+
+#[test]
+fn quota_of_an_attempt_is_shared_by_all_logs_of_its_tasks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inbox, _) = several(&folder.path().join("several"));
+    let mut spec = inbox.spec(&id()).unwrap().unwrap();
+    assert_eq!(inbox.tasks_of(&AgentId { run: id(), task: Some("ps-0".to_owned()) }).unwrap(), ["ps-0"]);
+    // One agent runs all replicas.
+    let inbox = Inbox::new(folder.path().join("one")).with_log_quota(Some(1 << 20));
+    spec.id.attempt = 2;
+    let job = folder.path().join("job");
+    fs::create_dir_all(job.join("trials/3/attempt-2")).unwrap();
+    fs::create_dir_all(inbox.attempt(&spec.id)).unwrap();
+    write(&inbox.attempt(&spec.id), "spec.json", &AgentSpec::new(spec.clone(), None), false).unwrap();
+    let agent = AgentId::from(&spec.id);
+    let tasks = inbox.tasks_of(&agent).unwrap();
+    assert_eq!(tasks, ["master-0", "worker-0", "worker-1", "ps-0"]);
+    for task in &tasks {
+        for stream in [LogStream::Stdout, LogStream::Stderr] {
+            let position = LogPosition { task: task.clone(), stream, offset: 0 };
+            let logs = vec![LogPiece { position, removed: 0, bytes: vec![b'a'; 1 << 20] }];
+            inbox.receive(&agent, &job, &AgentReport { logs, ..AgentReport::default() }).unwrap();
+        }
+    }
+    let space: u64 = crate::logs::logs(&job, Some(3)).unwrap().iter().map(|log| log.space_bytes).sum();
+    assert!(space <= 1 << 20, "{space}");
+}
+
+#[test]
+fn log_has_a_maximum_length_and_problems_a_maximum_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let (inbox, job) = (Inbox::new(folder.path().join("agents")), folder.path().join("job"));
+    let attempt = job.join("trials/3/attempt-1");
+    fs::create_dir_all(&attempt).unwrap();
+    fs::create_dir_all(inbox.attempt(&id())).unwrap();
+    let agent = AgentId::from(&id());
+    let send = |offset: u64| {
+        let mut report = piece(offset, "abc");
+        report.logs[0].removed = offset;
+        inbox.receive(&agent, &job, &report).unwrap().logs[0].offset
+    };
+    for offset in [MAX_LOG_BYTES - 2, 1 << 43, 1 << 62] {
+        assert_eq!(send(offset), offset + 3, "the agent goes on");
+        assert!(!attempt.join("stdout.log").exists());
+    }
+    assert_eq!(send(0), 3);
+    let problems = |from: usize| {
+        let problems = (from..from + 1000).map(|index| format!("problem {index}")).collect();
+        inbox.receive(&agent, &job, &AgentReport { problems, ..AgentReport::default() }).unwrap();
+        inbox.summary(&id()).unwrap().problems
+    };
+    let first = problems(0);
+    assert_eq!(first.len(), 64);
+    assert_eq!(first[0], "trial-3.attempt-1.master-0.stdout is longer than 16 GiB; the rest of it is not kept");
+    assert_eq!(problems(1000), first);
+}
