@@ -2,7 +2,7 @@
 """Measures how long small requests wait while the server works on a large one.
 
     benches/held_up.py TUNESMITH [--trials 100000] [--curve 5000] [--limit-ms MS]
-    benches/held_up.py TUNESMITH --hostile [--scale 1] [--limit-ms MS]
+    benches/held_up.py TUNESMITH --hostile [--only TEXT] [--scale 1] [--limit-ms MS]
 
 Starts `TUNESMITH serve` on a new data folder and adds a study of many completed trials of two metrics. Then sends large
 requests, one after the other. Two other connections meanwhile read a small study and report measurements to its trial, every
@@ -10,7 +10,8 @@ few milliseconds. Prints for each large request how long it took, and the respon
 small ones. Exits with 1 if a request failed, or, with --limit-ms, if a small one took longer.
 
 With --hostile, the large requests are those of strangers, viewers, developers and programs of trials who mean to hold up the
-server, eight of each kind at once. The small ones are `/healthz` and the list of another principal.
+server, eight of each kind at once. The small ones are `/healthz`, the list of another principal, and the report of another
+project's agent.
 """
 
 import argparse
@@ -177,17 +178,21 @@ class Attack:
 
     def __init__(self, port, secrets, folder, scale):
         self.port, self.secrets, self.folder, self.scale = port, secrets, pathlib.Path(folder), scale
-        program = {"containerCommand": ["tail", "-f", "/dev/null"]}
+        program = {"containerCommand": ["sh", "-c", "exec tail -f /dev/null"]}
         parameters = [{"parameterName": "x", "type": "DOUBLE", "minValue": 0, "maxValue": 1}]
-        job = {"jobId": "held", "trainingInput": {"masterConfig": program, "hyperparameters": {
-            "goal": "MINIMIZE", "hyperparameterMetricTag": "loss", "maxTrials": 1, "params": parameters}}}
-        self.check_send("POST", "/v1/projects/p/jobs", job, "developer")
+        tuning = {"goal": "MINIMIZE", "hyperparameterMetricTag": "loss", "maxTrials": 1, "params": parameters}
+        job = {"jobId": "held", "trainingInput": {"masterConfig": program, "hyperparameters": tuning}}
+        for project in ("p", "q"):
+            self.check_send("POST", f"/v1/projects/{project}/jobs", job, "admin")
         self.check_send("POST", f"{PARENT}/studies?studyId=small", config(["a"]), "admin")
         point = [{"parameter": f"x{i}", "floatValue": 0.5} for i in range(4)]
         self.check_send("POST", f"{SMALL}/trials", {"parameters": point}, "admin")
-        while not (specifications := list(self.folder.glob("agents/*/spec.json"))):
+        self.tokens_of_trials = {project: self.token_of_trial(project) for project in ("p", "q")}
+
+    def token_of_trial(self, project):
+        while not (specifications := list(self.folder.glob(f"agents/{project}~held-*/spec.json"))):
             time.sleep(0.1)
-        self.token_of_trial = json.loads(specifications[0].read_text())["spec"]["server"]["token"]
+        return json.loads(specifications[0].read_text())["spec"]["server"]["token"]
 
     def check_send(self, *request):
         status = self.send(*request)
@@ -222,8 +227,8 @@ class Attack:
         return [
             ("nothing", None),
             ("filter of 60,000 spaces, by a viewer", lambda: self.send("GET", spaces, None, "viewer")),
-            ("50,000 problems, by a trial", lambda: self.send("POST", sync, problems, token=self.token_of_trial)),
-            ("3,000 logs, by a trial", lambda: self.send("POST", sync, parts, token=self.token_of_trial)),
+            ("50,000 problems, by a trial", lambda: self.send("POST", sync, problems, token=self.tokens_of_trials["p"])),
+            ("3,000 logs, by a trial", lambda: self.send("POST", sync, parts, token=self.tokens_of_trials["p"])),
             ("4 MB, by a stranger", lambda: self.send("POST", sync, logs, token="x")),
             ("draft with 60,000 unknown keys, by a viewer", lambda: self.send("POST", "/console/check", unknown, "viewer")),
             ("draft with 8,000 parameters, by a viewer", lambda: self.send("POST", "/console/check", form, "viewer")),
@@ -237,16 +242,22 @@ class Attack:
         """Runs `work`, and returns the times in milliseconds of small requests meanwhile, by their names."""
         times, ended = collections.defaultdict(list), threading.Event()
 
-        def small(name, path, who):
+        def small(name, send):
             while True:
                 begin = time.perf_counter()
-                self.check_send("GET", path, None, who)
+                if send() != 200:
+                    raise RuntimeError(f"{name} failed")
                 times[name].append((time.perf_counter() - begin) * 1000)
                 if ended.wait(PAUSE_SECONDS):
                     return
 
-        probes = [threading.Thread(target=small, args=probe) for probe in
-                  [("healthz", "/healthz", None), ("list", f"{PARENT}/studies", "other")]]
+        sync = "/v1/projects/q/jobs/held/runs/trial-1.attempt-1:sync"
+        sends = {
+            "healthz": lambda: self.send("GET", "/healthz"),
+            "list": lambda: self.send("GET", f"{PARENT}/studies", None, "other"),
+            "report": lambda: self.send("POST", sync, '{"seenTags": ["a"]}', token=self.tokens_of_trials["q"]),
+        }
+        probes = [threading.Thread(target=small, args=probe) for probe in sends.items()]
         for probe in probes:
             probe.start()
         try:
@@ -257,11 +268,12 @@ class Attack:
                 probe.join()
         return times
 
-    def measure(self):
-        print(f"| {ATTACKERS} requests at once | their time, s | status | healthz: median, ms | longest, ms | list: median, ms | longest, ms |")
-        print("|---|---:|---|---:|---:|---:|---:|")
+    def measure(self, only=None):
+        columns = " | ".join(f"{small}: median, ms | longest, ms" for small in ("healthz", "list", "report"))
+        print(f"| {ATTACKERS} requests at once | their time, s | status | {columns} |")
+        print("|---|---:|---|---:|---:|---:|---:|---:|---:|")
         longest = 0
-        for name, request in self.kinds():
+        for name, request in (kind for kind in self.kinds() if only is None or only in kind[0]):
             statuses = collections.Counter()
 
             def attack(_):
@@ -273,7 +285,7 @@ class Attack:
             begin = time.perf_counter()
             times = self.probe((lambda: together(ATTACKERS, attack)) if request else (lambda: time.sleep(2)))
             seconds = time.perf_counter() - begin
-            columns = " | ".join(f"{statistics.median(times[small]):.0f} | {max(times[small]):.0f}" for small in ("healthz", "list"))
+            columns = " | ".join(f"{statistics.median(times[small]):.0f} | {max(times[small]):.0f}" for small in ("healthz", "list", "report"))
             shown = ", ".join(f"{count} x {status}" for status, count in statuses.items())
             print(f"| {name} | {seconds:.1f} | {shown} | {columns} |", flush=True)
             longest = max([longest] + [time for small in times.values() for time in small])
@@ -296,6 +308,7 @@ def main():
     parser.add_argument("--curve", type=int, default=5000)
     parser.add_argument("--limit-ms", type=float)
     parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--only", metavar="TEXT", help="only the hostile requests whose description contains this")
     parser.add_argument("--scale", type=float, default=1, help="factor of the sizes of hostile requests")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tunesmith-held-up-") as folder:
@@ -308,7 +321,7 @@ def main():
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
         try:
             port = int(server.stdout.readline().strip().rsplit(":", 1)[1].split("/")[0])
-            longest = Attack(port, secrets, folder, arguments.scale).measure() if arguments.hostile else measure(port, arguments)
+            longest = Attack(port, secrets, folder, arguments.scale).measure(arguments.only) if arguments.hostile else measure(port, arguments)
         finally:
             server.terminate()
             server.wait(60)

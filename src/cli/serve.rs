@@ -93,8 +93,8 @@ pub(super) struct ServeArgs {
     /// Maximum number of requests per second and principal; 0 for any number. Has no effect without tokens.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     request_rate: u32,
-    /// Maximum number of suggestions that a principal waits for at once; 0 for any number. Has no effect without
-    /// tokens.
+    /// Maximum number of suggestions that a principal waits for at once, together of at most ten times as many trials; 0 for
+    /// any number. Has no effect without tokens.
     #[arg(long, value_name = "N", default_value_t = 100)]
     concurrent_suggestions: u32,
     /// Maximum duration of a request in seconds.

@@ -13,6 +13,9 @@ pub(super) fn check_conditions(spec: &HyperparameterSpec, additions: &Additions,
     // Index of the condition of each parameter that has one.
     let mut conditions: HashMap<&str, usize> = HashMap::new();
     for (index, condition) in additions.conditions.iter().enumerate() {
+        if violations.are_full() {
+            break;
+        }
         let path = format!("tunesmith.conditions[{index}]");
         for (field, name) in [("parameter", &condition.parameter), ("parent", &condition.parent)] {
             if !names.contains(&name.as_str()) {
@@ -70,7 +73,7 @@ fn check_parent(path: &str, parent: &ParameterSpec, values: &[ParentValue], viol
         ParameterType::Categorical => parent.categorical_values.join(", "),
     };
     for (index, value) in values.iter().enumerate() {
-        if parent_value(parent, value).is_none() {
+        if !violations.are_full() && parent_value(parent, value).is_none() {
             let levels = parent.categorical_values.iter().map(String::as_str);
             let similar = nearest(&value.0, levels).filter(|_| parent.parameter_type == ParameterType::Categorical);
             violations.error_with_help(

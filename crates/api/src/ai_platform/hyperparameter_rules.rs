@@ -19,6 +19,9 @@ use tunesmith_domain::JobId;
 
 /// Checks `spec` together with the additions that refer to it.
 pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
+    if !super::size_limits::check(spec, additions, violations) {
+        return;
+    }
     check_counts(spec, violations);
     let tag = spec.hyperparameter_metric_tag.as_str();
     if RESERVED_METRIC_TAGS.contains(&tag) {

@@ -33,6 +33,7 @@ mod replica_config;
 pub mod rpc;
 mod rules;
 mod scalars;
+mod size_limits;
 mod study_spec;
 mod study_stopping;
 mod training_input;

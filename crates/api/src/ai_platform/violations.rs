@@ -53,6 +53,11 @@ impl Violations {
         kept
     }
 
+    /// Whether further errors are only counted, so that nothing is to be looked up for them.
+    pub(super) fn are_full(&self) -> bool {
+        self.errors >= MAX_VIOLATIONS
+    }
+
     pub(super) fn error(&mut self, field: impl Display, message: impl Display, allowed: impl Display) {
         self.push(Severity::Error, field, message, allowed, None);
     }

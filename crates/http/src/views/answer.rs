@@ -56,8 +56,8 @@ impl<T: JsonSchema> Answer for Viewed<T> {
     }
 }
 
-/// Number of trials from which a view is computed on a blocking thread (a guess: 1 ms).
-const MANY: usize = 5000;
+/// Number of values of parameters from which a view is computed on a blocking thread (a guess: 1 ms).
+const MANY: usize = 20_000;
 
 /// A study whose trials are viewed, at one revision.
 pub(super) struct Request {
@@ -95,7 +95,8 @@ pub(super) async fn view<T: Serialize + Send + 'static>(
         Err(etag) => return Ok(Viewed::Unchanged { etag }),
     };
     let columns = api.studies.columns(&study).await?;
-    let is_small = columns.len() <= MANY;
+    let parameters = study.problem.search_space().parameters().len();
+    let is_small = columns.len().saturating_mul(parameters.max(1)) <= MANY;
     let work = move || {
         let rows = columns.select(&filter).map_err(refused)?;
         let view = compute(&columns, &rows).map_err(|error| ApiError::invalid(error.field, error.message))?;

@@ -1,7 +1,8 @@
 //! Parameters of one parent may share a name if they exist for different values of the parent. The names in a search
 //! space are unique: the second parameter of a name is stored as `name#2`, the third as `name#3`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tunesmith_algorithms::problem::{ParameterSpec, SearchSpace};
 
@@ -17,12 +18,13 @@ impl<'a> PublishedNames<'a> {
         fn parent(spec: &ParameterSpec) -> Option<&str> {
             spec.condition().map(|condition| condition.parent())
         }
+        let parents: LazyCell<HashMap<&str, Option<&str>>, _> =
+            LazyCell::new(|| space.parameters().iter().map(|spec| (spec.name(), parent(spec))).collect());
         let published = |spec: &'a ParameterSpec| {
             let (name, number) = spec.name().rsplit_once('#')?;
             let is_renamed = parent(spec).is_some() && number.parse::<u32>().is_ok_and(|number| number >= 2);
-            let mut others = space.parameters().iter();
-            let has_sibling = others.any(|other| other.name() == name && parent(other) == parent(spec));
-            (is_renamed && has_sibling).then_some((spec.name(), name))
+            let has_sibling = || parents.get(name).is_some_and(|of_sibling| *of_sibling == parent(spec));
+            (is_renamed && has_sibling()).then_some((spec.name(), name))
         };
         Self(space.parameters().iter().filter_map(published).collect())
     }

@@ -17,6 +17,7 @@ use crate::ai_platform::early_stopping::{SETTINGS, stopping_rule};
 use crate::ai_platform::hyperparameter_rules::check_resolutions;
 use crate::ai_platform::prior_knowledge_rules::check_prior_knowledge;
 use crate::ai_platform::rpc::FieldViolation;
+use crate::ai_platform::size_limits;
 use crate::ai_platform::study_spec::{initial_points, with_prior};
 use crate::ai_platform::study_stopping::check_study_stopping;
 use crate::ai_platform::violations::Violations;
@@ -44,6 +45,7 @@ pub struct StudyPlan {
 /// # Errors
 /// All violated rules.
 pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>> {
+    size_limits::check_study(config).map_err(|violation| vec![violation])?;
     let mut reading =
         Reading { names: ParameterNames::of(config), places: Vec::new(), violations: Vec::new(), notices: Vec::new() };
     let metrics = reading.metrics(config);
