@@ -1,7 +1,7 @@
 //! The improvement that a study can expect from its next trial, as a measure of when to end it.
 //!
 //! A Gaussian process is fitted to all results of the first metric. The expected improvement over the best posterior mean of
-//! a measured point is maximised over the whole space, and converted to the units of the user.
+//! a finished trial is maximised over the whole space, and converted to the units of the user.
 //!
 //! Source: Nguyen, Gupta, Rana, Li & Venkatesh 2017, Regret for expected improvement over the best-observed value and
 //! stopping condition, ACML. Departures: the threshold is the best posterior mean instead of the best value, which with noise
@@ -19,6 +19,7 @@ use crate::insight::fewest_points;
 use crate::numerics::normal::quantile;
 use crate::output_warp::Warp;
 use crate::problem::{ProblemStatement, TrialId, TrialOutcome};
+use crate::stopped_early::{ADDED_NOISE, NOISE_FACTOR};
 
 /// The maximum number of points of the model: that of the analysis of a study.
 const MODEL_SIZE: usize = 512;
@@ -34,13 +35,14 @@ pub fn expected_gain(problem: &ProblemStatement, history: History<'_>) -> Option
     let encoding = Encoding::new(problem.search_space());
     let mut trials: Vec<_> = history.completed.iter().collect();
     trials.sort_by_key(|trial| trial.id);
-    let (mut points, mut values) = (Vec::new(), Vec::new());
+    let (mut points, mut values, mut finished) = (Vec::new(), Vec::new(), Vec::new());
     for trial in trials {
-        let TrialOutcome::Measured { values: measured, .. } = &trial.outcome else { continue };
+        let TrialOutcome::Measured { values: measured, stopped_early } = &trial.outcome else { continue };
         let value = goal.to_maximized(*measured.first()?);
         if value.is_finite() {
             points.push(encoding.encode(&trial.parameters).ok()?);
             values.push(value);
+            finished.push(!stopped_early);
         }
     }
     if encoding.dimensions() == 0 || values.len() < fewest_points(encoding.dimensions()) {
@@ -51,14 +53,20 @@ pub fn expected_gain(problem: &ProblemStatement, history: History<'_>) -> Option
     let all = TrainingSet {
         points: DMatrix::from_fn(points.len(), encoding.dimensions(), |row, j| points[row][j]),
         values: targets,
-        noise_weights: vec![1.0; points.len()],
+        noise_weights: finished.iter().map(|finished| if *finished { 1.0 } else { NOISE_FACTOR }).collect(),
+        added_noise: finished.iter().map(|finished| if *finished { 0.0 } else { ADDED_NOISE }).collect(),
         noise: problem.observation_noise(),
         categorical: encoding.features().iter().map(|feature| is_categorical(&feature.kind)).collect(),
     };
-    let data = all.select(&representative_subset(&all, MODEL_SIZE, None));
+    let kept = representative_subset(&all, MODEL_SIZE, None);
+    let data = all.select(&kept);
     let posterior = Posterior::new(fit(&data), &data)?;
     let means = posterior.predict(&data.points).means;
-    let mut rows: Vec<usize> = (0..data.values.len()).collect();
+    // A trial that was stopped early has not reached its value for certain.
+    let mut rows: Vec<usize> = (0..kept.len()).filter(|&row| finished[kept[row]]).collect();
+    if rows.is_empty() {
+        rows = (0..kept.len()).collect();
+    }
     rows.sort_by(|&a, &b| means[(0, b)].total_cmp(&means[(0, a)]).then(a.cmp(&b)));
     let threshold = means[(0, *rows.first()?)];
 
@@ -140,5 +148,16 @@ mod tests {
         assert_eq!(gain(Goal::Minimize, &five), None);
         five[2].outcome = TrialOutcome::Measured { values: vec![f64::NAN], stopped_early: false };
         assert_eq!(gain(Goal::Minimize, &five), None);
+    }
+
+    #[test]
+    fn early_value_is_no_threshold() {
+        let points: Vec<f64> = (0..12).map(|index| f64::from(index) / 11.0).collect();
+        let mut trials = trials(&points, |x| 10.0 * (x - 0.37) * (x - 0.37));
+        let before = gain(Goal::Minimize, &trials).unwrap();
+        // A curve that was below all results when its trial was stopped.
+        trials[11].outcome = TrialOutcome::Measured { values: vec![-5.0], stopped_early: true };
+        let after = gain(Goal::Minimize, &trials).unwrap();
+        assert!(after > before, "{after} {before}");
     }
 }

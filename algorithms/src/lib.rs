@@ -15,6 +15,7 @@ pub mod problem;
 pub mod rng;
 pub mod rounded;
 pub mod sampling;
+mod stopped_early;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod transfer;

@@ -44,10 +44,29 @@ struct Tally {
     parallel: u64,
     done: u64,
     failed: u64,
-    best: Option<(f64, TrialId)>,
+    best: Option<BestSoFar>,
     running: BTreeMap<TrialId, Instant>,
     /// Total duration in seconds of the trials that ended under this process, and their number.
     spent: (f64, u32),
+}
+
+/// The best trial so far, by the rule of [`tunesmith_domain::best_first`].
+#[derive(Debug, Clone, Copy)]
+struct BestSoFar {
+    value: f64,
+    trial: TrialId,
+    stopped_early: bool,
+}
+
+impl BestSoFar {
+    /// Whether a trial with `value` is better.
+    fn is_worse(self, goal: Goal, value: f64, stopped_early: bool) -> bool {
+        match (self.stopped_early, stopped_early) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => goal.is_better(value, self.value),
+        }
+    }
 }
 
 enum View {
@@ -222,9 +241,9 @@ impl Tally {
         }
         self.done += 1;
         if let Some(value) = trial.final_measurement.as_ref().and_then(|found| found.value(&self.metric))
-            && self.best.is_none_or(|(best, _)| self.goal.is_better(value, best))
+            && self.best.is_none_or(|best| best.is_worse(self.goal, value, trial.stopped_early))
         {
-            self.best = Some((value, trial.id));
+            self.best = Some(BestSoFar { value, trial: trial.id, stopped_early: trial.stopped_early });
         }
     }
 
@@ -237,7 +256,7 @@ impl Tally {
     fn summary(&self) -> String {
         let to_go = self.max_trials.saturating_sub(self.done + self.failed);
         let mut text = format!("{} done, {} failed, {to_go} to go", self.done, self.failed);
-        if let Some((value, trial)) = self.best {
+        if let Some(BestSoFar { value, trial, .. }) = self.best {
             text.push_str(&format!(", best {}={} (trial {trial})", self.metric, Rounded(value)));
         }
         if self.spent.1 > 0 && to_go > 0 {

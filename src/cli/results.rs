@@ -5,14 +5,18 @@ use std::sync::OnceLock;
 
 use anyhow::Context;
 use futures::TryStreamExt;
-use tunesmith_algorithms::insight::{Estimate, PredictedPoint};
+use tunesmith_algorithms::encoding::{AtBound, Bound};
+use tunesmith_algorithms::insight::{Estimate, PredictedPoint, Recommendation};
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 
 use super::progress::duration_text;
 use super::recommended::recommended;
 use super::table::{Column, Layout, Table};
-use tunesmith_api::ai_platform::job::{RecommendedTrial, best_first, job_resource, optimal_of_several};
-use tunesmith_domain::{Job, JobState, Study, StudyState, Trial, TrialState};
+use tunesmith_api::ai_platform::job::{RecommendedTrial, job_resource};
+use tunesmith_domain::{
+    Job, JobState, StoppingRuleKind, Study, StudyState, Trial, TrialState, best_at_bounds, best_first,
+    optimal_of_several,
+};
 use tunesmith_files::create_for_user;
 use tunesmith_service::pages;
 use tunesmith_store::{Store, StoreError};
@@ -34,7 +38,7 @@ pub(super) struct Results {
     /// The folder of the logs, or the command that prints them.
     pub(super) logs: String,
     /// The recommended trial, once it was computed.
-    pub(super) recommended: OnceLock<Option<PredictedPoint>>,
+    pub(super) recommended: OnceLock<Option<Recommendation>>,
 }
 
 impl Results {
@@ -64,6 +68,7 @@ impl Results {
         if let (Some(study), false) = (&self.study, self.trials.is_empty()) {
             text.push_str(&self.table(study, layout)?);
             text.push_str(&self.winners_text(study));
+            text.push_str(&at_bounds_text(study, &self.trials).unwrap_or_default());
         }
         text.push_str(&format!("job {} is {}", self.job.id, self.job.state));
         if !self.job.error_message.is_empty() {
@@ -76,6 +81,7 @@ impl Results {
                 reason => format!("no further trials after {}: {reason}\n", self.trials.len()),
             });
         }
+        text.push_str(&self.no_stop_text().unwrap_or_default());
         text.push_str(&format!("logs: {}\n", self.logs));
         if let Ok(plan) = self.job.plan()
             && let Some(job_dir) = &plan.job_dir
@@ -93,12 +99,27 @@ impl Results {
         is_early.then_some(&study.state_reason)
     }
 
+    /// Why the rule of early stopping of a job that has ended has stopped no trial.
+    fn no_stop_text(&self) -> Option<String> {
+        let rule = self.study.as_ref()?.stopping_rule.filter(|_| self.job.state.is_final())?;
+        let has_result = |trial: &&Trial| trial.state == TrialState::Succeeded;
+        let whole: Vec<&Trial> = self.trials.iter().filter(has_result).collect();
+        if whole.is_empty() || self.trials.iter().any(|trial| trial.stopped_early) {
+            return None;
+        }
+        let count = |trial: &&Trial| usize::try_from(trial.measurement_count).unwrap_or(usize::MAX);
+        let reason = rule.explain_no_stop(&whole.iter().map(count).collect::<Vec<_>>());
+        Some(format!("{} stopped no trial: {reason}\n", rule_name(rule.kind())))
+    }
+
     /// Writes the job resource as JSON.
     pub(super) fn write_resource(&self, path: &Path) -> anyhow::Result<()> {
         let resource = job_resource(&self.job, self.study.as_ref(), &self.trials);
         let recommended = self.recommended().and_then(|found| {
-            let Estimate { median, lower, upper } = found.predicted;
-            Some(RecommendedTrial { trial_id: found.trial?.to_string(), predicted: median, lower, upper })
+            let Estimate { median, lower, upper } = found.point.predicted;
+            let trial_id = found.point.trial?.to_string();
+            let best_may_be_lucky = found.best_may_be_lucky;
+            Some(RecommendedTrial { trial_id, predicted: median, lower, upper, best_may_be_lucky })
         });
         let resource = resource.with_recommended(recommended);
         let json = serde_json::to_string_pretty(&resource)?;
@@ -117,7 +138,7 @@ impl Results {
         let metric = values.first().copied().unwrap_or("");
         let several = if values.len() > 1 { values.as_slice() } else { &[] };
         let fixed = ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason"];
-        let recommended = self.recommended().and_then(|found| found.trial);
+        let recommended = self.recommended().and_then(|found| found.point.trial);
         let times = ["start_time", "end_time", "recommended"];
         let names_of_values = names.iter().chain(several).copied();
         writer.write_record(fixed.iter().copied().chain(times).chain(names_of_values))?;
@@ -229,21 +250,17 @@ impl Results {
     }
 
     /// The trial that the model recommends, if there are enough results.
-    fn recommended(&self) -> Option<&PredictedPoint> {
+    fn recommended(&self) -> Option<&Recommendation> {
         let compute = || self.study.as_ref().and_then(|study| recommended(study, &self.trials));
         self.recommended.get_or_init(compute).as_ref()
     }
 
-    /// The trial that the model recommends, if it is another one than `best`.
+    /// The trial that the model recommends, if it is better than `best` beyond the uncertainty of the model.
     fn recommended_text(&self, best: &Trial, metric: &str) -> String {
-        let Some(PredictedPoint { trial: Some(trial), predicted, .. }) = self.recommended() else {
+        let recommended = self.recommended().filter(|recommended| recommended.best_may_be_lucky);
+        let Some(PredictedPoint { trial: Some(trial), predicted, .. }) = recommended.map(|found| &found.point) else {
             return String::new();
         };
-        if *trial == best.id
-            || self.trials.iter().any(|other| other.id == *trial && other.parameters == best.parameters)
-        {
-            return String::new();
-        }
         format!(
             "recommended: trial {trial}, of which the model expects {metric}={} ({} to {}); trial {} may have been lucky\n",
             Rounded(predicted.median),
@@ -252,6 +269,26 @@ impl Results {
             best.id
         )
     }
+}
+
+/// The name of a rule of early stopping in a configuration.
+pub(super) fn rule_name(kind: StoppingRuleKind) -> &'static str {
+    match kind {
+        StoppingRuleKind::Median => "MEDIAN",
+        StoppingRuleKind::DecayCurve => "DECAY_CURVE",
+        StoppingRuleKind::Asha => "ASHA",
+    }
+}
+
+/// The parameters of the best trial that are at an end of their range; `None` if there are none.
+pub(super) fn at_bounds_text(study: &Study, trials: &[Trial]) -> Option<String> {
+    let found = best_at_bounds(study, trials);
+    let bound = |found: &AtBound| match found.bound {
+        Bound::Lower => format!("{} (lower, {})", found.parameter, RoundedValue(&found.limit)),
+        Bound::Upper => format!("{} (upper, {})", found.parameter, RoundedValue(&found.limit)),
+    };
+    let bounds: Vec<String> = found.iter().map(bound).collect();
+    (!bounds.is_empty()).then(|| format!("the best is at a bound of {}: widen the range\n", bounds.join(", ")))
 }
 
 /// Replaces the file `path` atomically.

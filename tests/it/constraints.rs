@@ -106,7 +106,9 @@ fn job_with_several_metrics_has_a_front() {
     let run = workspace.run(["--job-id", "j", "--", "sh", "-c", script, "trainer"]).expect(0);
     let xs: Vec<f64> = workspace.column("x").iter().map(|x| number(x)).collect();
     // Less loss is less size, so that every safe trial is on the front.
-    let safe: Vec<String> = (1..=6).filter(|trial| xs[trial - 1] >= 3.0).map(|trial| trial.to_string()).collect();
+    let mut safe: Vec<usize> = (1..=6).filter(|trial| xs[trial - 1] >= 3.0).collect();
+    safe.sort_by(|a, b| xs[a - 1].total_cmp(&xs[b - 1]));
+    let safe: Vec<String> = safe.iter().map(ToString::to_string).collect();
     assert!(!safe.is_empty() && safe.len() < 6, "{xs:?}");
     assert_eq!(workspace.job()["tunesmith"]["optimalTrials"], json!(safe));
     let word = if safe.len() == 1 { "trial" } else { "trials" };

@@ -212,7 +212,7 @@ hyperparameters:
   enableTrialEarlyStopping: true
   params:
     - {parameterName: x, type: INTEGER, minValue: 1, maxValue: 7}
-tunesmith: {metricFromStdout: true}
+tunesmith: {metricFromStdout: true, earlyStopping: MEDIAN}
 ",
     );
     // Six good trials, then one that is bad from its first report and runs until it is stopped.

@@ -268,8 +268,9 @@ fn thresholds_of_another_rule_are_refused() {
     let config = CONFIG.replace("ALGORITHM", "TPE").replace("seed: 7", "earlyStoppingSettings: {eta: 4}");
     let workspace = Workspace::new(&config.replace("maxTrials: 5", "enableTrialEarlyStopping: true"));
     let refused = command(&workspace, &["validate", "--config", "hptuning_config.yaml"]).expect(2);
-    assert!(refused.stderr.contains("is not a threshold of MEDIAN"), "{}", refused.stderr);
-    assert!(refused.stderr.contains("with MEDIAN: minTrials, minReports, minProgress"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is not a threshold of DECAY_CURVE"), "{}", refused.stderr);
+    let own = "with DECAY_CURVE: minTrials, minReports, minProgress, maxProbability";
+    assert!(refused.stderr.contains(own), "{}", refused.stderr);
 }
 
 #[test]

@@ -182,6 +182,7 @@ mod tests {
             points,
             values,
             noise_weights: vec![1.0; 6],
+            added_noise: vec![0.0; 6],
             categorical: vec![false; 2],
             noise: Default::default(),
         };

@@ -106,6 +106,7 @@ mod tests {
             points,
             values: vec![0.3, 1.0, -1.2],
             noise_weights: vec![1.0; 3],
+            added_noise: vec![0.0; 3],
             noise: Default::default(),
             categorical: vec![false; 2],
         };

@@ -32,6 +32,7 @@ fn data() -> TrainingSet {
     TrainingSet {
         values: points.row_iter().map(|row| (5.0 * row[0]).sin() - (row[2] - 0.4).powi(2) + 0.3 * row[1]).collect(),
         noise_weights: vec![1.0; 7],
+        added_noise: vec![0.0; 7],
         noise: Default::default(),
         categorical: CATEGORICAL.to_vec(),
         points,

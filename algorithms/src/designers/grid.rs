@@ -59,7 +59,7 @@ impl GridSearch {
         let mut radices = Vec::with_capacity(encoding.dimensions());
         for (index, feature) in encoding.features().iter().enumerate() {
             let name = &feature.name;
-            if let Some(cardinality) = encoding.feature_cardinality(index) {
+            if let (Some(cardinality), false) = (encoding.feature_cardinality(index), is_double(name)) {
                 radices.push(cardinality);
                 axes.push(Axis::Every);
                 continue;

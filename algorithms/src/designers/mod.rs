@@ -19,6 +19,8 @@
 
 mod automatic;
 mod cma_es;
+#[cfg(test)]
+mod few_doubles_tests;
 mod gp_bandit;
 mod grid;
 mod initial_points;

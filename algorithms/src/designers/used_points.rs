@@ -16,15 +16,15 @@ const PROPOSALS: usize = 64;
 
 /// The points of a history.
 ///
-/// In a space with a double, independently drawn points do not coincide, because keys distinguish about 2^40 values.
-/// Used points are then not recorded, and the cost of a suggestion does not depend on the length of the history.
+/// In a space with a double of a wide range, independently drawn points do not coincide, because keys distinguish about 2^40
+/// values. Used points are then not recorded, and the cost of a suggestion does not depend on the length of the history.
 pub struct UsedPoints<'a> {
     encoding: &'a Encoding,
-    /// `None` in a space with a double.
+    /// `None` in a space with a double of a wide range.
     finite: Option<Finite>,
 }
 
-/// The used points of a space without doubles.
+/// The used points of a finite space.
 struct Finite {
     numbering: PointNumbering,
     used: HashSet<Key>,

@@ -90,6 +90,11 @@ impl DecayCurveRule {
         self.min_reports
     }
 
+    /// The number of reports of the candidate before a decision, if the longest finished curve has `longest`.
+    pub(super) fn needed_reports(&self, longest: Option<usize>) -> usize {
+        needed_reports(self.min_reports, USUAL_REPORTS, longest)
+    }
+
     /// The share of the usual length before a decision.
     pub fn min_progress(&self) -> f64 {
         self.min_progress
@@ -131,7 +136,7 @@ impl DecayCurveRule {
             length: horizon.map(|horizon| horizon - origin),
             best,
             floor: (best - lowest) * DEVIATION_FLOOR,
-            reports: needed_reports(self.min_reports, USUAL_REPORTS, finished.iter().map(Vec::len).max()),
+            reports: self.needed_reports(finished.iter().map(Vec::len).max()),
             finished: finished.iter().map(|points| progress(goal, points, origin, None)).collect(),
         }
     }

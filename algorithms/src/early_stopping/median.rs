@@ -69,6 +69,11 @@ impl MedianRule {
         self.min_reports
     }
 
+    /// The number of reports of the candidate before a decision, if the longest completed curve has `longest`.
+    pub(super) fn needed_reports(&self, longest: Option<usize>) -> usize {
+        needed_reports(self.min_reports, USUAL_REPORTS, longest)
+    }
+
     /// The share of the usual length before a decision.
     pub fn min_progress(&self) -> f64 {
         self.min_progress
@@ -85,7 +90,7 @@ impl MedianRule {
         let last_steps = curves.iter().filter_map(|curve| curve.steps.last()).map(|&step| step as f64).collect();
         let first_step = median(last_steps).map(|median_last_step| self.min_progress * median_last_step);
         let longest = curves.iter().map(|curve| curve.steps.len()).max();
-        let reports = needed_reports(self.min_reports, USUAL_REPORTS, longest);
+        let reports = self.needed_reports(longest);
         PreparedMedianRule { rule: self, goal, curves, first_step, reports }
     }
 }

@@ -48,6 +48,44 @@ impl StoppingRule {
     }
 }
 
+impl StoppingRule {
+    /// Why the rule has stopped no trial of a study, as far as the numbers of reports tell: `reports` are those of the trials that
+    /// ran to their end with a result. A sentence without a final stop.
+    pub fn explain_no_stop(&self, reports: &[usize]) -> String {
+        let longest = reports.iter().copied().max();
+        let (fewest, needed) = match self {
+            Self::Median(rule) => (rule.min_completed(), rule.needed_reports(longest)),
+            Self::DecayCurve(rule) => (rule.min_finished(), rule.needed_reports(longest)),
+            // The trial itself counts.
+            Self::Asha(rule) => (rule.eta() as usize - 1, 1),
+        };
+        let trials = |count: usize| if count == 1 { "1 trial".to_owned() } else { format!("{count} trials") };
+        let times = |count: usize| match count {
+            1 => "once".to_owned(),
+            2 => "twice".to_owned(),
+            _ => format!("{count} times"),
+        };
+        match longest {
+            _ if reports.len() <= fewest => {
+                format!("it decides after {} with a result, and there were {}", trials(fewest), trials(reports.len()))
+            }
+            Some(longest) if longest <= needed => {
+                format!("no trial reported more than {}, and it decides after that, before the end", times(longest))
+            }
+            _ => match self {
+                Self::Median(_) => {
+                    "each trial was at its best at least as good as the median of the others on average".to_owned()
+                }
+                Self::DecayCurve(rule) => format!(
+                    "each trial had a chance of at least {}% to beat the best, by its curve",
+                    Rounded(100.0 * rule.probability())
+                ),
+                Self::Asha(rule) => format!("each trial was among the best one in {} at its rungs", rule.eta()),
+            },
+        }
+    }
+}
+
 impl From<StoppingRuleKind> for StoppingRule {
     /// The rule with its default settings.
     fn from(kind: StoppingRuleKind) -> Self {

@@ -71,6 +71,38 @@ impl Axis {
     }
 }
 
+/// Digits of the texts that [`Axis::shortened`] prefers.
+const SHORT_DIGITS: usize = 10;
+
+impl Axis {
+    /// The number of at most ten digits within the rounding error of `value`, a value of this axis from the lower bound `lo`
+    /// on, or `value` itself: a grid has 10 and not 9.999999999999998. Fewer than one in a hundred values is changed.
+    pub(super) fn shortened(&self, lo: f64, value: f64) -> f64 {
+        // A few roundings; an exponential multiplies them by the size of its argument.
+        const ROUNDINGS: f64 = 4.0 * f64::EPSILON;
+        let hi = lo + self.span;
+        let error = match self.shape {
+            Shape::Linear => ROUNDINGS * lo.abs().max(hi.abs()),
+            Shape::Log(logarithm) => ROUNDINGS * (1.0 + logarithm.length) * value,
+            Shape::ReverseLog(logarithm) => ROUNDINGS * ((1.0 + logarithm.length) * (hi - value + lo) + hi),
+        };
+        let short: f64 = format!("{value:.*e}", SHORT_DIGITS - 1).parse().unwrap_or(value);
+        match self.shape {
+            Shape::Linear if value.abs() <= error => 0.0,
+            // A number smaller than its own error has no digits to choose.
+            _ if (short - value).abs() <= error && error < value.abs() => short,
+            _ => value,
+        }
+    }
+}
+
+/// The share of the reverse logarithmic scale from `min` (above 0) to `max` whose numbers are all rounded to `max`. Above 0 with
+/// more than about 16 decades.
+pub fn reverse_log_share_at_upper_end(min: f64, max: f64) -> f64 {
+    let nearest = 0.5 * (max - max.next_down());
+    ((nearest.ln() - min.ln()) / (max.ln() - min.ln())).clamp(0.0, 1.0)
+}
+
 impl Logarithm {
     fn new(lo: f64, span: f64) -> Self {
         let ratio_fits = (span / lo).is_finite();

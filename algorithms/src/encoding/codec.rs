@@ -2,7 +2,7 @@
 
 use super::axis::{Axis, clip};
 use super::{FeatureKind, MAX_GRID_POINTS};
-use crate::problem::{ParameterKind, ParameterValue};
+use crate::problem::{Doubles, ParameterKind, ParameterValue};
 
 /// Keys distinguish doubles by their coordinate in units of `2^-40`: about twelve digits. This is coarser than the
 /// rounding errors of the scales and much finer than any objective can be learned.
@@ -15,6 +15,8 @@ pub(super) enum Codec {
         min: f64,
         max: f64,
         axis: Axis,
+        /// All values of a range that is so narrow that a search may try each of them.
+        listed: Option<Doubles>,
     },
     Integer {
         min: i64,
@@ -38,7 +40,8 @@ impl Codec {
     pub(super) fn new(kind: &ParameterKind) -> Self {
         match kind {
             ParameterKind::Double { min, max, scale } => {
-                Self::Double { min: *min, max: *max, axis: Axis::new(*min, max - min, *scale) }
+                let axis = Axis::new(*min, max - min, *scale);
+                Self::Double { min: *min, max: *max, axis, listed: Doubles::between(*min, *max) }
             }
             ParameterKind::Integer { min, max, scale } => {
                 let span = max.abs_diff(*min);
@@ -62,7 +65,11 @@ impl Codec {
     /// The kind of the feature; unspecified for a parameter with one value.
     pub(super) fn feature_kind(&self) -> FeatureKind {
         match self {
-            Self::Double { .. } => FeatureKind::Continuous,
+            Self::Double { listed: None, .. } => FeatureKind::Continuous,
+            Self::Double { listed: Some(doubles), .. } if doubles.count() > MAX_GRID_POINTS => FeatureKind::LargeGrid,
+            Self::Double { min, axis, listed: Some(doubles), .. } => {
+                grid((0..doubles.count()).map(|number| axis.unit(doubles.value(number) - min)).collect())
+            }
             Self::Integer { span, .. } if *span >= MAX_GRID_POINTS => FeatureKind::LargeGrid,
             Self::Integer { span, axis, .. } => grid((0..=*span).map(|offset| axis.unit(offset as f64)).collect()),
             Self::Discrete { values, axis } => grid(values.iter().map(|value| axis.unit(value - values[0])).collect()),
@@ -70,10 +77,10 @@ impl Codec {
         }
     }
 
-    /// The number of values; `None` for a double.
+    /// The number of values; `None` for a double of a wide range.
     pub(super) fn cardinality(&self) -> Option<u128> {
         match self {
-            Self::Double { .. } => None,
+            Self::Double { listed, .. } => listed.map(|doubles| u128::from(doubles.count())),
             Self::Integer { span, .. } => Some(u128::from(*span) + 1),
             Self::Discrete { values, .. } => Some(values.len() as u128),
             Self::Categorical { levels } => Some(levels.len() as u128),
@@ -82,7 +89,9 @@ impl Codec {
 
     /// The coordinate of `value`; `None` if it is infeasible.
     pub(super) fn encode(&self, value: &ParameterValue, kind: &FeatureKind) -> Option<f64> {
-        if let (Self::Double { min, max, axis }, ParameterValue::Double(value)) = (self, value) {
+        if let (Self::Double { min, max, axis, .. }, ParameterValue::Double(value), false) =
+            (self, value, is_grid(kind))
+        {
             return (min <= value && value <= max).then(|| axis.unit(value - min));
         }
         self.ordinal(value).map(|ordinal| self.coordinate_at(ordinal, kind))
@@ -91,14 +100,16 @@ impl Codec {
     /// The value nearest to coordinate `u`.
     pub(super) fn decode(&self, u: f64, kind: &FeatureKind) -> ParameterValue {
         match self {
-            Self::Double { min, max, axis } => ParameterValue::Double((min + axis.offset(u)).clamp(*min, *max)),
+            Self::Double { min, max, axis, .. } if !is_grid(kind) => {
+                ParameterValue::Double(double_at(u, [*min, *max], axis))
+            }
             _ => self.value_at(self.nearest_ordinal(u, kind)),
         }
     }
 
     pub(super) fn snap(&self, u: f64, kind: &FeatureKind) -> f64 {
         match self {
-            Self::Double { .. } => clip(u),
+            Self::Double { listed: None, .. } => clip(u),
             _ => self.coordinate_at(self.nearest_ordinal(u, kind), kind),
         }
     }
@@ -107,7 +118,8 @@ impl Codec {
     pub(super) fn coordinate_from_uniform(&self, uniform: f64, kind: &FeatureKind) -> f64 {
         let uniform = clip(uniform);
         let ordinal = match self {
-            Self::Double { .. } => return uniform,
+            Self::Double { .. } if !is_grid(kind) => return uniform,
+            Self::Double { .. } => self.nearest_ordinal(uniform, kind),
             // The widened range starts half a step below the lower bound.
             Self::Integer { padded, span, .. } => ((padded.offset(uniform) - 0.5).round() as u64).min(*span),
             Self::Discrete { values, .. } => pick(values.len(), uniform),
@@ -119,7 +131,7 @@ impl Codec {
     /// The component of a key; `None` if `value` is infeasible.
     pub(super) fn code(&self, value: &ParameterValue, kind: &FeatureKind) -> Option<u64> {
         match self {
-            Self::Double { .. } => self.encode(value, kind).map(|u| (u * DOUBLE_ORDINALS).round() as u64),
+            Self::Double { listed: None, .. } => self.encode(value, kind).map(|u| (u * DOUBLE_ORDINALS).round() as u64),
             _ => self.ordinal(value),
         }
     }
@@ -128,7 +140,8 @@ impl Codec {
     pub(super) fn value_at(&self, ordinal: u64) -> ParameterValue {
         let index = |length: usize| usize::try_from(ordinal).map_or(length - 1, |ordinal| ordinal.min(length - 1));
         match self {
-            Self::Double { min, max, axis } => {
+            Self::Double { listed: Some(doubles), .. } => ParameterValue::Double(doubles.value(ordinal)),
+            Self::Double { min, max, axis, listed: None } => {
                 ParameterValue::Double((min + axis.offset(ordinal as f64 / DOUBLE_ORDINALS)).clamp(*min, *max))
             }
             Self::Integer { min, span, .. } => ParameterValue::Integer(min.saturating_add_unsigned(ordinal.min(*span))),
@@ -137,9 +150,10 @@ impl Codec {
         }
     }
 
-    /// The position of `value` among the feasible values, from 0; `None` if it is infeasible or a double.
+    /// The position of `value` among the feasible values, from 0; `None` if it is infeasible, or a double of a wide range.
     pub(super) fn ordinal(&self, value: &ParameterValue) -> Option<u64> {
         match (self, value) {
+            (Self::Double { listed: Some(doubles), .. }, ParameterValue::Double(value)) => doubles.number(*value),
             (Self::Integer { min, span, .. }, ParameterValue::Integer(value)) => {
                 (value >= min).then(|| value.abs_diff(*min)).filter(|offset| offset <= span)
             }
@@ -154,11 +168,13 @@ impl Codec {
         }
     }
 
-    /// The coordinate of the value at `ordinal`, which must be in range; 0 for a double, which has no ordinals.
+    /// The coordinate of the value at `ordinal`, which must be in range; 0 for a double of a wide range, which has no
+    /// ordinals.
     pub(super) fn coordinate_at(&self, ordinal: u64, kind: &FeatureKind) -> f64 {
         match (self, kind) {
             (_, FeatureKind::Grid { points }) => points[ordinal as usize],
             (Self::Integer { axis, .. }, _) => axis.unit(ordinal as f64),
+            (Self::Double { min, axis, listed: Some(doubles), .. }, _) => axis.unit(doubles.value(ordinal) - min),
             _ => ordinal as f64,
         }
     }
@@ -169,9 +185,28 @@ impl Codec {
             (_, FeatureKind::Grid { points }) => nearest(points, u) as u64,
             (Self::Integer { axis, span, .. }, _) => (axis.offset(u).round() as u64).min(*span),
             (Self::Categorical { levels }, _) => (u.round().max(0.0) as u64).min(levels.len() as u64 - 1),
-            (Self::Double { .. } | Self::Discrete { .. }, _) => 0,
+            (Self::Double { min, max, axis, listed: Some(doubles) }, _) => {
+                doubles.number(double_at(u, [*min, *max], axis)).unwrap_or(0)
+            }
+            (Self::Double { listed: None, .. } | Self::Discrete { .. }, _) => 0,
         }
     }
+}
+
+/// The double at coordinate `u` of `axis`, with a short text if one is within the rounding error.
+fn double_at(u: f64, [min, max]: [f64; 2], axis: &Axis) -> f64 {
+    // The ends are exact: a sum of the lower end and the width may miss the upper one.
+    if u >= 1.0 {
+        max
+    } else if u > 0.0 {
+        axis.shortened(min, (min + axis.offset(u)).clamp(min, max)).clamp(min, max)
+    } else {
+        min
+    }
+}
+
+fn is_grid(kind: &FeatureKind) -> bool {
+    matches!(kind, FeatureKind::Grid { .. })
 }
 
 /// Returns a grid of non-decreasing coordinates from 0 to 1.

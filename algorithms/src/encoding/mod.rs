@@ -22,6 +22,7 @@
 
 mod activity;
 mod axis;
+mod bounds;
 mod codec;
 mod conditional;
 #[cfg(test)]
@@ -33,6 +34,8 @@ mod tests;
 use activity::{Activity, ParentCondition};
 use codec::Codec;
 
+pub use self::axis::reverse_log_share_at_upper_end;
+pub use self::bounds::{AtBound, Bound, at_bounds};
 pub use self::numbering::PointNumbering;
 use crate::problem::{ParameterSpec, ParameterValue, ParameterValues, SearchSpace, ValueError};
 
@@ -62,13 +65,14 @@ pub struct Feature {
 pub enum FeatureKind {
     /// All of `[0, 1]`, for a double.
     Continuous,
-    /// Some points of `[0, 1]`, for a discrete parameter or an integer with at most [`MAX_GRID_POINTS`] values.
+    /// Some points of `[0, 1]`, for a discrete parameter, or an integer or a double with at most [`MAX_GRID_POINTS`] values.
     Grid {
         /// The feasible coordinates: at least two, strictly increasing from exactly 0 to exactly 1.
         points: Vec<f64>,
     },
-    /// Too many points of `[0, 1]` to list, for an integer with more than [`MAX_GRID_POINTS`] values. Optimisers treat
-    /// the feature as continuous and snap the result.
+    /// Too many points of `[0, 1]` to list, for an integer with more than [`MAX_GRID_POINTS`] values, or a double whose range
+    /// has more representable numbers than that and at most 2^32. Optimisers treat the feature as continuous and snap the
+    /// result.
     LargeGrid,
     /// The integers from 0 to `levels - 1`, without order; `levels` itself means inactive.
     Categorical {
@@ -180,7 +184,7 @@ impl Encoding {
         self.cardinality
     }
 
-    /// The number of values of a feature while it is active, from 2 to 2^64; `None` for a double.
+    /// The number of values of a feature while it is active, from 2 to 2^64; `None` for a double of a wide range.
     ///
     /// # Panics
     /// If `feature` is not below [`Self::dimensions`].

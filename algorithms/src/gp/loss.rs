@@ -113,7 +113,7 @@ impl<'a> Loss<'a> {
         let (data, features) = (self.data, &self.features);
         let d = data.points.ncols();
         let model = Hyperparameters::from_logs(t, &data.categorical);
-        let noise: Vec<f64> = data.noise_weights.iter().map(|weight| weight * model.noise_variance).collect();
+        let noise = data.noise_variances(model.noise_variance);
         let linear = self.linear.as_ref().filter(|_| t.len() > d + 2);
         let Workspace { radial, slopes, weights, matrix, factor } = workspace;
         vectorized(RadialTerm { features, model: &model, radial, slopes });

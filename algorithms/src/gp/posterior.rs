@@ -106,7 +106,7 @@ fn deviation(prior: f64, explained: f64) -> f64 {
 impl Posterior {
     /// Conditions the model on `data`; `None` if the covariance cannot be factorised even with jitter.
     pub fn new(hyperparameters: Hyperparameters, data: &TrainingSet) -> Option<Self> {
-        let noise: Vec<f64> = data.noise_weights.iter().map(|weight| weight * hyperparameters.noise_variance).collect();
+        let noise = data.noise_variances(hyperparameters.noise_variance);
         #[cfg(test)]
         super::work::factor_of(noise.len());
         let mut factor = InverseFactor::zeros(noise.len());
@@ -162,6 +162,19 @@ impl Posterior {
         let pairs = kernel.variances(points).into_iter().zip(whitened.column_iter());
         let deviations = pairs.map(|(prior, column)| deviation(prior, column.norm_squared())).collect();
         Prediction { means, deviations, whitened }
+    }
+
+    /// The mean and deviation, above zero, of the difference of the latent function at `a` and at `b` (length d each), without
+    /// fantasies. The deviation is that of the joint posterior: less than that of either point if they are near each other.
+    pub fn difference(&self, a: &[f64], b: &[f64]) -> (f64, f64) {
+        let pair = DMatrix::from_fn(2, a.len(), |row, j| if row == 0 { a[j] } else { b[j] });
+        let kernel = &self.hyperparameters.kernel;
+        let Prediction { means, whitened, .. } = self.predict_over(&pair, 1);
+        let prior = kernel.cross(&pair, &pair);
+        let prior_variance = prior[(0, 0)] + prior[(1, 1)] - 2.0 * prior[(0, 1)];
+        let explained = (whitened.column(0) - whitened.column(1)).norm_squared();
+        let floor = VARIANCE_FLOOR * (prior[(0, 0)] + prior[(1, 1)]);
+        (means[(0, 0)] - means[(0, 1)], (prior_variance - explained).max(floor).sqrt())
     }
 
     /// The mean of the first sample at the rows of `points` (m x d), length m, without the cost of deviations.

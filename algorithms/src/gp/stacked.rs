@@ -242,6 +242,7 @@ mod tests {
             points: DMatrix::from_element(1, 1, u),
             values: vec![value],
             noise_weights: vec![1.0],
+            added_noise: vec![0.0; 1],
             noise: Default::default(),
             categorical: vec![false],
         };

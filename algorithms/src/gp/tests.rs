@@ -19,6 +19,7 @@ fn data(n: usize, categorical: &[bool], seed: u64) -> TrainingSet {
     TrainingSet {
         values: (0..n).map(|i| points.row(i).iter().map(|u| (3.0 * u).sin()).sum::<f64>() - 0.5).collect(),
         noise_weights: (0..n).map(|i| 1.0 / (1 + i % 3) as f64).collect(),
+        added_noise: (0..n).map(|i| 0.01 * (i % 2) as f64).collect(),
         noise: Default::default(),
         categorical: categorical.to_vec(),
         points,
@@ -40,6 +41,7 @@ fn unit_data(points: &[f64], values: &[f64], noise_weights: &[f64]) -> TrainingS
         points: DMatrix::from_column_slice(points.len(), 1, points),
         values: values.to_vec(),
         noise_weights: noise_weights.to_vec(),
+        added_noise: vec![0.0; points.len()],
         noise: Default::default(),
         categorical: vec![false],
     }
@@ -141,6 +143,7 @@ fn lengthscale_prior_has_its_published_mode() {
             points: DMatrix::zeros(0, d),
             values: vec![],
             noise_weights: vec![],
+            added_noise: vec![],
             noise: Default::default(),
             categorical: vec![false; d],
         };
@@ -327,6 +330,7 @@ fn two_hundred_appended_points_match_a_rebuilt_model() {
         whole.values[i] = appended.fantasize(&point, &[normal])[0];
         // The noise that keeps repeated fantasies from being singular.
         whole.noise_weights[i] = 1e-6 * variance / hyperparameters.noise_variance;
+        whole.added_noise[i] = 0.0;
     }
     let anew = Posterior::new(hyperparameters, &whole).unwrap();
     let probes = data(50, &categorical, 6).points;
@@ -409,7 +413,7 @@ fn leaving_one_out_equals_the_model_without_it() {
         let others: Vec<usize> = (0..9).filter(|other| *other != i).collect();
         let posterior = Posterior::new(model.clone(), &all.select(&others)).unwrap();
         let prediction = posterior.predict(&all.points.rows(i, 1).clone_owned());
-        let noisy = prediction.deviations[0].powi(2) + all.noise_weights[i] * 0.05;
+        let noisy = prediction.deviations[0].powi(2) + all.noise_variances(0.05)[i];
         assert!((mean - prediction.means[(0, 0)]).abs() < 1e-9, "{i}: {mean}");
         assert!((deviation.powi(2) - noisy).abs() < 1e-9, "{i}: {deviation}");
     }

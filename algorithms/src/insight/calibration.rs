@@ -19,6 +19,9 @@ const BANDS: [f64; 3] = [0.5, 0.8, 0.95];
 /// Jitter tried on the diagonal, relative to its mean.
 const JITTERS: [f64; 6] = [0.0, 1e-10, 1e-8, 1e-7, 1e-6, 1e-4];
 
+/// The number of finished trials from which on calibration leaves out those that were stopped early. A guess.
+const FEWEST_COUNTED: usize = 5;
+
 /// The quality of leave-one-out predictions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -31,7 +34,7 @@ pub struct Calibration {
     /// Spearman's correlation of predicted and measured values, from -1 to 1: whether the model ranks unseen points
     /// correctly. `None` if all predictions are equal.
     pub rank_correlation: Option<f64>,
-    /// One per point, in the order of the trials.
+    /// One per point with a finished trial, or one per point with fewer than five such points; in the order of the trials.
     pub points: Vec<LeftOut>,
 }
 
@@ -70,6 +73,10 @@ impl InsightModel {
         let predicted = leave_one_out(&self.posterior, &self.data).ok_or_else(numerical)?;
         let residual = |(value, (mean, deviation)): (&f64, &(f64, f64))| -> f64 { (value - mean) / deviation };
         let residuals: Vec<f64> = self.data.values.iter().zip(&predicted).map(residual).collect();
+        let counted = self.counted_rows();
+        let residuals: Vec<f64> = counted.iter().map(|&row| residuals[row]).collect();
+        let predicted: Vec<(f64, f64)> = counted.iter().map(|&row| predicted[row]).collect();
+        let values: Vec<f64> = counted.iter().map(|&row| self.data.values[row]).collect();
         let n = residuals.len() as f64;
         let coverage = BANDS.map(|nominal| {
             let limit = quantile(0.5 + 0.5 * nominal);
@@ -87,9 +94,15 @@ impl InsightModel {
         Ok(Calibration {
             coverage: coverage.to_vec(),
             log_predictive_density: densities.sum::<f64>() / n,
-            rank_correlation: rank_correlation(&means, &self.data.values),
-            points: self.rows.iter().zip(&residuals).zip(&predicted).map(point).collect(),
+            rank_correlation: rank_correlation(&means, &values),
+            points: counted.iter().map(|&row| &self.rows[row]).zip(&residuals).zip(&predicted).map(point).collect(),
         })
+    }
+
+    /// The finished rows, whose values are results; all rows if too few are finished to count.
+    fn counted_rows(&self) -> Vec<usize> {
+        let finished: Vec<usize> = (0..self.rows.len()).filter(|&row| self.rows[row].finished).collect();
+        if finished.len() < FEWEST_COUNTED { (0..self.rows.len()).collect() } else { finished }
     }
 }
 
@@ -97,8 +110,8 @@ impl InsightModel {
 pub(super) fn leave_one_out(posterior: &Posterior, data: &TrainingSet) -> Option<Vec<(f64, f64)>> {
     let model = posterior.hyperparameters();
     let mut covariance = model.kernel.cross(&data.points, &data.points);
-    for (index, weight) in data.noise_weights.iter().enumerate() {
-        covariance[(index, index)] += weight * model.noise_variance;
+    for (index, variance) in data.noise_variances(model.noise_variance).into_iter().enumerate() {
+        covariance[(index, index)] += variance;
     }
     let inverse = inverse(&covariance)?;
     let solved = &inverse * DVector::from_column_slice(&data.values);

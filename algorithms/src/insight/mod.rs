@@ -5,7 +5,8 @@
 //! trials nor the unit of the metric has an effect.
 //!
 //! Each metric is analysed separately. Infeasible trials, and trials in which the metric is not finite, are counted but
-//! not modelled. Trials that were stopped early are modelled as noisy observations.
+//! not modelled. The last value of a trial that was stopped early is modelled with the noise of a lower fidelity, and the
+//! trial is the best one only if no trial ran to its end.
 //!
 //! Not here: text and tables for users.
 
@@ -23,7 +24,7 @@ use serde::Serialize;
 pub use calibration::{Calibration, Coverage, LeftOut};
 pub use importance::{Importance, Interval, ParameterImportance};
 pub use model::{InsightError, InsightModel, fewest_points};
-pub use optimum::{FEWEST_RECOMMENDED, Optimum, PredictedPoint};
+pub use optimum::{Optimum, PredictedPoint, Recommendation};
 pub use slices::{Slice, SlicePoint};
 pub use value::Estimate;
 

@@ -11,14 +11,12 @@ use crate::gp::{Hyperparameters, Posterior, TrainingSet, fit, representative_sub
 use crate::output_warp::Warp;
 use crate::problem::{Goal, ParameterValues, ProblemStatement, TrialId, TrialOutcome};
 use crate::rng::stream;
+use crate::stopped_early::{ADDED_NOISE, NOISE_FACTOR};
 
 /// The maximum number of points of the model.
 const EXACT_SIZE: usize = 512;
 /// The maximum number of points of resampled models.
 const RESAMPLED_SIZE: usize = 256;
-/// The noise variance of the last value of a trial that was stopped early, relative to a finished one; the same as in
-/// the designer.
-const STOPPED_EARLY_NOISE: f64 = 4.0;
 
 /// The number of different measured points that a model of `dimensions` parameters needs: two more than there are
 /// slopes, and at least 5. A guess at where predictions become better than the mean.
@@ -88,6 +86,7 @@ pub(super) struct Row {
     /// Whether the first trial that counts at this point satisfies every constraint.
     pub(super) feasible: bool,
     noise_weight: f64,
+    added_noise: f64,
 }
 
 /// The fitted model of one metric, from which all results are computed.
@@ -134,6 +133,7 @@ impl InsightModel {
             points: DMatrix::from_fn(points, encoding.dimensions(), |row, j| rows[row].point[j]),
             values: targets,
             noise_weights: rows.iter().map(|row| row.noise_weight).collect(),
+            added_noise: rows.iter().map(|row| row.added_noise).collect(),
             noise: problem.observation_noise(),
             categorical: encoding.features().iter().map(|feature| is_categorical(&feature.kind)).collect(),
         };
@@ -153,6 +153,11 @@ impl InsightModel {
     /// The number of different points of the model.
     pub fn points(&self) -> usize {
         self.rows.len()
+    }
+
+    /// The number of points with a finished trial.
+    pub fn finished_points(&self) -> usize {
+        self.rows.iter().filter(|row| row.finished).count()
     }
 
     /// See [`MetricInsight::noise_to_signal`](super::MetricInsight::noise_to_signal).
@@ -181,19 +186,22 @@ impl InsightModel {
         condition(&data)
     }
 
-    /// The rows that satisfy every constraint, or all rows if none does.
-    pub(super) fn feasible_rows(&self) -> Vec<usize> {
-        let feasible: Vec<usize> = (0..self.rows.len()).filter(|&row| self.rows[row].feasible).collect();
-        if feasible.is_empty() { (0..self.rows.len()).collect() } else { feasible }
+    /// The rows that can be the best: those that satisfy every constraint, or all if none does; of these the finished ones, or
+    /// all if none is finished.
+    pub(super) fn eligible_rows(&self) -> Vec<usize> {
+        let narrowed = |rows: Vec<usize>, test: fn(&Row) -> bool| -> Vec<usize> {
+            let kept: Vec<usize> = rows.iter().copied().filter(|&row| test(&self.rows[row])).collect();
+            if kept.is_empty() { rows } else { kept }
+        };
+        let feasible = narrowed((0..self.rows.len()).collect(), |row| row.feasible);
+        narrowed(feasible, |row| row.finished)
     }
 
-    /// The best feasible row: the largest value of a finished trial, or of any trial if none is finished.
+    /// The row with the best value of those that can be the best.
     pub(super) fn best_row(&self) -> usize {
-        let feasible = self.feasible_rows();
-        let any_finished = feasible.iter().any(|&row| self.rows[row].finished);
-        let eligible = feasible.into_iter().filter(|&row| self.rows[row].finished || !any_finished);
         // The first of equal values; `max_by` returns the last.
-        eligible.rev().max_by(|&a, &b| self.rows[a].value.total_cmp(&self.rows[b].value)).unwrap_or(0)
+        let rows = self.eligible_rows().into_iter().rev();
+        rows.max_by(|&a, &b| self.rows[a].value.total_cmp(&self.rows[b].value)).unwrap_or(0)
     }
 
     pub(super) fn parameters(&self, point: &[f64]) -> ParameterValues {
@@ -234,7 +242,7 @@ fn rows(
         let finished = !stopped_early;
         let mut constraints = problem.constraints().iter().zip(&values[objectives..]);
         let feasible = constraints.all(|(constraint, value)| constraint.holds(*value));
-        let row = Row { trial: trial.id, point, value, finished, feasible, noise_weight: 1.0 };
+        let row = Row { trial: trial.id, point, value, finished, feasible, noise_weight: 1.0, added_noise: 0.0 };
         match places.get(&key) {
             None => {
                 places.insert(key, groups.len());
@@ -254,7 +262,10 @@ fn rows(
         let count = values.len() as f64;
         // Dividing before summing keeps huge values finite.
         row.value = values.iter().map(|value| value / count).sum();
-        row.noise_weight = if row.finished { 1.0 } else { STOPPED_EARLY_NOISE } / count;
+        let (factor, added) = if row.finished { (1.0, 0.0) } else { (NOISE_FACTOR, ADDED_NOISE) };
+        row.noise_weight = factor / count;
+        // The same rule stopped all trials of the point, so their mean is as far from a final value as each of them.
+        row.added_noise = added;
         row
     });
     let mut rows: Vec<Row> = merged.collect();

@@ -13,23 +13,41 @@ use crate::problem::{ParameterValues, TrialId};
 /// The number of best points near which the search starts. A guess.
 const ANCHORS: usize = 5;
 
-/// The smallest number of points for which a model recommends one of them: with fewer, it contains little more than the
-/// results themselves. A guess.
-pub const FEWEST_RECOMMENDED: usize = 10;
+/// The smallest number of points with a finished trial for which a model recommends one of them: with fewer, it contains
+/// little more than the results themselves. A guess.
+const FEWEST_RECOMMENDED: usize = 10;
 
-/// The best point by three criteria.
+/// The 95% quantile of the standard normal distribution. At less, the best results of deterministic but rough functions are
+/// called lucky (measured, see docs/experiments/045).
+const LUCK_DEVIATIONS: f64 = 1.644_853_626_951_473;
+
+/// The best point by three criteria. A trial that was stopped early has no result of full length: it counts only if no trial
+/// is finished.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Optimum {
-    /// The best measured point among those that satisfy every constraint, or among all if none does. Trials that were stopped
-    /// early count only if none is finished.
+    /// The best measured point among those that satisfy every constraint, or among all if none does.
     pub best_observed: PredictedPoint,
     /// The measured point with the best posterior mean. With noise it is often a better choice than the best value,
     /// which is also the luckiest.
     pub best_measured_by_model: PredictedPoint,
+    /// Whether the points of the model are enough to recommend `best_measured_by_model`: at least 10 with a finished trial.
+    pub is_recommended: bool,
+    /// Whether `best_observed` may owe its place to luck, see [`Recommendation::best_may_be_lucky`].
+    pub best_may_be_lucky: bool,
     /// The point with the best posterior mean that the search finds in the whole space. It may not have been tried. With
     /// constraints, which this model does not predict: as `best_measured_by_model`.
     pub predicted: PredictedPoint,
+}
+
+/// The measured point to use.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recommendation {
+    /// The measured point with the best posterior mean.
+    pub point: PredictedPoint,
+    /// Whether the best measured point may owe its place to luck: by the joint posterior of the metric at both points, it is
+    /// worse than `point` with a probability above 95%.
+    pub best_may_be_lucky: bool,
 }
 
 /// A point with its prediction and measurement.
@@ -59,6 +77,8 @@ impl InsightModel {
         Optimum {
             best_observed: self.measured(self.best_row()),
             best_measured_by_model: self.measured(best),
+            is_recommended: self.can_recommend(),
+            best_may_be_lucky: self.can_recommend() && self.may_be_lucky(self.best_row(), best),
             predicted: match found {
                 Some(point) => self.untried(&point),
                 None => self.measured(best),
@@ -66,15 +86,29 @@ impl InsightModel {
         }
     }
 
-    /// The measured point with the best posterior mean.
-    pub fn best_measured(&self) -> PredictedPoint {
-        self.measured(self.rows_by_mean().first().copied().unwrap_or(0))
+    /// The measured point to use; `None` if there are too few points for a choice by the model.
+    pub fn recommendation(&self) -> Option<Recommendation> {
+        let best = *self.rows_by_mean().first()?;
+        self.can_recommend().then(|| Recommendation {
+            point: self.measured(best),
+            best_may_be_lucky: self.may_be_lucky(self.best_row(), best),
+        })
     }
 
-    /// The feasible rows, from the best to the worst posterior mean; all rows if none is feasible.
+    fn can_recommend(&self) -> bool {
+        self.finished_points() >= FEWEST_RECOMMENDED
+    }
+
+    /// Whether `row` is worse than `other` beyond the uncertainty of the difference.
+    fn may_be_lucky(&self, row: usize, other: usize) -> bool {
+        let (difference, deviation) = self.posterior.difference(&self.rows[other].point, &self.rows[row].point);
+        row != other && difference > LUCK_DEVIATIONS * deviation
+    }
+
+    /// The rows that can be the best, from the best to the worst posterior mean.
     fn rows_by_mean(&self) -> Vec<usize> {
         let means = self.posterior.predict(&self.data.points).means;
-        let mut rows = self.feasible_rows();
+        let mut rows = self.eligible_rows();
         rows.sort_by(|&a, &b| means[(0, b)].total_cmp(&means[(0, a)]).then(a.cmp(&b)));
         rows
     }

@@ -175,11 +175,12 @@ fn leave_one_out_equals_a_fit_without_the_point() {
     }
     let model = InsightModel::new(&problem, history(&trials), "loss").unwrap();
     assert_eq!((model.points(), model.data.noise_weights[3], model.data.noise_weights[5]), (15, 0.5, 4.0));
+    assert_eq!((model.data.added_noise[3], model.data.added_noise[5]), (0.0, 0.25));
     let left_out = leave_one_out(&model.posterior, &model.data).unwrap();
     for (row, (mean, deviation)) in left_out.iter().enumerate() {
         let others: Vec<usize> = (0..15).filter(|other| *other != row).collect();
         let hyperparameters = model.posterior.hyperparameters().clone();
-        let noise = hyperparameters.noise_variance * model.data.noise_weights[row];
+        let noise = model.data.noise_variances(hyperparameters.noise_variance)[row];
         let refit = Posterior::new(hyperparameters, &model.data.select(&others)).unwrap();
         let prediction = refit.predict(&model.data.points.rows(row, 1).clone_owned());
         let expected = (prediction.deviations[0].powi(2) + noise).sqrt();
@@ -187,7 +188,8 @@ fn leave_one_out_equals_a_fit_without_the_point() {
         assert!((deviation - expected).abs() < 1e-5, "{row}: {deviation} {expected}");
     }
     let calibration = model.calibration().unwrap();
-    assert_eq!(calibration.points.len(), 15);
+    // The trial that was stopped early has no result.
+    assert_eq!(calibration.points.len(), 14);
     assert!(calibration.rank_correlation.unwrap() > 0.8, "{calibration:?}");
     assert!(calibration.log_predictive_density > -1.0, "{calibration:?}");
     assert_eq!(calibration.coverage.iter().map(|band| band.nominal).collect::<Vec<_>>(), [0.5, 0.8, 0.95]);
@@ -325,4 +327,105 @@ fn trials_that_violate_a_constraint_are_not_the_best() {
     let value = |trial: &CompletedTrial| 3.0 * number(&trial.parameters, "x") + number(&trial.parameters, "y");
     let best = best.max_by(|a, b| value(a).total_cmp(&value(b))).unwrap();
     assert_eq!(optimum.best_observed.trial, Some(best.id));
+}
+
+/// A bowl in two dimensions with the deviation `noise` from a hash of the point, at `count` points.
+fn noisy_bowl(noise: f64, count: u64) -> (ProblemStatement, Vec<CompletedTrial>) {
+    let problem = problem(vec![double("x", -1.0, 1.0), double("y", -1.0, 1.0)], Goal::Minimize);
+    let trials = trials(&problem, count, |values| {
+        let (x, y) = (number(values, "x"), number(values, "y"));
+        (x - 0.3).powi(2) + (y + 0.2).powi(2) + noise * (1e4 * x + 3e5 * y).sin()
+    });
+    (problem, trials)
+}
+
+fn set(trial: &mut CompletedTrial, value: f64, stopped: bool) {
+    trial.outcome = TrialOutcome::Measured { values: vec![value], stopped_early: stopped };
+}
+
+fn value(trial: &CompletedTrial) -> f64 {
+    match &trial.outcome {
+        TrialOutcome::Measured { values, .. } => values[0],
+        TrialOutcome::Infeasible => panic!("trial {} has no result", trial.id),
+    }
+}
+
+#[test]
+fn trial_stopped_early_is_neither_best_nor_recommended_while_one_is_finished() {
+    let (problem, mut trials) = noisy_bowl(0.3, 40);
+    // Every second trial was stopped with a value that is better than all results.
+    for trial in trials.iter_mut().step_by(2) {
+        let early = -3.0 + 0.1 * value(trial);
+        set(trial, early, true);
+    }
+    let finished = |point: &PredictedPoint| point.trial.is_some_and(|trial| trial.0 % 2 == 0);
+    let insight = explain(&problem, history(&trials), "loss").unwrap();
+    let Optimum { best_observed, best_measured_by_model, .. } = &insight.optimum;
+    assert!(finished(best_observed) && finished(best_measured_by_model), "{:?}", insight.optimum);
+    let least = trials.iter().skip(1).step_by(2).map(value).fold(f64::INFINITY, f64::min);
+    assert_eq!(best_observed.observed, Some(least));
+    assert!(insight.calibration.points.iter().all(|point| point.trial.0 % 2 == 0), "{:?}", insight.calibration.points);
+    let model = InsightModel::new(&problem, history(&trials), "loss").unwrap();
+    assert_eq!(model.recommendation().map(|found| found.point), Some(best_measured_by_model.clone()));
+    // With 9 finished points there is no choice by a model.
+    for trial in &mut trials[18..] {
+        let early = value(trial);
+        set(trial, early, true);
+    }
+    let model = InsightModel::new(&problem, history(&trials), "loss").unwrap();
+    assert_eq!((model.points(), model.finished_points(), model.recommendation()), (40, 9, None));
+    assert!(!model.optimum().is_recommended);
+    // If none is finished, the early values are all there is.
+    for trial in &mut trials {
+        let early = value(trial);
+        set(trial, early, true);
+    }
+    let lowest = trials.iter().min_by(|a, b| value(a).total_cmp(&value(b))).unwrap().id;
+    let model = InsightModel::new(&problem, history(&trials), "loss").unwrap();
+    assert_eq!((model.optimum().best_observed.trial, model.recommendation()), (Some(lowest), None));
+}
+
+#[test]
+fn early_values_do_not_blur_the_results() {
+    let (problem, mut trials) = noisy_bowl(0.0, 24);
+    // Two thirds were stopped at values that say little of the final ones.
+    for (place, trial) in trials.iter_mut().enumerate().filter(|(place, _)| place % 3 > 0) {
+        let early = 1.0 + 0.4 * value(trial) + 0.8 * (7.0 * place as f64).sin();
+        set(trial, early, true);
+    }
+    let optimum = explain(&problem, history(&trials), "loss").unwrap().optimum;
+    let best = optimum.best_observed;
+    let (observed, predicted) = (best.observed.unwrap(), best.predicted);
+    assert!((predicted.median - observed).abs() < 0.05, "{observed} {predicted:?}");
+    assert!(predicted.upper - predicted.lower < 0.4, "{predicted:?}");
+    assert!(optimum.predicted.predicted.median <= predicted.median, "{:?}", optimum.predicted);
+}
+
+#[test]
+fn luck_is_claimed_beyond_the_uncertainty_of_the_difference_only() {
+    let lucky = |problem: &ProblemStatement, trials: &[CompletedTrial]| {
+        let model = InsightModel::new(problem, history(trials), "loss").unwrap();
+        let found = model.recommendation().unwrap();
+        assert_eq!(model.optimum().best_may_be_lucky, found.best_may_be_lucky);
+        (found.best_may_be_lucky, found.point.trial != model.optimum().best_observed.trial)
+    };
+    // A nearly deterministic program.
+    for count in [12, 16, 20, 30, 40] {
+        for noise in [0.0, 0.0005, 0.002] {
+            let (problem, trials) = noisy_bowl(noise, count);
+            assert!(!lucky(&problem, &trials).0, "{count} trials, noise {noise}");
+        }
+    }
+    // One trial at the border of a noisy parabola is far better than its neighbours.
+    let problem_of_one = problem(vec![double("x", -1.0, 1.0)], Goal::Minimize);
+    let mut trials = trials(&problem_of_one, 40, |values| {
+        let x = number(values, "x");
+        x * x + 0.1 * (1e4 * x).sin()
+    });
+    let outlier = trials.iter().position(|trial| number(&trial.parameters, "x") < -0.7).unwrap();
+    set(&mut trials[outlier], -0.5, false);
+    assert_eq!(lucky(&problem_of_one, &trials), (true, true));
+    // A choice by the model within its uncertainty claims nothing.
+    let unsure = (20..40).map(|count| noisy_bowl(0.2, count)).map(|(problem, trials)| lucky(&problem, &trials));
+    assert!(unsure.clone().any(|(claimed, is_other)| is_other && !claimed), "{:?}", unsure.collect::<Vec<_>>());
 }

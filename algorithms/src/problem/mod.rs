@@ -3,6 +3,7 @@
 //! Not here: storage of studies, ownership of trials and timestamps. Those belong to the service.
 
 mod condition;
+mod doubles;
 mod metric;
 mod origin;
 mod parameter;
@@ -12,6 +13,7 @@ mod search_space;
 mod trial;
 
 pub use condition::Condition;
+pub(crate) use doubles::Doubles;
 pub use metric::{ConstraintSpec, Goal, MetricSpec, ObservationNoise, ProblemError, ProblemStatement};
 pub use origin::{AlgorithmName, Origin, Step};
 pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ScaleType};

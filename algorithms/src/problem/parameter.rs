@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::doubles::Doubles;
 use super::{Condition, ParameterPrior};
 
 /// The maximum number of values of a discrete parameter (AI Platform's published limit).
@@ -75,10 +76,10 @@ impl ParameterSpec {
         self.prior.as_ref()
     }
 
-    /// The number of different values; `None` for a double, unless its range is a single point.
+    /// The number of different values; `None` for a double, unless its range has at most 2^32 representable numbers.
     pub fn cardinality(&self) -> Option<u64> {
         match &self.kind {
-            ParameterKind::Double { min, max, .. } => (min == max).then_some(1),
+            ParameterKind::Double { min, max, .. } => Doubles::between(*min, *max).map(Doubles::count),
             // The difference of two i64 fits u64; plus one may not.
             ParameterKind::Integer { min, max, .. } => max.abs_diff(*min).checked_add(1),
             ParameterKind::Discrete { values, .. } => Some(values.len() as u64),

@@ -10,11 +10,12 @@ use crate::prior::{PriorDensity, middle};
 use crate::problem::{
     CompletedTrial, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, SearchSpace, TrialOutcome,
 };
+use crate::stopped_early::NOISE_FACTOR;
 
 /// Most trials of one study that are kept (chosen for time, since every suggestion evaluates the models of all studies).
 const LARGEST_STUDY: usize = 400;
-/// Noise variance of a trial that lacks a parameter, or was stopped early, relative to others (a guess).
-const INFLATED_NOISE: f64 = 4.0;
+/// Noise variance of a trial that lacks a parameter, relative to others (a guess).
+const IMPUTED_NOISE: f64 = 4.0;
 
 /// The trials of `study` as observations of `problem`, whose space `encoding` encodes; `None` if there are fewer than two
 /// values or all are equal.
@@ -37,8 +38,8 @@ pub(super) fn translate(
         let Some((point, imputed)) = translated_point(encoding, &axes, &middles, trial) else { continue };
         points.push(point);
         values.push(metric.goal.to_maximized(*value));
-        let inflated = |when: bool| if when { INFLATED_NOISE } else { 1.0 };
-        noise_weights.push(inflated(imputed) * inflated(*stopped_early));
+        let factor = |when: bool, factor: f64| if when { factor } else { 1.0 };
+        noise_weights.push(factor(imputed, IMPUTED_NOISE) * factor(*stopped_early, NOISE_FACTOR));
     }
     let values = warp(&values, false);
     let first = *values.first()?;
@@ -48,6 +49,7 @@ pub(super) fn translate(
     let data = TrainingSet {
         points: DMatrix::from_fn(points.len(), encoding.dimensions(), |row, j| points[row][j]),
         values,
+        added_noise: vec![0.0; noise_weights.len()],
         noise_weights,
         noise: Default::default(),
         categorical: (encoding.features().iter())

@@ -1,7 +1,7 @@
 //! The trials that a user would be given of those that have ended.
 
 use tunesmith_algorithms::designer::History;
-use tunesmith_algorithms::insight::{FEWEST_RECOMMENDED, InsightModel};
+use tunesmith_algorithms::insight::InsightModel;
 use tunesmith_algorithms::problem::{CompletedTrial, ProblemStatement, TrialOutcome};
 
 use crate::record::Chosen;
@@ -17,8 +17,7 @@ pub(super) fn chosen(statement: &ProblemStatement, completed: &[CompletedTrial])
     let values = completed.iter().enumerate().filter_map(|(index, trial)| Some((index, value(trial)?)));
     let (observed, _) = values.min_by(|a, b| a.1.total_cmp(&b.1))?;
     let model = InsightModel::new(statement, History { completed, pending: &[] }, &metric.name).ok();
-    let trial =
-        model.filter(|model| model.points() >= FEWEST_RECOMMENDED).and_then(|model| model.best_measured().trial);
+    let trial = model.and_then(|model| model.recommendation()).and_then(|found| found.point.trial);
     let recommended = trial.and_then(|id| completed.iter().position(|other| other.id == id));
     Some(Chosen { after: completed.len(), observed, recommended })
 }

@@ -15,7 +15,7 @@ pub fn hints(config: &HptuningConfig, processors: usize, parallel: Option<u64>) 
     let mut hints = Vec::new();
     hints.extend(number_of_trials(config, tuning));
     hints.extend(number_of_points(tuning));
-    hints.extend(median_rule(config, tuning));
+    hints.extend(early_stopping(tuning));
     let parallel = parallel.unwrap_or(tuning.max_parallel_trials.into()).min(tuning.max_trials.into());
     if usize::try_from(parallel).is_ok_and(|parallel| parallel > processors) {
         let noun = if processors == 1 { "processor" } else { "processors" };
@@ -66,26 +66,21 @@ fn number_in_space(tuning: &TuningSpec) -> Option<u128> {
     }
 }
 
-/// The savings are those of experiment 040.
-fn median_rule(config: &HptuningConfig, tuning: &TuningSpec) -> Option<String> {
-    let Some(StoppingRule::Median(rule)) = tuning.study.stopping_rule else { return None };
-    let needed = u32::try_from(rule.min_completed()).unwrap_or(u32::MAX);
-    if tuning.max_trials <= needed {
-        return Some(format!(
-            "enableTrialEarlyStopping has no effect with maxTrials {}: the MEDIAN rule stops nothing before \
-             {needed} {} completed",
+/// A rule that cannot stop anything.
+fn early_stopping(tuning: &TuningSpec) -> Option<String> {
+    let (name, needed) = match tuning.study.stopping_rule? {
+        StoppingRule::Median(rule) => ("MEDIAN", rule.min_completed()),
+        StoppingRule::DecayCurve(rule) => ("DECAY_CURVE", rule.min_finished()),
+        StoppingRule::Asha(_) => return None,
+    };
+    let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+    (tuning.max_trials <= needed).then(|| {
+        format!(
+            "enableTrialEarlyStopping has no effect with maxTrials {}: {name} stops nothing before {needed} {} completed",
             tuning.max_trials,
             if needed == 1 { "trial has" } else { "trials have" }
-        ));
-    }
-    if config.training_input.tunesmith.early_stopping.is_some() {
-        return None;
-    }
-    Some(
-        "enableTrialEarlyStopping uses the MEDIAN rule, which saves about 10 to 20% of the time; \
-         tunesmith.earlyStopping: ASHA saves about half or more, but may stop the trial that would have become the best"
-            .to_owned(),
-    )
+        )
+    })
 }
 
 #[cfg(test)]
@@ -139,18 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn median_rule_saves_little_or_nothing() {
+    fn rule_that_needs_more_trials_than_there_are_has_no_effect() {
         let stopping = ", maxTrials: 20, enableTrialEarlyStopping: true";
-        one(
-            of(stopping, REAL, "", 2, None),
-            "enableTrialEarlyStopping uses the MEDIAN rule, which saves about 10 to 20%",
-        );
-        assert_eq!(of(stopping, REAL, ", earlyStopping: MEDIAN", 2, None), Vec::<String>::new());
-        assert_eq!(of(stopping, REAL, ", earlyStopping: ASHA", 2, None), Vec::<String>::new());
-        one(
-            of(", maxTrials: 5, enableTrialEarlyStopping: true", REAL, "", 2, None),
-            "enableTrialEarlyStopping has no effect with maxTrials 5",
-        );
+        for rule in ["", ", earlyStopping: MEDIAN", ", earlyStopping: ASHA"] {
+            assert_eq!(of(stopping, REAL, rule, 2, None), Vec::<String>::new());
+        }
+        let stopping = ", maxTrials: 5, enableTrialEarlyStopping: true";
+        for (rule, name) in [("", "DECAY_CURVE"), (", earlyStopping: MEDIAN", "MEDIAN")] {
+            let expected =
+                format!("enableTrialEarlyStopping has no effect with maxTrials 5: {name} stops nothing before 5 ");
+            one(of(stopping, REAL, rule, 2, None), &expected);
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct EndedTrial {
     pub id: TrialId,
     /// When the trial ended.
     pub end_time: Timestamp,
-    /// The value; `None` for a trial without a result, or with one that violates a constraint.
+    /// The value; `None` for a trial without a result, with one that violates a constraint, or that was stopped early.
     pub value: Option<f64>,
 }
 

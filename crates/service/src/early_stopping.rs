@@ -1,12 +1,12 @@
 //! Applies a study's stopping rule to running trials, and keeps the curves of completed and running trials.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tunesmith_algorithms::early_stopping::{
     CompletedCurve, CurvePoint, EarlyStopDecision, PreparedStoppingRule, StoppingRule,
 };
-use tunesmith_algorithms::problem::{Goal, TrialId};
+use tunesmith_algorithms::problem::{Goal, ProblemStatement, TrialId};
 
 use tunesmith_domain::{CurveAxis, Measurement, Study, StudyId, Trial, TrialState};
 use tunesmith_store::{Store, StoreError};
@@ -21,6 +21,7 @@ pub(super) struct EarlyStopping {
     goal: Goal,
     axis: CurveAxis,
     rule: StoppingRule,
+    problem: Arc<ProblemStatement>,
     learnt: Mutex<Learnt>,
 }
 
@@ -48,13 +49,22 @@ impl EarlyStopping {
             goal: metric.goal,
             axis: study.stopping_axis,
             rule,
+            problem: Arc::clone(&study.problem),
             learnt: Mutex::default(),
         }
     }
 
-    /// Adds the curve of `trial`, if the trial has a result. Must be called once for each trial.
+    /// Whether the result of `trial` satisfies every constraint.
+    fn is_feasible(&self, trial: &Trial) -> bool {
+        let value = |name: &str| trial.final_measurement.as_ref()?.value(name);
+        let mut constraints = self.problem.constraints().iter();
+        constraints.all(|constraint| value(&constraint.name).is_some_and(|value| constraint.holds(value)))
+    }
+
+    /// Adds the curve of `trial`, if the trial has a result. One that violates a constraint is no measure for others: its
+    /// value may be out of the reach of all trials that satisfy it. Must be called once for each trial.
     pub(super) async fn learn(&self, store: &dyn Store, trial: &Trial) -> Result<(), StoreError> {
-        if trial.state != TrialState::Succeeded {
+        if trial.state != TrialState::Succeeded || !self.is_feasible(trial) {
             self.lock().running.remove(&trial.id);
             return Ok(());
         }

@@ -85,7 +85,8 @@ impl EndedTrials {
             }
             return;
         };
-        let counts = trial.state == TrialState::Succeeded && study.is_feasible(trial);
+        let is_whole = trial.state == TrialState::Succeeded && !trial.stopped_early;
+        let counts = is_whole && study.is_feasible(trial);
         let measured = trial.final_measurement.as_ref().filter(|_| counts);
         let value = measured.and_then(|measurement| measurement.value(&study.problem.metrics()[0].name));
         self.ended.insert(trial.id, EndedTrial { id: trial.id, end_time, value });

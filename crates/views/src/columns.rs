@@ -1,5 +1,6 @@
 //! The trials of a study by column.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -372,17 +373,36 @@ impl Columns {
         self.problem.metrics()[metric].goal
     }
 
-    /// The rows with a finite result by the metric with this index, best first, equal ones by number. Those that violate a
-    /// constraint follow the others.
+    /// Whether one of `rows` can be the best by `metrics`: it violates no constraint, and was not stopped early if another one
+    /// of them with all these metrics was not.
+    pub fn can_be_best(&self, rows: &Rows, metrics: &[usize]) -> impl Fn(usize) -> bool {
+        let is_measured = |row: usize| metrics.iter().all(|metric| self.metric(*metric, row).is_some());
+        let any_whole = rows.iter().any(|row| !self.stopped_early(row) && self.is_feasible(row) && is_measured(row));
+        move |row| self.is_feasible(row) && !(any_whole && self.stopped_early(row))
+    }
+
+    /// The rows with a finite result by the metric with this index, best first, equal ones by the other metrics, then by number.
+    /// As in [`tunesmith_domain::best_first`], those that violate a constraint follow the others, and of either those that were
+    /// stopped early follow the whole ones.
     pub fn best_first(&self, metric: usize) -> &[u32] {
         self.best_first[metric].get_or_init(|| {
             let values = &self.metrics[metric];
             let goal = self.goal(metric);
-            let mut rows: Vec<(bool, f64, u32)> = (0..self.len())
+            let mut rows: Vec<([bool; 2], f64, u32)> = (0..self.len())
                 .filter(|row| values[*row].is_finite() && self.state(*row).is_some())
-                .map(|row| (!self.is_feasible(row), goal.loss(values[row]), row as u32))
+                .map(|row| ([!self.is_feasible(row), self.stopped_early(row)], goal.loss(values[row]), row as u32))
                 .collect();
-            rows.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
+            let others = |a: u32, b: u32| {
+                let losses = |row: u32| {
+                    let others = (0..self.metrics.len()).filter(move |other| *other != metric);
+                    others.map(move |other| self.goal(other).loss(self.metrics[other][row as usize]))
+                };
+                losses(a).zip(losses(b)).fold(Ordering::Equal, |order, (a, b)| order.then(a.total_cmp(&b)))
+            };
+            rows.sort_unstable_by(|a, b| {
+                let by_value = a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
+                by_value.then_with(|| others(a.2, b.2)).then(a.2.cmp(&b.2))
+            });
             rows.into_iter().map(|(_, _, row)| row).collect()
         })
     }

@@ -20,7 +20,8 @@ pub struct History {
     pub points: Points,
     /// The number of trials in each cell of the plot, if there are more than the limit.
     pub density: Option<Density>,
-    /// The trials that were better than all before them, by number, without those that violate a constraint. The first and the last ones if there are many.
+    /// The trials that were better than all before them, by number, without those that violate a constraint, and without those
+    /// that were stopped early if others were not. The first and the last ones if there are many.
     pub improvements: Improvement,
 }
 
@@ -41,10 +42,12 @@ pub fn history(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> H
     let goal = columns.goal(metric);
     let (mut points, mut improvements) = (Vec::new(), Vec::new());
     let mut best = f64::INFINITY;
+    let metrics = [metric];
+    let counts = columns.can_be_best(rows, &metrics);
     for row in rows.iter() {
         let Some(value) = columns.metric(metric, row) else { continue };
         points.push(Point { row: row as u32, x: columns.number(row) as f64, y: value });
-        if goal.loss(value) < best && columns.is_feasible(row) {
+        if goal.loss(value) < best && counts(row) {
             best = goal.loss(value);
             improvements.push((columns.number(row), value));
         }

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tunesmith_algorithms::insight::{
-    Estimate, FEWEST_RECOMMENDED, Interval, MetricInsight, PredictedPoint, fewest_points,
-};
+use tunesmith_algorithms::insight::{Estimate, Interval, MetricInsight, PredictedPoint, fewest_points};
 use tunesmith_algorithms::problem::{CompletedTrial, TrialId, TrialOutcome};
 
 use super::reduction::sample;
@@ -86,10 +84,13 @@ pub struct Recommendation {
     /// The number of trials that the model was fitted to.
     pub modelled: usize,
     /// The measured point with the best prediction; null if there are too few different points for a choice by the model.
-    /// Trials that violate a constraint are left out if there are others.
+    /// Trials that violate a constraint, and trials that were stopped early, are left out if there are others.
     pub recommended: Option<Prediction>,
     /// The best measured point.
     pub best: Prediction,
+    /// Whether the best measured point may owe its place to luck: the model expects it to be worse than `recommended` with a
+    /// probability above 95%.
+    pub best_may_be_lucky: bool,
 }
 
 /// A point with its prediction.
@@ -175,12 +176,13 @@ pub fn trust(insight: &MetricInsight) -> Trust {
 
 /// The trial that `insight` recommends.
 pub fn recommendation(insight: &MetricInsight) -> Recommendation {
-    let has_enough = insight.points >= FEWEST_RECOMMENDED;
+    let optimum = &insight.optimum;
     Recommendation {
         metric: Axis::of_metric(&insight.metric),
         modelled: insight.points,
-        recommended: has_enough.then(|| prediction(&insight.optimum.best_measured_by_model)),
-        best: prediction(&insight.optimum.best_observed),
+        recommended: optimum.is_recommended.then(|| prediction(&optimum.best_measured_by_model)),
+        best: prediction(&optimum.best_observed),
+        best_may_be_lucky: optimum.best_may_be_lucky,
     }
 }
 

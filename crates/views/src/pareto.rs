@@ -29,18 +29,20 @@ pub struct ParetoFront {
     pub density: Option<Density>,
 }
 
-/// The front of those of `rows` that violate no constraint, by all metrics, shown over the metrics `x` and `y` by their indices, with about `limit` points.
+/// The front of those of `rows` that can be the best, by all metrics, shown over the metrics `x` and `y` by their indices, with about `limit` points.
 pub fn pareto_front(columns: &Columns, rows: &Rows, [x, y]: [usize; 2], limit: usize) -> ParetoFront {
     let metrics = columns.problem().metrics();
     let values =
         |row: usize| (0..metrics.len()).map(|metric| columns.metric(metric, row)).collect::<Option<Vec<f64>>>();
     let (mut measured, mut points, mut maximized) = (Vec::new(), Vec::new(), Vec::new());
     let mut feasible = Vec::new();
+    let all: Vec<usize> = (0..metrics.len()).collect();
+    let counts = columns.can_be_best(rows, &all);
     for row in rows.iter() {
         let Some(values) = values(row) else { continue };
         points.push(Point { row: row as u32, x: values[x], y: values[y] });
         measured.push(row);
-        if columns.is_feasible(row) {
+        if counts(row) {
             maximized
                 .push(values.iter().zip(metrics).map(|(value, metric)| metric.goal.to_maximized(*value)).collect());
             feasible.push(row);

@@ -45,11 +45,9 @@ pub(super) async fn study_trials(client: &Client, location: &str, study: &str) -
     }
     let trials = client.get(&format!("{path}/trials"), &[]).await?;
     let read = || -> anyhow::Result<(Study, Vec<Trial>)> {
-        let config: StudyConfig = serde_json::from_value(message["studyConfig"].clone())?;
-        let plan = study_plan(&config).map_err(|violations| violated(violations.into_iter().next()))?;
-        let study = study_of(id.clone(), plan.spec, &message, Vec::new())?;
-        let trials = trials_of(study.problem.search_space(), &trials)?;
-        Ok((study, trials))
+        let spec = spec_of(&message)?;
+        let trials = trials_of(spec.problem.search_space(), &trials)?;
+        Ok((study_of(id.clone(), spec, &message, &trials)?, trials))
     };
     read().with_context(|| foreign(client, "study", &id))
 }
@@ -62,11 +60,16 @@ async fn of_server(client: &Client, id: JobId, job: &Value) -> anyhow::Result<Re
     let input: TrainingInput = serde_json::from_value(job["trainingInput"].clone())?;
     let logs = format!("tunesmith jobs stream-logs {id} --server {}", shell_word(&client.address()));
     let (mut study, mut trials) = (None, Vec::new());
-    if let (Some(spec), true) = (job_study(&input)?, job["trainingOutput"]["isHyperparameterTuningJob"] == true) {
+    if job["trainingOutput"]["isHyperparameterTuningJob"] == true {
         let path = client.path(&["locations", StudyId::JOBS_LOCATION, "studies", id.parts().1]);
         let message = client.get(&path, &[]).await?;
+        // The request has the parameters in the order of the user. It may lack what it takes over from another job.
+        let spec = match job_study(&input) {
+            Ok(Some(spec)) => spec,
+            _ => spec_of(&message)?,
+        };
         trials = trials_of(spec.problem.search_space(), &client.get(&format!("{path}/trials"), &[]).await?)?;
-        study = Some(study_of(StudyId::from(&id), spec, &message, trials.clone())?);
+        study = Some(study_of(StudyId::from(&id), spec, &message, &trials)?);
     }
     let plan = job_plan(&input, &CommandLine::default())
         .map_err(|error| UnreadablePlan { document: Value::Null, reason: error.to_string() });
@@ -90,9 +93,17 @@ async fn of_server(client: &Client, id: JobId, job: &Value) -> anyhow::Result<Re
     Ok(Results { job, study, trials, logs, recommended: std::sync::OnceLock::new() })
 }
 
-fn study_of(id: StudyId, spec: StudySpec, message: &Value, trials: Vec<Trial>) -> anyhow::Result<Study> {
-    let seed = &message["studyConfig"]["tunesmith"]["seed"];
-    let seed = seed.as_i64().or_else(|| seed.as_str()?.parse().ok()).context("the study has no seed")?;
+/// The specification in the study resource `message`.
+fn spec_of(message: &Value) -> anyhow::Result<StudySpec> {
+    let config: StudyConfig = serde_json::from_value(message["studyConfig"].clone())?;
+    Ok(study_plan(&config).map_err(|violations| violated(violations.into_iter().next()))?.spec)
+}
+
+fn study_of(id: StudyId, spec: StudySpec, message: &Value, trials: &[Trial]) -> anyhow::Result<Study> {
+    // A study whose client gave no seed has the drawn one among the additions.
+    let seeds = [&message["studyConfig"]["tunesmith"]["seed"], &message["tunesmith"]["seed"]];
+    let seed = seeds.iter().find_map(|seed| seed.as_i64().or_else(|| seed.as_str()?.parse().ok()));
+    let seed = seed.context("the study has no seed")?;
     let new = NewStudy {
         id,
         seed: seed.cast_unsigned(),
@@ -119,7 +130,7 @@ fn trials_of(space: &SearchSpace, answer: &Value) -> anyhow::Result<Vec<Trial>> 
 fn trial_of(space: &SearchSpace, message: &Value) -> anyhow::Result<Trial> {
     let number = last_segment(text(message, "name"));
     let (number, attempt) = number.split_once('~').unwrap_or((number, "1"));
-    let parameters: Vec<TrialParameter> = serde_json::from_value(message["parameters"].clone())?;
+    let parameters: Option<Vec<TrialParameter>> = serde_json::from_value(message["parameters"].clone())?;
     let measurement: Option<MeasurementMessage> = serde_json::from_value(message["finalMeasurement"].clone())?;
     let additions = &message["tunesmith"];
     let state = match text(message, "state") {
@@ -132,8 +143,9 @@ fn trial_of(space: &SearchSpace, message: &Value) -> anyhow::Result<Trial> {
     };
     Ok(Trial::restore(TrialFields {
         id: TrialId(number.parse()?),
-        parameters: point(space, &parameters).map_err(|violation| violated(Some(violation)))?,
-        origin: serde_json::from_value::<Option<Origin>>(additions["origin"].clone())?,
+        parameters: point(space, &parameters.unwrap_or_default()).map_err(|violation| violated(Some(violation)))?,
+        // Another version may have algorithms and steps that this one does not know.
+        origin: serde_json::from_value::<Option<Origin>>(additions["origin"].clone()).ok().flatten(),
         state,
         client_id: text(message, "clientId").to_owned(),
         attempt: attempt.parse()?,
@@ -148,7 +160,7 @@ fn trial_of(space: &SearchSpace, message: &Value) -> anyhow::Result<Trial> {
         start_time: time(message, "startTime")?,
         attempt_start_time: time(message, "startTime")?,
         end_time: time(message, "endTime")?,
-        measurement_count: 0,
+        measurement_count: list(message, "measurements").len() as u64 + count(additions, "omittedMeasurements")?,
         final_measurement: measurement
             .map(|measurement| measurement.into_measurement("finalMeasurement"))
             .transpose()

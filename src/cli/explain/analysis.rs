@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use tunesmith_algorithms::insight::{MetricInsight, TrialCounts};
 use tunesmith_algorithms::problem::{AlgorithmName, Origin};
+use tunesmith_api::ai_platform::job::ParameterAtBound;
 
 /// The analysis of a job. The names of its JSON fields are stable; fields may be added.
 #[derive(Debug, Serialize)]
@@ -27,6 +28,8 @@ pub(super) struct Explanation {
     /// The rule of early stopping; null without one.
     pub(super) early_stopping: Option<&'static str>,
     pub(super) trials: TrialCounts,
+    /// The parameters of the best trial that are at an end of their range.
+    pub(super) best_at_bounds: Vec<ParameterAtBound>,
     pub(super) metrics: Vec<MetricInsight>,
 }
 

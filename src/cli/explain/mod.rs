@@ -17,9 +17,9 @@ use self::analysis::{Choice, Explanation, OriginCount, Subject};
 use super::client::{self, LocationArgs, TargetArgs};
 use super::output::print;
 use super::recommended::history;
-use super::results::Results;
+use super::results::{Results, at_bounds_text, rule_name};
 use super::table::Layout;
-use tunesmith_domain::{Algorithm, JobId, StoppingRuleKind, Study, Trial};
+use tunesmith_domain::{Algorithm, JobId, Study, Trial, best_at_bounds};
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -57,7 +57,8 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let text = if args.json {
         format!("{}\n", serde_json::to_string_pretty(&explanation)?)
     } else {
-        text::text(&explanation, args.slices, &Layout::of_all_columns(args.wide))?
+        let text = text::text(&explanation, args.slices, &Layout::of_all_columns(args.wide))?;
+        text + &at_bounds_text(&explained.study, &explained.trials).unwrap_or_default()
     };
     print(&text)?;
     Ok(ExitCode::SUCCESS)
@@ -108,12 +109,9 @@ fn explanation(explained: &Explained) -> anyhow::Result<Explanation> {
         origins: origins(of_study),
         algorithm: study.algorithm.as_str(),
         seed: study.seed.to_string(),
-        early_stopping: study.stopping_rule.map(|rule| match rule.kind() {
-            StoppingRuleKind::Median => "MEDIAN",
-            StoppingRuleKind::DecayCurve => "DECAY_CURVE",
-            StoppingRuleKind::Asha => "ASHA",
-        }),
+        early_stopping: study.stopping_rule.map(|rule| rule_name(rule.kind())),
         trials,
+        best_at_bounds: best_at_bounds(study, of_study).into_iter().map(Into::into).collect(),
         metrics: metrics.with_context(counted)?,
     })
 }

@@ -89,7 +89,10 @@ fn optimum(text: &mut String, metric: &MetricInsight, layout: &Layout) -> anyhow
     let mut table = Table::new(columns);
     let rows = [
         ("best measured", &optimum.best_observed),
-        ("recommended, by the model", &optimum.best_measured_by_model),
+        (
+            if optimum.is_recommended { "recommended, by the model" } else { "best measured, by the model" },
+            &optimum.best_measured_by_model,
+        ),
         ("predicted optimum", &optimum.predicted),
     ];
     for (name, point) in rows {
@@ -105,6 +108,16 @@ fn optimum(text: &mut String, metric: &MetricInsight, layout: &Layout) -> anyhow
         table.add_row(row);
     }
     let _ = write!(text, "\n{metric} at the best points\n{}", table.render(layout)?);
+    if let (true, [Some(best), Some(other)]) =
+        (optimum.is_recommended, [&optimum.best_observed, &optimum.best_measured_by_model].map(|point| point.trial))
+        && best != other
+    {
+        let _ = if optimum.best_may_be_lucky {
+            writeln!(text, "trial {best} may have been lucky: the model expects it to be worse than trial {other}")
+        } else {
+            writeln!(text, "trials {best} and {other} differ by less than the uncertainty of the model")
+        };
+    }
     if optimum.predicted.trial.is_none() {
         let _ = writeln!(text, "not tried yet: {}", arguments(&optimum.predicted.parameters));
     }

@@ -200,6 +200,7 @@ fn objective(name: &str, f: impl Fn(f64, f64) -> f64) -> (ObjectiveModel, Vec<f6
         points,
         values: values.clone(),
         noise_weights: vec![1.0; 6],
+        added_noise: vec![0.0; 6],
         categorical: vec![false; 2],
         noise: Default::default(),
     };

@@ -13,7 +13,7 @@ use crate::rng::stream;
 /// Largest size of a space of which all points are scored.
 const LARGEST_LISTED: u128 = 65_536;
 
-/// The numbered points of a space without doubles.
+/// The numbered points of a finite space.
 #[derive(Debug, Clone)]
 pub(super) struct FinitePoints {
     numbering: PointNumbering,

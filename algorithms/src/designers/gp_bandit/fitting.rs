@@ -38,6 +38,7 @@ impl Output {
             Self::Feasibility => Some(TrainingSet {
                 values: (0..n).map(|row| if row < evidence.measured { 1.0 } else { -1.0 }).collect(),
                 noise_weights: vec![1.0; n],
+                added_noise: vec![0.0; n],
                 // Labels are not exact: failures have other causes too (measured, see docs/experiments/017).
                 noise: ObservationNoise::High,
                 ..evidence.data.clone()

@@ -99,11 +99,12 @@ use self::outputs::Outputs;
 use crate::acquisition::PriorWeighted;
 use crate::acquisition::hypervolume::HypervolumeImprovement;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
-use crate::encoding::{Encoding, FeatureKind, Key};
+use crate::encoding::{Encoding, EncodingError, FeatureKind, Key};
 use crate::numerics::latin_hypercube::stratified_normals;
 use crate::prior::{DECAY, PriorDensity};
 use crate::problem::{AlgorithmName, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
+use crate::sampling::RandomPoints;
 use crate::transfer::{MIN_RANKED_TRIALS, SourceModels, SourceStudy, TRUSTED_TRIALS};
 
 const ALGORITHM: AlgorithmName = AlgorithmName::GaussianProcessBandit;
@@ -216,11 +217,15 @@ impl GpBandit {
         if proposed.is_some() {
             return Ok(proposed);
         }
-        let scanned = self.finite.as_ref().and_then(|finite| finite.any_unused(&state.closed, self.seed, trial));
-        match scanned.map(|ordinals| self.encoding.encode(&self.encoding.point_at(&ordinals))) {
-            Some(Ok(point)) => Ok(Some((point, Step::Unused))),
-            _ => Err(DesignerError::Numerical { algorithm: NAME, reason: "no unused point was found".into() }),
-        }
+        let Some(finite) = &self.finite else {
+            // Nearly all of a scale may be one number, as that of a reverse logarithm over too many decades.
+            let random = RandomPoints::new(&self.encoding, self.seed, trial, "repeat").next();
+            return Ok(random.map(|point| (point, Step::Unused)));
+        };
+        let Some(ordinals) = finite.any_unused(&state.closed, self.seed, trial) else { return Ok(None) };
+        let fault = |error: EncodingError| DesignerError::Numerical { algorithm: NAME, reason: error.to_string() };
+        let point = self.encoding.encode(&self.encoding.point_at(&ordinals)).map_err(fault)?;
+        Ok(Some((point, Step::Unused)))
     }
 
     /// The number of trials of the initial design of a study without source models.

@@ -14,9 +14,7 @@ use crate::encoding::{Encoding, EncodingError, Key};
 use crate::gp::TrainingSet;
 use crate::output_warp::{failure_target, standardized, warp};
 use crate::problem::{ObservationNoise, TrialId, TrialOutcome};
-
-/// Noise variance of the last value of a trial that was stopped early, relative to a finished one (a guess).
-const STOPPED_EARLY_NOISE: f64 = 4.0;
+use crate::stopped_early::NOISE_FACTOR;
 
 /// The kind of the values of some observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,6 +269,7 @@ impl Observations {
                 points: DMatrix::from_fn(rows.len(), encoding.dimensions(), |row, j| rows[row].point[j]),
                 values,
                 noise_weights: rows.iter().map(|row| row.noise_weight).collect(),
+                added_noise: vec![0.0; rows.len()],
                 noise: self.noise,
                 categorical: categorical(encoding),
             },
@@ -298,7 +297,7 @@ impl Row {
             kept.filter_map(|trial| trial.value).collect()
         };
         let (finished, stopped) = (values(false), values(true));
-        let (used, factor) = if finished.is_empty() { (&stopped, STOPPED_EARLY_NOISE) } else { (&finished, 1.0) };
+        let (used, factor) = if finished.is_empty() { (&stopped, NOISE_FACTOR) } else { (&finished, 1.0) };
         let count = used.len() as f64;
         Self {
             point: trials[0].point.clone(),

@@ -127,6 +127,36 @@ fn narrow_double_has_no_repeated_points() {
 }
 
 #[test]
+fn powers_on_logarithmic_scales_are_exact() {
+    use ScaleType::{UnitLog, UnitReverseLog};
+    #[track_caller]
+    fn check(scale: ScaleType, expected: &[f64]) {
+        let (min, max) = (expected[0], expected[expected.len() - 1]);
+        let problem = problem(vec![("x", ParameterKind::Double { min, max, scale })]);
+        let resolution = BTreeMap::from([("x".to_owned(), expected.len() as u32)]);
+        let grid = GridSearch::new(&problem, &resolution).unwrap();
+        let points = grid.suggest(History::default(), request(1, expected.len())).unwrap();
+        let value = |point: &TrialSuggestion| match point.parameters["x"] {
+            ParameterValue::Double(value) => value,
+            _ => panic!("expected a double"),
+        };
+        assert_eq!(points.iter().map(value).collect::<Vec<_>>(), expected);
+    }
+    check(UnitLog, &[1.0, 10.0, 100.0, 1000.0]);
+    check(UnitLog, &[1e-4, 1e-3, 1e-2, 1e-1]);
+    check(UnitLog, &[1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e3, 1e6, 1e9, 1e12]);
+    check(UnitLog, &[1e-300, 1.0, 1e300]);
+    check(UnitLog, &[16.0, 32.0, 64.0, 128.0, 256.0]);
+    // The mirror image: 1001 less 1000, 100, 10 and 1.
+    check(UnitReverseLog, &[1.0, 901.0, 991.0, 1000.0]);
+    check(LINEAR, &[0.0, 0.1, 0.2, 0.3]);
+    check(LINEAR, &[-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]);
+    // Numbers without a short text stay as they are computed.
+    check(UnitLog, &[1.0, 2.0_f64.sqrt(), 2.0]);
+    check(LINEAR, &[0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0]);
+}
+
+#[test]
 fn huge_grids_are_not_listed_in_memory() {
     let names = ["a", "b", "c", "d", "e", "f"];
     let problem = problem(names.map(|name| (name, integer(1_000_000))).to_vec());

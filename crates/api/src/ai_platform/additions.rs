@@ -58,7 +58,7 @@ pub struct Additions {
     /// (Tunesmith) The report that becomes the result of a trial. Default `LAST`.
     #[serde(skip_serializing_if = "is_default")]
     pub final_measurement: FinalMeasurement,
-    /// (Tunesmith) The rule by which `enableTrialEarlyStopping` stops trials. Default `MEDIAN`.
+    /// (Tunesmith) The rule by which `enableTrialEarlyStopping` stops trials. Default `DECAY_CURVE`.
     #[serde(skip_serializing_if = "Option::is_none", with = "early_stopping")]
     #[schemars(with = "Option<EarlyStopping>")]
     pub early_stopping: Option<StoppingRuleKind>,
@@ -91,7 +91,7 @@ impl Additions {
 
     /// The rule by which trials are stopped early, if they are.
     pub fn early_stopping(&self) -> StoppingRuleKind {
-        self.early_stopping.unwrap_or(StoppingRuleKind::Median)
+        self.early_stopping.unwrap_or(StoppingRuleKind::DecayCurve)
     }
 
     /// The maximum number of times that a trial is run again after its machine or executor was lost.

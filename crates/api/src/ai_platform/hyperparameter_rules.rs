@@ -14,8 +14,13 @@ use super::{
     Additions, Algorithm, Double, EarlyStoppingSettings, HyperparameterSpec, ParameterSpec, ParameterType,
     RESERVED_METRIC_TAGS, ScaleType,
 };
+use tunesmith_algorithms::encoding::reverse_log_share_at_upper_end;
 use tunesmith_algorithms::problem::MAX_DISCRETE_VALUES;
+use tunesmith_algorithms::rounded::Rounded;
 use tunesmith_domain::JobId;
+
+/// The share of a scale at one number from which on a warning is due. A guess.
+const MOST_LOST: f64 = 0.05;
 
 /// Checks `spec` together with the additions that refer to it.
 pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
@@ -220,6 +225,30 @@ fn check_range(path: &str, parameter: &ParameterSpec, violations: &mut Violation
     }
     check_width(&format!("{path}.maxValue"), min, max, violations);
     check_scale(path, "minValue", parameter.scale_type, min, violations);
+    if !integer && parameter.scale_type == ScaleType::UnitReverseLogScale && 0.0 < min.0 && min < max {
+        check_reverse_log(path, min.0, max.0, violations);
+    }
+}
+
+/// Warns of a reverse logarithmic scale of doubles from `min`, above 0, to `max` that double precision cannot resolve: near
+/// `max`, doubles differ by a part in 2^53 of it.
+pub(super) fn check_reverse_log(path: &str, min: f64, max: f64, violations: &mut Violations) {
+    let lost = reverse_log_share_at_upper_end(min, max);
+    if lost < MOST_LOST {
+        return;
+    }
+    violations.warning(
+        format_args!("{path}.scaleType"),
+        format_args!(
+            "UNIT_REVERSE_LOG_SCALE from {} to {}: {:.0}% of the scale cannot be told from its upper end, so that many \
+             trials get {}",
+            Rounded(min),
+            Rounded(max),
+            100.0 * lost,
+            Rounded(max)
+        ),
+        "fewer than 15 decades, or UNIT_LOG_SCALE, which is finest near minValue",
+    );
 }
 
 /// The encodings compute the width of a range and the sum of its bounds.

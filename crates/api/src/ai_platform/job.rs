@@ -10,8 +10,11 @@ use serde_json::Value;
 use super::notices::{Notice, Notices, job_notices};
 use super::optimizer::measurement::MetricMessage;
 use super::{Double, Int64, TrainingInput, is_default};
-use tunesmith_algorithms::problem::{MetricSpec, Origin, TrialId, pareto};
-use tunesmith_domain::{Job, JobState, Measurement, Study, StudyState, Trial, TrialState};
+use tunesmith_algorithms::encoding::{AtBound, Bound};
+use tunesmith_algorithms::problem::{Origin, ParameterValue};
+use tunesmith_domain::{
+    Job, JobState, Study, StudyState, Trial, TrialState, best_at_bounds, best_first, optimal_of_several,
+};
 use tunesmith_service::WaitKind;
 use tunesmith_service::resource_pool::Waiting;
 
@@ -69,13 +72,41 @@ struct JobAdditions {
     /// `studyStoppingConfig` holds. Absent while it may get some.
     #[serde(rename = "studyStateReason", skip_serializing_if = "String::is_empty")]
     study_state_reason: String,
-    /// With several metrics: the trials that satisfy every constraint and that no other such trial dominates, by number.
+    /// With several metrics: the trials that satisfy every constraint and that no other such trial dominates, best first by the
+    /// first metric.
     #[serde(rename = "optimalTrials", skip_serializing_if = "Vec::is_empty")]
     optimal_trials: Vec<String>,
+    /// The parameters of the best trial that are at an end of their range: a wider one may have better values. Of jobs with one
+    /// metric and at least ten results.
+    #[serde(rename = "bestAtBounds", skip_serializing_if = "Vec::is_empty")]
+    best_at_bounds: Vec<ParameterAtBound>,
     /// The trial with the best expected result, in files that `run --output` writes; `views/recommended` of the job's study
     /// has it over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     recommended: Option<RecommendedTrial>,
+}
+
+/// A parameter whose best value is at an end of its range.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ParameterAtBound {
+    /// Name of the parameter.
+    pub parameter_name: String,
+    /// The end: `minValue` or `maxValue`, or the first or last value of `discreteValues`.
+    pub bound: String,
+    /// The value of the end.
+    pub value: String,
+}
+
+impl From<AtBound> for ParameterAtBound {
+    fn from(AtBound { parameter, bound, limit }: AtBound) -> Self {
+        let bound = match (bound, &limit) {
+            (_, ParameterValue::Discrete(_)) => "discreteValues",
+            (Bound::Lower, _) => "minValue",
+            (Bound::Upper, _) => "maxValue",
+        };
+        Self { parameter_name: parameter, bound: bound.to_owned(), value: limit.to_string() }
+    }
 }
 
 /// The tried point with the best expected result of the first metric, by a model of all results. Under noise the best result
@@ -91,6 +122,9 @@ pub struct RecommendedTrial {
     pub lower: f64,
     /// The upper end.
     pub upper: f64,
+    /// Whether the best result may owe its place to luck: the model expects it to be worse than this trial with a probability
+    /// above 95%.
+    pub best_may_be_lucky: bool,
 }
 
 /// Why a job waits, or trials of it.
@@ -361,6 +395,8 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
             optimal_trials: study.map_or_else(Vec::new, |study| {
                 optimal_of_several(study, trials).iter().map(ToString::to_string).collect()
             }),
+            best_at_bounds: study
+                .map_or_else(Vec::new, |study| best_at_bounds(study, trials).into_iter().map(Into::into).collect()),
             recommended: None,
         },
     }
@@ -416,43 +452,4 @@ fn has_several_values(study: &Study) -> bool {
 /// The names of the constraints that the result of `trial` violates.
 pub(super) fn violated_names(study: &Study, trial: &Trial) -> Vec<String> {
     study.violated(trial).map(|constraint| constraint.name.clone()).collect()
-}
-
-/// `trials`, those with a result first, from best to worst by the first metric, and those that violate a constraint after
-/// the others; ties and trials without a result by number.
-pub fn best_first<'a>(study: &Study, trials: &'a [Trial]) -> Vec<&'a Trial> {
-    let metric = &study.problem.metrics()[0];
-    let value = |trial: &Trial| trial.final_measurement.as_ref().and_then(|m: &Measurement| m.value(&metric.name));
-    let mut sorted: Vec<&Trial> = trials.iter().collect();
-    sorted.sort_by(|a, b| {
-        let by_value = match (value(a), value(b)) {
-            (Some(of_a), Some(of_b)) => study
-                .is_feasible(b)
-                .cmp(&study.is_feasible(a))
-                .then(metric.goal.to_maximized(of_b).total_cmp(&metric.goal.to_maximized(of_a))),
-            (a, b) => b.is_some().cmp(&a.is_some()),
-        };
-        by_value.then(a.id.cmp(&b.id))
-    });
-    sorted
-}
-
-/// The trials that satisfy every constraint and that no other such trial dominates, by number; none with one metric.
-pub fn optimal_of_several(study: &Study, trials: &[Trial]) -> Vec<TrialId> {
-    let metrics = study.problem.metrics();
-    if metrics.len() < 2 {
-        return Vec::new();
-    }
-    let (mut numbers, mut points) = (Vec::new(), Vec::new());
-    for trial in trials.iter().filter(|trial| trial.state == TrialState::Succeeded && study.is_feasible(trial)) {
-        let value = |metric: &MetricSpec| {
-            let value = trial.final_measurement.as_ref()?.value(&metric.name)?;
-            Some(metric.goal.to_maximized(value))
-        };
-        if let Some(values) = metrics.iter().map(value).collect::<Option<Vec<f64>>>() {
-            numbers.push(trial.id);
-            points.push(values);
-        }
-    }
-    pareto::front(&points).into_iter().map(|index| numbers[index]).collect()
 }

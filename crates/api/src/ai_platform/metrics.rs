@@ -140,11 +140,12 @@ pub(super) fn check_metrics(spec: &HyperparameterSpec, additions: &Additions, vi
             "without algorithm, or GAUSSIAN_PROCESS_BANDIT, GRID_SEARCH, RANDOM_SEARCH, QUASI_RANDOM_SEARCH",
         );
     }
-    if spec.enable_trial_early_stopping {
+    let objectives = further.iter().filter(|metric| metric.safety_config.is_none()).count();
+    if spec.enable_trial_early_stopping && objectives > 0 {
         violations.error(
             "hyperparameters.enableTrialEarlyStopping",
-            format_args!("trials are compared by one metric, and tunesmith.metrics adds {}", further.len()),
-            "false with tunesmith.metrics",
+            format_args!("trials are compared by one metric, and tunesmith.metrics adds {objectives}"),
+            "false with several metrics; constraints (metrics with safetyConfig) do not count",
         );
     }
 }

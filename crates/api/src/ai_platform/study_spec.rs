@@ -237,7 +237,7 @@ mod tests {
             problem: ProblemStatement::new(SearchSpace::new(parameters).unwrap(), vec![metric]).unwrap(),
             initial_points: vec![],
             algorithm: tunesmith_domain::Algorithm::GridSearch { double_resolution: [("a".to_owned(), 4)].into() },
-            stopping_rule: Some(tunesmith_domain::StoppingRuleKind::Median.into()),
+            stopping_rule: Some(tunesmith_domain::StoppingRuleKind::DecayCurve.into()),
             final_measurement: tunesmith_domain::FinalMeasurement::Best,
         };
         let expected = TuningSpec { study: expected, max_trials: 9, max_parallel_trials: 2, max_failed_trials: 3 };
@@ -264,7 +264,7 @@ mod tests {
             let additions: Additions = serde_json::from_str(additions).unwrap();
             study_spec(&serde_json::from_value(spec).unwrap(), &additions).unwrap().study.stopping_rule
         };
-        assert_eq!(rule("{}", true), Some(tunesmith_domain::StoppingRuleKind::Median.into()));
+        assert_eq!(rule("{}", true), Some(tunesmith_domain::StoppingRuleKind::DecayCurve.into()));
         assert_eq!(
             rule(r#"{"earlyStopping": "MEDIAN"}"#, true),
             Some(tunesmith_domain::StoppingRuleKind::Median.into())

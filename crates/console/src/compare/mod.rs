@@ -294,9 +294,13 @@ fn labels(subjects: &[Subject]) -> Vec<String> {
     subjects.iter().map(|subject| if is_short { subject.of.name().to_owned() } else { subject.key() }).collect()
 }
 
-/// The results of the first metric in the order of the trials.
+/// The results of the first metric in the order of the trials, of those that can be the best.
 fn results_of(columns: &Columns) -> Vec<f64> {
-    columns.live().iter().filter_map(|row| columns.metric(0, row)).filter(|value| value.is_finite()).collect()
+    let live = columns.live();
+    let first = [0];
+    let counts = columns.can_be_best(&live, &first);
+    let results = live.iter().filter(|row| counts(*row)).filter_map(|row| columns.metric(0, row));
+    results.filter(|value| value.is_finite()).collect()
 }
 
 /// What differs between the problems of `subjects`.

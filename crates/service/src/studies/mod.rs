@@ -303,7 +303,7 @@ impl Studies {
     }
 
     /// The numbers of the optimal trials: of the best trial of a study with one metric, the first of equals; with several
-    /// metrics, of the trials that no other trial dominates. The first call after a start, or after the study was not used
+    /// metrics, of the trials that no other trial dominates, best first as in [`tunesmith_domain::best_first`]. The first call after a start, or after the study was not used
     /// for minutes, reads all its trials, later ones only what has changed.
     ///
     /// # Errors

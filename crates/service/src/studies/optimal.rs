@@ -11,7 +11,7 @@ use tunesmith_algorithms::problem::{TrialId, pareto};
 
 use crate::pages;
 use crate::study_cache::StudyCache;
-use tunesmith_domain::{Study, StudyId, Trial, TrialState};
+use tunesmith_domain::{Study, StudyId, Trial, TrialState, compare_values};
 use tunesmith_store::{FEW, Store, StoreError};
 
 /// Number of new trials from which the front of one or two metrics is computed anew: O(n log n) in all trials together,
@@ -34,11 +34,13 @@ struct Known {
     create_time: Timestamp,
     revision: u64,
     front: Front,
+    /// The front of the trials that were stopped early, which count only if no trial ran to its end.
+    front_of_stopped: Front,
 }
 
 impl OptimalTrials {
-    /// The numbers of the trials of `study` that satisfy all constraints and that no other such trial dominates, increasing;
-    /// with one metric, of the first one with the best value.
+    /// The numbers of the trials of `study` that satisfy all constraints and that no other such trial dominates, best first by
+    /// the first metric; with one metric, of the first one with the best value.
     pub(super) async fn numbers(&self, store: &dyn Store, study: &Study) -> Result<Vec<TrialId>, StoreError> {
         let known = self.0.get_or_insert(&study.id, || Known::new(study));
         let mut known = known.lock_owned().await;
@@ -46,7 +48,10 @@ impl OptimalTrials {
             *known = Known::new(study);
         }
         let known = refresh(known, store, study).await?;
-        Ok(known.front.0.keys().copied().collect())
+        let front = if known.front.0.is_empty() { &known.front_of_stopped } else { &known.front };
+        let mut trials: Vec<(&TrialId, &Vec<f64>)> = front.0.iter().collect();
+        trials.sort_by(|(first, a), (second, b)| compare_values(a, b).then(first.cmp(second)));
+        Ok(trials.into_iter().map(|(id, _)| *id).collect())
     }
 
     /// Brings the front of `study` up to date in the background if at least [`FOLLOWED`] changes are missing from it, so
@@ -88,7 +93,12 @@ impl OptimalTrials {
 
 impl Known {
     fn new(study: &Study) -> Self {
-        Self { create_time: study.create_time, revision: 0, front: Front::default() }
+        Self {
+            create_time: study.create_time,
+            revision: 0,
+            front: Front::default(),
+            front_of_stopped: Front::default(),
+        }
     }
 }
 
@@ -106,7 +116,9 @@ async fn refresh(
         if revision == 0 {
             let mut pages = std::pin::pin!(pages::trials_in_any_order(store, study));
             while let Some(trials) = pages.try_next().await? {
-                new.extend(trials.iter().filter_map(|trial| Some((trial.id, values(study, trial)?))));
+                new.extend(
+                    trials.iter().filter_map(|trial| Some((trial.id, (trial.stopped_early, values(study, trial)?)))),
+                );
             }
             // Trials that change while others are read have a higher revision, and are read again.
             revision = study.revision;
@@ -116,10 +128,10 @@ async fn refresh(
             while let Some(trial) = changed.try_next().await? {
                 revision = trial.revision;
                 if trial.state == TrialState::Deleted {
-                    lost |= known.front.0.contains_key(&trial.id);
+                    lost |= [&known.front, &known.front_of_stopped].iter().any(|front| front.0.contains_key(&trial.id));
                     new.remove(&trial.id);
                 }
-                new.extend(values(study, &trial).map(|values| (trial.id, values)));
+                new.extend(values(study, &trial).map(|values| (trial.id, (trial.stopped_early, values))));
             }
         }
         if lost {
@@ -127,10 +139,14 @@ async fn refresh(
             *known = Known::new(study);
             continue;
         }
-        let new: Vec<_> = new.into_iter().collect();
-        if new.len() * known.front.0.len().max(FEW) > LONG {
+        let (stopped, new): (Vec<_>, Vec<_>) = new.into_iter().partition(|(_, (stopped_early, _))| *stopped_early);
+        let [stopped, new] =
+            [stopped, new].map(|trials| trials.into_iter().map(|(id, (_, values))| (id, values)).collect::<Vec<_>>());
+        let largest = known.front.0.len().max(known.front_of_stopped.0.len()).max(FEW);
+        if (new.len() + stopped.len()) * largest > LONG {
             let extended = tokio::task::spawn_blocking(move || {
                 known.front.extend(new, is_single);
+                known.front_of_stopped.extend(stopped, is_single);
                 known
             });
             known = extended.await.map_err(|source| StoreError::NotApplied {
@@ -139,6 +155,7 @@ async fn refresh(
             })?;
         } else {
             known.front.extend(new, is_single);
+            known.front_of_stopped.extend(stopped, is_single);
         }
         known.revision = revision;
         return Ok(known);

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::StudyConfig;
 use super::study_rendering::study_config;
-use crate::ai_platform::{Notice, Notices, is_default};
+use crate::ai_platform::{Int64, Notice, Notices, is_default};
 use tunesmith_domain::{Study, StudyId, StudyState};
 
 /// A study in a request. Fields that only the service sets are accepted and ignored.
@@ -73,6 +73,9 @@ struct StudyOutputAdditions {
     /// Reason for the state `COMPLETED`.
     #[serde(skip_serializing_if = "String::is_empty")]
     state_reason: String,
+    /// The seed of all random choices, if it was drawn because `studyConfig` has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<Int64>,
 }
 
 impl StudyMessage {
@@ -123,9 +126,15 @@ impl From<&Study> for StudyMessage {
                     StudyState::Completed => study.state_reason.clone(),
                     StudyState::Active | StudyState::Inactive => String::new(),
                 },
+                seed: has_no_seed(&study.config).then(|| Int64(study.seed.cast_signed())),
             },
         }
     }
+}
+
+/// Whether `config` was sent without a seed.
+fn has_no_seed(config: &Value) -> bool {
+    config.is_object() && config["tunesmith"]["seed"].is_null()
 }
 
 /// `projects/{p}/locations/{l}/studies/{s}`.

@@ -14,7 +14,7 @@ use super::study_config::{StudyConfig, StudyParameterSpec, StudyScaleType};
 use super::{ParameterNames, PublishedNames};
 use crate::ai_platform::algorithm::check_algorithm;
 use crate::ai_platform::early_stopping::{SETTINGS, stopping_rule};
-use crate::ai_platform::hyperparameter_rules::check_resolutions;
+use crate::ai_platform::hyperparameter_rules::{check_resolutions, check_reverse_log};
 use crate::ai_platform::prior_knowledge_rules::check_prior_knowledge;
 use crate::ai_platform::rpc::FieldViolation;
 use crate::ai_platform::size_limits;
@@ -232,6 +232,13 @@ impl Reading {
                 Err(error) if !spec.parameter.is_empty() => self.refuse(field.clone(), error.to_string()),
                 Err(_) => {}
                 Ok(parameter) => {
+                    if let ParameterKind::Double { min, max, scale: ScaleType::UnitReverseLog } = parameter.kind()
+                        && min < max
+                    {
+                        let mut violations = Violations::default();
+                        check_reverse_log(&field, *min, *max, &mut violations);
+                        self.add(violations);
+                    }
                     self.places.push(field);
                     parameters.push(match condition {
                         Some(condition) => parameter.with_condition(condition),
@@ -374,8 +381,9 @@ impl Reading {
             }
             return (None, axis);
         };
-        if config.metrics.len() > 1 {
-            self.refuse(field.to_owned(), "is only for studies with one metric");
+        // Constraints are not compared.
+        if config.metrics.iter().filter(|metric| metric.safety_config.is_none()).count() > 1 {
+            self.refuse(field.to_owned(), "is only for studies with one metric besides constraints");
         }
         let rule = stopping_rule(kind, settings, &mut violations);
         self.add(violations);

@@ -1,0 +1,208 @@
+//! The order of results: one rule for every list, page, export and command that names the best trial.
+
+use std::cmp::Ordering;
+
+use tunesmith_algorithms::encoding::{AtBound, at_bounds};
+use tunesmith_algorithms::problem::{TrialId, pareto};
+
+use super::study::Study;
+use super::trial::{Trial, TrialState};
+
+/// The rank of a result: what it satisfies, then its values.
+///
+/// A result that satisfies every constraint is better than one that does not. Of these, the result of a trial that ran to its
+/// end is better than the last value of one that was stopped early, which is no result of full length. Then the metrics
+/// decide, the first one first.
+#[derive(Debug, Clone, PartialEq)]
+struct Rank {
+    is_feasible: bool,
+    is_whole: bool,
+    /// One per metric, maximised; never NaN.
+    values: Vec<f64>,
+}
+
+impl Rank {
+    /// `None` if a metric has no value or NaN.
+    fn of(study: &Study, trial: &Trial) -> Option<Self> {
+        let measurement = trial.final_measurement.as_ref()?;
+        let metrics = study.problem.metrics().iter();
+        let values = metrics.map(|metric| Some(metric.goal.to_maximized(measurement.value(&metric.name)?)));
+        let values =
+            values.collect::<Option<Vec<f64>>>().filter(|values| !values.iter().any(|value| value.is_nan()))?;
+        Some(Self { is_feasible: study.is_feasible(trial), is_whole: !trial.stopped_early, values })
+    }
+
+    /// Less for the better one.
+    fn compare(&self, other: &Self) -> Ordering {
+        let kind = |rank: &Self| (rank.is_feasible, rank.is_whole);
+        kind(other).cmp(&kind(self)).then_with(|| compare_values(&self.values, &other.values))
+    }
+}
+
+/// Less for the better one of two lists of maximised values, by the first metric, then by the others in their order.
+pub fn compare_values(a: &[f64], b: &[f64]) -> Ordering {
+    let by_metric = a.iter().zip(b).map(|(a, b)| b.partial_cmp(a).unwrap_or(Ordering::Equal));
+    by_metric.fold(Ordering::Equal, Ordering::then)
+}
+
+/// `trials` from best to worst, those without a result last; equal ones by number.
+pub fn best_first<'a>(study: &Study, trials: &'a [Trial]) -> Vec<&'a Trial> {
+    let mut ranked: Vec<(Option<Rank>, &Trial)> = trials.iter().map(|trial| (Rank::of(study, trial), trial)).collect();
+    ranked.sort_by(|(a, first), (b, second)| {
+        let by_rank = match (a, b) {
+            (Some(a), Some(b)) => a.compare(b),
+            (a, b) => b.is_some().cmp(&a.is_some()),
+        };
+        by_rank.then(first.id.cmp(&second.id))
+    });
+    ranked.into_iter().map(|(_, trial)| trial).collect()
+}
+
+/// The Pareto front of several metrics: the trials that satisfy every constraint and that no other such trial dominates, best
+/// first as in [`best_first`]. Trials that were stopped early are on it only if no trial ran to its end. Empty with one
+/// metric.
+pub fn optimal_of_several(study: &Study, trials: &[Trial]) -> Vec<TrialId> {
+    if study.problem.metrics().len() < 2 {
+        return Vec::new();
+    }
+    let succeeded = trials.iter().filter(|trial| trial.state == TrialState::Succeeded);
+    let ranked = succeeded.filter_map(|trial| Some((Rank::of(study, trial)?, trial.id)));
+    let mut ranked: Vec<(Rank, TrialId)> = ranked.filter(|(rank, _)| rank.is_feasible).collect();
+    if ranked.iter().any(|(rank, _)| rank.is_whole) {
+        ranked.retain(|(rank, _)| rank.is_whole);
+    }
+    let points: Vec<&[f64]> = ranked.iter().map(|(rank, _)| rank.values.as_slice()).collect();
+    let mut front: Vec<&(Rank, TrialId)> = pareto::front(&points).into_iter().map(|index| &ranked[index]).collect();
+    front.sort_by(|(a, first), (b, second)| a.compare(b).then(first.cmp(second)));
+    front.into_iter().map(|(_, id)| *id).collect()
+}
+
+/// The number of whole results from which the place of the best one means anything: fewer may lie anywhere by chance. A guess.
+const FEWEST_PLACED: usize = 10;
+
+/// The parameters of the best trial that are at an end of their range, which the second or the third best one shares; see
+/// [`at_bounds`]. None with fewer than ten results of trials that ran to their end, and with several metrics, of which the
+/// first alone decides nothing.
+pub fn best_at_bounds(study: &Study, trials: &[Trial]) -> Vec<AtBound> {
+    let is_whole = |trial: &&Trial| trial.state == TrialState::Succeeded && !trial.stopped_early;
+    if study.problem.metrics().len() > 1 || trials.iter().filter(is_whole).count() < FEWEST_PLACED {
+        return Vec::new();
+    }
+    let leaders =
+        best_first(study, trials).into_iter().take(3).filter(|trial| is_whole(trial) && study.is_feasible(trial));
+    let mut leaders = leaders.map(|trial| at_bounds(study.problem.search_space(), &trial.parameters));
+    let Some(mut found) = leaders.next() else { return Vec::new() };
+    let others: Vec<AtBound> = leaders.flatten().collect();
+    found.retain(|bound| others.contains(bound));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use tunesmith_algorithms::encoding::Bound;
+    use tunesmith_algorithms::problem::{
+        ConstraintSpec, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType,
+        SearchSpace,
+    };
+
+    use super::*;
+    use crate::{
+        Completion, Measurement, MetricValue, NewTrial, Source, StudyFields, StudyId, TrialFields, TrialStart,
+    };
+
+    fn study(metrics: &[(&str, Goal)], constraint: Option<f64>) -> Study {
+        let kind = ParameterKind::Integer { min: 1, max: 9, scale: ScaleType::UnitLinear };
+        let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
+        let metric = |(name, goal): &(&str, Goal)| MetricSpec { name: (*name).to_owned(), goal: *goal };
+        let problem = ProblemStatement::new(space, metrics.iter().map(metric).collect()).unwrap();
+        let limit = constraint.map(|limit| ConstraintSpec::new("size", Goal::Minimize, limit));
+        let problem = problem.with_constraints(limit.into_iter().collect()).unwrap();
+        Study::restore(StudyFields::new(StudyId::new("p", "l", "s").unwrap(), problem, Timestamp::UNIX_EPOCH))
+    }
+
+    /// The trial `number` at `x` with these values of the study's metrics and constraints; none without a result.
+    fn trial(study: &Study, number: u64, x: i64, values: &[f64], stopped_early: bool) -> Trial {
+        let values: Vec<MetricValue> = study
+            .problem
+            .value_names()
+            .zip(values)
+            .map(|(name, value)| MetricValue { metric: name.to_owned(), value: *value })
+            .collect();
+        let start = if values.is_empty() {
+            TrialStart::Completed(Completion::Infeasible { reason: "failed".to_owned() })
+        } else {
+            let final_measurement = Measurement {
+                step: 1,
+                wall_time_secs: 0.0,
+                elapsed_secs: None,
+                source: Source::Http,
+                mark: number,
+                metrics: values,
+            };
+            TrialStart::Completed(Completion::Succeeded { final_measurement })
+        };
+        let trial = Trial::new(NewTrial {
+            id: TrialId(number),
+            parameters: [("x".to_owned(), ParameterValue::Integer(x))].into(),
+            start,
+            origin: None,
+            fallback_reason: None,
+            client_id: String::new(),
+            create_time: Timestamp::UNIX_EPOCH,
+            request_key: None,
+        });
+        Trial::restore(TrialFields { stopped_early, ..(*trial.unwrap()).clone() })
+    }
+
+    fn order(study: &Study, trials: &[Trial]) -> Vec<u64> {
+        best_first(study, trials).iter().map(|trial| trial.id.0).collect()
+    }
+
+    #[test]
+    fn results_that_satisfy_constraints_then_whole_ones_then_values_come_first() {
+        let study = study(&[("loss", Goal::Minimize)], Some(5.0));
+        let trials = [
+            trial(&study, 1, 1, &[0.1, 9.0], false),
+            trial(&study, 2, 2, &[0.2, 1.0], true),
+            trial(&study, 3, 3, &[], false),
+            trial(&study, 4, 4, &[0.9, 1.0], false),
+            trial(&study, 5, 5, &[0.3, 1.0], false),
+            trial(&study, 6, 6, &[0.3, 2.0], false),
+            trial(&study, 7, 7, &[0.05, 9.0], true),
+            trial(&study, 8, 8, &[f64::NAN, 1.0], false),
+        ];
+        assert_eq!(order(&study, &trials), [5, 6, 4, 2, 1, 7, 3, 8]);
+        assert_eq!(optimal_of_several(&study, &trials), []);
+    }
+
+    #[test]
+    fn front_of_several_metrics_starts_with_the_best_trial() {
+        let study = study(&[("error", Goal::Minimize), ("speed", Goal::Maximize)], None);
+        let results = [[0.5, 8.0], [0.25, 2.0], [0.3, 5.0], [0.75, 9.0], [0.25, 3.0], [0.3, 5.0], [0.6, 1.0]];
+        let mut trials: Vec<Trial> =
+            (1..).zip(&results).map(|(number, values)| trial(&study, number, 1, values, false)).collect();
+        trials.push(trial(&study, 8, 1, &[0.1, 20.0], true));
+        assert_eq!(optimal_of_several(&study, &trials), [5, 3, 6, 1, 4].map(TrialId));
+        assert_eq!(order(&study, &trials), [5, 2, 3, 6, 1, 7, 4, 8]);
+        let stopped: Vec<Trial> = trials.split_off(7);
+        assert_eq!(optimal_of_several(&study, &stopped), [TrialId(8)]);
+    }
+
+    #[test]
+    fn end_that_leading_trials_share_is_named() {
+        let study = study(&[("loss", Goal::Minimize)], None);
+        let with = |leaders: [i64; 3], count: u64| -> Vec<AtBound> {
+            let place = |number: u64| leaders.get(number as usize - 1).copied().unwrap_or(5);
+            let trials: Vec<Trial> =
+                (1..=count).map(|number| trial(&study, number, place(number), &[number as f64], false)).collect();
+            best_at_bounds(&study, &trials)
+        };
+        let upper = AtBound { parameter: "x".to_owned(), bound: Bound::Upper, limit: ParameterValue::Integer(9) };
+        assert_eq!(with([9, 4, 9], 10), [upper.clone()]);
+        assert_eq!(with([9, 9, 1], 10), [upper]);
+        assert_eq!(with([9, 4, 1], 10), []);
+        assert_eq!(with([4, 9, 9], 10), []);
+        assert_eq!(with([9, 9, 9], 9), []);
+    }
+}
