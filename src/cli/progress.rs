@@ -1,16 +1,17 @@
 //! Shows the progress of a job: live lines on a terminal, plain lines elsewhere, log events with JSON logs.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use tunesmith_algorithms::problem::{Goal, ParameterValues, TrialId};
+use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
 use super::busy::{Busy, activity_text};
 use super::output::notice;
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
-use tunesmith_domain::{JobState, LossCause, Trial, TrialState};
+use tunesmith_domain::{JobState, LossCause, Study, Trial, TrialState, compare_results};
 use tunesmith_service::{Activity, JobEvent, attempt_directory};
 
 /// Displays the events of a job.
@@ -39,34 +40,16 @@ struct Tally {
     /// Names of the parameters, in the order of the configuration.
     parameters: Vec<String>,
     metric: String,
-    goal: Goal,
     max_trials: u64,
     parallel: u64,
     done: u64,
     failed: u64,
-    best: Option<BestSoFar>,
+    /// The study of the job, whose rule ranks results.
+    study: Option<Study>,
+    best: Option<Trial>,
     running: BTreeMap<TrialId, Instant>,
     /// Total duration in seconds of the trials that ended under this process, and their number.
     spent: (f64, u32),
-}
-
-/// The best trial so far, by the rule of [`tunesmith_domain::best_first`].
-#[derive(Debug, Clone, Copy)]
-struct BestSoFar {
-    value: f64,
-    trial: TrialId,
-    stopped_early: bool,
-}
-
-impl BestSoFar {
-    /// Whether a trial with `value` is better.
-    fn is_worse(self, goal: Goal, value: f64, stopped_early: bool) -> bool {
-        match (self.stopped_early, stopped_early) {
-            (true, false) => true,
-            (false, true) => false,
-            _ => goal.is_better(value, self.value),
-        }
-    }
 }
 
 enum View {
@@ -80,7 +63,6 @@ impl Progress {
     /// `parameters` names its parameters in the order of the configuration.
     pub(super) fn new(
         metric: &str,
-        goal: Goal,
         max_trials: u64,
         parallel: u64,
         style: Style,
@@ -91,11 +73,11 @@ impl Progress {
             directory,
             parameters,
             metric: metric.to_owned(),
-            goal,
             max_trials,
             parallel: parallel.max(1),
             done: 0,
             failed: 0,
+            study: None,
             best: None,
             running: BTreeMap::new(),
             spent: (0.0, 0),
@@ -121,8 +103,9 @@ impl Progress {
         }
     }
 
-    /// Counts the trials that had ended before this process started.
-    pub(super) fn start_from(&mut self, trials: &[Trial]) {
+    /// Counts the trials of `study` that had ended before this process started.
+    pub(super) fn start_from(&mut self, study: Option<&Study>, trials: &[Trial]) {
+        self.tally.study = study.cloned();
         for trial in trials.iter().filter(|trial| trial.state.is_final()) {
             self.tally.end(trial);
         }
@@ -240,10 +223,12 @@ impl Tally {
             return;
         }
         self.done += 1;
-        if let Some(value) = trial.final_measurement.as_ref().and_then(|found| found.value(&self.metric))
-            && self.best.is_none_or(|best| best.is_worse(self.goal, value, trial.stopped_early))
-        {
-            self.best = Some(BestSoFar { value, trial: trial.id, stopped_early: trial.stopped_early });
+        let is_better = |study: &Study| {
+            let is_first = |best: &Trial| compare_results(study, trial, best) == Ordering::Less;
+            study.is_feasible(trial) && self.best.as_ref().is_none_or(is_first)
+        };
+        if self.study.as_ref().is_some_and(is_better) {
+            self.best = Some(trial.clone());
         }
     }
 
@@ -256,8 +241,9 @@ impl Tally {
     fn summary(&self) -> String {
         let to_go = self.max_trials.saturating_sub(self.done + self.failed);
         let mut text = format!("{} done, {} failed, {to_go} to go", self.done, self.failed);
-        if let Some(BestSoFar { value, trial, .. }) = self.best {
-            text.push_str(&format!(", best {}={} (trial {trial})", self.metric, Rounded(value)));
+        let value = |best: &Trial| best.final_measurement.as_ref()?.value(&self.metric);
+        if let Some((best, value)) = self.best.as_ref().and_then(|best| Some((best, value(best)?))) {
+            text.push_str(&format!(", best {}={} (trial {})", self.metric, Rounded(value), best.id));
         }
         if self.spent.1 > 0 && to_go > 0 {
             let mean = self.spent.0 / f64::from(self.spent.1);

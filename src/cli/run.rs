@@ -320,7 +320,6 @@ async fn progress(
     directory: &Path,
 ) -> anyhow::Result<Progress> {
     let results = Results::read(store, job.clone(), directory.to_owned()).await?;
-    let goal = results.study.as_ref().map(|study| study.problem.metrics()[0].goal).unwrap_or_default();
     let parallel = args.parallel.unwrap_or(plan.max_parallel_trials);
     let is_live = job.study.is_some() && std::io::stderr().is_terminal();
     let style = if json {
@@ -332,8 +331,8 @@ async fn progress(
     };
     let names = results.parameter_names().into_iter().map(str::to_owned).collect();
     let mut progress =
-        Progress::new(&plan.metric_tag, goal, plan.max_trials, parallel, style, directory.to_owned(), names);
-    progress.start_from(&results.trials);
+        Progress::new(&plan.metric_tag, plan.max_trials, parallel, style, directory.to_owned(), names);
+    progress.start_from(results.study.as_ref(), &results.trials);
     Ok(progress)
 }
 

@@ -63,11 +63,11 @@ fn best_trial_of_two_metrics_is_the_best_by_the_first_one_everywhere() {
 
     for address in ["/console", "/console/jobs"] {
         let text = page(&server, address);
-        assert!(text.contains("0.25<span") && !text.contains("0.5125"), "{address}: {text}");
+        assert!(text.contains(">0.25</span><span class=\"sub\">4 optimal trials") && !text.contains("0.5125"), "{address}: {text}");
     }
     let summary = page(&server, "/console/projects/local/locations/local/studies/s");
     let headline = summary.split("<dt>Best result").nth(1).unwrap().split("</dd>").next().unwrap();
-    assert!(headline.contains("minimize error") && headline.contains("<dd>0.25<small>"), "{headline}");
+    assert!(headline.contains("minimize error<") && headline.contains(">0.25</span><small>"), "{headline}");
     assert!(headline.contains(">trial 2</a>, one of 4 optimal trials"), "{headline}");
     let rows = summary.split("<tbody>").nth(1).unwrap().split("</tbody>").next().unwrap();
     let first = |number: &str| rows.find(&format!("/trials/{number}\"")).unwrap_or_else(|| panic!("{rows}"));
@@ -102,7 +102,7 @@ fn trial_that_was_stopped_early_is_not_the_best_while_one_is_finished() {
     add(&server, "s", &metrics, &[&[0.75], &[0.5], &[0.625]]);
     assert_eq!(best(), ["3"]);
     let summary = page(&server, "/console/projects/local/locations/local/studies/s");
-    assert!(summary.contains("<dd>0.5<small>") && !summary.contains("<dd>0.125"), "{summary}");
+    assert!(summary.contains(">0.5</span><small>") && !summary.contains(">0.125<"), "{summary}");
     let (_, history) = server.get(&format!("{STUDIES}/s/views/history?metric=error"));
     assert_eq!(history["view"]["improvements"]["trials"], json!([2, 3]), "{history}");
     let (_, trials) = server.get(&format!("{STUDIES}/s/trials"));

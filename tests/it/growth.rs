@@ -148,10 +148,10 @@ fn optimal_trials_follow_new_results_and_deletions() {
             add(loss, time);
         }
         let is_single = metrics.len() == 1;
-        assert_eq!(optimal(), if is_single { vec![2] } else { vec![1, 2, 3] });
+        assert_eq!(optimal(), if is_single { vec![2] } else { vec![2, 3, 1] });
         add(1.0, 1.5);
-        assert_eq!(optimal(), if is_single { vec![5] } else { vec![1, 5] });
+        assert_eq!(optimal(), if is_single { vec![5] } else { vec![5, 1] });
         assert_eq!(server.send("DELETE", &format!("{path}/trials/5"), "", "").0, 200);
-        assert_eq!(optimal(), if is_single { vec![2] } else { vec![1, 2, 3] });
+        assert_eq!(optimal(), if is_single { vec![2] } else { vec![2, 3, 1] });
     }
 }

@@ -135,7 +135,7 @@ fn trial_names_fields_without_effect() {
     let (_, created) = server.post("/v1/projects/p/locations/l/studies?studyId=s", &study);
     let set_by_service = "has no effect: the service sets it".to_owned();
     assert_eq!(notices(&created), [("name".to_owned(), set_by_service)]);
-    assert!(server.get("/v1/projects/p/locations/l/studies/s").1["tunesmith"].is_null());
+    assert!(server.get("/v1/projects/p/locations/l/studies/s").1["tunesmith"]["notices"].is_null());
     let trials = "/v1/projects/p/locations/l/studies/s/trials";
     let point = json!([{"parameter": "a", "intValue": "1"}]);
     let result = json!({"metrics": [{"metric": "loss", "value": 1}]});

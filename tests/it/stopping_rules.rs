@@ -75,6 +75,6 @@ fn rule_that_stopped_no_trial_states_why() {
         "DECAY_CURVE stopped no trial: no trial reported more than once, and it decides after that, before the end\n";
     assert!(text.contains(expected), "{text}");
     let text = summary("earlyStopping: MEDIAN, earlyStoppingSettings: {minTrials: 20}", falling);
-    let expected = "MEDIAN stopped no trial: it decides after 20 trials with a result, and there were 7\n";
+    let expected = "MEDIAN stopped no trial: it decides after 20 trials with a result, and there were 7 trials\n";
     assert!(text.contains(expected), "{text}");
 }

@@ -18,7 +18,7 @@ pub use job::{Job, JobChange, JobFields, JobState, UnknownJobState};
 pub use machine_plan::{MachineNotice, MachinePlan};
 pub use measurement::{Measurement, MetricValue, Source};
 pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePlan};
-pub use ranking::{best_at_bounds, best_first, compare_values, optimal_of_several};
+pub use ranking::{best_at_bounds, best_first, compare_results, compare_values, optimal_of_several};
 pub use resources::{Accelerators, Resources};
 pub use study::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyChange, StudyFields, StudyState};
 pub use study_stopping::{EndedTrial, StudyStopping, StudyTime};

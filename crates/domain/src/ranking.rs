@@ -8,11 +8,7 @@ use tunesmith_algorithms::problem::{TrialId, pareto};
 use super::study::Study;
 use super::trial::{Trial, TrialState};
 
-/// The rank of a result: what it satisfies, then its values.
-///
-/// A result that satisfies every constraint is better than one that does not. Of these, the result of a trial that ran to its
-/// end is better than the last value of one that was stopped early, which is no result of full length. Then the metrics
-/// decide, the first one first.
+/// The rank of a result, by the rule of [`best_first`].
 #[derive(Debug, Clone, PartialEq)]
 struct Rank {
     is_feasible: bool,
@@ -45,16 +41,26 @@ pub fn compare_values(a: &[f64], b: &[f64]) -> Ordering {
     by_metric.fold(Ordering::Equal, Ordering::then)
 }
 
+/// Less for the better one of two trials of `study`, by the rule of [`best_first`]; equal without a result of either.
+pub fn compare_results(study: &Study, a: &Trial, b: &Trial) -> Ordering {
+    compare_ranks(Rank::of(study, a).as_ref(), Rank::of(study, b).as_ref())
+}
+
+fn compare_ranks(a: Option<&Rank>, b: Option<&Rank>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => a.compare(b),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    }
+}
+
 /// `trials` from best to worst, those without a result last; equal ones by number.
+///
+/// A result that satisfies every constraint comes before one that does not. Of these, the result of a trial that ran to its end
+/// comes before the last value of one that was stopped early, which is no result of full length. Then the metrics decide, the
+/// first one first.
 pub fn best_first<'a>(study: &Study, trials: &'a [Trial]) -> Vec<&'a Trial> {
     let mut ranked: Vec<(Option<Rank>, &Trial)> = trials.iter().map(|trial| (Rank::of(study, trial), trial)).collect();
-    ranked.sort_by(|(a, first), (b, second)| {
-        let by_rank = match (a, b) {
-            (Some(a), Some(b)) => a.compare(b),
-            (a, b) => b.is_some().cmp(&a.is_some()),
-        };
-        by_rank.then(first.id.cmp(&second.id))
-    });
+    ranked.sort_by(|(a, first), (b, second)| compare_ranks(a.as_ref(), b.as_ref()).then(first.id.cmp(&second.id)));
     ranked.into_iter().map(|(_, trial)| trial).collect()
 }
 

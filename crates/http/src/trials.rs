@@ -57,7 +57,7 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             post(
                 trials!(":listOptimalTrials"),
                 "ml.projects.locations.studies.trials.listOptimalTrials",
-                "Lists the optimal trials: the best one, or the Pareto front of several metrics.",
+                "Lists the optimal trials: the best one, or the Pareto front of several metrics, best first by the first metric.",
             )
             .permission(Permission::TrialsList)
             .only_reads(),

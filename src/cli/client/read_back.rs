@@ -12,13 +12,15 @@ use super::request::{last_segment, list, text};
 use super::service::{Client, Transport};
 use crate::cli::results::{Results, shell_word};
 use tunesmith_algorithms::problem::{Origin, SearchSpace};
-use tunesmith_api::ai_platform::optimizer::{MeasurementMessage, StudyConfig, TrialParameter, point, study_plan};
+use tunesmith_api::ai_platform::optimizer::{
+    MeasurementMessage, MetricMessage, StudyConfig, TrialParameter, point, study_plan,
+};
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan, job_study};
 use tunesmith_api::ai_platform::rpc::FieldViolation;
 use tunesmith_api::ai_platform::{ProtoDuration, TrainingInput};
 use tunesmith_domain::{
-    Job, JobFields, JobId, JobState, Study, StudyFields, StudyId, StudyState, Trial, TrialFields, TrialId, TrialState,
-    UnreadablePlan,
+    Job, JobFields, JobId, JobState, Measurement, MetricValue, Source, Study, StudyFields, StudyId, StudyState, Trial,
+    TrialFields, TrialId, TrialState, UnreadablePlan,
 };
 use tunesmith_service::{NewStudy, StudySpec, pages};
 
@@ -161,16 +163,26 @@ fn trial_of(space: &SearchSpace, message: &Value) -> anyhow::Result<Trial> {
         attempt_start_time: time(message, "startTime")?,
         end_time: time(message, "endTime")?,
         measurement_count: list(message, "measurements").len() as u64 + count(additions, "omittedMeasurements")?,
-        final_measurement: measurement
-            .map(|measurement| measurement.into_measurement("finalMeasurement"))
-            .transpose()
-            .map_err(|violation| violated(Some(violation)))?,
+        final_measurement: measurement.map(result_of),
         infeasible_reason: message["infeasibleReason"].as_str().map(str::to_owned),
         stopped_early: additions["stoppedEarly"] == true,
         fallback_reason: None,
         request_keys: Vec::new(),
         revision: 0,
     }))
+}
+
+/// The result in `message`. The rules of requests do not apply: trainers may report what clients may not, such as negative steps.
+fn result_of(message: MeasurementMessage) -> Measurement {
+    let value = |entry: MetricMessage| MetricValue { metric: entry.metric, value: entry.value.0 };
+    Measurement {
+        step: message.step_count.0,
+        wall_time_secs: 0.0,
+        elapsed_secs: message.elapsed_time.map(|time| time.0.as_secs_f64()),
+        source: Source::Http,
+        mark: 0,
+        metrics: message.metrics.into_iter().map(value).collect(),
+    }
 }
 
 fn violated(violation: Option<FieldViolation>) -> anyhow::Error {

@@ -49,7 +49,7 @@ pub(in crate::cli) enum TrialsCommand {
 pub(in crate::cli) struct ListArgs {
     #[command(flatten)]
     of: StudyArgs,
-    /// List only the best trial; with several metrics, the Pareto-optimal trials.
+    /// List only the best trial; with several metrics, the Pareto-optimal trials, best first by the first metric.
     #[arg(long)]
     optimal: bool,
     /// List only trials that this filter accepts, such as "state = SUCCEEDED AND parameters.learning_rate < 0.01".

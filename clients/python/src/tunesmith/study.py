@@ -134,7 +134,10 @@ class Study:
         return self._record(self._api.post(f"/v1/{self.name}/trials/{number}:stop", {}))
 
     def best_trials(self) -> list[TrialRecord]:
-        """Returns the best trial; with several metrics, the Pareto front. Empty if there are no results."""
+        """Returns the best trial; with several metrics, the Pareto front, best first by the first metric.
+
+        Empty if there are no results.
+        """
         return self._records(self._api.post(f"/v1/{self.name}/trials:listOptimalTrials", {}))
 
     def delete(self) -> None:

@@ -18,7 +18,7 @@ mod study_problem;
 mod study_rendering;
 pub mod trial;
 
-pub use measurement::{MAX_METRICS, MeasurementMessage};
+pub use measurement::{MAX_METRICS, MeasurementMessage, MetricMessage};
 pub use operation::{Operation, Progress};
 use parameter_names::ParameterNames;
 pub use parameter_names::PublishedNames;
