@@ -12,7 +12,9 @@
 
 use std::num::NonZeroUsize;
 
-use crate::problem::{CompletedTrial, PendingTrial, TrialId, TrialSuggestion};
+use crate::designers::UsedPoints;
+use crate::encoding::EncodingError;
+use crate::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialSuggestion};
 
 /// The trials on which a suggestion is based.
 #[derive(Debug, Clone, Copy, Default)]
@@ -83,6 +85,33 @@ pub trait Designer: Send + Sync {
     /// # Errors
     /// [`DesignerError`] states whether another algorithm could be used instead.
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError>;
+
+    /// The algorithm as one that uses only the points of a history; `None` if it uses more of it.
+    fn by_points(&self) -> Option<&dyn PointDesigner> {
+        None
+    }
+}
+
+/// A search algorithm that uses nothing of a history but its points. It needs no trials in memory: a caller adds the number
+/// of each trial's point to [`UsedPoints`], and gets the same suggestions as with the whole history.
+pub trait PointDesigner: Send + Sync {
+    /// Whether the algorithm suggests points of a finite set, and has to know all used ones.
+    fn is_finite(&self) -> bool;
+
+    /// Whether further used points can affect the suggestions after `used`.
+    fn needs_more_than(&self, used: &UsedPoints) -> bool {
+        let _ = used;
+        self.is_finite()
+    }
+
+    /// The number of a point; `None` for a point that the algorithm need not know.
+    ///
+    /// # Errors
+    /// If the values are not a point of the space. Not detected in a space with a double.
+    fn number(&self, parameters: &ParameterValues) -> Result<Option<u128>, EncodingError>;
+
+    /// Suggests up to `request.count` unused points, and adds them to `used`; fewer mean that all points are used.
+    fn suggest_unused(&self, used: &mut UsedPoints, request: SuggestRequest) -> Vec<TrialSuggestion>;
 }
 
 /// Why an algorithm makes no suggestion, by what the caller can do.

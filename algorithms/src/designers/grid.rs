@@ -5,10 +5,11 @@
 //! parent. Trial number `t` gets point `t - 1`, independent of the results of other trials. If that point is already
 //! used (by a user-supplied trial, or one copied from another study), it gets the next unused one, cyclically.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
-use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
-use crate::encoding::{Encoding, PointNumbering};
+use super::UsedPoints;
+use crate::designer::{Capabilities, Designer, DesignerError, History, PointDesigner, SuggestRequest};
+use crate::encoding::{Encoding, EncodingError, PointNumbering};
 use crate::problem::{
     AlgorithmName, Origin, ParameterKind, ParameterValue, ParameterValues, ProblemStatement, TrialSuggestion,
 };
@@ -108,21 +109,6 @@ impl GridSearch {
         }
         self.numbering.index(&digits)
     }
-
-    /// The numbers of the points of all trials.
-    fn used(&self, history: History<'_>) -> Result<HashSet<u128>, DesignerError> {
-        let completed = history.completed.iter().map(|trial| (trial.id, &trial.parameters));
-        let pending = history.pending.iter().map(|trial| (trial.id, &trial.parameters));
-        let mut used = HashSet::with_capacity(history.completed.len() + history.pending.len());
-        for (trial, parameters) in completed.chain(pending) {
-            let key = self
-                .encoding
-                .key(parameters)
-                .map_err(|error| DesignerError::ForeignTrial { trial, reason: error.to_string() })?;
-            used.extend(self.index(key.ordinals(), parameters));
-        }
-        Ok(used)
-    }
 }
 
 impl Designer for GridSearch {
@@ -131,12 +117,32 @@ impl Designer for GridSearch {
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+        let mut used = UsedPoints::default();
+        used.add_history(history, |parameters| self.number(parameters))?;
+        Ok(self.suggest_unused(&mut used, request))
+    }
+
+    fn by_points(&self) -> Option<&dyn PointDesigner> {
+        Some(self)
+    }
+}
+
+impl PointDesigner for GridSearch {
+    fn is_finite(&self) -> bool {
+        true
+    }
+
+    fn number(&self, parameters: &ParameterValues) -> Result<Option<u128>, EncodingError> {
+        Ok(self.index(self.encoding.key(parameters)?.ordinals(), parameters))
+    }
+
+    fn suggest_unused(&self, used: &mut UsedPoints, request: SuggestRequest) -> Vec<TrialSuggestion> {
         let size = self.numbering.size().unwrap_or(u128::MAX);
-        let mut used = self.used(history)?;
         let mut suggestions = Vec::new();
         let mut index = u128::from(request.first_trial_id.0.saturating_sub(1)) % size;
         while suggestions.len() < request.count.get() && (used.len() as u128) < size {
-            if used.insert(index) {
+            if !used.contains(index) {
+                used.insert(index);
                 suggestions.push(TrialSuggestion {
                     parameters: self.point(index),
                     origin: Origin::of(AlgorithmName::GridSearch),
@@ -144,7 +150,7 @@ impl Designer for GridSearch {
             }
             index = (index + 1) % size;
         }
-        Ok(suggestions)
+        suggestions
     }
 }
 

@@ -1,6 +1,9 @@
 //! User-supplied points that are proposed before those of another designer.
 
-use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
+use std::num::NonZeroUsize;
+
+use super::UsedPoints;
+use crate::designer::{Capabilities, Designer, DesignerError, History, PointDesigner, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError};
 use crate::prior::{PriorDensity, middle};
 use crate::problem::{
@@ -129,5 +132,50 @@ impl Designer for InitialPoints {
         let history = History { completed: history.completed, pending: &pending };
         first.extend(self.designer.suggest(history, SuggestRequest { first_trial_id: id, count: left })?);
         Ok(first)
+    }
+
+    fn by_points(&self) -> Option<&dyn PointDesigner> {
+        self.designer.by_points().map(|_| self as &dyn PointDesigner)
+    }
+}
+
+/// Without [`Designer::by_points`] of the other designer, there are no further points and no numbers.
+impl PointDesigner for InitialPoints {
+    fn is_finite(&self) -> bool {
+        self.designer.by_points().is_some_and(PointDesigner::is_finite)
+    }
+
+    fn needs_more_than(&self, used: &UsedPoints) -> bool {
+        let is_missing = |point| self.number(point).is_ok_and(|number| number.is_some_and(|n| !used.contains(n)));
+        self.is_finite() || self.points.iter().any(is_missing)
+    }
+
+    /// The number that the other designer gives the point. If it gives none, an initial point has one of the highest numbers,
+    /// which no point of a finite space has.
+    fn number(&self, parameters: &ParameterValues) -> Result<Option<u128>, EncodingError> {
+        let number = match self.designer.by_points() {
+            Some(designer) => designer.number(parameters)?,
+            None => None,
+        };
+        let own = || self.points.iter().position(|point| point == parameters).map(|index| u128::MAX - index as u128);
+        Ok(number.or_else(own))
+    }
+
+    fn suggest_unused(&self, used: &mut UsedPoints, request: SuggestRequest) -> Vec<TrialSuggestion> {
+        let mut suggestions = Vec::new();
+        for point in &self.points {
+            let number = self.number(point).ok().flatten().filter(|number| !used.contains(*number));
+            if let Some(number) = number.filter(|_| suggestions.len() < request.count.get()) {
+                used.insert(number);
+                let origin = Origin::of(AlgorithmName::InitialTrials);
+                suggestions.push(TrialSuggestion { parameters: point.clone(), origin });
+            }
+        }
+        let first_trial_id = request.first_trial_id.offset(suggestions.len() as u64);
+        let left = NonZeroUsize::new(request.count.get() - suggestions.len());
+        if let (Some(count), Some(designer)) = (left, self.designer.by_points()) {
+            suggestions.extend(designer.suggest_unused(used, SuggestRequest { first_trial_id, count }));
+        }
+        suggestions
     }
 }

@@ -15,6 +15,8 @@
 //! [Priors](crate::prior) guide `Automatic`, `GpBandit`, `TreeParzen` and `RandomSearch`. [Source
 //! studies](crate::transfer) guide `Automatic` and `GpBandit`, for one metric.
 //!
+//! Those that do not learn are [`PointDesigner`](crate::designer::PointDesigner)s: they use the points of a history only.
+//!
 //! All designers implement the contract of [`crate::designer`] and pass the whole kit of the module `testing`.
 
 mod automatic;
@@ -41,4 +43,4 @@ pub use initial_points::{InitialPoints, completed_point};
 pub use quasi_random::QuasiRandomSearch;
 pub use random::RandomSearch;
 pub use tpe::TreeParzen;
-pub use used_points::UsedPoints;
+pub use used_points::{NumberedPoints, UsedPoints};

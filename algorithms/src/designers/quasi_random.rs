@@ -3,10 +3,10 @@
 //! The number of the trial is the position in the sequence (see [`sobol_point`]). In a finite space, a trial whose
 //! point is already used gets a random unused one.
 
-use super::UsedPoints;
-use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
-use crate::encoding::Encoding;
-use crate::problem::{AlgorithmName, Origin, ProblemStatement, TrialSuggestion};
+use super::{NumberedPoints, UsedPoints};
+use crate::designer::{Capabilities, Designer, DesignerError, History, PointDesigner, SuggestRequest};
+use crate::encoding::{Encoding, EncodingError};
+use crate::problem::{AlgorithmName, Origin, ParameterValues, ProblemStatement, TrialSuggestion};
 use crate::sampling::{RandomPoints, sobol_point};
 
 /// A designer that suggests the points of a scrambled Sobol sequence.
@@ -29,15 +29,34 @@ impl Designer for QuasiRandomSearch {
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
-        let mut used = UsedPoints::new(&self.encoding, history)?;
+        let mut used = NumberedPoints::new(&self.encoding).used_by(history)?;
+        Ok(self.suggest_unused(&mut used, request))
+    }
+
+    fn by_points(&self) -> Option<&dyn PointDesigner> {
+        Some(self)
+    }
+}
+
+impl PointDesigner for QuasiRandomSearch {
+    fn is_finite(&self) -> bool {
+        NumberedPoints::new(&self.encoding).is_finite()
+    }
+
+    fn number(&self, parameters: &ParameterValues) -> Result<Option<u128>, EncodingError> {
+        NumberedPoints::new(&self.encoding).number(parameters)
+    }
+
+    fn suggest_unused(&self, used: &mut UsedPoints, request: SuggestRequest) -> Vec<TrialSuggestion> {
+        let points = NumberedPoints::new(&self.encoding);
         let trials = (0..request.count.get() as u64).map(|place| request.first_trial_id.offset(place));
-        Ok(trials
+        trials
             .map_while(|trial| {
                 let even = std::iter::once_with(|| sobol_point(&self.encoding, self.seed, trial));
                 let random = RandomPoints::new(&self.encoding, self.seed, trial, "quasi_random");
-                used.take_unused(even.chain(random), self.seed, trial)
+                points.take_unused(used, even.chain(random), self.seed, trial)
             })
             .map(|parameters| TrialSuggestion { parameters, origin: Origin::of(AlgorithmName::QuasiRandomSearch) })
-            .collect())
+            .collect()
     }
 }

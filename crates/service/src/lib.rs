@@ -13,6 +13,7 @@ pub mod filters;
 pub mod job_logs;
 pub mod jobs;
 mod live_trials;
+mod number_set;
 pub mod packages;
 pub mod pages;
 mod plan_check;

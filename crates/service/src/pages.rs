@@ -31,8 +31,8 @@ pub fn trials<'a>(
     records(None, move |after, limit| store.trials(study, after, limit), |trial| Some(trial.id))
 }
 
-/// Returns pages of the trials that `study` had at its revision, in any order: several are read at the same time.
-pub(crate) fn trials_in_any_order<'a>(
+/// Returns pages of the trials that `study` had at its revision, by number: several are read at the same time.
+pub(crate) fn trials_by_page<'a>(
     store: &'a dyn Store,
     study: &'a Study,
 ) -> impl Stream<Item = Result<Vec<Trial>, StoreError>> + Send + use<'a> {
@@ -42,7 +42,7 @@ pub(crate) fn trials_in_any_order<'a>(
         let limit = PAGE.min(usize::try_from(count - after.0).unwrap_or(PAGE));
         store.trials(&study.id, Some(after), limit)
     });
-    pages.buffer_unordered(READS)
+    pages.buffered(READS)
 }
 
 /// Returns the trials of `study` that are not final, by number.

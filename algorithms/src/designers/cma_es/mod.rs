@@ -33,7 +33,7 @@ use self::distribution::Distribution;
 use self::margin::Range;
 use self::memory::Memory;
 use self::replay::{Completed, State};
-use super::UsedPoints;
+use super::NumberedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError};
 use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialOutcome, TrialSuggestion};
@@ -119,7 +119,8 @@ impl Designer for CmaEs {
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
-        let mut used = UsedPoints::new(&self.encoding, history)?;
+        let points = NumberedPoints::new(&self.encoding);
+        let mut used = points.used_by(history)?;
         let search = SearchRange { encoding: &self.encoding, ranges: &self.ranges, seed: self.seed };
         // A space of a single point has nothing to learn.
         let state = match self.ranges.len() {
@@ -132,9 +133,10 @@ impl Designer for CmaEs {
             .map_while(|trial| match &state {
                 Some(state) => {
                     let proposals = search.proposals(&state.distribution, trial);
-                    used.take_unused(proposals.map(|point| point.iter().copied().collect()), self.seed, trial)
+                    let proposals = proposals.map(|point| point.iter().copied().collect());
+                    points.take_unused(&mut used, proposals, self.seed, trial)
                 }
-                None => used.take_unused([vec![]], self.seed, trial),
+                None => points.take_unused(&mut used, [vec![]], self.seed, trial),
             })
             .map(|parameters| TrialSuggestion { parameters, origin })
             .collect())

@@ -32,7 +32,7 @@ use rand::RngExt;
 use self::groups::Groups;
 use self::mixture::Mixture;
 use self::widths::{Group, kernels};
-use super::UsedPoints;
+use super::NumberedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind};
 use crate::prior::{DECAY, PriorDensity};
@@ -145,7 +145,8 @@ impl Designer for TreeParzen {
     }
 
     fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
-        let mut used = UsedPoints::new(&self.encoding, history)?;
+        let points = NumberedPoints::new(&self.encoding);
+        let mut used = points.used_by(history)?;
         let mut groups = Groups::new(&self.encoding, self.goal, history)?;
         let mut suggestions = Vec::with_capacity(request.count.get());
         for place in 0..request.count.get() as u64 {
@@ -158,7 +159,7 @@ impl Designer for TreeParzen {
             let (own, mut tried) = (proposals.len(), 0);
             let random = RandomPoints::new(&self.encoding, self.seed, trial, "tpe/unused");
             let proposals = proposals.into_iter().chain(random).inspect(|_| tried += 1);
-            let Some(parameters) = used.take_unused(proposals, self.seed, trial) else { break };
+            let Some(parameters) = points.take_unused(&mut used, proposals, self.seed, trial) else { break };
             let origin = Origin::with_step(ALGORITHM, if tried > own { Step::Unused } else { step });
             let point = self
                 .encoding

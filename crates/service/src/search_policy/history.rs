@@ -1,31 +1,41 @@
-//! The history that a study's designer uses: completed and pending trials, updated by reading only changes.
+//! What a study's designer uses of the study, updated by reading only changes: trials for a designer with a model, used
+//! points for one that only avoids repetitions, and nothing in a space where points do not repeat.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
 use jiff::Timestamp;
-use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
+use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
+use tunesmith_algorithms::designers::{NumberedPoints, UsedPoints};
+use tunesmith_algorithms::encoding::{Encoding, EncodingError};
 use tunesmith_algorithms::problem::{
-    CompletedTrial, ParameterValues, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
+    Origin, ParameterValues, ProblemStatement, Step, TrialId, TrialOutcome, TrialSuggestion,
 };
 use tunesmith_algorithms::transfer::SourceStudy;
 
+use super::model_trials::ModelTrials;
 use super::{Computed, Purpose, Reservation, SearchPolicyError, StudyEnd, Suggestions};
+use crate::number_set::NumberSet;
 use crate::pages;
 use tunesmith_domain::{Study, StudyId, Trial, TrialState};
 use tunesmith_store::{Store, StoreError};
 use tunesmith_telemetry::SuggestionSource;
 
-/// Estimated memory of a trial, encoded and decoded, with its parameters by name.
-const TRIAL_BYTES: usize = 1024;
-
 /// Estimated maximum number of trials in the model, whose memory is quadratic in it.
 const MODELLED: usize = 1000;
 const MATRICES: usize = 3;
+
+/// Estimated memory of a used point in bytes.
+const POINT_BYTES: usize = 40;
+
+/// Number of used points above which finding an unused one can take milliseconds.
+const MANY_POINTS: usize = 10_000;
+
+/// Number of changes whose reading takes more than some milliseconds.
+const MANY_CHANGES: u64 = 1_000;
 
 /// A study's designer, and the study's trials in the form that the designer uses.
 pub(super) struct StudyHistory {
@@ -34,23 +44,30 @@ pub(super) struct StudyHistory {
     create_time: Timestamp,
     problem: Arc<ProblemStatement>,
     algorithm: &'static str,
+    seed: u64,
     /// Whether the designer uses trials of source studies outside the search space.
     uses_sources: bool,
     designer: Box<dyn Designer>,
+    /// Numbers the points for a designer with a model.
+    encoding: Encoding,
     /// Revision of the study up to which its trials have been read.
     revision: u64,
     /// Number of trials of source studies in the history. To the designer they precede the study's own trials, whose
     /// numbers are shifted by it.
     prior_count: u64,
-    completed: Vec<CompletedTrial>,
-    pending: Vec<PendingTrial>,
-    /// Index in `pending` of each pending trial.
-    pending_index: HashMap<TrialId, usize>,
-    completed_ids: HashSet<TrialId>,
+    /// The trials, for a designer with a model.
+    trials: ModelTrials,
+    /// The points of the trials in `counted`, if the designer needs them.
+    used: UsedPoints,
+    counted: NumberSet,
+    /// A trial that is not a point of the search space.
+    foreign: Option<DesignerError>,
+    /// Whether what was read does not suffice after a change, so that all trials have to be read again.
+    is_outdated: bool,
     /// The highest trial number that has been read.
     last_id: TrialId,
-    /// Numbers of reserved trials that are not in the store yet.
-    reserved: BTreeSet<TrialId>,
+    /// Reserved trials that are not known to be in the store yet, with the numbers of their points.
+    reserved: BTreeMap<TrialId, Option<u128>>,
     /// Number of times that reservations were taken back.
     reservation: u64,
     /// Number of changes of the history.
@@ -83,24 +100,42 @@ impl StudyHistory {
             create_time: study.create_time,
             problem: Arc::clone(&study.problem),
             algorithm: study.algorithm.as_str(),
+            seed: study.seed,
             // The models of source studies predict one metric.
             uses_sources: study.algorithm.uses_source_studies() && study.problem.metrics().len() == 1,
             designer: designer(&[])?,
+            encoding: Encoding::new(study.problem.search_space()),
             revision: 0,
             prior_count: 0,
-            completed: Vec::new(),
-            pending: Vec::new(),
-            pending_index: HashMap::new(),
-            completed_ids: HashSet::new(),
+            trials: ModelTrials::new(&study.problem),
+            used: UsedPoints::default(),
+            counted: NumberSet::default(),
+            foreign: None,
+            is_outdated: false,
             last_id: TrialId(0),
-            reserved: BTreeSet::new(),
+            reserved: BTreeMap::new(),
             reservation: 0,
             version: 0,
             prepared: None,
         };
         let mut sources = Vec::new();
         for prior in &study.prior_studies {
-            sources.extend(history.add_source(store, prior).await?);
+            let source = match store.study(prior).await {
+                Ok(source) => source,
+                Err(StoreError::NotFound { .. }) => {
+                    tracing::warn!(
+                        study.name = %study.id, prior.name = %prior,
+                        "the source study was deleted; the search continues without its trials"
+                    );
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if history.designer.by_points().is_some_and(|designer| !designer.is_finite()) {
+                history.pass_source(store, &source).await?;
+            } else {
+                sources.extend(history.add_source(store, &source).await?);
+            }
         }
         if !sources.is_empty() && history.uses_sources {
             history.designer = designer(&sources)?;
@@ -113,16 +148,20 @@ impl StudyHistory {
         self.algorithm
     }
 
-    /// Estimated memory in bytes: the trials, and the matrices of a model of as many of them as it can contain.
+    /// Estimated memory in bytes: trials and points, and the matrices of a model of as many trials as it can contain.
     pub(super) fn bytes(&self) -> usize {
-        let trials = self.completed.len() + self.pending.len();
-        let modelled = if self.designer.capabilities().learns { trials.min(MODELLED) } else { 0 };
-        trials * TRIAL_BYTES + MATRICES * modelled * modelled * size_of::<f64>()
+        let modelled = if self.designer.capabilities().learns { self.trials.len().min(MODELLED) } else { 0 };
+        self.trials.bytes() + self.used.len() * POINT_BYTES + MATRICES * modelled * modelled * size_of::<f64>()
     }
 
-    /// Whether a computation can take long. Algorithms without a model respond immediately.
+    /// Whether a computation can take long. Algorithms without a model respond immediately, unless they avoid many points.
     pub(super) fn computes_long(&self) -> bool {
-        self.designer.capabilities().learns
+        self.designer.capabilities().learns || self.used.len() > MANY_POINTS
+    }
+
+    /// Whether so many changes have to be read that a computation would wait for them.
+    pub(super) fn is_behind(&self, study: &Study) -> bool {
+        self.needs_more() && study.revision > self.revision + MANY_CHANGES
     }
 
     /// Whether this is the history of `study`, and not of a deleted study of the same name.
@@ -130,15 +169,53 @@ impl StudyHistory {
         self.create_time == study.create_time
     }
 
-    /// Reads the changes since the last call.
-    pub(super) async fn refresh(&mut self, store: &dyn Store) -> Result<(), StoreError> {
+    /// Reads the changes since the last call, as far as the designer needs them: in a space where points do not repeat, an
+    /// algorithm without a model needs none.
+    pub(super) async fn refresh(&mut self, store: &dyn Store, study: &Study) -> Result<(), SearchPolicyError> {
+        self.read(store, study).await?;
+        if self.is_outdated {
+            let parameters = |id: &TrialId| self.trials.pending_parameters(self.designer_id(*id)).cloned();
+            let reserved: Vec<_> = self.reserved.keys().filter_map(|id| Some((*id, parameters(id)?))).collect();
+            let (reservation, version) = (self.reservation, self.version + 1);
+            *self = Self { reservation, version, ..Self::open(store, study).await? };
+            self.read(store, study).await?;
+            for (id, parameters) in reserved {
+                if !self.counted.contains(id) {
+                    self.reserve(id, &parameters);
+                }
+            }
+        }
+        self.trials.rank();
+        Ok(())
+    }
+
+    async fn read(&mut self, store: &dyn Store, study: &Study) -> Result<(), StoreError> {
+        if self.revision == 0 && self.needs_more() {
+            let mut pages = pin!(pages::trials_by_page(store, study));
+            while let Some(trials) = pages.try_next().await? {
+                // Trials that have changed since the study was read are among the changes.
+                trials.iter().filter(|trial| trial.revision <= study.revision).for_each(|trial| self.record(trial));
+                tokio::task::yield_now().await;
+                if !self.needs_more() {
+                    return Ok(());
+                }
+            }
+            self.revision = study.revision;
+        }
         let study = self.study.clone();
         let mut changed = pin!(pages::changed_trials(store, &study, self.revision));
-        while let Some(trial) = changed.try_next().await? {
+        while self.needs_more()
+            && let Some(trial) = changed.try_next().await?
+        {
             self.revision = trial.revision;
             self.record(&trial);
         }
         Ok(())
+    }
+
+    /// Whether further trials can affect the designer.
+    fn needs_more(&self) -> bool {
+        self.designer.by_points().is_none_or(|designer| designer.needs_more_than(&self.used))
     }
 
     /// The points for the next trials of `study`, if they were computed in advance and the history has not changed
@@ -162,8 +239,7 @@ impl StudyHistory {
         let Some(count) = allowed else {
             return Ok(self.give_out(first_id, Vec::new(), end, purpose, SuggestionSource::Computed));
         };
-        let request = SuggestRequest { first_trial_id: self.designer_id(first_id), count };
-        let points = self.designer.suggest(self.as_history(), request)?;
+        let points = self.points(SuggestRequest { first_trial_id: self.designer_id(first_id), count })?;
         let end = if points.len() < count.get() { Some(StudyEnd::Exhausted) } else { end };
         if end.is_none() {
             self.prepared = Some(Prepared { version: self.version, first_id, count, points: points.clone() });
@@ -171,11 +247,56 @@ impl StudyHistory {
         Ok(self.give_out(first_id, points, end, purpose, SuggestionSource::Computed))
     }
 
+    fn points(&mut self, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+        if let Some(foreign) = &self.foreign {
+            return Err(foreign.clone());
+        }
+        let mut points = match self.designer.by_points() {
+            Some(designer) => designer.suggest_unused(&mut self.used, request),
+            None => self.designer.suggest(self.trials.as_history(), request)?,
+        };
+        if self.trials.is_partial() && self.counts_points() {
+            self.replace_used(&mut points, request);
+        } else if self.designer.by_points().is_none() {
+            return Ok(points);
+        }
+        // They become used when they are given out for trials.
+        for point in &points {
+            if let Ok(Some(number)) = self.number(&point.parameters) {
+                self.used.remove(number);
+            }
+        }
+        Ok(points)
+    }
+
+    /// Replaces points of a finite space that were used by trials which the designer does not get, and marks all as used.
+    fn replace_used(&mut self, points: &mut Vec<TrialSuggestion>, request: SuggestRequest) {
+        let space = NumberedPoints::new(&self.encoding);
+        for index in 0..points.len() {
+            let number = space.number(&points[index].parameters).ok().flatten();
+            if number.is_none_or(|number| !self.used.contains(number)) {
+                number.map(|number| self.used.insert(number));
+                continue;
+            }
+            let trial = request.first_trial_id.offset(index as u64);
+            let Some(parameters) = space.take_unused(&mut self.used, [], self.seed, trial) else {
+                points.truncate(index);
+                return;
+            };
+            let origin = Origin { step: Some(Step::Unused), ..points[index].origin };
+            points[index] = TrialSuggestion { parameters, origin };
+        }
+    }
+
     /// The number of the next trial, the possible number of new trials, at most `count`, and the reason if it is less
     /// than `count`.
-    fn next(&self, study: &Study, count: NonZeroUsize) -> (TrialId, Option<NonZeroUsize>, Option<StudyEnd>) {
+    fn next(&mut self, study: &Study, count: NonZeroUsize) -> (TrialId, Option<NonZeroUsize>, Option<StudyEnd>) {
+        if !self.needs_more() {
+            // Their trials are in the store, and are not read.
+            self.reserved = self.reserved.split_off(&study.next_trial_id);
+        }
         // Trials may have been read that `study`, which was read before, does not count yet.
-        let last = self.reserved.last().map_or(self.last_id, |last| self.last_id.max(*last));
+        let last = self.reserved.last_key_value().map_or(self.last_id, |(last, _)| self.last_id.max(*last));
         let first_id = study.next_trial_id.max(last.offset(1));
         let left = study.max_trials.map_or(u64::MAX, |most| most.saturating_sub(first_id.0.saturating_sub(1)));
         let left = usize::try_from(left).unwrap_or(usize::MAX);
@@ -193,15 +314,44 @@ impl StudyHistory {
     ) -> Computed {
         if purpose == Purpose::Reservation {
             for (index, point) in (0..).zip(&points) {
-                let id = first_id.offset(index);
-                if self.add_pending(self.designer_id(id), &point.parameters) {
-                    self.reserved.insert(id);
-                }
+                self.reserve(first_id.offset(index), &point.parameters);
             }
         }
         let reservation = Reservation(self.reservation);
         let suggestions = Suggestions { first_id, points, end, reservation, failure: None };
         Computed { suggestions, algorithm: self.algorithm, source }
+    }
+
+    /// Counts the point of a trial that is about to be created.
+    fn reserve(&mut self, trial: TrialId, parameters: &ParameterValues) {
+        let number = self.count(trial, parameters);
+        if self.designer.by_points().is_none() {
+            self.trials.add_pending(self.designer_id(trial), parameters);
+        }
+        self.version += 1;
+        self.reserved.insert(trial, number);
+    }
+
+    /// Ends the reservation of `trial`, which is in the store. Another process may have created it with another point.
+    fn confirm(&mut self, trial: &Trial) {
+        let Some(number) = self.reserved.get(&trial.id).copied() else { return };
+        let known = self.trials.pending_parameters(self.designer_id(trial.id));
+        let is_same = known.is_none_or(|known| *known == trial.parameters)
+            && self.number(&trial.parameters).ok().flatten() == number;
+        if is_same {
+            self.reserved.remove(&trial.id);
+        } else {
+            self.cancel(trial.id);
+        }
+    }
+
+    /// Takes the reservation of a trial back, if there is one.
+    fn cancel(&mut self, trial: TrialId) {
+        let Some(number) = self.reserved.remove(&trial) else { return };
+        self.version += 1;
+        self.counted.remove(trial);
+        number.iter().for_each(|number| self.used.remove(*number));
+        self.trials.no_longer_pending(self.designer_id(trial));
     }
 
     /// Removes reserved points without trials, unless reservations were taken back since `reservation`.
@@ -210,9 +360,8 @@ impl StudyHistory {
             return;
         }
         self.reservation += 1;
-        self.version += 1;
-        for id in std::mem::take(&mut self.reserved) {
-            self.no_longer_pending(self.designer_id(id));
+        while let Some((trial, _)) = self.reserved.first_key_value() {
+            self.cancel(*trial);
         }
     }
 
@@ -226,110 +375,135 @@ impl StudyHistory {
         id.offset(self.prior_count)
     }
 
-    /// The history as the designer gets it.
-    fn as_history(&self) -> History<'_> {
-        History { completed: &self.completed, pending: &self.pending }
-    }
-
     fn record(&mut self, trial: &Trial) {
         let id = self.designer_id(trial.id);
+        self.confirm(trial);
         self.last_id = self.last_id.max(trial.id);
-        self.reserved.remove(&trial.id);
         if trial.state == TrialState::Deleted {
-            self.version += 1;
-            self.forget(id);
+            self.forget(trial);
             return;
         }
-        if !trial.state.is_final() {
-            // A retried trial was completed before.
-            self.no_longer_completed(id);
-            self.add_pending(id, &trial.parameters);
+        let is_new = !self.counted.contains(trial.id);
+        self.count(trial.id, &trial.parameters);
+        if self.designer.by_points().is_some() {
+            self.version += u64::from(is_new);
             return;
         }
-        self.no_longer_pending(id);
-        if !self.completed_ids.insert(id) {
+        if trial.state.is_final() {
+            let problem = &self.problem;
+            self.version += u64::from(self.trials.complete(id, &trial.parameters, || outcome(trial, problem)));
             return;
         }
-        self.version += 1;
-        let outcome = outcome(trial, &self.problem);
-        self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
-    }
-
-    /// Adds a pending trial; returns whether it is new. Other changes of a pending trial do not affect the designer.
-    fn add_pending(&mut self, id: TrialId, parameters: &ParameterValues) -> bool {
-        let Entry::Vacant(place) = self.pending_index.entry(id) else { return false };
-        place.insert(self.pending.len());
-        self.pending.push(PendingTrial { id, parameters: parameters.clone() });
-        self.version += 1;
-        true
-    }
-
-    fn no_longer_pending(&mut self, id: TrialId) {
-        if let Some(index) = self.pending_index.remove(&id) {
-            self.pending.swap_remove(index);
-            if let Some(moved) = self.pending.get(index) {
-                self.pending_index.insert(moved.id, index);
-            }
-        }
+        // A retried trial was completed before.
+        self.is_outdated |= !self.trials.no_longer_completed(id);
+        self.version += u64::from(self.trials.add_pending(id, &trial.parameters));
     }
 
     /// Removes a deleted trial.
-    fn forget(&mut self, id: TrialId) {
-        self.no_longer_pending(id);
-        self.no_longer_completed(id);
-    }
-
-    fn no_longer_completed(&mut self, id: TrialId) {
-        if self.completed_ids.remove(&id) {
-            self.completed.retain(|trial| trial.id != id);
+    fn forget(&mut self, trial: &Trial) {
+        self.version += 1;
+        if self.counts_points() && self.counted.remove(trial.id) {
+            let number = self.number(&trial.parameters);
+            number.ok().flatten().iter().for_each(|number| self.used.remove(*number));
+        } else if self.designer.by_points().is_some_and(|designer| !designer.is_finite()) {
+            // An initial point counts as proposed: whether its trial was deleted later is not read.
+            self.count(trial.id, &trial.parameters);
+        }
+        if self.designer.by_points().is_none() {
+            let id = self.designer_id(trial.id);
+            self.trials.pass(id);
+            self.trials.no_longer_pending(id);
+            self.is_outdated |= !self.trials.no_longer_completed(id);
         }
     }
 
-    /// Adds the completed trials of `prior` that lie in this study's search space, and returns the others.
-    async fn add_source(&mut self, store: &dyn Store, prior: &StudyId) -> Result<Option<SourceStudy>, StoreError> {
-        let problem = match store.study(prior).await {
-            Ok(source) => ProblemStatement::clone(&source.problem),
-            Err(StoreError::NotFound { .. }) => {
-                tracing::warn!(
-                    study.name = %self.study, prior.name = %prior,
-                    "the source study was deleted; the search continues without its trials"
-                );
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
-        };
-        let (mut foreign, mut incomplete) = (Vec::new(), 0_usize);
-        let mut trials = pin!(pages::trials(store, prior));
-        while let Some(trial) = trials.try_next().await? {
-            if !trial.state.is_final() {
-                continue;
-            }
-            if self.problem.search_space().check(&trial.parameters).is_err() {
-                let outcome = outcome(&trial, &problem);
-                foreign.push(CompletedTrial { id: trial.id, parameters: trial.parameters.clone(), outcome });
-                continue;
-            }
-            let outcome = outcome(&trial, &self.problem);
-            if outcome == TrialOutcome::Infeasible && trial.state == TrialState::Succeeded && self.has_several_values()
-            {
-                // The source study did not ask for a value that this one needs: its trial has not failed.
-                incomplete += 1;
-                continue;
-            }
-            self.prior_count += 1;
-            let id = TrialId(self.prior_count);
-            self.completed.push(CompletedTrial { id, parameters: trial.parameters.clone(), outcome });
+    /// Whether the search space is finite, so that all used points are counted.
+    fn counts_points(&self) -> bool {
+        match self.designer.by_points() {
+            Some(designer) => designer.is_finite(),
+            None => NumberedPoints::new(&self.encoding).is_finite(),
         }
+    }
+
+    fn number(&self, parameters: &ParameterValues) -> Result<Option<u128>, EncodingError> {
+        match self.designer.by_points() {
+            Some(designer) => designer.number(parameters),
+            None => NumberedPoints::new(&self.encoding).number(parameters),
+        }
+    }
+
+    /// Counts the point of the study's trial `id`, and returns its number; `None` if it was counted before or has none.
+    fn count(&mut self, id: TrialId, parameters: &ParameterValues) -> Option<u128> {
+        if !self.counted.insert(id) {
+            return None;
+        }
+        match self.number(parameters) {
+            Ok(number) => number.inspect(|number| {
+                self.used.insert(*number);
+            }),
+            Err(error) => {
+                self.foreign.get_or_insert(DesignerError::ForeignTrial { trial: id, reason: error.to_string() });
+                None
+            }
+        }
+    }
+
+    /// Passes the trials of a source study whose points do not affect the designer, except for initial points.
+    async fn pass_source(&mut self, store: &dyn Store, source: &Study) -> Result<(), StoreError> {
+        self.prior_count += source.next_trial_id.0.saturating_sub(1);
+        let mut pages = pin!(pages::trials_by_page(store, source));
+        while self.needs_more()
+            && let Some(trials) = pages.try_next().await?
+        {
+            for trial in trials.iter().filter(|trial| trial.state.is_final()) {
+                if let Ok(Some(number)) = self.number(&trial.parameters) {
+                    self.used.insert(number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the completed trials of a source study that lie in this study's search space, and returns the others.
+    async fn add_source(&mut self, store: &dyn Store, source: &Study) -> Result<Option<SourceStudy>, StoreError> {
+        let (mut foreign, mut foreign_count, mut incomplete) = (ModelTrials::new(&source.problem), 0_usize, 0_usize);
+        let mut pages = pin!(pages::trials_by_page(store, source));
+        while let Some(trials) = pages.try_next().await? {
+            for trial in trials.iter().filter(|trial| trial.state.is_final()) {
+                if self.problem.search_space().check(&trial.parameters).is_err() {
+                    foreign_count += 1;
+                    foreign.complete(trial.id, &trial.parameters, || outcome(trial, &source.problem));
+                    continue;
+                }
+                let outcome = outcome(trial, &self.problem);
+                if outcome == TrialOutcome::Infeasible
+                    && trial.state == TrialState::Succeeded
+                    && self.has_several_values()
+                {
+                    // The source study did not ask for a value that this one needs: its trial has not failed.
+                    incomplete += 1;
+                    continue;
+                }
+                self.prior_count += 1;
+                if let Ok(Some(number)) = self.number(&trial.parameters) {
+                    self.used.insert(number);
+                }
+                if self.designer.by_points().is_none() {
+                    self.trials.complete(TrialId(self.prior_count), &trial.parameters, || outcome);
+                }
+            }
+        }
+        let (study, prior) = (&self.study, &source.id);
         if incomplete > 0 {
             tracing::warn!(
-                study.name = %self.study, prior.name = %prior, trials = incomplete,
+                study.name = %study, prior.name = %prior, trials = incomplete,
                 "trials of the source study lack the value of a metric or a constraint of this study and are not used"
             );
         }
-        if foreign.is_empty() {
+        if foreign_count == 0 {
             return Ok(None);
         }
-        let (study, trials) = (&self.study, foreign.len());
+        let trials = foreign_count;
         if self.uses_sources {
             tracing::info!(
                 study.name = %study, prior.name = %prior, trials,
@@ -341,7 +515,11 @@ impl StudyHistory {
                 "trials of the source study are outside this search space; the algorithm does not use them"
             );
         }
-        Ok(Some(SourceStudy { problem, completed: foreign }))
+        foreign.rank();
+        Ok(Some(SourceStudy {
+            problem: ProblemStatement::clone(&source.problem),
+            completed: foreign.into_completed(),
+        }))
     }
 }
 

@@ -5,6 +5,7 @@
 //! the policy allows.
 
 mod history;
+mod model_trials;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -181,8 +182,9 @@ impl SearchPolicy {
         self.forget(&study.id);
         telemetry().suggested(study.algorithm.as_str(), SuggestionSource::Fallback, count.get());
         let fallback = StudyFields { algorithm: Algorithm::RandomSearch, ..(**study).clone() };
-        let mut history = StudyHistory::open(&*self.store, &Study::restore(fallback)).await?;
-        history.refresh(&*self.store).await?;
+        let fallback = Study::restore(fallback);
+        let mut history = StudyHistory::open(&*self.store, &fallback).await?;
+        history.refresh(&*self.store, &fallback).await?;
         let computed = history.suggestions(study, count, Purpose::Proposal);
         let computed = computed.map_err(|source| SearchPolicyError::Designer { study: study.id.clone(), source })?;
         Ok(Suggestions { failure: Some(failure), ..computed.suggestions })
@@ -235,7 +237,11 @@ impl SearchPolicy {
         purpose: Purpose,
     ) -> Result<Computed, SearchPolicyError> {
         let begin = Instant::now();
-        let history = self.history(study).await?.lock_owned().await;
+        let mut history = self.history(study).await?.lock_owned().await;
+        if history.is_of(study) && history.is_behind(study) {
+            // Without a processor, for which the suggestions of other studies would wait.
+            history.refresh(&*self.store, study).await?;
+        }
         // Acquired after the lock of the study, so that a request that waits for a study occupies no processor.
         let processor = Arc::clone(&self.processors).acquire_owned().await;
         let processor = processor.expect("the semaphore is never closed");
@@ -255,7 +261,7 @@ impl SearchPolicy {
         if !history.is_of(study) {
             *history = StudyHistory::open(&*self.store, study).await?;
         }
-        history.refresh(&*self.store).await?;
+        history.refresh(&*self.store, study).await?;
         telemetry().suggestion_time(history.algorithm(), SuggestionPhase::History, begin.elapsed());
         if let Some(prepared) = history.prepared(study, count, purpose) {
             return Ok(prepared);

@@ -114,7 +114,7 @@ async fn refresh(
         let mut revision = known.revision;
         let mut lost = false;
         if revision == 0 {
-            let mut pages = std::pin::pin!(pages::trials_in_any_order(store, study));
+            let mut pages = std::pin::pin!(pages::trials_by_page(store, study));
             while let Some(trials) = pages.try_next().await? {
                 new.extend(
                     trials.iter().filter_map(|trial| Some((trial.id, (trial.stopped_early, values(study, trial)?)))),

@@ -105,7 +105,7 @@ impl StudyViews {
 /// Reads all trials of `study`.
 async fn load(store: &dyn Store, study: &Study) -> Result<Columns, StoreError> {
     let mut columns = Columns::new(study);
-    let mut pages = std::pin::pin!(pages::trials_in_any_order(store, study));
+    let mut pages = std::pin::pin!(pages::trials_by_page(store, study));
     while let Some(trials) = pages.try_next().await? {
         trials.iter().for_each(|trial| columns.apply(trial));
         tokio::task::yield_now().await;
