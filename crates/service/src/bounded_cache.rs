@@ -61,16 +61,27 @@ impl<T> BoundedCache<T> {
         }
         let mut removed = Vec::new();
         while entries.by_study.values().map(|entry| entry.bytes).sum::<usize>() > self.memory {
-            let Some(oldest) = entries.remove_oldest(Some(study)) else { break };
+            let Some(oldest) = entries.remove_oldest(|id, _| id != study) else { break };
             removed.push(oldest.value);
         }
         removed
     }
 
-    /// Drops the least recently used value; returns whether there was one.
-    pub(crate) fn drop_oldest(&self) -> bool {
+    /// Drops the least recently used value that was not used since the last [`Self::drop_idle`]; returns whether there was
+    /// one.
+    pub(crate) fn drop_unused(&self) -> bool {
         // Dropped after the lock is released: a large value takes a while.
-        let dropped = self.lock().remove_oldest(None);
+        let dropped = self.lock().remove_oldest(|_, entry| entry.idle > 0);
+        dropped.is_some()
+    }
+
+    /// Drops the least recently used value that is not in use, except for the one that was used last, which the next request
+    /// needs; returns whether there was one.
+    pub(crate) fn drop_oldest(&self) -> bool {
+        let mut entries = self.lock();
+        let last = entries.by_study.values().map(|entry| entry.used).max();
+        let dropped = entries.remove_oldest(|_, entry| Some(entry.used) != last && Arc::strong_count(&entry.value) == 1);
+        drop(entries);
         dropped.is_some()
     }
 
@@ -102,10 +113,54 @@ impl<T> BoundedCache<T> {
 }
 
 impl<T> Entries<T> {
-    /// Removes the least recently used value, except that of the study `except`.
-    fn remove_oldest(&mut self, except: Option<&StudyId>) -> Option<Entry<T>> {
-        let others = self.by_study.iter().filter(|(id, _)| Some(*id) != except);
-        let oldest = others.min_by_key(|(_, entry)| entry.used).map(|(id, _)| id.clone())?;
+    /// Removes the least recently used value of those that `may_go`.
+    fn remove_oldest(&mut self, may_go: impl Fn(&StudyId, &Entry<T>) -> bool) -> Option<Entry<T>> {
+        let candidates = self.by_study.iter().filter(|(id, entry)| may_go(id, entry));
+        let oldest = candidates.min_by_key(|(_, entry)| entry.used).map(|(id, _)| id.clone())?;
         self.by_study.remove(&oldest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> StudyId {
+        format!("p/l/{name}").parse().unwrap()
+    }
+
+    fn cached(cache: &BoundedCache<u8>) -> Vec<&'static str> {
+        ["a", "b", "c"].into_iter().filter(|name| cache.lock().by_study.contains_key(&id(name))).collect()
+    }
+
+    #[test]
+    fn values_in_use_and_the_last_one_are_kept() {
+        let cache = BoundedCache::new(100);
+        let in_use = cache.get_or_insert(&id("a"), 1, 10);
+        for name in ["b", "c"] {
+            drop(cache.get_or_insert(&id(name), 1, 10));
+        }
+        assert!(cache.drop_oldest());
+        assert_eq!(cached(&cache), ["a", "c"]);
+        assert!(!cache.drop_oldest(), "one is in use, the other was used last");
+        drop(in_use);
+        assert!(cache.drop_oldest());
+        assert_eq!(cached(&cache), ["c"]);
+        assert!(!cache.drop_unused());
+        assert_eq!(cache.drop_idle(1), 0);
+        assert!(cache.drop_unused(), "it was not used for a while");
+        assert_eq!(cached(&cache), [""; 0]);
+    }
+
+    #[test]
+    fn large_value_removes_older_ones_only_beyond_the_limit() {
+        let cache = BoundedCache::new(100);
+        for name in ["a", "b", "c"] {
+            drop(cache.get_or_insert(&id(name), 1, 10));
+        }
+        assert_eq!(cache.set_size(&id("c"), 85).len(), 1);
+        assert_eq!(cached(&cache), ["b", "c"]);
+        assert_eq!(cache.set_size(&id("c"), 1000).len(), 1);
+        assert_eq!(cached(&cache), ["c"]);
     }
 }

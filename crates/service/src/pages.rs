@@ -71,6 +71,19 @@ pub(crate) fn changed_trials<'a>(
     records(revision, move |revision, limit| store.trials_changed_since(study, revision, limit), |trial| trial.revision)
 }
 
+/// Returns pages of what [`changed_trials`] returns.
+pub(crate) fn changed_pages<'a>(
+    store: &'a dyn Store,
+    study: &'a StudyId,
+    revision: u64,
+) -> impl Stream<Item = Result<Vec<Trial>, StoreError>> + Send + use<'a> {
+    record_pages(
+        revision,
+        move |revision, limit| store.trials_changed_since(study, revision, limit),
+        |trial| trial.revision,
+    )
+}
+
 /// Returns the studies of `project` at `location` by ID.
 pub(crate) fn studies<'a>(
     store: &'a dyn Store,
@@ -114,13 +127,23 @@ pub(crate) async fn measurements(
     Ok(found)
 }
 
-/// Returns the records of all pages: `read` reads the page after a cursor, and `cursor` returns the cursor of a record.
+/// Returns the records of [`record_pages`].
 fn records<'a, T: Send + 'a, C: Send + 'a>(
     start: C,
     read: impl Fn(C, usize) -> BoxFuture<'a, Result<Vec<T>, StoreError>> + Send + 'a,
     cursor: fn(&T) -> C,
 ) -> impl Stream<Item = Result<T, StoreError>> + Send + 'a {
-    let pages = stream::try_unfold(Some((start, FEW)), move |next| {
+    let pages = record_pages(start, read, cursor);
+    pages.map_ok(|page| stream::iter(page.into_iter().map(Ok))).try_flatten()
+}
+
+/// Returns all pages: `read` reads the page after a cursor, and `cursor` returns the cursor of a record.
+fn record_pages<'a, T: Send + 'a, C: Send + 'a>(
+    start: C,
+    read: impl Fn(C, usize) -> BoxFuture<'a, Result<Vec<T>, StoreError>> + Send + 'a,
+    cursor: fn(&T) -> C,
+) -> impl Stream<Item = Result<Vec<T>, StoreError>> + Send + 'a {
+    stream::try_unfold(Some((start, FEW)), move |next| {
         let page = next.map(|(start, limit)| (read(start, limit), limit));
         async move {
             let Some((page, limit)) = page else { return Ok::<_, StoreError>(None) };
@@ -129,6 +152,5 @@ fn records<'a, T: Send + 'a, C: Send + 'a>(
             let next = page.last().filter(|_| page.len() == limit).map(|last| (cursor(last), PAGE));
             Ok(Some((page, next)))
         }
-    });
-    pages.map_ok(|page| stream::iter(page.into_iter().map(Ok))).try_flatten()
+    })
 }

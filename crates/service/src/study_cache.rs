@@ -47,9 +47,12 @@ impl<T> StudyCache<T> {
         before - entries.len()
     }
 
-    /// Drops all values, and returns their number.
-    pub(crate) fn clear(&self) -> usize {
-        std::mem::take(&mut *self.entries()).len()
+    /// Drops the values that were not used since the last [`Self::drop_idle`], and returns their number.
+    pub(crate) fn drop_unused(&self) -> usize {
+        let mut entries = self.entries();
+        let before = entries.len();
+        entries.retain(|_, entry| entry.idle == 0);
+        before - entries.len()
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<StudyId, Entry<T>>> {
@@ -76,6 +79,9 @@ mod tests {
         assert_eq!(*held.lock().await, 2);
         assert_eq!(*cache.get_or_insert(&unused, || 5).lock().await, 5);
         assert_eq!(*cache.get_or_insert(&used, || 9).lock().await, 7);
-        assert_eq!(cache.clear(), 2);
+        assert_eq!(cache.drop_unused(), 0);
+        cache.drop_idle(2);
+        cache.get_or_insert(&used, || 9);
+        assert_eq!(cache.drop_unused(), 1);
     }
 }

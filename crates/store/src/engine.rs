@@ -107,6 +107,8 @@ pub(super) trait Ranges: Lookups {
         let _ = (study, revision, limit);
         Ok(None)
     }
+    /// The summary of `study`, if there is one.
+    fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError>;
     /// Stored chunks of measurements in order, starting with the one that contains number `from`, each with the number of
     /// its first measurement. They contain at least `limit` measurements if the trial has so many.
     fn chunks(
@@ -135,8 +137,10 @@ pub(super) trait Changes: Lookups {
     fn put_study(&self, study: &Study) -> Result<(), StoreError>;
     /// Replaces the next trial number and the revision of a study.
     fn put_progress(&self, study: &Study) -> Result<(), StoreError>;
-    /// Replaces the records of a study itself by the mark that its trials below `next` are to be removed; `None` removes
-    /// the mark as well.
+    /// Adds or replaces the summary of a study.
+    fn put_summary(&self, study: &StudyId, body: &[u8]) -> Result<(), StoreError>;
+    /// Replaces the records of a study itself, its summary included, by the mark that its trials below `next` are to be
+    /// removed; `None` removes the mark as well.
     fn put_remains(&self, study: &StudyId, next: Option<TrialId>) -> Result<(), StoreError>;
     /// Removes the trials of a study from `first` up to, but not including, `end`, with their measurements.
     fn remove_trials(&self, study: &StudyId, first: TrialId, end: TrialId) -> Result<(), StoreError>;

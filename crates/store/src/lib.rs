@@ -233,6 +233,19 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::NotFound`], [`StoreError::Refused`].
     async fn change_trial(&self, study: &StudyId, id: TrialId, change: TrialChange) -> Result<Trial, StoreError>;
 
+    /// The summary of `study` that was stored last; `None` without one.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such study.
+    async fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Stores what a caller has derived from the trials of `study`, in a form of its own, and replaces the former summary. It
+    /// is removed with the study.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] if there is no such study.
+    async fn put_summary(&self, study: &StudyId, body: Vec<u8>) -> Result<(), StoreError>;
+
     /// Up to `limit` measurements of a trial in the order of arrival, starting with number `from`, counted from 0.
     ///
     /// # Errors

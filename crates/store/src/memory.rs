@@ -64,6 +64,7 @@ struct StudyRecords {
     trials: BTreeMap<TrialId, Trial>,
     by_revision: BTreeMap<u64, TrialId>,
     measurements: BTreeMap<TrialId, Vec<Measurement>>,
+    summary: Option<Vec<u8>>,
 }
 
 impl Records {
@@ -162,6 +163,10 @@ impl Ranges for Records {
         Ok(self.in_study(study, read).unwrap_or_default())
     }
 
+    fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.in_study(study, |records| records.summary.clone()).flatten())
+    }
+
     fn chunks(
         &self,
         study: &StudyId,
@@ -199,6 +204,7 @@ impl Changes for Records {
                     trials: BTreeMap::new(),
                     by_revision: BTreeMap::new(),
                     measurements: BTreeMap::new(),
+                    summary: None,
                 };
                 studies.insert(study.id.clone(), records);
             }
@@ -208,6 +214,11 @@ impl Changes for Records {
 
     fn put_progress(&self, study: &Study) -> Result<(), StoreError> {
         self.change_study(&study.id, |records| records.study = study.clone());
+        Ok(())
+    }
+
+    fn put_summary(&self, study: &StudyId, body: &[u8]) -> Result<(), StoreError> {
+        self.change_study(study, |records| records.summary = Some(body.to_vec()));
         Ok(())
     }
 

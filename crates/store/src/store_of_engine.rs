@@ -194,6 +194,24 @@ impl<E: Engine> Store for E {
         Ok(trial)
     }
 
+    async fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
+        let study = study.clone();
+        self.read(move |records| match records.summary(&study)? {
+            Some(body) => Ok(Some(body)),
+            None => queries::study(records, &study).map(|_| None),
+        })
+        .await
+    }
+
+    async fn put_summary(&self, study: &StudyId, body: Vec<u8>) -> Result<(), StoreError> {
+        let (scope, study) = (Scope::Study(study.clone()), study.clone());
+        let put = move |records: &dyn Changes| {
+            queries::study(records, &study)?;
+            records.put_summary(&study, &body)
+        };
+        self.write(scope, put).await
+    }
+
     async fn measurements(
         &self,
         study: &StudyId,

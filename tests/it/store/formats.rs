@@ -169,12 +169,12 @@ async fn an_sqlite_store_of_a_later_format_is_refused() {
         connection.execute_batch(pragma).unwrap();
     };
     drop(Kind::Sqlite.open(&path, OpenMode::Create).unwrap());
-    version("PRAGMA user_version = 3");
+    version("PRAGMA user_version = 4");
     match Kind::Sqlite.open(&path, OpenMode::Create).err().unwrap() {
         StoreError::TooNew { found, known, .. } => assert_eq!((found, known), (3, 2)),
         other => panic!("{other:?}"),
     }
-    version("PRAGMA user_version = 2");
+    version("PRAGMA user_version = 3");
     drop(Kind::Sqlite.open(&path, OpenMode::Existing).unwrap());
 }
 

@@ -134,6 +134,14 @@ impl Store for Several {
         self.next().change_trial(study, id, change).await
     }
 
+    async fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
+        self.next().summary(study).await
+    }
+
+    async fn put_summary(&self, study: &StudyId, body: Vec<u8>) -> Result<(), StoreError> {
+        self.next().put_summary(study, body).await
+    }
+
     async fn measurements(
         &self,
         study: &StudyId,

@@ -220,7 +220,14 @@ impl SearchPolicy {
         self.histories.drop_idle(calls)
     }
 
-    /// Drops the least recently used history; returns whether there was one.
+    /// Drops the least recently used history that was not used since the last [`Self::drop_idle`]; returns whether there was
+    /// one.
+    pub fn drop_unused(&self) -> bool {
+        self.histories.drop_unused()
+    }
+
+    /// Drops the least recently used history that is not in use, except for the one that was used last; returns whether there
+    /// was one.
     pub fn drop_oldest(&self) -> bool {
         self.histories.drop_oldest()
     }

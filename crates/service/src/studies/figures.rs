@@ -1,20 +1,23 @@
-//! Figures about the trials of a study, kept up to date by reading only the changes since the last request.
+//! Figures about the trials of a study.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::pin::pin;
 use std::time::Duration;
 
 use futures::TryStreamExt;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues, TrialId};
 
 use super::{Studies, StudiesError};
+use crate::number_set::NumberSet;
 use crate::pages;
-use crate::study_cache::StudyCache;
-use tunesmith_domain::{Study, StudyId, Trial, TrialState};
-use tunesmith_store::{Store, StoreError};
+use tunesmith_domain::{Study, Trial, TrialFields, TrialState};
+
+/// Maximum number of points with which others are compared: a small search space is exhausted long before.
+pub const MAX_POINTS: usize = 100_000;
 
 /// Maximum number of different reasons of infeasible trials that are counted each.
 const MAX_REASONS: usize = 50;
@@ -36,8 +39,9 @@ pub struct StudyFigures {
     pub ended: EndedFigures,
 }
 
-/// What the trials that have ended amount to.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// What the trials that have ended amount to. Stored summaries contain it: a change requires another version of their format.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EndedFigures {
     /// Number of succeeded trials.
     pub succeeded: u64,
@@ -52,7 +56,7 @@ pub struct EndedFigures {
     /// Number of infeasible trials by reason, in which `<trial>` stands for the folder of the trial. Those of rare reasons
     /// are not listed if there are many.
     pub reasons: BTreeMap<String, u64>,
-    /// Number of trials with the parameters of another one.
+    /// Number of trials with the parameters of one of the first [`MAX_POINTS`] different ones.
     pub duplicates: u64,
     /// Number of results of the first metric that are finite.
     pub finite: u64,
@@ -88,45 +92,26 @@ impl EndedFigures {
     }
 }
 
-/// One value for each study that was asked for.
-#[derive(Default)]
-pub(super) struct Figures(StudyCache<Known>);
-
-/// The figures up to a revision of the study.
-struct Known {
-    /// Distinguishes studies of the same name.
-    create_time: Timestamp,
-    revision: u64,
-    ended: EndedFigures,
+/// The figures of some trials of a study.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct CountedTrials {
+    pub(super) ended: EndedFigures,
     /// The trials that are counted.
-    counted: HashSet<TrialId>,
-    /// Digests of the parameters of the counted trials.
-    points: HashSet<u64>,
+    pub(super) counted: NumberSet,
+    /// Digests of the parameters of the first counted trials, at most [`MAX_POINTS`].
+    pub(super) points: HashSet<u64>,
 }
 
 impl Studies {
-    /// Figures about the trials of `study`. The first call for a study reads all its trials, later ones only what has
-    /// changed.
+    /// Figures about the trials of `study`. A call reads what has changed since the last one, or since the stored summary of
+    /// the study.
     ///
     /// # Errors
-    /// [`StoreError::NotFound`].
+    /// [`tunesmith_store::StoreError::NotFound`].
     pub async fn figures(&self, study: &Study) -> Result<StudyFigures, StudiesError> {
-        Ok(self.figures.of(&*self.store, study).await?)
-    }
-}
-
-impl Figures {
-    async fn of(&self, store: &dyn Store, study: &Study) -> Result<StudyFigures, StoreError> {
-        let known = self.0.get_or_insert(&study.id, || Known::new(study));
-        let mut known = known.lock().await;
-        if known.create_time != study.create_time {
-            *known = Known::new(study);
-        }
-        while !known.refresh(store, study).await? {
-            *known = Known::new(study);
-        }
-        let mut figures = StudyFigures { ended: known.ended.clone(), ..StudyFigures::default() };
-        let mut open = pin!(pages::open_trials(store, &study.id));
+        let ended = self.summaries.figures(&self.store, study).await?;
+        let mut figures = StudyFigures { ended, ..StudyFigures::default() };
+        let mut open = pin!(pages::open_trials(&*self.store, &study.id));
         while let Some(trial) = open.try_next().await? {
             figures.open_lost_attempts += trial.lost_attempts + trial.preempted_attempts;
             figures.open_lost_time += trial.lost_time;
@@ -139,47 +124,65 @@ impl Figures {
         }
         Ok(figures)
     }
-
-    /// Drops the figures of `study`.
-    pub(super) fn forget(&self, study: &StudyId) {
-        self.0.forget(study);
-    }
-
-    /// Drops the figures that were not used during the last `calls` calls of this function, and returns their number.
-    pub(super) fn drop_idle(&self, calls: u32) -> usize {
-        self.0.drop_idle(calls)
-    }
-
-    /// Drops all figures, and returns their number.
-    pub(super) fn clear(&self) -> usize {
-        self.0.clear()
-    }
 }
 
-impl Known {
-    fn new(study: &Study) -> Self {
-        Self {
-            create_time: study.create_time,
-            revision: 0,
-            ended: EndedFigures::default(),
-            counted: HashSet::new(),
-            points: HashSet::new(),
+impl CountedTrials {
+    /// Counts `trial` if it has ended; `metric` is the first metric of the study. Returns false if it was counted before, and
+    /// may have been counted in another state.
+    #[must_use]
+    pub(super) fn add(&mut self, trial: &Trial, metric: &str) -> bool {
+        if self.counted.contains(trial.id) {
+            return false;
         }
+        self.count(trial, metric);
+        true
     }
 
-    /// Reads the changes since the last call. Returns false if a counted trial has changed, so that all have to be counted
-    /// again.
-    async fn refresh(&mut self, store: &dyn Store, study: &Study) -> Result<bool, StoreError> {
-        let metric = study.problem.metrics().first().map_or("", |metric| metric.name.as_str());
-        let mut changed = pin!(pages::changed_trials(store, &study.id, self.revision));
-        while let Some(trial) = changed.try_next().await? {
-            if self.counted.contains(&trial.id) {
-                return Ok(false);
-            }
-            self.revision = trial.revision;
-            self.count(&trial, metric);
+    /// Removes a deleted trial if it is counted. Returns false if all have to be counted again, because another one takes its
+    /// place in a figure.
+    #[must_use]
+    pub(super) fn remove(&mut self, deleted: &Trial, metric: &str) -> bool {
+        if !self.counted.contains(deleted.id) {
+            return true;
         }
-        Ok(true)
+        let has_failed = deleted.infeasible_reason.is_some();
+        let state = if has_failed { TrialState::Infeasible } else { TrialState::Succeeded };
+        let mut alone = Self::default();
+        alone.count(&Trial::restore(TrialFields { state, ..(**deleted).clone() }), metric);
+        let (ended, alone) = (&mut self.ended, alone.ended);
+        let is_extreme = |(value, _)| ended.range.is_none_or(|(low, high)| value <= low || value >= high);
+        if alone.range.is_some_and(is_extreme) || alone.last_end >= ended.last_end || ended.duplicates > 0 {
+            return false;
+        }
+        for (count, of_one) in [
+            (&mut ended.succeeded, alone.succeeded),
+            (&mut ended.stopped_early, alone.stopped_early),
+            (&mut ended.infeasible, alone.infeasible),
+            (&mut ended.stopped_without_result, alone.stopped_without_result),
+            (&mut ended.measured, alone.measured),
+            (&mut ended.finite, alone.finite),
+            (&mut ended.measurements, alone.measurements),
+            (&mut ended.lost_attempts, alone.lost_attempts),
+        ] {
+            *count = count.saturating_sub(of_one);
+        }
+        for (time, of_one) in [
+            (&mut ended.lost_time, alone.lost_time),
+            (&mut ended.time, alone.time),
+            (&mut ended.time_of_whole, alone.time_of_whole),
+            (&mut ended.time_of_stopped, alone.time_of_stopped),
+        ] {
+            *time = time.saturating_sub(of_one);
+        }
+        for (reason, of_one) in alone.reasons {
+            if let Some(count) = ended.reasons.get_mut(&reason) {
+                *count = count.saturating_sub(of_one);
+            }
+        }
+        ended.reasons.retain(|_, count| *count > 0);
+        self.counted.remove(deleted.id);
+        self.points.remove(&digest(&deleted.parameters));
+        true
     }
 
     fn count(&mut self, trial: &Trial, metric: &str) {
@@ -188,7 +191,12 @@ impl Known {
         }
         self.counted.insert(trial.id);
         let ended = &mut self.ended;
-        ended.duplicates += u64::from(!self.points.insert(digest(&trial.parameters)));
+        let point = digest(&trial.parameters);
+        let is_new = !self.points.contains(&point);
+        ended.duplicates += u64::from(!is_new);
+        if is_new && self.points.len() < MAX_POINTS {
+            self.points.insert(point);
+        }
         ended.measured += u64::from(trial.measurement_count > 0 || trial.final_measurement.is_some());
         ended.measurements += trial.measurement_count;
         ended.lost_attempts += trial.lost_attempts + trial.preempted_attempts;
@@ -245,22 +253,66 @@ fn reason_of_any_trial(reason: &str, trial: TrialId) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// A digest of a point, the same in every version of the program: summaries contain it.
 fn digest(parameters: &ParameterValues) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Sha256::new();
     for (name, value) in parameters {
-        name.hash(&mut hasher);
+        hasher.update((name.len() as u64).to_le_bytes());
+        hasher.update(name);
         match value {
-            ParameterValue::Double(number) | ParameterValue::Discrete(number) => number.to_bits().hash(&mut hasher),
-            ParameterValue::Integer(number) => number.hash(&mut hasher),
-            ParameterValue::Categorical(text) => text.hash(&mut hasher),
+            ParameterValue::Double(number) | ParameterValue::Discrete(number) => {
+                hasher.update(number.to_bits().to_le_bytes());
+            }
+            ParameterValue::Integer(number) => hasher.update(number.to_le_bytes()),
+            ParameterValue::Categorical(text) => {
+                hasher.update((text.len() as u64).to_le_bytes());
+                hasher.update(text);
+            }
         }
     }
-    hasher.finish()
+    let bytes: [u8; 32] = hasher.finalize().into();
+    bytes[..8].iter().fold(0, |digest, byte| digest << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]
 mod tests {
+    use tunesmith_domain::{Completion, NewTrial, TrialStart};
+    use tunesmith_store::contract::samples;
+
     use super::*;
+
+    fn ended(id: u64, value: f64) -> Trial {
+        let completion = Completion::Succeeded { final_measurement: samples::measurement(1, value) };
+        let new = NewTrial { start: TrialStart::Completed(completion), ..samples::new_trial(id) };
+        let parameters = [("x".to_owned(), ParameterValue::Double(id as f64))].into();
+        let end = samples::at(id as i64);
+        samples::study("p/l/s").add_trial(NewTrial { id: TrialId(1), parameters, create_time: end, ..new }).map_or_else(
+            |error| panic!("{error}"),
+            |trial| Trial::restore(TrialFields { id: TrialId(id), ..(*trial).clone() }),
+        )
+    }
+
+    fn deleted(trial: &Trial) -> Trial {
+        Trial::restore(TrialFields { state: TrialState::Deleted, ..(**trial).clone() })
+    }
+
+    #[test]
+    fn figures_without_a_deleted_trial_are_those_of_the_others() {
+        let metric = samples::study("p/l/s").problem.metrics()[0].name.clone();
+        let trials: Vec<Trial> = [(1, 5.0), (2, 9.0), (3, 1.0), (4, 6.0), (5, 2.0)].map(|(id, value)| ended(id, value)).into();
+        let counted = |trials: &mut dyn Iterator<Item = &Trial>| {
+            let mut all = CountedTrials::default();
+            trials.for_each(|trial| assert!(all.add(trial, &metric)));
+            all
+        };
+        let mut all = counted(&mut trials.iter());
+        assert!(all.remove(&deleted(&trials[3]), &metric));
+        assert!(all.remove(&deleted(&trials[3]), &metric), "it is not counted any more");
+        assert_eq!(all, counted(&mut trials.iter().filter(|trial| trial.id != TrialId(4))));
+        assert!(!all.remove(&deleted(&trials[1]), &metric), "it has the highest value");
+        assert!(!all.remove(&deleted(&trials[4]), &metric), "it ended last");
+        assert!(!all.add(&trials[0], &metric), "it was counted before");
+    }
 
     #[test]
     fn reasons_that_differ_in_the_folder_of_their_trial_are_equal() {

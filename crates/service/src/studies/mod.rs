@@ -15,6 +15,7 @@ mod reports;
 mod request_content;
 mod stopping;
 mod suggestion;
+mod summaries;
 mod trials;
 mod views;
 
@@ -25,16 +26,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tunesmith_algorithms::problem::{TrialId, ValueError};
 
-use self::figures::Figures;
-pub use self::figures::{EndedFigures, StudyFigures};
+pub use self::figures::{EndedFigures, MAX_POINTS, StudyFigures};
 use self::keyed_queue::KeyedQueues;
 use self::operations::SuggestionOperations;
 pub use self::operations::{SuggestionOperation, SuggestionProgress};
-use self::optimal::OptimalTrials;
 pub use self::pending::PendingSuggestions;
 use self::stopping::StoppingRules;
 use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::{Suggested, SuggestionRequest};
+use self::summaries::Summaries;
 pub use self::trials::TrialPage;
 pub(crate) use self::trials::{created_by, request_of_trial};
 use self::views::StudyViews;
@@ -186,9 +186,8 @@ pub struct Studies {
     stopping: StoppingRules,
     ends: StudyCache<EndedTrials>,
     operations: SuggestionOperations,
-    optimal: OptimalTrials,
+    summaries: Summaries,
     views: StudyViews,
-    figures: Figures,
     pending: PendingSuggestions,
 }
 
@@ -205,9 +204,8 @@ impl Studies {
             stopping: StoppingRules::default(),
             ends: StudyCache::default(),
             operations: SuggestionOperations::default(),
-            optimal: OptimalTrials::default(),
+            summaries: Summaries::default(),
             views: StudyViews::default(),
-            figures: Figures::default(),
             pending: PendingSuggestions::default(),
         }
     }
@@ -296,20 +294,19 @@ impl Studies {
         self.failures.forget(id);
         self.stopping.forget(id);
         self.ends.forget(id);
-        self.optimal.forget(id);
+        self.summaries.forget(id);
         self.views.forget(id);
-        self.figures.forget(id);
         Ok(())
     }
 
     /// The numbers of the optimal trials: of the best trial of a study with one metric, the first of equals; with several
-    /// metrics, of the trials that no other trial dominates, best first as in [`tunesmith_domain::best_first`]. The first call after a start, or after the study was not used
-    /// for minutes, reads all its trials, later ones only what has changed.
+    /// metrics, of the trials that no other trial dominates, best first as in [`tunesmith_domain::best_first`]. A call reads what
+    /// has changed since the last one, or since the stored summary of the study.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn optimal_trials(&self, study: &Study) -> Result<Vec<TrialId>, StudiesError> {
-        Ok(self.optimal.numbers(&*self.store, study).await?)
+        Ok(self.summaries.optimal(&self.store, study).await?)
     }
 
     /// Takes trials back whose leases have ended, and returns their number. To be called regularly.

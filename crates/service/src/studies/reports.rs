@@ -88,7 +88,7 @@ impl Studies {
         }
         let trial = self.complete_as_owner(&study, key, trial, outcome).await?;
         self.policy.prepare(&study);
-        drop(self.optimal.follow(&self.store, &study, trial.revision));
+        drop(self.summaries.follow(&self.store, &study, trial.revision));
         Ok(TrialOfStudy { study, trial })
     }
 

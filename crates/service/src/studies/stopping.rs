@@ -55,9 +55,9 @@ impl StoppingRules {
         self.rules.drop_idle(calls)
     }
 
-    /// Drops all rules, and returns their number.
-    pub(super) fn clear(&self) -> usize {
-        self.rules.clear()
+    /// Drops the rules that were not used since the last [`Self::drop_idle`], and returns their number.
+    pub(super) fn drop_unused(&self) -> usize {
+        self.rules.drop_unused()
     }
 }
 

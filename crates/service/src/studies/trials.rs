@@ -139,7 +139,7 @@ impl Studies {
                 Err(StoreError::TrialIdTaken { .. }) => {}
                 created => {
                     let trial = created?;
-                    drop(self.optimal.follow(&self.store, &study, trial.revision));
+                    drop(self.summaries.follow(&self.store, &study, trial.revision));
                     return Ok(TrialOfStudy { trial, study });
                 }
             }

@@ -62,7 +62,12 @@ impl StudyViews {
         self.columns.drop_idle(calls) + self.models.drop_idle(calls)
     }
 
-    /// Drops the least recently used columns; returns whether there were any.
+    /// As [`BoundedCache::drop_unused`], for columns.
+    pub(super) fn drop_unused(&self) -> bool {
+        self.columns.drop_unused()
+    }
+
+    /// As [`BoundedCache::drop_oldest`], for columns.
     pub(super) fn drop_oldest(&self) -> bool {
         self.columns.drop_oldest()
     }

@@ -21,6 +21,7 @@
 #![expect(clippy::unwrap_used, reason = "a check reports a violation by a panic")]
 
 mod concurrency;
+mod counting;
 mod curves;
 mod jobs;
 mod leases;
@@ -31,6 +32,8 @@ mod trials;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+
+pub use counting::CountingStore;
 
 use super::{Store, StoreError};
 
@@ -58,6 +61,7 @@ pub async fn check<P: Place>(new_place: impl Fn() -> P) {
     studies::are_listed_by_location_and_pages(&new_place()).await;
     studies::are_deleted_with_their_trials(&new_place()).await;
     studies::of_many_trials_are_deleted_in_steps(&new_place()).await;
+    studies::keep_their_last_summary(&new_place()).await;
     trials::are_numbered_without_gaps(&new_place()).await;
     trials::are_listed_in_order_by_pages(&new_place()).await;
     trials::pass_through_all_states(&new_place()).await;

@@ -88,6 +88,33 @@ pub(super) async fn are_deleted_with_their_trials(place: &impl Place) {
     assert_eq!(store.trials(&id("p/l/s2"), None, 9).await.unwrap().len(), 2);
 }
 
+pub(super) async fn keep_their_last_summary(place: &impl Place) {
+    let (study, other) = (id("p/l/s"), id("p/l/t"));
+    let store = place.open().await;
+    assert_not_found(store.summary(&study).await, "study p/l/s");
+    assert_not_found(store.put_summary(&study, vec![1]).await, "study p/l/s");
+    for study in [&study, &other] {
+        store.create_study(samples::study(study.as_str())).await.unwrap();
+    }
+    assert_eq!(store.summary(&study).await.unwrap(), None);
+    // More bytes than a page of any engine, with every value.
+    let long: Vec<u8> = (0..1 << 20).map(|place: u32| (place % 251) as u8).chain(0..=255).collect();
+    for body in [vec![], vec![0, 255, 7], long.clone()] {
+        store.put_summary(&study, body.clone()).await.unwrap();
+        assert_eq!(store.summary(&study).await.unwrap(), Some(body));
+    }
+    store.put_summary(&other, vec![2]).await.unwrap();
+    let revision = store.study(&study).await.unwrap().revision;
+    let store = reopen(place, store).await;
+    assert_eq!(store.summary(&study).await.unwrap(), Some(long));
+    assert_eq!(store.study(&study).await.unwrap().revision, revision, "the study has not changed");
+    store.delete_study(&study).await.unwrap();
+    assert_not_found(store.summary(&study).await, "study p/l/s");
+    store.create_study(samples::study("p/l/s")).await.unwrap();
+    assert_eq!(store.summary(&study).await.unwrap(), None, "it belonged to the deleted study");
+    assert_eq!(store.summary(&other).await.unwrap(), Some(vec![2]));
+}
+
 pub(super) async fn of_many_trials_are_deleted_in_steps(place: &impl Place) {
     /// Three steps.
     const TRIALS: u64 = 1200;

@@ -280,6 +280,10 @@ impl Changes for BufferedRecords<'_> {
         Ok(())
     }
 
+    fn put_summary(&self, _study: &StudyId, _body: &[u8]) -> Result<(), StoreError> {
+        self.leave_to(Way::ByStatement)
+    }
+
     fn put_remains(&self, _study: &StudyId, _next: Option<TrialId>) -> Result<(), StoreError> {
         self.leave_to(Way::ByStatement)
     }

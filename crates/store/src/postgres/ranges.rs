@@ -116,6 +116,14 @@ impl Ranges for PostgresRecords<'_> {
         rows.iter().map(|row| self.decode_trial(study, row)).collect()
     }
 
+    fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = "SELECT body, crc FROM summaries WHERE study = $1";
+        let statement = sqlx::query(sql).bind(study.as_str().to_owned());
+        let row = self.get(statement, |row| Ok((row.try_get::<Vec<u8>, _>(0)?, crc_of(row, 1)?)))?;
+        let verified = row.map(|(body, crc)| record::verify(study.as_str().as_bytes(), &body, crc).map(|()| body));
+        verified.transpose().map_err(|error| error.of(self.path(), &format!("the summary of study {study}")))
+    }
+
     fn chunks(
         &self,
         study: &StudyId,

@@ -410,8 +410,18 @@ impl Changes for PostgresRecords<'_> {
         self.write_progress(&study.id, Progress { next_trial_id: study.next_trial_id, revision: study.revision })
     }
 
+    fn put_summary(&self, study: &StudyId, body: &[u8]) -> Result<(), StoreError> {
+        let crc = checksum(study.as_str().as_bytes(), body);
+        let sql = "INSERT INTO summaries (study, body, crc) VALUES ($1, $2, $3)
+                   ON CONFLICT (study) DO UPDATE SET body = excluded.body, crc = excluded.crc";
+        let statement = sqlx::query(sql).bind(study.as_str().to_owned()).bind(body.to_vec()).bind(i64::from(crc));
+        self.execute(statement).map(|_| ())
+    }
+
     fn put_remains(&self, study: &StudyId, next: Option<TrialId>) -> Result<(), StoreError> {
-        self.execute(sqlx::query("DELETE FROM studies WHERE id = $1").bind(study.as_str().to_owned()))?;
+        for sql in ["DELETE FROM studies WHERE id = $1", "DELETE FROM summaries WHERE study = $1"] {
+            self.execute(sqlx::query(sql).bind(study.as_str().to_owned()))?;
+        }
         match next {
             Some(next) => self.write_progress(study, Progress::of_deleted(next)),
             None => {

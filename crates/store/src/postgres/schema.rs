@@ -17,6 +17,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { sql: include_str!("migrations/0002_sharing.sql"), readable_from: 1 },
     Migration { sql: include_str!("migrations/0003_servers.sql"), readable_from: 1 },
     Migration { sql: include_str!("migrations/0004_relay.sql"), readable_from: 1 },
+    Migration { sql: include_str!("migrations/0005_summaries.sql"), readable_from: 1 },
 ];
 
 /// The key of the advisory lock that a migration holds: `TnSm`.

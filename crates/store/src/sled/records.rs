@@ -26,6 +26,7 @@ const MEASUREMENTS: u8 = b'm';
 const OPEN: u8 = b'o';
 /// A trial with a lease, by the end of the lease.
 const DEADLINE: u8 = b'd';
+const SUMMARY: u8 = b'y';
 /// A value of the whole store.
 const META: u8 = b'!';
 
@@ -383,6 +384,11 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
         Ok(trials)
     }
 
+    fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
+        let resource = || format!("the summary of study {study}");
+        self.get(SUMMARY, study.as_str().as_bytes(), resource, |body| Ok(body.to_vec()))
+    }
+
     fn chunks(
         &self,
         study: &StudyId,
@@ -435,9 +441,14 @@ impl Changes for SledRecords<'_, &TransactionalTree> {
         self.put(PROGRESS, study.id.as_str().as_bytes(), &progress.encode())
     }
 
+    fn put_summary(&self, study: &StudyId, body: &[u8]) -> Result<(), StoreError> {
+        self.put(SUMMARY, study.as_str().as_bytes(), body)
+    }
+
     fn put_remains(&self, study: &StudyId, next: Option<TrialId>) -> Result<(), StoreError> {
         let key = study.as_str().as_bytes();
         self.remove(prefixed(STUDY, key))?;
+        self.remove(prefixed(SUMMARY, key))?;
         match next {
             Some(next) => self.put(PROGRESS, key, &Progress::of_deleted(next).encode()),
             None => self.remove(prefixed(PROGRESS, key)),

@@ -250,6 +250,13 @@ impl Ranges for SqliteRecords<'_> {
         rows.into_iter().map(|row| self.decode_trial(study, row)).collect()
     }
 
+    fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = "SELECT body, crc FROM summaries WHERE study = ?1";
+        let row = self.get(sql, [study.as_str()], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, u32>(1)?)))?;
+        let verified = row.map(|(body, crc)| record::verify(study.as_str().as_bytes(), &body, crc).map(|()| body));
+        verified.transpose().map_err(|error| error.of(self.path, &format!("the summary of study {study}")))
+    }
+
     fn chunks(
         &self,
         study: &StudyId,
@@ -310,8 +317,16 @@ impl Changes for SqliteRecords<'_> {
         self.write_progress(&study.id, Progress { next_trial_id: study.next_trial_id, revision: study.revision })
     }
 
+    fn put_summary(&self, study: &StudyId, body: &[u8]) -> Result<(), StoreError> {
+        let crc = checksum(study.as_str().as_bytes(), body);
+        let sql = "INSERT INTO summaries (study, body, crc) VALUES (?1, ?2, ?3)
+                   ON CONFLICT DO UPDATE SET body = excluded.body, crc = excluded.crc";
+        self.execute(sql, params![study.as_str(), body, crc])
+    }
+
     fn put_remains(&self, study: &StudyId, next: Option<TrialId>) -> Result<(), StoreError> {
         self.execute("DELETE FROM studies WHERE id = ?1", [study.as_str()])?;
+        self.execute("DELETE FROM summaries WHERE study = ?1", [study.as_str()])?;
         match next {
             Some(next) => self.write_progress(study, Progress::of_deleted(next)),
             None => self.execute("DELETE FROM progress WHERE study = ?1", [study.as_str()]),

@@ -52,6 +52,9 @@ UPDATE trials SET open = 1 WHERE json_extract(body, '$.state') IN ('REQUESTED', 
 CREATE INDEX open_trials ON trials (study, id) WHERE open = 1;
 CREATE INDEX trials_by_deadline ON trials (deadline) WHERE deadline IS NOT NULL;
 ",
+    "
+CREATE TABLE summaries (study TEXT PRIMARY KEY, body BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;
+",
 ];
 
 /// The minimal size of a page, and so of an SQLite file that is not empty.
