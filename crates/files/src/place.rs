@@ -9,11 +9,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
+
+use super::umask::umask_of_user;
+use super::user::FileUser;
 
 /// Mode of created files.
 const PRIVATE: u32 = 0o600;
+
+/// Mode of created folders until they get that of the user's umask.
+const PRIVATE_FOLDER: u32 = 0o700;
 
 /// Maximum number of entries of a folder that are listed. A guess, far above the use of any program.
 const MAX_ENTRIES: usize = 100_000;
@@ -23,6 +29,8 @@ const MAX_ENTRIES: usize = 100_000;
 pub struct Place {
     folder: Arc<Path>,
     below: PathBuf,
+    /// The user whose rights apply; `None` for those of this process.
+    user: Option<Arc<FileUser>>,
 }
 
 /// One entry of a folder.
@@ -42,6 +50,9 @@ pub enum OpenError {
     /// It is a link, a pipe, a device or of another unexpected kind, or its path leads through a link.
     #[error("not a regular file")]
     NotRegular,
+    /// No file can have this name: it has a NUL, or is longer than the file system allows.
+    #[error("no file can have this name")]
+    ImpossibleName,
     /// The file has more bytes than allowed.
     #[error("more than {limit} bytes")]
     TooLarge {
@@ -54,9 +65,13 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Whether the file does not exist.
+    /// Whether the file does not exist, or cannot.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
+        match self {
+            Self::ImpossibleName => true,
+            Self::Io(error) => error.kind() == io::ErrorKind::NotFound,
+            Self::NotRegular | Self::TooLarge { .. } => false,
+        }
     }
 }
 
@@ -65,6 +80,7 @@ impl From<Errno> for OpenError {
         match error {
             // A link, or a component that is not a folder; a pipe without reader.
             Errno::LOOP | Errno::NOTDIR | Errno::NXIO => Self::NotRegular,
+            Errno::NAMETOOLONG => Self::ImpossibleName,
             error => Self::Io(error.into()),
         }
     }
@@ -94,13 +110,25 @@ impl Place {
     pub fn new(folder: impl AsRef<Path>, below: impl Into<PathBuf>) -> Self {
         let folder = folder.as_ref();
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        Self { folder: folder.into(), below: below.into() }
+        Self { folder: folder.into(), below: below.into(), user: None }
+    }
+
+    /// The place of the absolute `path`, no component of which may be a link.
+    pub fn without_links(path: &Path) -> Self {
+        Self::new("/", path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// This place with the rights of `user` for [`open`](Self::open), [`metadata`](Self::metadata), [`entries`](Self::entries)
+    /// and [`create_folder`](Self::create_folder).
+    #[must_use]
+    pub fn with_rights_of(self, user: Option<Arc<FileUser>>) -> Self {
+        Self { user, ..self }
     }
 
     /// The place `name` below this one.
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> Self {
-        Self { folder: Arc::clone(&self.folder), below: self.below.join(name) }
+        Self { folder: Arc::clone(&self.folder), below: self.below.join(name), user: self.user.clone() }
     }
 
     /// The whole path, for messages.
@@ -113,10 +141,12 @@ impl Place {
     /// # Errors
     /// [`OpenError`].
     pub fn open(&self) -> Result<File, OpenError> {
-        let (parent, name) = self.parent()?;
-        // Opening a device may have an effect, so the kind is determined first.
-        regular(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)?;
-        self.open_in(&parent, name, OFlags::RDONLY)
+        self.with_rights(|| {
+            let (parent, name) = self.parent()?;
+            // Opening a device may have an effect, so the kind is determined first.
+            regular(statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode)?;
+            self.open_in(&parent, name, OFlags::RDONLY)
+        })
     }
 
     /// Opens an existing file for reading and writing. It must have no other name: a program could have given it to a file
@@ -163,9 +193,11 @@ impl Place {
     /// # Errors
     /// [`OpenError`].
     pub fn metadata(&self) -> Result<Metadata, OpenError> {
-        let (parent, name) = self.parent()?;
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(openat(&parent, name, flags, Mode::empty())?).metadata()?)
+        self.with_rights(|| {
+            let (parent, name) = self.parent()?;
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            Ok(File::from(openat(&parent, name, flags, Mode::empty())?).metadata()?)
+        })
     }
 
     /// Reads the file, which must have at most `limit` bytes.
@@ -234,11 +266,45 @@ impl Place {
         Ok(folder)
     }
 
+    /// Creates the folder and those above it that are missing, in the mode that the user's umask gives.
+    ///
+    /// # Errors
+    /// [`OpenError::NotRegular`] if a component is a link or a file; the error of creating a folder.
+    pub fn create_folder(&self) -> Result<(), OpenError> {
+        self.with_rights(|| {
+            // Folders above the missing ones may be passable and not readable.
+            let pass = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let mut folder = openat(CWD, &*self.folder, pass, Mode::empty()).map_err(folder_error)?;
+            for name in self.names()? {
+                let open = |flags| openat(&folder, name, flags | OFlags::NOFOLLOW, Mode::empty());
+                folder = match open(pass) {
+                    Err(Errno::NOENT) => match mkdirat(&folder, name, Mode::from_raw_mode(PRIVATE_FOLDER)) {
+                        Ok(()) => {
+                            let created = open(folder_flags())?;
+                            let umask = umask_of_user().unwrap_or(0o777 & !PRIVATE_FOLDER);
+                            fchmod(&created, Mode::from_raw_mode(0o777 & !umask))?;
+                            created
+                        }
+                        // Another process has created it.
+                        Err(Errno::EXIST) => open(pass)?,
+                        Err(error) => return Err(error.into()),
+                    },
+                    opened => opened?,
+                };
+            }
+            Ok(())
+        })
+    }
+
     /// Lists the folder, at most its first 100 000 entries.
     ///
     /// # Errors
     /// [`OpenError`].
     pub fn entries(&self) -> Result<Vec<Entry>, OpenError> {
+        self.with_rights(|| self.list())
+    }
+
+    fn list(&self) -> Result<Vec<Entry>, OpenError> {
         let folder = self.open_folder()?;
         let mut found = Vec::new();
         for entry in Dir::read_from(&folder)? {
@@ -264,6 +330,14 @@ impl Place {
         Ok(found)
     }
 
+    /// Does `work` with the rights of the user.
+    fn with_rights<T: Send>(&self, work: impl FnOnce() -> Result<T, OpenError> + Send) -> Result<T, OpenError> {
+        match &self.user {
+            None => work(),
+            Some(user) => user.run(work)?,
+        }
+    }
+
     /// Opens the folder of the last component, and returns it with that component.
     fn parent(&self) -> Result<(OwnedFd, &OsStr), OpenError> {
         let mut names = self.names()?;
@@ -281,6 +355,7 @@ impl Place {
     /// The components below the trusted folder.
     fn names(&self) -> Result<Vec<&OsStr>, OpenError> {
         let name = |component| match component {
+            Component::Normal(name) if name.as_bytes().contains(&0) => Err(OpenError::ImpossibleName),
             Component::Normal(name) => Ok(name),
             _ => Err(OpenError::NotRegular),
         };

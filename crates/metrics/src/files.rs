@@ -29,7 +29,7 @@ pub(super) fn note_error(place: &Place, error: impl Into<OpenError>, intake: &mu
     match error.into() {
         error if error.is_not_found() => {}
         OpenError::Io(source) => intake.note_problem(CollectError::Unreadable { path: place.path(), source }),
-        OpenError::NotRegular | OpenError::TooLarge { .. } => {
+        OpenError::NotRegular | OpenError::ImpossibleName | OpenError::TooLarge { .. } => {
             intake.note_problem(CollectError::NotAFile { path: place.path() });
         }
     }

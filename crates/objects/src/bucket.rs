@@ -9,7 +9,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::{ClientConfigKey, ObjectStore, RetryConfig, StaticCredentialProvider};
 
-use super::{ObjectError, ObjectFolder};
+use super::{ObjectAddress, ObjectError, ObjectFolder};
 
 /// Time after which a failing request is not repeated, and maximal number of repetitions. Small, because a user may be waiting at
 /// the terminal.
@@ -70,20 +70,20 @@ impl Buckets {
     }
 }
 
-/// The bucket `name`, with the settings in the environment variables `variables`. Does no IO.
+/// The bucket of `address`, with the settings in the environment variables `variables`. Does no IO.
 ///
 /// # Errors
 /// If a setting is invalid.
 pub fn bucket(
-    cloud: Cloud,
-    name: &str,
+    address: &ObjectAddress,
     variables: &BTreeMap<OsString, OsString>,
 ) -> object_store::Result<Arc<dyn ObjectStore>> {
     // It fails if one is installed.
     drop(rustls::crypto::ring::default_provider().install_default());
     let retry = RetryConfig { retry_timeout: RETRY_TIMEOUT, max_retries: MAX_RETRIES, ..RetryConfig::default() };
     let variables = variables.iter().filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)));
-    Ok(match cloud {
+    let name = address.bucket();
+    Ok(match address.cloud() {
         Cloud::Amazon => {
             let builder = AmazonS3Builder::new().with_bucket_name(name).with_retry(retry);
             Arc::new(variables.fold(builder, amazon_setting).build()?)

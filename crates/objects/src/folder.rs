@@ -9,15 +9,14 @@ use futures::TryStreamExt;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload};
 
-use super::ObjectError;
 use super::bucket::{Cloud, bucket};
+use super::{ObjectAddress, ObjectError};
 
 /// The objects below an address such as `gs://bucket/folder`.
 #[derive(Debug, Clone)]
 pub struct ObjectFolder {
     url: String,
-    cloud: Cloud,
-    bucket: String,
+    address: ObjectAddress,
     prefix: Path,
     store: Arc<dyn ObjectStore>,
 }
@@ -33,16 +32,10 @@ impl ObjectFolder {
     /// # Errors
     /// [`ObjectError::Address`], [`ObjectError::Settings`].
     pub fn open(url: &str, variables: &BTreeMap<OsString, OsString>) -> Result<Self, ObjectError> {
-        let invalid = |reason: &str| ObjectError::Address { url: url.to_owned(), reason: reason.to_owned() };
-        let (cloud, rest) = Cloud::of(url).ok_or_else(|| invalid("the scheme is neither gs nor s3"))?;
-        let (name, folder) = rest.split_once('/').unwrap_or((rest, ""));
-        if name.is_empty() {
-            return Err(invalid("the bucket is missing"));
-        }
-        let prefix = Path::parse(folder.trim_end_matches('/')).map_err(|error| invalid(&error.to_string()))?;
-        let store = bucket(cloud, name, variables)
+        let address = ObjectAddress::parse(url)?;
+        let store = bucket(&address, variables)
             .map_err(|error| ObjectError::Settings { url: url.to_owned(), reason: innermost(&error) })?;
-        Ok(Self { url: url.trim_end_matches('/').to_owned(), cloud, bucket: name.to_owned(), prefix, store })
+        Ok(Self { url: address.url().to_owned(), prefix: address.path().clone(), address, store })
     }
 
     /// The address, without a slash at the end.
@@ -106,10 +99,10 @@ impl ObjectFolder {
         let reason = innermost(&error);
         match error {
             object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
-                ObjectError::Denied { url, operation, advice: self.cloud.advice() }
+                ObjectError::Denied { url, operation, advice: self.address.cloud().advice() }
             }
             object_store::Error::NotFound { .. } if operation != "read" => {
-                ObjectError::NoBucket { url, operation, bucket: self.bucket.clone() }
+                ObjectError::NoBucket { url, operation, bucket: self.address.bucket().to_owned() }
             }
             _ => ObjectError::Failed { url, operation, reason },
         }
@@ -134,31 +127,19 @@ mod tests {
     }
 
     #[test]
-    fn addresses_have_a_bucket_and_a_folder() {
-        for (url, expected) in [
-            (
-                "ftp://b/f",
-                "\"ftp://b/f\" is not an address of the form gs://BUCKET/FOLDER or s3://BUCKET/FOLDER: the scheme is neither gs nor s3",
-            ),
-            (
-                "s3://",
-                "\"s3://\" is not an address of the form gs://BUCKET/FOLDER or s3://BUCKET/FOLDER: the bucket is missing",
-            ),
-        ] {
-            assert_eq!(open(url).unwrap_err().to_string(), expected);
-        }
-        let error = open("s3://b/a//c").unwrap_err().to_string();
-        assert!(error.contains("empty path segment"), "{error}");
-        let folder = open("s3://b/a/c/").unwrap();
-        assert_eq!((folder.url(), folder.bucket.as_str(), folder.prefix.as_ref()), ("s3://b/a/c", "b", "a/c"));
-        let trial = open("gs://b").unwrap().join("7").unwrap();
-        assert_eq!((trial.url(), trial.prefix.as_ref()), ("gs://b/7", "7"));
-        assert!(ObjectFolder::is_address("gs://b") && !ObjectFolder::is_address("/folder"));
+    fn folders_are_joined() {
+        let trial = open("gs://bucket").unwrap().join("7").unwrap();
+        assert_eq!((trial.url(), trial.prefix.as_ref()), ("gs://bucket/7", "7"));
+        assert!(ObjectFolder::is_address("gs://bucket") && !ObjectFolder::is_address("/folder"));
+        let error = open("ftp://bucket/f").unwrap_err().to_string();
+        let expected = "\"ftp://bucket/f\" is not an address of the form gs://BUCKET/FOLDER or s3://BUCKET/FOLDER: the scheme is neither gs \
+                        nor s3";
+        assert_eq!(error, expected);
     }
 
     #[test]
     fn name_is_relative_to_the_folder() {
-        let folder = open("s3://b/a/c").unwrap();
+        let folder = open("s3://bucket/a/c").unwrap();
         assert_eq!(folder.name_of(&Path::from("a/c/logs/events.out.tfevents.1")), "logs/events.out.tfevents.1");
     }
 }

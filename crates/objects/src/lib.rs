@@ -1,10 +1,12 @@
 #![doc = include_str!("../README.md")]
 
+mod address;
 mod bucket;
 mod error;
 mod event_mirror;
 mod folder;
 
+pub use address::ObjectAddress;
 pub use bucket::{Buckets, Cloud, bucket};
 pub use error::ObjectError;
 pub use event_mirror::{EventMirror, MAX_MIRROR_BYTES};

@@ -14,7 +14,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use reqwest::{StatusCode, Url};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
-use tunesmith_objects::bucket;
+use tunesmith_objects::{ObjectAddress, bucket};
 
 use super::address::{self, NotPublic, PublicResolver};
 use super::source::Location;
@@ -63,10 +63,9 @@ pub(super) async fn fetch(
             let fetch = async { download(&uri, root, web(&uri, url, variables, rules).await?, rules).await };
             in_time(&uri, rules, fetch).await?
         }
-        Location::Bucket(cloud, url) => {
-            let store = bucket(*cloud, url.host_str().unwrap_or_default(), variables);
-            let store = store.map_err(|error| bucket_error(&uri, &error))?;
-            let fetch = async { download(&uri, root, object(&uri, &*store, url).await?, rules).await };
+        Location::Bucket(address) => {
+            let store = bucket(address, variables).map_err(|error| bucket_error(&uri, &error))?;
+            let fetch = async { download(&uri, root, object(&uri, &*store, address).await?, rules).await };
             in_time(&uri, rules, fetch).await?
         }
     };
@@ -211,10 +210,9 @@ async fn web(
 async fn object(
     uri: &str,
     store: &dyn ObjectStore,
-    url: &Url,
+    address: &ObjectAddress,
 ) -> Result<impl Stream<Item = Result<Bytes, Cause>> + use<>, PackageError> {
-    let path = object_store::path::Path::from_url_path(url.path()).map_err(|error| fetch_error(uri, error))?;
-    match store.get(&path).await {
+    match store.get(address.path()).await {
         Ok(object) => Ok(object.into_stream().map(|bytes| bytes.map_err(|error| Cause::from(error.to_string())))),
         Err(object_store::Error::NotFound { .. }) => {
             Err(PackageError::NotFound { uri: uri.to_owned(), detail: "the bucket has no such object".to_owned() })

@@ -78,3 +78,48 @@ fn replaced_files_are_private_and_links_are_not_followed() {
     assert_eq!(fs::metadata(place.path()).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 2, "no temporary file is left");
 }
+
+#[test]
+fn whole_path_without_links_is_followed_from_the_root() {
+    let temporary = tempfile::tempdir().unwrap();
+    let real = fs::canonicalize(temporary.path()).unwrap();
+    fs::create_dir(real.join("models")).unwrap();
+    fs::write(real.join("models/file"), "content").unwrap();
+    symlink(real.join("models"), real.join("alias")).unwrap();
+    assert_eq!(text(&Place::without_links(&real.join("models/file"))), "content");
+    refused(Place::without_links(&real.join("alias/file")).open());
+    refused(Place::without_links(&real.join("models/../models/file")).open());
+    // The folder is replaced by a link after its place was determined.
+    let place = Place::without_links(&real.join("models"));
+    fs::rename(real.join("models"), real.join("moved")).unwrap();
+    symlink("/etc", real.join("models")).unwrap();
+    refused(place.join("passwd").open());
+    refused(place.entries());
+    refused(place.join("new").create_folder());
+}
+
+#[test]
+fn folders_are_created_beneath_without_following_links() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = Place::new(temporary.path(), "");
+    symlink("/etc", temporary.path().join("out")).unwrap();
+    fs::write(temporary.path().join("file"), "").unwrap();
+    place.join("a/b").create_folder().unwrap();
+    place.join("a/b").create_folder().unwrap();
+    assert!(temporary.path().join("a/b").is_dir());
+    for name in ["out/tunesmith-test", "out", "file/x", "../x"] {
+        refused(place.join(name).create_folder());
+    }
+    assert!(!std::path::Path::new("/etc/tunesmith-test").exists());
+}
+
+#[test]
+fn impossible_names_are_not_found() {
+    let temporary = tempfile::tempdir().unwrap();
+    let place = Place::new(temporary.path(), "");
+    for name in ["a\0b".to_owned(), "n".repeat(5000), "a\0/b".to_owned()] {
+        let error = place.join(&name).open().unwrap_err();
+        assert!(matches!(error, OpenError::ImpossibleName) && error.is_not_found(), "{error:?}");
+        assert!(matches!(place.join(&name).create_folder(), Err(OpenError::ImpossibleName)));
+    }
+}
