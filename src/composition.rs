@@ -26,6 +26,7 @@ use tunesmith_http::server::{Service, ServiceAccess};
 use tunesmith_http::web_pages::AllowedHosts;
 use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, PackageRules, ProgramUser};
+use tunesmith_service::allowed_folders::AllowedFolders;
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::{Jobs, RETRY_PAUSES};
 use tunesmith_service::packages::Packages;
@@ -47,13 +48,15 @@ pub(crate) struct ContainerOptions {
     pub(crate) run: Vec<String>,
 }
 
-/// What the programs of jobs inherit, and as whom they run.
+/// What the programs of jobs inherit, as whom they run, and which folders jobs may name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Isolation {
     /// The variables of this process that programs inherit.
     pub(crate) environment: PassedEnvironment,
     /// The users of programs.
     pub(crate) identities: Identities,
+    /// The folders and buckets that jobs may name; any by default.
+    pub(crate) allowed_folders: Arc<AllowedFolders>,
     /// Whether packages may be fetched from addresses that are not public.
     pub(crate) private_packages: bool,
     /// Maximum disk space of the logs of one attempt in bytes; `None` for any.
@@ -144,14 +147,15 @@ pub(crate) async fn compose_shared(
         program_user: Box::new({
             let identities = isolation.identities.clone();
             move |project| {
-                let Identity { uid, gid, home, .. } = identities.of(project)?.clone();
-                Some(ProgramUser { uid, gid, home: home.into() })
+                let Identity { uid, gid, groups, home, .. } = identities.of(project)?.clone();
+                Some(ProgramUser { uid, gid, groups, home: home.into() })
             }
         }),
         policy: Arc::clone(&policy),
         packages: packages.clone(),
         environments: Arc::clone(&environments),
         buckets: Buckets::of_environment(),
+        allowed_folders: isolation.allowed_folders,
         pool: match running {
             Some(running) => ResourcePool::of_servers(pool, running),
             None => ResourcePool::new(pool),

@@ -61,6 +61,16 @@ impl ExecutorKind {
     }
 }
 
+impl ExecutorKind {
+    /// Whether programs run as the user of the server, and see its files, unless `--run-as` gives them another one.
+    fn runs_as_server(self) -> bool {
+        match self {
+            Self::Local | Self::Agent | Self::Slurm => true,
+            Self::Ray | Self::Kubernetes => false,
+        }
+    }
+}
+
 /// The executor that a command asks for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ExecutorOptions {
@@ -191,6 +201,23 @@ pub(crate) async fn executor(
     }
     let routed = RoutedExecutor::new(kind.as_str().to_owned(), own, named, routes);
     Ok((kind, Arc::new(routed.with_default(options.default))))
+}
+
+/// Returns an executor of a server on the data folder `folder` whose programs run as the user of the server; `None` if all of them
+/// run elsewhere. Jobs choose among that of `options` and `others`.
+///
+/// # Errors
+/// If the folder has another executor.
+pub(crate) fn unisolated(
+    folder: &Path,
+    options: &ExecutorOptions,
+    others: &BTreeSet<&str>,
+) -> anyhow::Result<Option<String>> {
+    let kinds = options.kinds(&options.names_beside(others));
+    let own = settle(folder, options.kind)?;
+    let is_default = options.default.is_none();
+    let named = kinds.into_iter().find(|(_, kind)| kind.runs_as_server()).map(|(name, _)| name);
+    Ok(Some(own.as_str().to_owned()).filter(|_| is_default && own.runs_as_server()).or(named))
 }
 
 /// What executors are built of.

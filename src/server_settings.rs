@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::devices;
 use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_config::{ConfigErrors, Devices, ExecutorConfig, KnownExecutor, Limits, ServerConfig};
+use tunesmith_service::allowed_folders::{AllowedFolder, AllowedFolderError};
 use tunesmith_service::jobs::QueueLimits;
 use tunesmith_service::resource_pool::{Capacity, Device, PoolSettings, RunningLimits};
 
@@ -20,6 +21,8 @@ pub(crate) struct ServerSettings {
     pub(crate) pool: PoolSettings,
     /// The limits on queued jobs.
     pub(crate) queue: QueueLimits,
+    /// The folders and buckets that jobs may name on a server with tokens.
+    pub(crate) allowed_folders: Vec<AllowedFolder>,
 }
 
 /// Why a server configuration cannot be used.
@@ -28,6 +31,15 @@ pub(crate) enum SettingsError {
     /// The file has errors.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
+    /// A folder or bucket cannot be allowed.
+    #[error("allowedFolders[{index}]")]
+    AllowedFolder {
+        /// Its index.
+        index: usize,
+        /// What is wrong with it.
+        #[source]
+        source: AllowedFolderError,
+    },
     /// The devices cannot be found.
     #[error("resources.discoverDevices: {0:#}")]
     Devices(anyhow::Error),
@@ -40,8 +52,12 @@ impl ServerSettings {
     /// [`SettingsError`].
     pub(crate) fn load(path: Option<&Path>, executor: KnownExecutor<'_>) -> Result<Self, SettingsError> {
         let Some(path) = path else { return Ok(Self::default()) };
-        let ServerConfig { executor, machines, capacity, limits, queue_deadline } =
+        let ServerConfig { executor, machines, capacity, allowed_folders, limits, queue_deadline } =
             tunesmith_config::load_server(path, executor)?;
+        let allowed_folders = allowed_folders.iter().enumerate().map(|(index, text)| {
+            text.parse().map_err(|source| SettingsError::AllowedFolder { index, source })
+        });
+        let allowed_folders = allowed_folders.collect::<Result<_, _>>()?;
         let devices = match capacity.devices {
             None => None,
             Some(Devices::Listed(listed)) => Some(listed.into_iter().map(|(id, kind)| Device { id, kind }).collect()),
@@ -73,6 +89,7 @@ impl ServerSettings {
             executor,
             machines: Arc::new(machines),
             pool: PoolSettings { capacity, limits, queue_deadline, ..PoolSettings::default() },
+            allowed_folders,
             queue: QueueLimits { cluster: queued_cluster, project: queued_project, principal: queued_principal },
         })
     }

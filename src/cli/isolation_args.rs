@@ -62,7 +62,8 @@ pub(super) struct IdentityArgs {
     /// times. By default programs run as the user of the server.
     #[arg(long, value_name = "[PROJECT=]USER")]
     run_as: Vec<String>,
-    /// Serve several principals although programs run as the user of the server, and can read and change all its files.
+    /// Serve several principals although programs run as the user of the server, and can read and change all its files. Not needed
+    /// where programs run on Ray or Kubernetes only.
     #[arg(long)]
     allow_unisolated_programs: bool,
     /// Fetch packages also from addresses that are not public, such as 127.0.0.1 or 10.0.0.1, and take requirements that
@@ -72,20 +73,30 @@ pub(super) struct IdentityArgs {
 }
 
 impl IdentityArgs {
-    /// Returns the isolation that the arguments give. Refuses to serve `principals` without one.
+    /// Returns the isolation that the arguments give. Refuses to serve `principals` without one if programs run on the executor
+    /// `unisolated`, as the user of the server.
     ///
     /// # Errors
     /// If a user is invalid, or several principals are not isolated.
-    pub(super) fn isolation(&self, environment: &EnvironmentArgs, principals: usize) -> anyhow::Result<Isolation> {
+    pub(super) fn isolation(
+        &self,
+        environment: &EnvironmentArgs,
+        principals: usize,
+        unisolated: Option<&str>,
+    ) -> anyhow::Result<Isolation> {
         let identities = match Identities::parse(&self.run_as) {
             Ok(identities) => identities,
             Err(error) => bail!("--run-as: {error}"),
         };
-        if principals > 1 && !identities.are_given() && !self.allow_unisolated_programs {
+        if let Some(executor) = unisolated
+            && principals > 1
+            && !identities.are_given()
+            && !self.allow_unisolated_programs
+        {
             bail!(
-                "{principals} principals have tokens, and programs run as the user of the server: a program of one \
-                 principal can read and change the data of all others, and the tokens; give --run-as USER, or accept \
-                 this with --allow-unisolated-programs (docs/guide/isolation.md)"
+                "{principals} principals have tokens, and programs on the executor {executor} run as the user of the server: a \
+                 program of one principal can read and change the data of all others, and the tokens; give --run-as USER, or \
+                 accept this with --allow-unisolated-programs (docs/guide/isolation.md)"
             );
         }
         Ok(Isolation {
@@ -93,6 +104,7 @@ impl IdentityArgs {
             identities,
             private_packages: self.allow_private_package_addresses,
             log_quota_bytes: environment.log_quota_bytes(),
+            ..Isolation::default()
         })
     }
 }

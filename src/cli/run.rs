@@ -152,6 +152,7 @@ fn submission(args: &RunArgs, config: &HptuningConfig, settings: &ServerSettings
         job_dir: args.job_dir.clone(),
         command: args.command.clone(),
         working_directory: std::env::current_dir().context("the current folder cannot be read")?,
+        job_dir_base: None,
     };
     for ignored in command_line_notices(&config.training_input, &command_line) {
         notice(&format!("warning: {}: {}", ignored.field, ignored.description));

@@ -25,7 +25,7 @@ use super::isolation_args::{EnvironmentArgs, IdentityArgs};
 use super::log_args::{self, LogArgs};
 use super::output::{notice, print};
 use super::self_signed;
-use crate::composition::{self, AccessSettings};
+use crate::composition::{self, AccessSettings, Isolation};
 use crate::data_dir::DataDir;
 #[cfg(feature = "postgres")]
 use crate::data_dir::StoreKind;
@@ -42,6 +42,7 @@ use tunesmith_http::server::{self, ServiceAccess};
 use tunesmith_http::web_pages::{AllowedHosts, HostName};
 use tunesmith_packages::Environments;
 use tunesmith_service::Control;
+use tunesmith_service::allowed_folders::{AllowedFolder, AllowedFolders};
 use tunesmith_service::clock::{Clock, SystemClock};
 use tunesmith_service::jobs::{Jobs, QueueSettings};
 use tunesmith_service::packages::Packages;
@@ -90,6 +91,11 @@ pub(super) struct ServeArgs {
     /// the host of --public-url need not be given. Requests for other names are refused, as are those of web pages.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<HostName>,
+    /// Folder or bucket that jobs may name as jobDir and in packageUris on a server with tokens: /FOLDER, gs://BUCKET[/FOLDER] or
+    /// s3://BUCKET[/FOLDER]; with PROJECT= before it, for jobs of this project only. May be given several times. Jobs on this
+    /// machine also have an area of their project in the data folder. Without tokens, any folder is allowed.
+    #[arg(long, value_name = "[PROJECT=]FOLDER")]
+    allowed_folder: Vec<AllowedFolder>,
     /// Maximum number of requests per second and principal; 0 for any number. Has no effect without tokens.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     request_rate: u32,
@@ -171,7 +177,7 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let settings = match args.server_config.settings(known) {
         Ok(settings) => settings,
         Err(error) => {
-            notice(&error.to_string());
+            notice(&format!("{:#}", anyhow::Error::from(error)));
             return Ok(ExitCode::from(BAD_INPUT));
         }
     };
@@ -189,7 +195,11 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     share_tokens(&data_dir).await?;
     let access = access(args, &data_dir)?;
     let principals = access.authenticator.valid_principals(SystemClock.now())?;
-    let isolation = args.identity.isolation(&args.environment, principals)?;
+    let executor = args.executor.options(&settings.executor)?;
+    let unisolated = executors::unisolated(data_dir.path(), &executor, &settings.machines.other_executors())?;
+    let isolation = args.identity.isolation(&args.environment, principals, unisolated.as_deref())?;
+    let allowed_folders = Arc::new(allowed_folders(args, &settings, &data_dir)?);
+    let isolation = Isolation { allowed_folders, ..isolation };
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
     let limits = connection_limits(args);
@@ -204,7 +214,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
         None => format!("{scheme}://{}", reachable(address)),
     };
     let endpoint_is_secure = endpoint.starts_with("https:");
-    let (container, executor) = (args.container.options()?, args.executor.options(&settings.executor)?);
+    let container = args.container.options()?;
     let lease = Duration::from_secs(args.job_lease);
     let application =
         composition::compose_shared(&data_dir, container, isolation, executor, settings, memory, lease).await?;
@@ -347,6 +357,18 @@ fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
         refuses_unrecorded: args.on_audit_failure == AuditFailure::Refuse,
     };
     composition::access(data_dir, authenticator, settings)
+}
+
+/// Returns the folders and buckets that jobs may name: any, until the first token has been created.
+fn allowed_folders(
+    args: &ServeArgs,
+    settings: &ServerSettings,
+    data_dir: &DataDir,
+) -> anyhow::Result<AllowedFolders> {
+    let listed = settings.allowed_folders.iter().chain(&args.allowed_folder).cloned().collect();
+    let authenticator = composition::authenticator(data_dir)?;
+    let applies = Box::new(move || authenticator.requires_tokens());
+    AllowedFolders::new(listed, data_dir.path(), applies).context("allowed folders")
 }
 
 /// Returns the address under which a program on this machine reaches a server that listens on `address`.

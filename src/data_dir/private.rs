@@ -6,13 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// The names in a data folder. Other entries belong to the user.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
     "LOCK",
     "STORE",
     "TOKENS",
     "audit",
     "environments",
     "executions",
+    "job-dirs",
     "jobs",
     "local",
     "packages",

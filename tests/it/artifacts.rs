@@ -35,9 +35,10 @@ fn files_below_a_job_dir_are_listed_and_read_without_links() {
     let admin = token(&workspace, &["--principal", "user:admin@x", "--role", "ml.admin"]);
     let viewer = token(&workspace, &["--principal", "user:view@x", "--role", "ml.viewer@p"]);
     let stranger = token(&workspace, &["--principal", "user:other@x", "--role", "ml.viewer@q"]);
-    let server = Server::start(&workspace, &["--job-slots", "3"]);
-    let folder = workspace.path().join("models").display().to_string();
-    let once = workspace.path().join("once").display().to_string();
+    let out = std::fs::canonicalize(workspace.path()).unwrap().join("out");
+    let server = Server::start(&workspace, &["--job-slots", "3", "--allowed-folder", out.to_str().unwrap()]);
+    let folder = out.join("models").display().to_string();
+    let once = out.join("once").display().to_string();
     for body in [job("tunes", Some(&folder), true), job("once", Some(&once), false), job("without", None, false)] {
         assert_eq!(server.send("POST", "/v1/projects/p/jobs", &bearer(&admin), &body.to_string()).0, 200);
     }

@@ -6,6 +6,7 @@ mod administration;
 mod agent_contract;
 mod agent_network;
 mod agents;
+mod allowed_folders;
 mod artifacts;
 mod attempt_files;
 mod audit;

@@ -71,11 +71,16 @@ impl Console {
             })),
             Err(ArtifactError::NoFolder { .. }) => Ok(None),
             Err(ArtifactError::Elsewhere { address, .. }) => {
-                let problem = "The files are in an object store. The server does not list them, since it would read with its own \
-                               credentials, which its visitors need not have. List them with yours:";
                 let command = listing(&address);
+                let problem = if command.is_empty() {
+                    "The files are where the programs of the job run, and the server does not read them."
+                } else {
+                    "The files are in an object store. The server does not list them, since it would read with its own \
+                     credentials, which its visitors need not have. List them with yours:"
+                };
                 without_files(address, problem.to_owned(), command)
             }
+            Err(error @ ArtifactError::NotAllowed { .. }) => without_files(String::new(), error.to_string(), String::new()),
             Err(error @ ArtifactError::Unreadable { .. }) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "artifacts cannot be listed");
                 without_files(String::new(), error.to_string(), String::new())

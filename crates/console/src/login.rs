@@ -86,7 +86,9 @@ fn with_cookie(mut response: Response, cookie: Option<&str>) -> Response {
 /// `next`, if it is a page of the console: a form of another site must not lead elsewhere.
 fn inside(next: &str) -> &str {
     let is_page = next == "/console" || next.starts_with("/console/") || next.starts_with("/console?");
-    if is_page && !next.starts_with(PATH) && !next.contains(['\\', '\r', '\n']) { next } else { "/console" }
+    // Other characters cannot stand in a header.
+    let is_address = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_page && !next.starts_with(PATH) && is_address { next } else { "/console" }
 }
 
 fn unreadable() -> Refusal {
@@ -124,7 +126,8 @@ mod tests {
         }
         let elsewhere =
             ["", "https://evil.test", "//evil.test", "/consoles", "/v1/projects", "/console/login", "/console/\\x"];
-        for page in elsewhere {
+        let unprintable = ["/console?\u{b}", "/console?a\r\nb", "/console/\0", "/console/\u{7f}", "/console/é", "/console/a b"];
+        for page in elsewhere.into_iter().chain(unprintable) {
             assert_eq!(inside(page), "/console", "{page}");
         }
     }

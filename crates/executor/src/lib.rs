@@ -48,6 +48,12 @@ pub trait Executor: Send + Sync + 'static {
         Capabilities { shares_files: true }
     }
 
+    /// Whether `path` is on a volume that the programs of jobs with `placement` find where they run, and this machine need not have.
+    fn has_volume(&self, placement: &Placement, path: &Path) -> bool {
+        let _ = (placement, path);
+        false
+    }
+
     /// Starts the program of `spec`. Returns when the job is registered durably under its ID. The engine creates the folders
     /// of the attempt and those that the programs write to ([`create_folders`]).
     ///

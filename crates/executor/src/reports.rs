@@ -6,12 +6,13 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::event_copies::EventCopies;
 use tunesmith_domain::{Measurement, Source};
-use tunesmith_files::Place;
+use tunesmith_files::{FileUser, Place};
 use tunesmith_metrics::{Collector, CollectorConfig};
 
 /// Marks of standard output are byte offsets. The attempt is stored above this number of bits.
@@ -32,9 +33,24 @@ pub struct ReportSources {
     pub stdout: bool,
     /// The folder with event files, at any depth; `None` if there is none that programs write as files.
     pub event_dir: Option<PathBuf>,
+    /// Whether no component of the path of that folder may be a link.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub event_dir_without_links: bool,
+    /// The user whose rights apply to event files, where the server reads them; `None` for those of this process.
+    #[serde(skip)]
+    pub event_user: Option<Arc<FileUser>>,
     /// The address of the folder with event files in an object store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_url: Option<String>,
+}
+
+impl ReportSources {
+    /// The place of the folder with event files.
+    fn event_place(&self) -> Option<Place> {
+        let folder = self.event_dir.clone()?;
+        let place = if self.event_dir_without_links { Place::without_links(&folder) } else { folder.into() };
+        Some(place.with_rights_of(self.event_user.clone()))
+    }
 }
 
 /// The reports of one attempt. Calls block.
@@ -85,7 +101,7 @@ impl FileReports {
         let config = CollectorConfig {
             tags: std::iter::once(&sources.tag).chain(&sources.further_tags).cloned().collect(),
             metric_file: Place::new(directory, "metrics").join("output.metrics"),
-            event_dir: sources.event_dir.clone().map(Place::from).or(copied),
+            event_dir: sources.event_place().or(copied),
             stdout: sources.stdout.then(|| attempt_place(directory).join("stdout.log")),
         };
         Self { collector: Collector::new(config, &known), copies, attempt }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -103,6 +103,10 @@ impl RoutedExecutor {
 impl Executor for RoutedExecutor {
     fn capabilities(&self, placement: &Placement) -> Capabilities {
         self.named(self.wanted(placement).as_deref()).unwrap_or(&self.own).capabilities(placement)
+    }
+
+    fn has_volume(&self, placement: &Placement, path: &Path) -> bool {
+        self.named(self.wanted(placement).as_deref()).unwrap_or(&self.own).has_volume(placement, path)
     }
 
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {

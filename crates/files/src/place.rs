@@ -296,6 +296,20 @@ impl Place {
         })
     }
 
+    /// Creates a file of no other use in the folder, and removes it.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn check_writable(&self) -> Result<(), OpenError> {
+        self.with_rights(|| {
+            let folder = self.open_folder()?;
+            let name = format!(".tunesmith-{}-{:?}", std::process::id(), std::thread::current().id());
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            openat(&folder, &name, flags, Mode::from_raw_mode(PRIVATE))?;
+            Ok(unlinkat(&folder, &name, AtFlags::empty())?)
+        })
+    }
+
     /// Lists the folder, at most its first 100 000 entries.
     ///
     /// # Errors

@@ -168,7 +168,7 @@ impl From<ArtifactError> for ApiError {
             ArtifactError::NoFolder { .. } | ArtifactError::NotFound { .. } => {
                 Self::new(Code::NotFound, error.to_string())
             }
-            ArtifactError::Elsewhere { .. } | ArtifactError::TooLarge { .. } => {
+            ArtifactError::NotAllowed { .. } | ArtifactError::Elsewhere { .. } | ArtifactError::TooLarge { .. } => {
                 Self::new(Code::FailedPrecondition, error.to_string())
             }
             ArtifactError::Unreadable { .. } => {

@@ -106,7 +106,11 @@ async fn create(
     let input = request.training_input.ok_or_else(|| ApiError::invalid("trainingInput", "is required"))?;
     check_input(&input)?;
     check_labels(&request.labels)?;
-    let command_line = CommandLine { working_directory: api.working_directory.clone(), ..CommandLine::default() };
+    let command_line = CommandLine {
+        working_directory: api.working_directory.clone(),
+        job_dir_base: api.jobs.job_dir_base(&project),
+        ..CommandLine::default()
+    };
     let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
     let placed = packages::resolved(&api.packages, &project, &input).await?;
     let plan = job_plan_on(&api.machines, &placed, &command_line);

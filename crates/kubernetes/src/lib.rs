@@ -245,6 +245,10 @@ impl AgentEngine for KubernetesEngine {
         Capabilities { shares_files: false }
     }
 
+    fn has_volume(&self, path: &Path) -> bool {
+        self.settings.pods.volumes.keys().any(|volume| path.starts_with(volume))
+    }
+
     async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {
         self.submit(spec, file).await
     }

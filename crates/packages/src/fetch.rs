@@ -14,11 +14,12 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use reqwest::{StatusCode, Url};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
+use tunesmith_files::{FileUser, OpenError};
 use tunesmith_objects::{ObjectAddress, bucket};
 
 use super::address::{self, NotPublic, PublicResolver};
 use super::source::Location;
-use super::{PackageError, PackageRules, PackageSource, archive, unblock};
+use super::{LocalArchive, PackageError, PackageRules, PackageSource, archive, unblock};
 
 /// Maximum time for a server to accept a connection, and to send the next bytes.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
@@ -48,17 +49,39 @@ impl Fetched {
     }
 }
 
-/// Fetches `source`. Downloads are stored in the file system of `root`. `variables` contain the credentials and
-/// endpoints of buckets.
+/// Reads an archive on this machine.
+pub(super) async fn read_local(archive: &LocalArchive) -> Result<Fetched, PackageError> {
+    let LocalArchive { source, place } = archive.clone();
+    let uri = source.to_string();
+    let opened = unblock(move || {
+        place.open().map_err(|error| match error {
+            error if error.is_not_found() => not_found(&uri),
+            error @ OpenError::NotRegular => PackageError::NotAPackage { uri, detail: error.to_string() },
+            error => fetch_error(&uri, error),
+        })
+    });
+    checked(&source, opened.await?).await
+}
+
+/// Fetches `source`. Files of this machine are opened as `user`. Downloads are stored in the file system of `root`. `variables`
+/// contain the credentials and endpoints of buckets.
 pub(super) async fn fetch(
     source: &PackageSource,
+    user: Option<FileUser>,
     root: &Path,
     variables: &BTreeMap<OsString, OsString>,
     rules: &PackageRules,
 ) -> Result<Fetched, PackageError> {
     let uri = source.to_string();
     let file = match source.location() {
-        Location::File(path) => open(&uri, path)?,
+        Location::File(path) => {
+            let (uri, path) = (uri.clone(), path.clone());
+            unblock(move || match user {
+                Some(user) => user.run(|| open(&uri, &path)).map_err(|error| fetch_error(&uri, error))?,
+                None => open(&uri, &path),
+            })
+            .await?
+        }
         Location::Web(url) => {
             let fetch = async { download(&uri, root, web(&uri, url, variables, rules).await?, rules).await };
             in_time(&uri, rules, fetch).await?
@@ -69,7 +92,12 @@ pub(super) async fn fetch(
             in_time(&uri, rules, fetch).await?
         }
     };
-    let file_name = source.file_name().to_owned();
+    checked(source, file).await
+}
+
+/// Checks the archive in `file`.
+async fn checked(source: &PackageSource, file: File) -> Result<Fetched, PackageError> {
+    let (uri, file_name) = (source.to_string(), source.file_name().to_owned());
     unblock(move || {
         let (start, digest, file) = read(file).map_err(|error| fetch_error(&uri, error))?;
         archive::check(&uri, &file_name, &start)?;
@@ -102,13 +130,15 @@ fn bucket_error(uri: &str, error: &object_store::Error) -> PackageError {
     fetch_error(uri, error.to_string().trim_end_matches([':', ' ']).to_owned())
 }
 
+fn not_found(uri: &str) -> PackageError {
+    PackageError::NotFound { uri: uri.to_owned(), detail: "there is no such file".to_owned() }
+}
+
 fn open(uri: &str, path: &Path) -> Result<File, PackageError> {
     // Without this flag, opening a pipe waits for a writer.
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("open flags fit a C int");
     let file = File::options().read(true).custom_flags(flags).open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            PackageError::NotFound { uri: uri.to_owned(), detail: "there is no such file".to_owned() }
-        }
+        io::ErrorKind::NotFound => not_found(uri),
         _ => fetch_error(uri, error),
     })?;
     let metadata = file.metadata().map_err(|error| fetch_error(uri, error))?;

@@ -23,6 +23,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+use tunesmith_files::{FileUser, Place};
 
 pub use self::archive::{SIGNATURE_BYTES, check as check_archive};
 pub use self::error::PackageError;
@@ -34,6 +35,7 @@ pub use self::rules::PackageRules;
 pub use self::source::PackageSource;
 pub use self::source_folder::SourceFolder;
 pub use self::staged::StagedPackage;
+pub use self::user_folder::let_pass;
 
 /// Part of every hash. Must change when the layout or the installation of environments changes.
 const LAYOUT_VERSION: &str = "tunesmith python environment 1";
@@ -56,19 +58,39 @@ pub struct EnvironmentRequest {
 pub struct ProgramUser {
     /// The user ID.
     pub uid: u32,
-    /// The ID of the group.
+    /// The ID of the primary group.
     pub gid: u32,
+    /// All groups.
+    pub groups: Vec<u32>,
     /// The home folder.
     pub home: OsString,
+}
+
+impl ProgramUser {
+    /// The user as which files are opened.
+    pub fn files(&self) -> FileUser {
+        FileUser { uid: self.uid, gid: self.gid, groups: self.groups.clone() }
+    }
 }
 
 /// One package to install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Package {
-    /// A wheel or source archive, as in `packageUris`.
+    /// A wheel or source archive, as in `packageUris`. One on this machine is opened as the user of the request.
     Archive(PackageSource),
+    /// An archive on this machine.
+    Local(LocalArchive),
     /// The source folder of a package, as in `--package-path`.
     Folder(SourceFolder),
+}
+
+/// An archive on this machine that is opened without following links, with the rights of its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalArchive {
+    /// The archive as the user named it.
+    pub source: PackageSource,
+    /// Its file.
+    pub place: Place,
 }
 
 /// An installed environment.
@@ -166,11 +188,17 @@ impl Environments {
             packages.push(match package {
                 Package::Archive(source) => {
                     observer(Step::Fetching { uri: source.to_string() });
-                    Content::Archive(fetch::fetch(source, &root, &self.variables, &self.rules).await?)
+                    let user = request.user.as_ref().map(ProgramUser::files);
+                    Content::Archive(fetch::fetch(source, user, &root, &self.variables, &self.rules).await?)
                 }
+                Package::Local(archive) => Content::Archive(fetch::read_local(archive).await?),
                 Package::Folder(folder) => {
-                    let folder = folder.clone();
-                    Content::Folder(unblock(move || folder.read()).await?)
+                    let (folder, user) = (folder.clone(), request.user.as_ref().map(ProgramUser::files));
+                    let read = move || match user {
+                        Some(user) => user.run(|| folder.read()).map_err(PackageError::io("read", folder.path()))?,
+                        None => folder.read(),
+                    };
+                    Content::Folder(unblock(read).await?)
                 }
             });
         }
@@ -206,7 +234,7 @@ impl Environments {
             max_time: self.rules.max_install_time,
         };
         for (package, target) in request.packages.iter().zip(&targets) {
-            if let Package::Archive(source) = package {
+            if let Package::Archive(source) | Package::Local(LocalArchive { source, .. }) = package {
                 entries::check(&installer, &source.to_string(), target, &self.rules).await?;
             }
         }

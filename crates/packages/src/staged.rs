@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::{Environments, Package, PackageError, Step, fetch, unblock};
+use super::fetch::{self, Fetched};
+use super::{Environments, Package, PackageError, Step, unblock};
 
 /// A package archive in a folder of staged packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,20 +44,9 @@ impl Environments {
             staged.push(match package {
                 Package::Archive(source) => {
                     observer(Step::Fetching { uri: source.to_string() });
-                    let fetched = fetch::fetch(source, &root, &self.variables, &self.rules).await?;
-                    let (sha256, file_name) = (hex::encode(fetched.digest), fetched.file_name.clone());
-                    let one = StagedPackage { sha256, file_name };
-                    let place = folder.join(&one.sha256);
-                    unblock(move || {
-                        fs::create_dir_all(&place).map_err(PackageError::io("create", &place))?;
-                        let unfinished =
-                            tempfile::tempdir_in(&folder).map_err(PackageError::io("create a folder in", &folder))?;
-                        let written = fetched.write_into(unfinished.path())?;
-                        persist(&written, &folder.join(one.relative_path()))?;
-                        Ok(one)
-                    })
-                    .await?
+                    keep(fetch::fetch(source, None, &root, &self.variables, &self.rules).await?, folder).await?
                 }
+                Package::Local(archive) => keep(fetch::read_local(archive).await?, folder).await?,
                 Package::Folder(source) => {
                     let source = source.clone();
                     unblock(move || {
@@ -78,6 +68,20 @@ impl Environments {
         }
         Ok(staged)
     }
+}
+
+/// Copies `fetched` into `folder`.
+async fn keep(fetched: Fetched, folder: PathBuf) -> Result<StagedPackage, PackageError> {
+    let one = StagedPackage { sha256: hex::encode(fetched.digest), file_name: fetched.file_name.clone() };
+    let place = folder.join(&one.sha256);
+    unblock(move || {
+        fs::create_dir_all(&place).map_err(PackageError::io("create", &place))?;
+        let unfinished = tempfile::tempdir_in(&folder).map_err(PackageError::io("create a folder in", &folder))?;
+        let written = fetched.write_into(unfinished.path())?;
+        persist(&written, &folder.join(one.relative_path()))?;
+        Ok(one)
+    })
+    .await
 }
 
 /// Moves the complete file `from` to `to`, where the same bytes may be.

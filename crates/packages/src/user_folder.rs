@@ -10,7 +10,10 @@ use walkdir::WalkDir;
 use super::ProgramUser;
 
 /// Lets all users pass through `folder`, but not list it.
-pub(super) fn let_pass(folder: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// Those of changing its mode.
+pub fn let_pass(folder: &Path) -> io::Result<()> {
     let mode = folder.metadata()?.mode() & 0o7777;
     fs::set_permissions(folder, PermissionsExt::from_mode(mode | 0o011))
 }

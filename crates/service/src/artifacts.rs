@@ -5,17 +5,19 @@
 //! folder gives access to nothing that its programs cannot read.
 //!
 //! Not here: folders in object stores. The server reads them with its own credentials, which a person who may look at a job
-//! need not have.
+//! need not have. Nor folders of the machines on which programs run, if those are others.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use tunesmith_domain::{JobId, TrialId};
-use tunesmith_files::{OpenError, Place};
+use tunesmith_files::{FileUser, OpenError, Place};
 use tunesmith_store::StoreError;
 
+use super::allowed_folders::{JobFolder, NotAllowed};
 use super::jobs::Jobs;
 
 /// Maximum number of listed files.
@@ -39,6 +41,14 @@ pub enum ArtifactError {
     NoFolder {
         /// The job.
         job: JobId,
+    },
+    /// The server may not read the folder any more.
+    #[error("the artifacts of job {job} cannot be read: the job folder {refusal}")]
+    NotAllowed {
+        /// The job.
+        job: JobId,
+        /// The folder, and what is allowed.
+        refusal: NotAllowed,
     },
     /// The folder is not one of this machine.
     #[error("the artifacts of job {job} are in {address}: read them there")]
@@ -108,9 +118,14 @@ impl Jobs {
     /// # Errors
     /// [`ArtifactError`].
     pub async fn artifacts(&self, id: &JobId, trial: Option<TrialId>) -> Result<Artifacts, ArtifactError> {
-        let (place, owner) = self.job_folder(id, trial).await?;
+        let (place, user) = self.artifacts_of(id, trial).await?;
         let folder = place.path();
-        let listed = tokio::task::spawn_blocking(move || list(&place, owner)).await;
+        let listed = tokio::task::spawn_blocking(move || match user {
+            // One thread with the rights of the user for the whole list.
+            Some(user) => user.run(|| list(&place, Some(user.uid)))?,
+            None => list(&place, None),
+        });
+        let listed = listed.await;
         let unreadable = |source| ArtifactError::Unreadable { path: folder.clone(), source };
         match listed.map_err(|error| unreadable(std::io::Error::other(error)))? {
             Ok((files, is_complete)) => Ok(Artifacts { folder: folder.clone(), files, is_complete }),
@@ -126,8 +141,9 @@ impl Jobs {
     /// # Errors
     /// [`ArtifactError`].
     pub async fn artifact(&self, id: &JobId, trial: Option<TrialId>, name: &str) -> Result<(File, u64), ArtifactError> {
-        let (place, owner) = self.job_folder(id, trial).await?;
-        let (folder, wanted) = (place.path(), place.join(name));
+        let (place, user) = self.artifacts_of(id, trial).await?;
+        let owner = user.as_ref().map(|user| user.uid);
+        let (folder, wanted) = (place.path(), place.join(name).with_rights_of(user));
         let path = wanted.path();
         let opened = tokio::task::spawn_blocking(move || {
             let file = wanted.open()?;
@@ -152,29 +168,34 @@ impl Jobs {
     }
 
     /// The folder of the programs of `trial`, and their user, if they have one of their own.
-    async fn job_folder(&self, id: &JobId, trial: Option<TrialId>) -> Result<(Place, Option<u32>), ArtifactError> {
+    async fn artifacts_of(
+        &self,
+        id: &JobId,
+        trial: Option<TrialId>,
+    ) -> Result<(Place, Option<Arc<FileUser>>), ArtifactError> {
         let job = self.services.store.job(id).await?;
         let absent = || ArtifactError::NoFolder { job: id.clone() };
         let plan = job.plan.as_ref().map_err(|_| absent())?;
         let address = plan.job_dir.clone().ok_or_else(absent)?;
-        let below = match trial {
+        match trial {
             None if job.study.is_some() => {
                 return Err(StoreError::NotFound { resource: format!("program of job {id}") }.into());
             }
-            None => PathBuf::new(),
+            None => {}
             Some(trial) => {
                 let study = job.study.as_ref().ok_or_else(|| no_trial(id, trial))?;
                 self.services.store.trial(study, trial).await?;
-                PathBuf::from(trial.to_string())
             }
-        };
-        let Some(folder) = plan.local_job_dir() else {
+        }
+        let folder = self.services.job_folder(id, plan);
+        let folder = folder.map_err(|refusal| ArtifactError::NotAllowed { job: id.clone(), refusal })?;
+        let JobFolder::Here(folder) = folder else {
             let of_trial = trial.map(|trial| format!("{}/{trial}", address.trim_end_matches('/')));
             let address = of_trial.unwrap_or(address);
             return Err(ArtifactError::Elsewhere { job: id.clone(), address });
         };
-        let user = (self.services.program_user)(id.parts().0);
-        Ok((Place::new(folder, below), user.map(|user| user.uid)))
+        let place = folder.of(trial).with_rights_of(None);
+        Ok((place, folder.user))
     }
 }
 
@@ -217,7 +238,7 @@ impl Listing {
                 match self.add(&place, &path, depth + 1) {
                     // It was removed or replaced since, or belongs to another user.
                     Ok(()) | Err(OpenError::NotRegular) => {}
-                    Err(OpenError::Io(_)) => self.is_complete = false,
+                    Err(OpenError::Io(_) | OpenError::ImpossibleName) => self.is_complete = false,
                     Err(error @ OpenError::TooLarge { .. }) => return Err(error),
                 }
             } else if entry.is_folder {

@@ -4,6 +4,7 @@
 //! [`JobEvent`]s, which the command line or a server may display.
 
 mod agent_reports;
+pub mod allowed_folders;
 pub mod artifacts;
 mod bounded_cache;
 pub mod clock;

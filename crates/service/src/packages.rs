@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use tunesmith_domain::JobId;
+use tunesmith_files::Place;
 use tunesmith_packages::{PackageError, SIGNATURE_BYTES, check_archive};
 use tunesmith_store::{Documents, StoreError};
 
@@ -228,6 +229,14 @@ impl Packages {
         let file = file.map_err(failed("create a file in", &project))?;
         let digest = Sha256::new();
         Ok(Upload { name, project, file, digest, start: Vec::new(), bytes: 0, max_bytes: self.max_bytes })
+    }
+
+    /// The place of the uploaded package of `project` whose file is `path`; `None` if `path` is none.
+    pub(crate) fn place_of(&self, project: &str, path: &Path) -> Option<Place> {
+        let below = path.strip_prefix(&self.root).ok()?.to_str()?;
+        let [of, sha256, file_name] = below.split('/').collect::<Vec<_>>()[..] else { return None };
+        let is_name = of == project && PackageName::new(project, sha256, file_name).is_ok();
+        is_name.then(|| Place::new(&self.root, below))
     }
 
     fn path(&self, name: &PackageName) -> PathBuf {

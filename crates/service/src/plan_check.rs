@@ -1,19 +1,22 @@
-//! Checks that a plan can be run on this machine, before its job is created.
+//! Checks that a plan may and can be run, before its job is created.
 //!
-//! A check is not a promise: files may change until the job is run. Containers are not checked.
+//! What a job may name is checked for every job ([`named`]). What is wrong on this machine is looked for only if the programs
+//! run here, as the user of this process ([`problems`]): otherwise the answer would tell about files that the job may not see. A
+//! check is not a promise: files may change until the job is run. Containers are not checked.
 
 use std::env;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use super::allowed_folders::{AllowedFolders, HostFolder, JobFolder, NotAllowed, PackageReader};
 use tunesmith_domain::{JobPlan, ProgramPlan};
 use tunesmith_files::create_folder_for_user;
-use tunesmith_objects::{Buckets, ObjectFolder};
-use tunesmith_packages::{PackageSource, SourceFolder};
+use tunesmith_objects::Buckets;
+use tunesmith_packages::{LocalArchive, Package};
 
 /// A part of a plan that cannot be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,43 +47,74 @@ pub enum PlanPart {
 /// Programs of a search path if `PATH` is not set, as in `execvp`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Returns what is wrong with `plan` on this machine. Creates the folder for models and events.
-pub(super) fn problems(plan: &JobPlan) -> Vec<PlanProblem> {
-    let programs = plan.replicas.iter().filter_map(|replicas| replicas.program.as_ref());
-    let mut found = Vec::new();
-    for program in std::iter::once(&plan.program).chain(programs) {
-        found.extend(program_problems(program, &plan.working_directory));
+/// The packages and the job folder of a plan, as far as it may name them.
+#[derive(Debug)]
+pub(super) struct Named {
+    packages: Vec<Package>,
+    folder: JobFolder,
+}
+
+/// Resolves what `plan` names, whose job folder is `folder`, and returns what it may not name or what is no address. Does no IO,
+/// except for a folder of `--package-path`.
+pub(super) fn named(
+    plan: &JobPlan,
+    folder: Result<JobFolder, NotAllowed>,
+    allowed: &AllowedFolders,
+    reader: PackageReader<'_>,
+) -> (Named, Vec<PlanProblem>) {
+    let (mut packages, mut found) = (Vec::new(), Vec::new());
+    if let ProgramPlan::PythonModule { package_uris, package_path, .. } = &plan.program {
+        let archives = package_uris.iter().map(|uri| allowed.package(uri, reader));
+        let folder = package_path.iter().map(|path| allowed.package_folder(path));
+        for package in archives.chain(folder) {
+            match package {
+                Ok(package) => packages.push(package),
+                Err(error) => found.push(PlanProblem { part: PlanPart::Packages, message: error.to_string() }),
+            }
+        }
     }
-    found.extend(job_dir_problem(plan).map(|message| PlanProblem { part: PlanPart::JobDir, message }));
+    let folder = folder.unwrap_or_else(|error| {
+        found.push(PlanProblem { part: PlanPart::JobDir, message: format!("the job folder {error}") });
+        JobFolder::None
+    });
+    (Named { packages, folder }, found)
+}
+
+/// Returns what is wrong with `plan` and what is `named` by it on this machine. Creates the folder for models and events, for which
+/// `prepare` creates what must exist before.
+pub(super) fn problems(
+    plan: &JobPlan,
+    named: &Named,
+    prepare: impl FnOnce(&HostFolder) -> io::Result<()>,
+) -> Vec<PlanProblem> {
+    let programs = plan.replicas.iter().filter_map(|replicas| replicas.program.as_ref());
+    let programs = std::iter::once(&plan.program).chain(programs);
+    let mut found: Vec<PlanProblem> =
+        programs.filter_map(|program| program_problem(program, &plan.working_directory)).collect();
+    let packages = named.packages.iter().filter_map(archive_problem);
+    found.extend(packages.map(|message| PlanProblem { part: PlanPart::Packages, message }));
+    found.extend(job_dir_problem(&named.folder, prepare).map(|message| PlanProblem { part: PlanPart::JobDir, message }));
     found
 }
 
-fn program_problems(program: &ProgramPlan, working_directory: &Path) -> Vec<PlanProblem> {
-    match program {
-        ProgramPlan::Container { .. } => Vec::new(),
-        ProgramPlan::Command { argv } => {
-            let name = argv.first().map(String::as_str).unwrap_or_default();
-            let search_path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
-            let problem = command_problem(name, working_directory, &search_path);
-            problem.map(|message| PlanProblem { part: PlanPart::Command, message }).into_iter().collect()
-        }
-        ProgramPlan::PythonModule { package_uris, package_path, .. } => {
-            let uris = package_uris.iter().filter_map(|uri| archive_problem(uri));
-            let folder = package_path.as_ref().and_then(|path| SourceFolder::new(path).err());
-            let messages = uris.chain(folder.map(|error| error.to_string()));
-            messages.map(|message| PlanProblem { part: PlanPart::Packages, message }).collect()
-        }
-    }
+fn program_problem(program: &ProgramPlan, working_directory: &Path) -> Option<PlanProblem> {
+    let ProgramPlan::Command { argv } = program else { return None };
+    let name = argv.first().map(String::as_str).unwrap_or_default();
+    let search_path = env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
+    let message = command_problem(name, working_directory, &search_path)?;
+    Some(PlanProblem { part: PlanPart::Command, message })
 }
 
-fn archive_problem(uri: &str) -> Option<String> {
-    match uri.parse::<PackageSource>() {
-        Err(error) => Some(error.to_string()),
-        Ok(source) => match fs::metadata(source.local_path()?) {
-            Ok(file) if file.is_dir() => Some(format!("package {uri} is a folder, not a wheel or source archive")),
-            Ok(_) => None,
-            Err(error) => Some(format!("package {uri} cannot be read: {error}")),
-        },
+fn archive_problem(package: &Package) -> Option<String> {
+    let (uri, metadata) = match package {
+        Package::Archive(source) => (source, fs::metadata(source.local_path()?)),
+        Package::Local(LocalArchive { source, place }) => (source, place.metadata().map_err(io::Error::from)),
+        Package::Folder(_) => return None,
+    };
+    match metadata {
+        Ok(file) if file.is_dir() => Some(format!("package {uri} is a folder, not a wheel or source archive")),
+        Ok(_) => None,
+        Err(error) => Some(format!("package {uri} cannot be read: {error}")),
     }
 }
 
@@ -121,8 +155,8 @@ fn file_problem(name: &str, path: &Path) -> Option<String> {
 }
 
 /// Returns why nothing can be written to the folder for models and events, if it is in an object store.
-pub(super) async fn object_problem(plan: &JobPlan, buckets: &Buckets) -> Option<PlanProblem> {
-    let url = plan.job_dir.as_deref().filter(|url| ObjectFolder::is_address(url))?;
+pub(super) async fn object_problem(named: &Named, buckets: &Buckets) -> Option<PlanProblem> {
+    let JobFolder::Objects(url) = &named.folder else { return None };
     let probed = match buckets.folder(url) {
         Ok(folder) => folder.probe().await,
         Err(error) => Err(error),
@@ -132,14 +166,19 @@ pub(super) async fn object_problem(plan: &JobPlan, buckets: &Buckets) -> Option<
 }
 
 /// Creates the folder for models and events, if it is one of this machine, and makes a file in it.
-fn job_dir_problem(plan: &JobPlan) -> Option<String> {
-    let folder = plan.local_job_dir()?;
-    if let Err(error) = create_folder_for_user(&folder) {
-        return Some(format!("the job folder {} cannot be created: {error}", folder.display()));
+fn job_dir_problem(folder: &JobFolder, prepare: impl FnOnce(&HostFolder) -> io::Result<()>) -> Option<String> {
+    let JobFolder::Here(folder) = folder else { return None };
+    let (place, path) = (folder.of(None), folder.of(None).path());
+    let created = if folder.is_without_links {
+        prepare(folder).and_then(|()| Ok(place.create_folder()?))
+    } else {
+        create_folder_for_user(&path)
+    };
+    if let Err(error) = created {
+        return Some(format!("the job folder {} cannot be created: {error}", path.display()));
     }
-    let written = tempfile::Builder::new().prefix(".tunesmith-").tempfile_in(&folder);
-    // The error of a temporary file names its path.
-    written.err().map(|error| format!("the job folder {} cannot be written to: {}", folder.display(), error.kind()))
+    let written = place.check_writable().map_err(io::Error::from);
+    written.err().map(|error| format!("the job folder {} cannot be written to: {}", path.display(), error.kind()))
 }
 
 #[cfg(test)]
@@ -150,6 +189,7 @@ mod tests {
     use tunesmith_store::contract::samples;
 
     use super::*;
+    use crate::packages::Packages;
 
     /// A folder with an executable file, a file that is not executable, and a folder.
     fn folder() -> TempDir {
@@ -189,8 +229,16 @@ mod tests {
     #[test]
     fn all_problems_of_a_plan_are_found_and_containers_have_none() {
         let folder = folder();
+        let (allowed, packages) = (AllowedFolders::default(), Packages::new(folder.path().join("packages"), 1));
+        let reader = PackageReader { packages: &packages, project: "p", user: None, is_here: true };
+        let problems = |plan: &JobPlan| {
+            let job_folder = allowed.job_folder("p", plan, None, true, &|_| false);
+            let (named, mut found) = named(plan, job_folder, &allowed, reader);
+            found.extend(problems(plan, &named, |_| Ok(())));
+            found
+        };
         let program = ProgramPlan::PythonModule {
-            package_uris: vec!["gs://b/far-1.tar.gz".into(), "./near-1.tar.gz".into()],
+            package_uris: vec!["gs://bucket/far-1.tar.gz".into(), "s3://b b/far.whl".into(), "./near-1.tar.gz".into()],
             package_path: Some(folder.path().join("sub")),
             requirements: vec![],
             module: "m".into(),
@@ -198,7 +246,7 @@ mod tests {
         let job_dir = |path: &str| Some(folder.path().join(path).display().to_string());
         let plan = JobPlan { program, replicas: vec![], job_dir: job_dir("data.csv/models"), ..samples::plan() };
         let parts: Vec<PlanPart> = problems(&plan).into_iter().map(|problem| problem.part).collect();
-        assert_eq!(parts, [PlanPart::Packages, PlanPart::Packages, PlanPart::JobDir]);
+        assert_eq!(parts, [PlanPart::Packages, PlanPart::Packages, PlanPart::Packages, PlanPart::JobDir]);
         let program = ProgramPlan::Container { image: "i".into(), command: vec!["no-such".into()], args: vec![] };
         let plan = JobPlan { program, replicas: vec![], job_dir: job_dir("new/models"), ..samples::plan() };
         assert_eq!(problems(&plan), []);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures::TryStreamExt;
 use jiff::Timestamp;
@@ -11,10 +12,12 @@ use sha2::{Digest, Sha256};
 use tunesmith_domain::{Job, JobFields, JobId, JobPlan, JobState, MachinePlan, Resources, StudyId};
 use tunesmith_store::{Store, StoreError, plan_document};
 
+use super::allowed_folders::PackageReader;
 use super::pages;
 use super::plan_check::{self, PlanProblem};
 use super::runner::{JobServices, replica_resources};
 use super::study_spec::{NewStudy, StudySpec};
+use super::trainer::placement;
 
 /// A job to be submitted.
 #[derive(Debug, Clone)]
@@ -99,16 +102,16 @@ fn listed(problems: &[PlanProblem]) -> String {
 
 /// Stores `submission` as a new job, or finds the job that was submitted with the same content before.
 ///
-/// Files of this machine are checked unless the project has a user for its programs.
+/// Files of this machine are checked if the programs run here, as the user of this process.
 ///
 /// # Errors
 /// [`SubmitError`]; nothing was stored.
 pub(super) async fn submit(
-    services: &JobServices,
+    services: &Arc<JobServices>,
     submission: Submission,
     random_seed: u64,
 ) -> Result<Submitted, SubmitError> {
-    let JobServices { store, clock, program_user, buckets, pool, .. } = services;
+    let JobServices { store, clock, program_user, buckets, pool, executor, packages, allowed_folders, .. } = &**services;
     let (store, now) = (&**store, clock.now());
     if let Some(id) = &submission.id {
         match store.job(id).await {
@@ -135,16 +138,26 @@ pub(super) async fn submit(
         Some(id) => id,
         None => new_job_id(&submission.name_prefix, now, random_seed),
     };
-    // This process may read and create what the user of the programs may not: then the run finds what is wrong.
-    if program_user(id.parts().0).is_none() {
-        let plan = submission.plan.clone();
+    let project = id.parts().0;
+    let user = program_user(project);
+    let is_here = executor.capabilities(&placement(&submission.plan.machines)).shares_files;
+    let reader = PackageReader { packages, project, user: user.as_ref(), is_here };
+    let folder = services.job_folder(&id, &submission.plan);
+    let (named, mut problems) = plan_check::named(&submission.plan, folder, allowed_folders, reader);
+    let named = Arc::new(named);
+    // This process may read and create what the user of the programs may not: then the run finds what is wrong. So it does where
+    // programs run elsewhere.
+    if is_here && user.is_none() {
+        let (plan, named) = (submission.plan.clone(), Arc::clone(&named));
+        let (services, owner) = (Arc::clone(services), id.clone());
+        let look = move || plan_check::problems(&plan, &named, |folder| services.prepare_area(&owner, folder));
         // Files are read on a thread that may block. If it panics, the run of the job finds what is wrong.
-        let problems = tokio::task::spawn_blocking(move || plan_check::problems(&plan)).await.unwrap_or_default();
-        if !problems.is_empty() {
-            return Err(SubmitError::NotRunnable { problems });
-        }
+        problems.extend(tokio::task::spawn_blocking(look).await.unwrap_or_default());
     }
-    if let Some(problem) = plan_check::object_problem(&submission.plan, buckets).await {
+    if !problems.is_empty() {
+        return Err(SubmitError::NotRunnable { problems });
+    }
+    if let Some(problem) = plan_check::object_problem(&named, buckets).await {
         return Err(SubmitError::NotRunnable { problems: vec![problem] });
     }
     let study = submission.study.map(|spec| {

@@ -14,14 +14,15 @@ use tunesmith_executor::{
     ServerAccess,
 };
 
-use tunesmith_objects::ObjectFolder;
-
+use crate::allowed_folders::JobFolder;
 use crate::resource_pool::Grant;
 
 /// The inputs from which the start of a program is built.
 pub(super) struct Launch<'a> {
     pub(super) job: &'a Job,
     pub(super) plan: &'a JobPlan,
+    /// The job folder of the plan.
+    pub(super) folder: &'a JobFolder,
     /// `None` for a job without hyperparameters.
     pub(super) trial: Option<&'a Trial>,
     pub(super) id: ExecutorJobId,
@@ -64,7 +65,7 @@ impl Launch<'_> {
             environment: self.environment(),
             working_directory: self.plan.working_directory.clone(),
             program_folders: self.local_job_dir().into_iter().collect(),
-            reports: report_sources(self.plan, self.trial),
+            reports: report_sources(self.plan, self.trial, Some(self.folder)),
             server: ServerAccess { address: self.endpoint.to_owned(), token: self.token.clone() },
             time_limit: self.plan.trial_time_limit,
             grace: self.plan.grace,
@@ -138,14 +139,26 @@ pub(super) fn placement(machines: &MachinePlan) -> Placement {
     Placement { executor: executor.clone(), queue: queue.clone(), options: options.clone() }
 }
 
-/// Returns the reports that are read of the program of `trial`, or of a job without hyperparameters.
-pub(super) fn report_sources(plan: &JobPlan, trial: Option<&Trial>) -> ReportSources {
+/// Returns the reports that are read of the program of `trial`, or of a job without hyperparameters. Event files are read in
+/// `folder`, the job folder of `plan`; none are without it.
+pub(super) fn report_sources(plan: &JobPlan, trial: Option<&Trial>, folder: Option<&JobFolder>) -> ReportSources {
+    let here = match folder {
+        Some(JobFolder::Here(here)) => Some(here),
+        _ => None,
+    };
     ReportSources {
         tag: plan.metric_tag.clone(),
         further_tags: plan.further_tags.clone(),
         stdout: plan.metric_from_stdout,
-        event_dir: local_job_dir(plan, trial),
-        event_url: job_dir(plan, trial).filter(|url| ObjectFolder::is_address(url)),
+        event_dir: match (folder, here) {
+            (_, Some(here)) => Some(here.of(trial.map(|trial| trial.id)).path()),
+            // An agent reads them on its machine.
+            (Some(JobFolder::Elsewhere), None) => local_job_dir(plan, trial),
+            _ => None,
+        },
+        event_dir_without_links: here.is_some_and(|here| here.is_without_links),
+        event_user: here.and_then(|here| here.user.clone()),
+        event_url: job_dir(plan, trial).filter(|_| matches!(folder, Some(JobFolder::Objects(_)))),
     }
 }
 
@@ -277,7 +290,9 @@ mod tests {
             since: Timestamp::UNIX_EPOCH,
         };
         let grant = pool.adopt(&id, claim, Some(vec![vec!["GPU-7".into()]]));
+        let folder = JobFolder::Elsewhere;
         let spec = Launch {
+            folder: &folder,
             grant: &grant,
             job: &job,
             plan: &plan,

@@ -49,6 +49,11 @@ impl Server {
         self.base.as_str().trim_end_matches('/')
     }
 
+    /// Whether requests have a token.
+    pub(super) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
     /// Whether the server runs on this machine.
     pub(super) fn is_local(&self) -> bool {
         is_loopback(&self.base)

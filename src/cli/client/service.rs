@@ -126,6 +126,14 @@ impl Client {
         }
     }
 
+    /// Whether a relative job folder is one of the current folder: on this machine, unless a token selects the area of a project.
+    pub(super) fn uses_current_folder(&self) -> bool {
+        match &*self.transport {
+            Transport::Server(server) => server.is_local() && !server.has_token(),
+            Transport::Folder(_) => true,
+        }
+    }
+
     async fn send(
         &self,
         method: Method,

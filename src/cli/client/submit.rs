@@ -145,8 +145,9 @@ async fn training_input(
         set(&mut input, "/pythonModule", json!(module));
     }
     if let Some(job_dir) = &args.job_dir {
-        // A relative path refers to the current folder, not to the one in which the server was started.
-        let is_path = !job_dir.contains("://") && client.is_on_this_machine();
+        // A relative path refers to the current folder, not to the one in which the server was started. A server with tokens puts
+        // it into the area of the project.
+        let is_path = !job_dir.contains("://") && client.uses_current_folder();
         let job_dir = if is_path { std::path::absolute(job_dir)?.display().to_string() } else { job_dir.clone() };
         set(&mut input, "/jobDir", json!(job_dir));
     }

@@ -23,6 +23,8 @@ pub struct CommandLine {
     pub command: Vec<String>,
     /// The working directory of the command, absolute.
     pub working_directory: PathBuf,
+    /// The folder of relative job folders, absolute; `None` for the working directory.
+    pub job_dir_base: Option<PathBuf>,
 }
 
 /// Why a configuration and a command line do not describe a job.
@@ -142,7 +144,8 @@ pub fn job_plan_on(
     };
     let metric_tag = input.hyperparameters.as_ref().map_or("", |spec| spec.metric_tag()).to_owned();
     let job_dir = command_line.job_dir.clone().or_else(|| Some(input.job_dir.clone()).filter(|dir| !dir.is_empty()));
-    let job_dir = job_dir.map(|dir| absolute(dir, &command_line.working_directory));
+    let base = command_line.job_dir_base.as_ref().unwrap_or(&command_line.working_directory);
+    let job_dir = job_dir.map(|dir| absolute(dir, base));
     let scheduling = input.scheduling.as_ref();
     Ok(JobPlan {
         max_trials: counts.0.into(),
@@ -250,9 +253,9 @@ fn replica_program(master: &ProgramPlan, config: Option<&ReplicaConfig>) -> Opti
     Some(container(image, Some(config)))
 }
 
-/// A relative local path is resolved against the working directory; a URI is returned unchanged.
-fn absolute(job_dir: String, working_directory: &std::path::Path) -> String {
-    if job_dir.contains("://") { job_dir } else { working_directory.join(job_dir).display().to_string() }
+/// A relative local path is resolved against `base`; a URI is returned unchanged.
+fn absolute(job_dir: String, base: &std::path::Path) -> String {
+    if job_dir.contains("://") { job_dir } else { base.join(job_dir).display().to_string() }
 }
 
 fn duration(duration: Option<ProtoDuration>) -> Option<Duration> {

@@ -42,6 +42,9 @@ pub(super) struct ServerFile {
     /// Runtimes by version, as in `runtimeVersion`. If any is given, other versions are refused; otherwise the version has
     /// no effect.
     pub(super) runtime_versions: BTreeMap<String, RuntimeFile>,
+    /// Folders and buckets that jobs may name as `jobDir` and in `packageUris` on a server with tokens, in addition to those of
+    /// `--allowed-folder`: `[PROJECT=]/FOLDER`, `[PROJECT=]gs://BUCKET[/FOLDER]` or `[PROJECT=]s3://BUCKET[/FOLDER]`.
+    pub(super) allowed_folders: Vec<String>,
     /// Limits on what runs and waits at the same time.
     pub(super) limits: LimitsFile,
     /// The longest time in which a trial with several replicas gets places for all of them, where each has a place of its own. It then

@@ -33,6 +33,8 @@ pub struct ServerConfig {
     pub machines: MachineMap,
     /// What the programs on this machine may use together.
     pub capacity: Capacity,
+    /// The folders and buckets that jobs may name, as `--allowed-folder` states them.
+    pub allowed_folders: Vec<String>,
     /// Limits on what runs and waits at the same time.
     pub limits: Limits,
     /// The longest time that a job or a trial waits.

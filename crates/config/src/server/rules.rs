@@ -118,6 +118,7 @@ impl<'a> Rules<'a> {
             executor,
             machines,
             capacity,
+            allowed_folders: file.allowed_folders,
             limits: limits(&file.limits),
             queue_deadline: file.queue_deadline.map(|deadline| deadline.0),
         }

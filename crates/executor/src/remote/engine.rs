@@ -49,6 +49,12 @@ pub trait AgentEngine: Send + Sync + 'static {
     /// What the place offers to programs.
     fn capabilities(&self) -> Capabilities;
 
+    /// Whether `path` is on a volume that programs find where they run. As [`Executor::has_volume`](crate::Executor::has_volume).
+    fn has_volume(&self, path: &Path) -> bool {
+        let _ = path;
+        false
+    }
+
     /// Starts `tunesmith agent` with the specification `spec`, which is in `file`, or a copy of it. The agent runs
     /// [`ExecutorJobSpec::own_replicas`]. A second start of an [`AgentId`] has no effect.
     ///

@@ -16,7 +16,7 @@ mod submitted;
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -297,6 +297,10 @@ fn lost(cause: LossCause, reason: String) -> AgentEnd {
 impl<E: AgentEngine> Executor for RemoteExecutor<E> {
     fn capabilities(&self, _: &Placement) -> Capabilities {
         self.engine.capabilities()
+    }
+
+    fn has_volume(&self, _: &Placement, path: &Path) -> bool {
+        self.engine.has_volume(path)
     }
 
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {

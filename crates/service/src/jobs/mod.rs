@@ -215,6 +215,11 @@ impl Jobs {
         self
     }
 
+    /// The folder of relative job folders of `project`; `None` for the working directory.
+    pub fn job_dir_base(&self, project: &str) -> Option<PathBuf> {
+        self.services.allowed_folders.base(project)
+    }
+
     /// Stores a job, or finds the job that was submitted with the same content before. Does not queue it.
     ///
     /// # Errors

@@ -37,6 +37,7 @@ pub(super) fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
         directory: Box::new(move |job| root.join("jobs").join(job.parts().1)),
         program_user: Box::new(|_| None),
         buckets: Buckets::default(),
+        allowed_folders: Arc::default(),
         retry_pauses,
         store,
     }))

@@ -82,22 +82,23 @@ impl Packages {
         }
     }
 
-    /// Returns the file of this server for `path`, the file of an uploaded package of any server. Another path is returned
-    /// unchanged.
+    /// Returns the file of this server for `path`, the file of an uploaded package of `project` on any server. Another path is
+    /// returned unchanged.
     ///
     /// # Errors
     /// As [`Self::fetch`].
-    pub async fn local_path(&self, path: &str) -> Result<String, PackagesError> {
+    pub async fn local_path(&self, project: &str, path: &str) -> Result<String, PackagesError> {
         if self.documents.is_none() || Path::new(path).exists() {
             return Ok(path.to_owned());
         }
         let mut parts = Path::new(path).iter().rev().map(|part| part.to_str().unwrap_or_default());
-        let (file_name, sha256, project) = (parts.next(), parts.next(), parts.next());
-        let (Some(file_name), Some(sha256), Some(project), Some("packages")) =
-            (file_name, sha256, project, parts.next())
-        else {
+        let (file_name, sha256, of) = (parts.next(), parts.next(), parts.next());
+        let (Some(file_name), Some(sha256), Some("packages")) = (file_name, sha256, parts.next()) else {
             return Ok(path.to_owned());
         };
+        if of != Some(project) {
+            return Ok(path.to_owned());
+        }
         match PackageName::new(project, sha256, file_name) {
             Ok(name) => Ok(self.fetch(&name).await?.display().to_string()),
             // Such a path is not that of an uploaded package.

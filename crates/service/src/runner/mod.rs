@@ -36,11 +36,12 @@ use super::JobEvent;
 use super::agent_reports::STAGED_PACKAGES;
 use super::live_trials::LiveTrials;
 use super::secret::{job_secret, shared_secret};
+use crate::allowed_folders::{AllowedFolders, JobFolder, NotAllowed, PackageReader};
 use crate::clock::Clock;
 use crate::packages::{Packages, PackagesError};
 use crate::resource_pool::ResourcePool;
 use crate::search_policy::{SearchPolicy, error_text};
-use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial};
+use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial, TrialId};
 use tunesmith_executor::{
     AgentPackages, ENVIRONMENT_PYTHON, Executor, ExecutorError, ExecutorJobState, ExitStatus, ProgramEnd,
 };
@@ -137,6 +138,8 @@ pub struct JobServices {
     pub program_user: ProgramUserOf,
     /// The object stores in which the folders of programs may be.
     pub buckets: Buckets,
+    /// The folders and buckets that jobs may name.
+    pub allowed_folders: Arc<AllowedFolders>,
     /// Returns the folder of a job's files, which need not exist.
     pub directory: Box<dyn Fn(&JobId) -> PathBuf + Send + Sync>,
     /// The pauses before a job whose run failed is run again. After the last one the job fails.
@@ -149,6 +152,7 @@ impl JobServices {
         let (users, directories) = (Arc::clone(self), Arc::clone(self));
         Arc::new(Self {
             buckets: self.buckets.clone(),
+            allowed_folders: Arc::clone(&self.allowed_folders),
             pool: Arc::clone(&self.pool),
             store,
             claims: Arc::clone(&self.claims),
@@ -253,7 +257,12 @@ impl Runner {
             let reason = format!("the job can never start: it {reason}");
             return Ok(JobOutcome::Ended(end_job(&self.services, &self.id, JobState::Failed, &reason).await?));
         }
-        if let Err(error) = program::fetch_packages(&self.services.packages, &mut plan).await {
+        if let Err(error) = self.services.job_folder(&self.id, &plan) {
+            // It was submitted before the operator restricted the folders of jobs.
+            let reason = format!("the job folder {error}");
+            return Ok(JobOutcome::Ended(end_job(&self.services, &self.id, JobState::Failed, &reason).await?));
+        }
+        if let Err(error) = program::fetch_packages(&self.services.packages, self.id.parts().0, &mut plan).await {
             return match error {
                 PackagesError::Store(error) => Err(error.into()),
                 error => Ok(JobOutcome::Ended(self.set_state(JobState::Failed, &error_text(&error)).await?)),
@@ -301,10 +310,15 @@ impl Runner {
     /// Installs the packages of `plan`, or puts them where agents get them.
     async fn prepare(&self, plan: &JobPlan, observer: &(dyn Fn(Step) + Send + Sync)) -> Result<Prepared, PackageError> {
         let environments = &self.services.environments;
-        if self.services.executor.capabilities(&crate::trainer::placement(&plan.machines)).shares_files {
-            return program::prepare(environments, plan, self.program_user(), observer).await;
+        let is_here = self.services.executor.capabilities(&crate::trainer::placement(&plan.machines)).shares_files;
+        let user = self.program_user();
+        let (packages, project) = (&self.services.packages, self.id.parts().0);
+        let reader = PackageReader { packages, project, user: user.as_ref(), is_here };
+        let wanted = program::wanted_by(plan, &self.services.allowed_folders, reader)?;
+        if is_here {
+            return program::prepare(environments, plan, wanted, user, observer).await;
         }
-        program::stage(environments, plan, &self.directory.join(STAGED_PACKAGES), observer).await
+        program::stage(environments, plan, wanted, &self.directory.join(STAGED_PACKAGES), observer).await
     }
 
     async fn set_state(&self, state: JobState, error_message: &str) -> Result<Job, StoreError> {
@@ -341,6 +355,36 @@ impl Runner {
 impl Context {
     fn services(&self) -> &JobServices {
         &self.runner.services
+    }
+
+    /// The job folder.
+    ///
+    /// # Errors
+    /// [`NotAllowed`].
+    fn job_folder(&self) -> Result<JobFolder, NotAllowed> {
+        self.services().job_folder(&self.job.id, &self.plan)
+    }
+
+    /// The job folder for an attempt at `trial`. Where no component of its path may be a link, it is created.
+    ///
+    /// # Errors
+    /// Why the program cannot be started.
+    async fn use_job_folder(&self, trial: Option<TrialId>) -> Result<JobFolder, String> {
+        let folder = self.job_folder().map_err(|error| format!("its job folder {error}"))?;
+        if let JobFolder::Here(here) = &folder
+            && here.is_without_links
+        {
+            let (services, id, used) = (Arc::clone(&self.runner.services), self.job.id.clone(), here.clone());
+            let place = here.of(trial);
+            let path = place.path();
+            let create = move || {
+                services.prepare_area(&id, &used)?;
+                place.create_folder().map_err(std::io::Error::from)
+            };
+            let created = tokio::task::spawn_blocking(create).await.map_err(std::io::Error::other).flatten();
+            created.map_err(|error| format!("its job folder {} cannot be created: {error}", path.display()))?;
+        }
+        Ok(folder)
     }
 
     fn emit(&self, event: JobEvent) {

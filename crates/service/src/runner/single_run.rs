@@ -139,7 +139,12 @@ async fn wait_for_grant(context: &Context) -> Result<Result<Grant, Box<JobOutcom
 /// Starts the program, and returns its state.
 async fn submit(context: &Context, id: &ExecutorJobId, grant: &Grant) -> Result<ExecutorJobState, RunError> {
     let directory = directory(context, id.attempt);
+    let folder = match context.use_job_folder(None).await {
+        Ok(folder) => folder,
+        Err(reason) => return Ok(not_started(reason)),
+    };
     let launch = Launch {
+        folder: &folder,
         job: &context.job,
         plan: &context.plan,
         trial: None,

@@ -135,6 +135,7 @@ async fn run_in(study: Option<StudySpec>, ends: Vec<ExecutorJobState>, queue_dea
         documents: None,
         packages: Packages::new(root.join("packages"), Packages::MAX_BYTES),
         buckets: Default::default(),
+        allowed_folders: Arc::default(),
         policy: Arc::new(SearchPolicy::new(Arc::clone(&store), 1)),
         executor: executor.clone(),
         environments: Arc::new(Environments::new(root.join("environments"))),

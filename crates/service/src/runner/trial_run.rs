@@ -265,7 +265,12 @@ impl TrialRun {
     async fn submit(&self, trial: &Trial, id: &ExecutorJobId, grant: &Grant) -> Result<ExecutorJobState, RunError> {
         let directory = self.directory(trial);
         let context = &self.context;
+        let folder = match context.use_job_folder(Some(trial.id)).await {
+            Ok(folder) => folder,
+            Err(reason) => return Ok(not_started(reason)),
+        };
         let launch = Launch {
+            folder: &folder,
             job: &context.job,
             plan: &context.plan,
             trial: Some(trial),
@@ -300,7 +305,7 @@ impl TrialRun {
         let attempt = AttemptReports {
             id: &self.executor_job(trial),
             directory: &self.directory(trial),
-            sources: &report_sources(&self.context.plan, Some(trial)),
+            sources: &report_sources(&self.context.plan, Some(trial), self.context.job_folder().ok().as_ref()),
         };
         Ok(self.context.services().executor.reports(&attempt, adopted, known))
     }

@@ -1,0 +1,163 @@
+//! The folders and buckets that jobs may name.
+//!
+//! A server opens what its callers name (`jobDir`, `packageUris`) with its own rights, so on a server with tokens they may name
+//! only what the operator has listed ([`AllowedFolder`]), and the area of their project in the data folder. Without tokens, the
+//! only caller owns the process, and any folder that this user may use is allowed.
+//!
+//! Not here: how files are opened ([`tunesmith_files::Place`]).
+
+mod job_folder;
+mod listed;
+mod package;
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, chown};
+use std::path::{Component, Path, PathBuf};
+
+pub(crate) use self::job_folder::{HostFolder, JobFolder};
+pub(crate) use self::package::PackageReader;
+pub use self::listed::{AllowedFolder, AllowedFolderError, Location};
+use tunesmith_objects::ObjectAddress;
+use tunesmith_packages::{ProgramUser, let_pass};
+
+/// The folder of a data folder with an area for each project.
+const AREAS: &str = "job-dirs";
+
+/// The folders and buckets that jobs may name. The default allows all of them.
+#[derive(Default)]
+pub struct AllowedFolders {
+    restriction: Option<Restriction>,
+}
+
+struct Restriction {
+    listed: Vec<AllowedFolder>,
+    /// The folder with an area for each project. No component is a link.
+    areas: PathBuf,
+    /// Whether the restriction applies now.
+    applies: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// A folder or bucket that a job may not name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{value:?} is not allowed on this server: {}; other folders and buckets are allowed by its operator, with --allowed-folder or \
+     allowedFolders in the server configuration", Allowed(allowed)
+)]
+pub struct NotAllowed {
+    /// The path or address.
+    pub value: String,
+    /// What the project may name.
+    pub allowed: Vec<String>,
+}
+
+struct Allowed<'a>(&'a [String]);
+
+impl fmt::Display for Allowed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => f.write_str("no folder and no bucket is allowed for this job"),
+            allowed => write!(f, "allowed are {}, and what is below", allowed.join(", ")),
+        }
+    }
+}
+
+impl fmt::Debug for AllowedFolders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.restriction.iter().flat_map(|restriction| &restriction.listed)).finish()
+    }
+}
+
+impl AllowedFolders {
+    /// Allows `listed` and an area of `data_dir` for each project, while `applies` returns true, and everything else otherwise.
+    ///
+    /// # Errors
+    /// [`AllowedFolderError`] if a listed folder would give access to the files of the server, or to those of another project.
+    pub fn new(
+        listed: Vec<AllowedFolder>,
+        data_dir: &Path,
+        applies: Box<dyn Fn() -> bool + Send + Sync>,
+    ) -> Result<Self, AllowedFolderError> {
+        let data_dir = fs::canonicalize(data_dir)
+            .map_err(|source| AllowedFolderError::DataFolder { path: data_dir.to_owned(), source })?;
+        listed::check(&listed, &data_dir)?;
+        Ok(Self { restriction: Some(Restriction { listed, areas: data_dir.join(AREAS), applies }) })
+    }
+
+    /// The folder of relative job folders of `project`; `None` for the working directory.
+    pub fn base(&self, project: &str) -> Option<PathBuf> {
+        Some(self.restriction()?.areas.join(project))
+    }
+
+    /// The restriction, if it applies now.
+    fn restriction(&self) -> Option<&Restriction> {
+        self.restriction.as_ref().filter(|restriction| (restriction.applies)())
+    }
+}
+
+impl Restriction {
+    /// The path without links of `path`, which a job of `project` names, if it is allowed. With `is_here`, the area of the project
+    /// is allowed as well.
+    fn path(&self, project: &str, path: &Path, is_here: bool) -> Option<PathBuf> {
+        if !is_plain(path) {
+            return None;
+        }
+        let area = self.areas.join(project);
+        if is_here && path.starts_with(&area) {
+            return Some(path.components().collect());
+        }
+        self.of(project).find_map(|allowed| allowed.resolve(path))
+    }
+
+    /// Whether a job of `project` may name `address`.
+    fn has_address(&self, project: &str, address: &ObjectAddress) -> bool {
+        self.of(project).any(|allowed| matches!(&allowed.location, Location::Objects(folder) if folder.contains(address)))
+    }
+
+    fn of(&self, project: &str) -> impl Iterator<Item = &AllowedFolder> {
+        self.listed.iter().filter(move |allowed| allowed.project.as_deref().is_none_or(|only| only == project))
+    }
+
+    fn refuse(&self, project: &str, value: &str, is_here: bool) -> NotAllowed {
+        let area = is_here.then(|| self.areas.join(project).display().to_string());
+        let listed = self.of(project).map(|allowed| allowed.location.to_string());
+        NotAllowed { value: value.to_owned(), allowed: area.into_iter().chain(listed).collect() }
+    }
+
+    /// Creates the area of `project` if `path` is in it. It belongs to `user`, who may pass through the folders above.
+    fn prepare(&self, project: &str, path: &Path, user: Option<&ProgramUser>) -> io::Result<()> {
+        let area = self.areas.join(project);
+        if !path.starts_with(&area) {
+            return Ok(());
+        }
+        for folder in [&self.areas, &area] {
+            match fs::DirBuilder::new().mode(0o700).create(folder) {
+                Ok(()) => {
+                    if let Some(user) = user.filter(|_| folder == &area) {
+                        chown(&area, Some(user.uid), Some(user.gid))?;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if user.is_some() {
+            for folder in [self.areas.parent().unwrap_or(&self.areas), &self.areas] {
+                let_pass(folder)?;
+            }
+        }
+        Ok(())
+    }
+
+}
+
+/// Whether `path` is absolute and leads nowhere else than to what it names: without `..` and without a NUL.
+fn is_plain(path: &Path) -> bool {
+    path.is_absolute()
+        && path.components().all(|component| matches!(component, Component::RootDir | Component::Normal(_)))
+        && !path.as_os_str().as_encoded_bytes().contains(&0)
+}
+
+#[cfg(test)]
+mod tests;
