@@ -54,9 +54,10 @@ impl ServerSettings {
         let Some(path) = path else { return Ok(Self::default()) };
         let ServerConfig { executor, machines, capacity, allowed_folders, limits, queue_deadline } =
             tunesmith_config::load_server(path, executor)?;
-        let allowed_folders = allowed_folders.iter().enumerate().map(|(index, text)| {
-            text.parse().map_err(|source| SettingsError::AllowedFolder { index, source })
-        });
+        let allowed_folders = allowed_folders
+            .iter()
+            .enumerate()
+            .map(|(index, text)| text.parse().map_err(|source| SettingsError::AllowedFolder { index, source }));
         let allowed_folders = allowed_folders.collect::<Result<_, _>>()?;
         let devices = match capacity.devices {
             None => None,

@@ -360,11 +360,7 @@ fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
 }
 
 /// Returns the folders and buckets that jobs may name: any, until the first token has been created.
-fn allowed_folders(
-    args: &ServeArgs,
-    settings: &ServerSettings,
-    data_dir: &DataDir,
-) -> anyhow::Result<AllowedFolders> {
+fn allowed_folders(args: &ServeArgs, settings: &ServerSettings, data_dir: &DataDir) -> anyhow::Result<AllowedFolders> {
     let listed = settings.allowed_folders.iter().chain(&args.allowed_folder).cloned().collect();
     let authenticator = composition::authenticator(data_dir)?;
     let applies = Box::new(move || authenticator.requires_tokens());

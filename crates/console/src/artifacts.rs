@@ -80,7 +80,9 @@ impl Console {
                 };
                 without_files(address, problem.to_owned(), command)
             }
-            Err(error @ ArtifactError::NotAllowed { .. }) => without_files(String::new(), error.to_string(), String::new()),
+            Err(error @ ArtifactError::NotAllowed { .. }) => {
+                without_files(String::new(), error.to_string(), String::new())
+            }
             Err(error @ ArtifactError::Unreadable { .. }) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "artifacts cannot be listed");
                 without_files(String::new(), error.to_string(), String::new())

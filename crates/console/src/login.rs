@@ -126,7 +126,8 @@ mod tests {
         }
         let elsewhere =
             ["", "https://evil.test", "//evil.test", "/consoles", "/v1/projects", "/console/login", "/console/\\x"];
-        let unprintable = ["/console?\u{b}", "/console?a\r\nb", "/console/\0", "/console/\u{7f}", "/console/é", "/console/a b"];
+        let unprintable =
+            ["/console?\u{b}", "/console?a\r\nb", "/console/\0", "/console/\u{7f}", "/console/é", "/console/a b"];
         for page in elsewhere.into_iter().chain(unprintable) {
             assert_eq!(inside(page), "/console", "{page}");
         }

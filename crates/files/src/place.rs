@@ -249,7 +249,7 @@ impl Place {
         }
         renameat(&parent, &temporary, &parent, name)?;
         if durable {
-            File::from(parent).sync_all()?;
+            File::from(openat(&parent, ".", folder_flags(), Mode::empty())?).sync_all()?;
         }
         Ok(())
     }
@@ -259,11 +259,8 @@ impl Place {
     /// # Errors
     /// [`OpenError`].
     pub fn open_folder(&self) -> Result<OwnedFd, OpenError> {
-        let mut folder = openat(CWD, &*self.folder, folder_flags(), Mode::empty()).map_err(folder_error)?;
-        for name in self.names()? {
-            folder = openat(&folder, name, folder_flags() | OFlags::NOFOLLOW, Mode::empty())?;
-        }
-        Ok(folder)
+        let (parent, name) = self.parent()?;
+        Ok(openat(&parent, name, folder_flags() | OFlags::NOFOLLOW, Mode::empty())?)
     }
 
     /// Creates the folder and those above it that are missing, in the mode that the user's umask gives.
@@ -272,8 +269,7 @@ impl Place {
     /// [`OpenError::NotRegular`] if a component is a link or a file; the error of creating a folder.
     pub fn create_folder(&self) -> Result<(), OpenError> {
         self.with_rights(|| {
-            // Folders above the missing ones may be passable and not readable.
-            let pass = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let pass = pass_flags();
             let mut folder = openat(CWD, &*self.folder, pass, Mode::empty()).map_err(folder_error)?;
             for name in self.names()? {
                 let open = |flags| openat(&folder, name, flags | OFlags::NOFOLLOW, Mode::empty());
@@ -356,12 +352,12 @@ impl Place {
     fn parent(&self) -> Result<(OwnedFd, &OsStr), OpenError> {
         let mut names = self.names()?;
         let Some(last) = names.pop() else {
-            let folder = openat(CWD, &*self.folder, folder_flags(), Mode::empty()).map_err(folder_error)?;
+            let folder = openat(CWD, &*self.folder, pass_flags(), Mode::empty()).map_err(folder_error)?;
             return Ok((folder, OsStr::new(".")));
         };
-        let mut folder = openat(CWD, &*self.folder, folder_flags(), Mode::empty()).map_err(folder_error)?;
+        let mut folder = openat(CWD, &*self.folder, pass_flags(), Mode::empty()).map_err(folder_error)?;
         for name in names {
-            folder = openat(&folder, name, folder_flags() | OFlags::NOFOLLOW, Mode::empty())?;
+            folder = openat(&folder, name, pass_flags() | OFlags::NOFOLLOW, Mode::empty())?;
         }
         Ok((folder, last))
     }
@@ -386,6 +382,11 @@ impl Place {
         // The file may have been replaced since its kind was determined.
         if file.metadata()?.is_file() { Ok(file) } else { Err(OpenError::NotRegular) }
     }
+}
+
+/// The flags of a folder that is passed through: it need not be readable.
+fn pass_flags() -> OFlags {
+    OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC
 }
 
 fn folder_flags() -> OFlags {

@@ -58,7 +58,8 @@ mod tests {
     const DAEMON: FileUser = FileUser { uid: 1, gid: 1, groups: Vec::new() };
 
     fn thread_status(field: &str) -> String {
-        let status = fs::read_to_string(format!("/proc/self/task/{}/status", Pid::as_raw(Some(rustix::thread::gettid()))));
+        let status =
+            fs::read_to_string(format!("/proc/self/task/{}/status", Pid::as_raw(Some(rustix::thread::gettid()))));
         let line = status.unwrap().lines().find_map(|line| Some(line.strip_prefix(field)?.trim().to_owned()));
         line.unwrap()
     }

@@ -115,8 +115,28 @@ mod tests {
         let (long, too_long) = (vec!["a".repeat(55); 4].join("."), "a".repeat(64));
         ObjectAddress::parse(&format!("gs://{}", &long[..222])).unwrap();
         for wrong in [
-            "b#f", "..", "b b", "b?list-type=2", "b\r\nx: y", " bucket", "bucket ", "ab", "Bucket", "a..b", "-ab", "ab-", ".ab",
-            "192.168.0.1", "user@bucket", "bucket:80", "b%2f", "bücket", "buck\0et", &too_long, "[::1]", "b\\c",
+            "b#f",
+            "..",
+            "b b",
+            "b?list-type=2",
+            "b\r\nx: y",
+            " bucket",
+            "bucket ",
+            "ab",
+            "Bucket",
+            "a..b",
+            "-ab",
+            "ab-",
+            ".ab",
+            "192.168.0.1",
+            "user@bucket",
+            "bucket:80",
+            "b%2f",
+            "bücket",
+            "buck\0et",
+            &too_long,
+            "[::1]",
+            "b\\c",
         ] {
             for scheme in ["gs", "s3"] {
                 let reason = reason(&format!("{scheme}://{wrong}/x"));
@@ -132,7 +152,11 @@ mod tests {
     #[test]
     fn folders_contain_what_is_below_them() {
         let at = |url: &str| ObjectAddress::parse(url).unwrap();
-        for (folder, inside) in [("gs://bucket", "gs://bucket/x"), ("gs://bucket/a", "gs://bucket/a"), ("s3://bucket/a/", "s3://bucket/a/b/c")] {
+        for (folder, inside) in [
+            ("gs://bucket", "gs://bucket/x"),
+            ("gs://bucket/a", "gs://bucket/a"),
+            ("s3://bucket/a/", "s3://bucket/a/b/c"),
+        ] {
             assert!(at(folder).contains(&at(inside)), "{folder} {inside}");
         }
         for (folder, outside) in [

@@ -120,7 +120,8 @@ fn object(text: &str, rest: &str) -> Result<PackageSource, PackageError> {
     })?;
     // The decoded name is checked, since it may contain a separator (`%2F`).
     let last = rest.rsplit('/').next().unwrap_or_default();
-    let file_name = address.path().filename().filter(|name| percent_decode_str(last).decode_utf8().is_ok_and(|last| last == *name));
+    let file_name =
+        address.path().filename().filter(|name| percent_decode_str(last).decode_utf8().is_ok_and(|last| last == *name));
     let file_name = file_name.ok_or_else(|| invalid("does not name a file".to_owned()))?.to_owned();
     Ok(PackageSource { location: Location::Bucket(address), file_name })
 }
@@ -192,7 +193,9 @@ mod tests {
     #[test]
     fn file_name_is_decoded_and_has_no_separators() {
         assert_eq!(parse("https://host/d/a-1%2Bcpu.whl?sig=a/b").unwrap().file_name(), "a-1+cpu.whl");
-        for wrong in ["https://host/", "https://host/d%2Fe.whl", "gs://bucket", "gs://bucket/d%2Fe.whl", "file:///", "..", ""] {
+        for wrong in
+            ["https://host/", "https://host/d%2Fe.whl", "gs://bucket", "gs://bucket/d%2Fe.whl", "file:///", "..", ""]
+        {
             assert!(parse(wrong).unwrap_err().contains("does not name a file"), "{wrong}");
         }
     }

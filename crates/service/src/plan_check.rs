@@ -93,7 +93,8 @@ pub(super) fn problems(
         programs.filter_map(|program| program_problem(program, &plan.working_directory)).collect();
     let packages = named.packages.iter().filter_map(archive_problem);
     found.extend(packages.map(|message| PlanProblem { part: PlanPart::Packages, message }));
-    found.extend(job_dir_problem(&named.folder, prepare).map(|message| PlanProblem { part: PlanPart::JobDir, message }));
+    found
+        .extend(job_dir_problem(&named.folder, prepare).map(|message| PlanProblem { part: PlanPart::JobDir, message }));
     found
 }
 

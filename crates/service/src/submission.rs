@@ -111,7 +111,8 @@ pub(super) async fn submit(
     submission: Submission,
     random_seed: u64,
 ) -> Result<Submitted, SubmitError> {
-    let JobServices { store, clock, program_user, buckets, pool, executor, packages, allowed_folders, .. } = &**services;
+    let JobServices { store, clock, program_user, buckets, pool, executor, packages, allowed_folders, .. } =
+        &**services;
     let (store, now) = (&**store, clock.now());
     if let Some(id) = &submission.id {
         match store.job(id).await {

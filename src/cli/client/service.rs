@@ -118,14 +118,6 @@ impl Client {
         }
     }
 
-    /// Whether the service runs on this machine, so that it can read its paths.
-    pub(super) fn is_on_this_machine(&self) -> bool {
-        match &*self.transport {
-            Transport::Server(server) => server.is_local(),
-            Transport::Folder(_) => true,
-        }
-    }
-
     /// Whether a relative job folder is one of the current folder: on this machine, unless a token selects the area of a project.
     pub(super) fn uses_current_folder(&self) -> bool {
         match &*self.transport {

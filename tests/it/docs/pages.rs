@@ -43,7 +43,7 @@ pages! {
     postgresql: "docs/guide/postgresql.md", 3, &[];
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];
     reading_explain: "docs/guide/reading-explain.md", 0, &[];
-    security: "docs/guide/security.md", 1, &[];
+    security: "docs/guide/security.md", 2, &[];
     several_metrics: "docs/guide/several-metrics.md", 0, &[];
     server_configuration: "docs/guide/server-configuration.md", 4, &[];
     server_for_a_team: "docs/guide/server-for-a-team.md", 4, &[];

@@ -12,6 +12,7 @@ mod kubelet;
 mod manifests;
 mod places;
 mod runs;
+mod volumes;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

@@ -19,7 +19,7 @@ hyperparameters:
 ";
 
 /// A file for `KUBECONFIG` that names the cluster of `place`.
-fn kubeconfig(place: &InProcess, workspace: &Workspace) -> std::path::PathBuf {
+pub(super) fn kubeconfig(place: &InProcess, workspace: &Workspace) -> std::path::PathBuf {
     let path = workspace.path().join("kubeconfig");
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "tests",

@@ -1,7 +1,7 @@
 //! The job folder of a plan, as far as the server may use it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{AllowedFolders, NotAllowed};

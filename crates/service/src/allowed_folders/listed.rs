@@ -53,7 +53,9 @@ impl fmt::Display for Location {
 #[derive(Debug, thiserror::Error)]
 pub enum AllowedFolderError {
     /// The text does not name a folder or bucket.
-    #[error("{text:?} is not an allowed folder: expected [PROJECT=]/FOLDER, without `..`, [PROJECT=]gs://BUCKET[/FOLDER] or [PROJECT=]s3://BUCKET[/FOLDER]")]
+    #[error(
+        "{text:?} is not an allowed folder: expected [PROJECT=]/FOLDER, without `..`, [PROJECT=]gs://BUCKET[/FOLDER] or [PROJECT=]s3://BUCKET[/FOLDER]"
+    )]
     Form {
         /// The text.
         text: String,
@@ -147,7 +149,9 @@ impl AllowedFolder {
     /// Whether `other` is this location or in it.
     fn contains(&self, other: &Self) -> bool {
         match (&self.location, &other.location) {
-            (Location::Folder { resolved, .. }, Location::Folder { resolved: other, .. }) => other.starts_with(resolved),
+            (Location::Folder { resolved, .. }, Location::Folder { resolved: other, .. }) => {
+                other.starts_with(resolved)
+            }
             (Location::Objects(folder), Location::Objects(other)) => folder.contains(other),
             _ => false,
         }
@@ -178,7 +182,8 @@ pub(super) fn check(listed: &[AllowedFolder], data_dir: &Path) -> Result<(), All
             }
         }
         let others = listed.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, other)| other);
-        if let Some(outer) = others.into_iter().find(|other| other.project != folder.project && other.contains(folder)) {
+        if let Some(outer) = others.into_iter().find(|other| other.project != folder.project && other.contains(folder))
+        {
             let (inner, outer) = (folder.location.to_string(), outer.location.to_string());
             return Err(AllowedFolderError::Nested { inner, outer });
         }

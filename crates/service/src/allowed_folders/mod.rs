@@ -17,8 +17,8 @@ use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Component, Path, PathBuf};
 
 pub(crate) use self::job_folder::{HostFolder, JobFolder};
-pub(crate) use self::package::PackageReader;
 pub use self::listed::{AllowedFolder, AllowedFolderError, Location};
+pub(crate) use self::package::PackageReader;
 use tunesmith_objects::ObjectAddress;
 use tunesmith_packages::{ProgramUser, let_pass};
 
@@ -43,7 +43,8 @@ struct Restriction {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{value:?} is not allowed on this server: {}; other folders and buckets are allowed by its operator, with --allowed-folder or \
-     allowedFolders in the server configuration", Allowed(allowed)
+     allowedFolders in the server configuration",
+    Allowed(allowed)
 )]
 pub struct NotAllowed {
     /// The path or address.
@@ -112,7 +113,8 @@ impl Restriction {
 
     /// Whether a job of `project` may name `address`.
     fn has_address(&self, project: &str, address: &ObjectAddress) -> bool {
-        self.of(project).any(|allowed| matches!(&allowed.location, Location::Objects(folder) if folder.contains(address)))
+        self.of(project)
+            .any(|allowed| matches!(&allowed.location, Location::Objects(folder) if folder.contains(address)))
     }
 
     fn of(&self, project: &str) -> impl Iterator<Item = &AllowedFolder> {
@@ -149,7 +151,6 @@ impl Restriction {
         }
         Ok(())
     }
-
 }
 
 /// Whether `path` is absolute and leads nowhere else than to what it names: without `..` and without a NUL.

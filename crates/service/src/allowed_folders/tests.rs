@@ -62,8 +62,18 @@ fn jobs_name_folders_below_those_that_are_listed() {
     assert_eq!(path_of(resolve(&allowed, "p", &format!("file://{}", disk.at("models/a")), true)), disk.at("models/a"));
     assert_eq!(path_of(local("p", "data/job-dirs/p/a")), disk.at("data/job-dirs/p/a"));
     for outside in [
-        "", "data", "data/tokens.json", "data/job-dirs", "data/job-dirs/q", "data/job-dirs/p2", "other", "models2",
-        "models/../data", "alias/../data", "data/job-dirs/p/../q", "models/a\0b",
+        "",
+        "data",
+        "data/tokens.json",
+        "data/job-dirs",
+        "data/job-dirs/q",
+        "data/job-dirs/p2",
+        "other",
+        "models2",
+        "models/../data",
+        "alias/../data",
+        "data/job-dirs/p/../q",
+        "models/a\0b",
     ] {
         let refused = local("p", outside).unwrap_err();
         assert_eq!(refused.allowed, [disk.at("data/job-dirs/p"), disk.at("alias")], "{outside}");
@@ -168,7 +178,8 @@ fn packages_are_those_of_listed_folders_and_the_uploads_of_the_project() {
     let reader = PackageReader { packages: &packages, project: "p", user: None, is_here: true };
     let package = |uri: &str| allowed.package(&uri.replace('~', disk.at("").trim_end_matches('/')), reader);
     let sha = "0".repeat(64);
-    for uri in [format!("~/data/packages/p/{sha}/a-1.whl"), "~/models/a-1.whl".into(), "file://~/models/a-1.whl".into()] {
+    for uri in [format!("~/data/packages/p/{sha}/a-1.whl"), "~/models/a-1.whl".into(), "file://~/models/a-1.whl".into()]
+    {
         assert!(matches!(package(&uri), Ok(tunesmith_packages::Package::Local(_))), "{uri}");
     }
     assert!(package("https://example.com/a-1.whl").is_ok());
