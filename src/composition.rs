@@ -132,10 +132,6 @@ pub(crate) async fn compose_shared(
     let pool = counted(settings.pool, kind, kinds, default);
     let pool = PoolSettings { executor_limits: limits, ..pool };
     let Sharing { claims, running, relay, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
-    let pending = match &documents {
-        Some(documents) => PendingSuggestions::shared(Arc::clone(documents)),
-        None => PendingSuggestions::new(data_dir.suggestions()),
-    };
     let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
     let live = Arc::new(LiveTrials::default());
     let environments = Arc::new(environments(data_dir, &isolation));
@@ -166,6 +162,11 @@ pub(crate) async fn compose_shared(
         directory: directory_of(data_dir),
         retry_pauses: RETRY_PAUSES.to_vec(),
     });
+    let studies = Studies::new(Arc::clone(&store), policy, Arc::clone(&clock));
+    let studies = match &documents {
+        Some(documents) => studies.with_servers(Arc::clone(documents)),
+        None => studies.with_pending(PendingSuggestions::new(data_dir.suggestions())),
+    };
     let reports = TrialReports::new(Arc::clone(&store), Arc::clone(&live));
     let reports = match &documents {
         Some(documents) => reports.with_servers(Arc::clone(&claims), Arc::clone(documents)),
@@ -173,7 +174,7 @@ pub(crate) async fn compose_shared(
     };
     Ok(Application {
         executor: shown,
-        studies: Arc::new(Studies::new(Arc::clone(&store), policy, Arc::clone(&clock)).with_pending(pending)),
+        studies: Arc::new(studies),
         jobs: Arc::new(jobs.with_queue_limits(settings.queue)),
         machines: settings.machines,
         packages,

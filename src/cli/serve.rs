@@ -219,7 +219,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     let application =
         composition::compose_shared(&data_dir, container, isolation, executor, settings, memory, lease).await?;
     application.packages.remove_unfinished()?;
-    application.studies.renew_leases_of_former_process().await?;
+    application.studies.check_leases().await?;
     let jobs = Arc::clone(&application.jobs);
     jobs.leave_jobs_of_others().await?;
     jobs.resume_unfinished().await?;
@@ -401,17 +401,9 @@ async fn share_tokens(_data_dir: &DataDir) -> anyhow::Result<()> {
 async fn sweep(studies: Arc<Studies>) {
     let mut interval = tokio::time::interval(SWEEP_INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut has_failed = false;
     loop {
         interval.tick().await;
-        // No client could renew its lease while the store did not answer.
-        let swept = if has_failed { studies.renew_leases_of_former_process().await } else { Ok(()) };
-        let swept = match swept {
-            Ok(()) => studies.sweep().await,
-            Err(error) => Err(error),
-        };
-        has_failed = swept.is_err();
-        if let Err(error) = swept {
+        if let Err(error) = studies.check_leases().await {
             tracing::error!(error = &error as &dyn std::error::Error, "the leases could not be checked");
         }
     }

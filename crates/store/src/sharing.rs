@@ -336,6 +336,13 @@ pub trait Documents: Send + Sync + 'static {
     /// [`StoreError::NotApplied`].
     async fn touch(&self, kind: &str, name: &str) -> Result<bool, StoreError>;
 
+    /// Removes the documents of `kind` that were neither written nor touched for `unused_for`, and returns their names. One that
+    /// is touched meanwhile is kept.
+    ///
+    /// # Errors
+    /// [`StoreError::NotApplied`].
+    async fn remove_unused(&self, kind: &str, unused_for: Duration) -> Result<Vec<String>, StoreError>;
+
     /// Removes a document, if there is one.
     ///
     /// # Errors

@@ -112,13 +112,6 @@ impl Packages {
     /// [`PackagesError::Store`].
     pub async fn prune_shared(&self, unused_for: Duration) -> Result<Vec<String>, PackagesError> {
         let Some(documents) = &self.documents else { return Ok(Vec::new()) };
-        let mut removed = Vec::new();
-        for (name, _, age) in documents.list(KIND).await? {
-            if age > unused_for {
-                documents.remove(KIND, &name).await?;
-                removed.push(name);
-            }
-        }
-        Ok(removed)
+        Ok(documents.remove_unused(KIND, unused_for).await?)
     }
 }

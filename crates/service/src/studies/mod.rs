@@ -7,6 +7,7 @@
 mod completion;
 mod figures;
 mod keyed_queue;
+mod leases;
 mod memory;
 mod operations;
 mod optimal;
@@ -22,12 +23,12 @@ mod views;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use jiff::Timestamp;
 use serde_json::Value;
 use tunesmith_algorithms::problem::{TrialId, ValueError};
 
 pub use self::figures::{EndedFigures, MAX_POINTS, StudyFigures};
 use self::keyed_queue::KeyedQueues;
+use self::leases::Presence;
 use self::operations::SuggestionOperations;
 pub use self::operations::{SuggestionOperation, SuggestionProgress};
 pub use self::pending::PendingSuggestions;
@@ -44,13 +45,9 @@ use crate::pages;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
 use crate::study_cache::StudyCache;
 use crate::study_end::EndedTrials;
-use tunesmith_domain::{Lease, Measurement, Study, StudyChange, StudyId, Trial, TrialChange, TrialState};
-use tunesmith_store::{Store, StoreError};
-use tunesmith_telemetry::telemetry;
+use tunesmith_domain::{Measurement, Study, StudyChange, StudyId, Trial};
+use tunesmith_store::{Documents, Store, StoreError};
 pub use tunesmith_views::{most_at_once, running_at_once};
-
-/// Maximum number of overdue trials read at once.
-const PAGE: usize = 1000;
 
 /// Why a request about a study was not carried out. Nothing was changed, unless the store reports that it does not know.
 #[derive(Debug, thiserror::Error)]
@@ -189,6 +186,7 @@ pub struct Studies {
     summaries: Summaries,
     views: StudyViews,
     pending: PendingSuggestions,
+    presence: Presence,
 }
 
 impl Studies {
@@ -207,7 +205,16 @@ impl Studies {
             summaries: Summaries::default(),
             views: StudyViews::default(),
             pending: PendingSuggestions::default(),
+            presence: Presence::default(),
         }
+    }
+
+    /// Shares the studies with other servers, which have `documents` in common. Suggestions that continue in the background
+    /// are stored there.
+    #[must_use]
+    pub fn with_servers(self, documents: Arc<dyn Documents>) -> Self {
+        let pending = PendingSuggestions::shared(Arc::clone(&documents));
+        Self { pending, presence: Presence::of_servers(documents), ..self }
     }
 
     /// Stores suggestions that continue in the background in `pending`, for [`Self::resume_suggestions`] of the next
@@ -307,69 +314,6 @@ impl Studies {
     /// [`StoreError::NotFound`].
     pub async fn optimal_trials(&self, study: &Study) -> Result<Vec<TrialId>, StudiesError> {
         Ok(self.summaries.optimal(&self.store, study).await?)
-    }
-
-    /// Takes trials back whose leases have ended, and returns their number. To be called regularly.
-    ///
-    /// # Errors
-    /// [`StudiesError::Store`]; the trials before the failure were taken back.
-    pub async fn sweep(&self) -> Result<u64, StudiesError> {
-        let mut swept = 0;
-        loop {
-            let now = self.clock.steady();
-            let overdue = self.store.overdue_trials(now, PAGE).await?;
-            if overdue.is_empty() {
-                return Ok(swept);
-            }
-            for (study, trial) in overdue {
-                self.take_back(&study, &trial, now).await?;
-                swept += 1;
-            }
-        }
-    }
-
-    /// Gives the trials new leases whose leases have ended or begin in the future. To be called once, before the first
-    /// request: the leases were measured with the clock of a former process, and their owners could not renew them while
-    /// none ran.
-    ///
-    /// # Errors
-    /// [`StudiesError::Store`].
-    pub async fn renew_leases_of_former_process(&self) -> Result<(), StudiesError> {
-        let now = self.clock.steady();
-        for (study, trial) in self.store.overdue_trials(Timestamp::MAX, usize::MAX).await? {
-            let is_plausible = trial.lease.is_some_and(|lease| {
-                now < lease.deadline && lease.deadline <= Lease::starting(lease.duration, now).deadline
-            });
-            if !is_plausible {
-                let renew = TrialChange::Renew { attempt: trial.attempt, at: now };
-                self.store.change_trial(&study, trial.id, renew).await?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn take_back(&self, id: &StudyId, trial: &Trial, now: Timestamp) -> Result<(), StudiesError> {
-        tracing::info!(study.name = %id, trial.id = %trial.id, client = trial.client_id, "a lease expired");
-        if trial.state != TrialState::Stopping {
-            telemetry().leases_expired.inc();
-            let expire = TrialChange::Expire { attempt: trial.attempt, at: now };
-            return match self.store.change_trial(id, trial.id, expire).await {
-                // Another server has deleted its study meanwhile.
-                Ok(_) | Err(StoreError::NotFound { .. }) => Ok(()),
-                Err(error) => Err(error.into()),
-            };
-        }
-        // Its owner was requested to stop and is silent: its measurements are its result.
-        let study = match self.store.study(id).await {
-            Err(StoreError::NotFound { .. }) => return Ok(()),
-            study => study?,
-        };
-        let key = TrialRef { study: id.clone(), trial: trial.id, attempt: Some(trial.attempt) };
-        match self.complete_as_owner(&study, &key, trial.clone(), ReportedOutcome::FromCurve).await {
-            // Its owner completed it meanwhile.
-            Ok(_) | Err(StudiesError::Store(StoreError::Refused(_) | StoreError::NotFound { .. })) => Ok(()),
-            Err(error) => Err(error),
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use tunesmith_algorithms::problem::{
 use super::*;
 use crate::clock::ManualClock;
 use tunesmith_domain::{
-    Algorithm, CurveAxis, FinalMeasurement, MetricValue, Source, StoppingRuleKind, StudyFields, StudyState,
+    Algorithm, CurveAxis, FinalMeasurement, MetricValue, Source, StoppingRuleKind, StudyFields, StudyState, TrialState,
 };
 use tunesmith_store::MemoryStore;
 
@@ -20,7 +20,7 @@ fn studies() -> (Studies, Arc<ManualClock>) {
     (Studies::new(store, policy, clock.clone()), clock)
 }
 
-fn study(id: &str) -> StudyFields {
+pub(super) fn study(id: &str) -> StudyFields {
     let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
     let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
     let metrics = vec![MetricSpec { name: "loss".to_owned(), goal: Goal::Minimize }];
@@ -32,11 +32,11 @@ fn study(id: &str) -> StudyFields {
     }
 }
 
-fn request(client: &str) -> SuggestionRequest {
+pub(super) fn request(client: &str) -> SuggestionRequest {
     SuggestionRequest { client_id: client.to_owned(), count: NonZeroUsize::MIN, lease: None }
 }
 
-fn loss(step: i64, elapsed_secs: f64, value: f64) -> Measurement {
+pub(super) fn loss(step: i64, elapsed_secs: f64, value: f64) -> Measurement {
     Measurement {
         step,
         wall_time_secs: 0.0,
@@ -47,7 +47,7 @@ fn loss(step: i64, elapsed_secs: f64, value: f64) -> Measurement {
     }
 }
 
-fn key(study: &StudyId, trial: &Trial) -> TrialRef {
+pub(super) fn key(study: &StudyId, trial: &Trial) -> TrialRef {
     TrialRef { study: study.clone(), trial: trial.id, attempt: None }
 }
 
@@ -293,10 +293,9 @@ async fn leases_of_a_former_process_are_measured_anew() {
         former.suggest(&study.id, &request("c")).await.unwrap();
         let start = 10_001 + jump_secs;
         let (studies, clock) = process(at(start));
-        studies.renew_leases_of_former_process().await.unwrap();
-        assert_eq!(studies.sweep().await.unwrap(), 0, "{jump_secs}: its owner has time to report");
+        assert_eq!(studies.check_leases().await.unwrap(), 0, "{jump_secs}: its owner has time to report");
         clock.set(at(start + SILENT));
-        assert_eq!(studies.sweep().await.unwrap(), 1, "{jump_secs}: its owner was silent");
+        assert_eq!(studies.check_leases().await.unwrap(), 1, "{jump_secs}: its owner was silent");
     }
 }
 

@@ -109,6 +109,26 @@ impl Documents for PostgresDocuments {
         Ok(done.await?.rows_affected() > 0)
     }
 
+    async fn remove_unused(&self, kind: &str, unused_for: Duration) -> Result<Vec<String>, StoreError> {
+        // The age is checked again in a row that was touched since the statement began.
+        let sql = "WITH unused AS (
+                       DELETE FROM documents
+                       WHERE kind = $1 AND part = 0 AND changed < now() - $2 * interval '1 millisecond' RETURNING name
+                   ),
+                   rest AS (
+                       DELETE FROM documents USING unused
+                       WHERE documents.kind = $1 AND documents.name = unused.name AND documents.part > 0
+                   )
+                   SELECT name FROM unused ORDER BY name";
+        let millis = i64::try_from(unused_for.as_millis()).unwrap_or(i64::MAX);
+        let rows = self.0.core.autocommit("remove unused documents", |connection| {
+            let query = sqlx::query(sql).bind(kind.to_owned()).bind(millis);
+            let read = |row: &PgRow| row.try_get::<String, _>(0);
+            async move { query.fetch_all(connection).await?.iter().map(read).collect() }.boxed()
+        });
+        rows.await
+    }
+
     async fn remove(&self, kind: &str, name: &str) -> Result<(), StoreError> {
         let sql = "DELETE FROM documents WHERE kind = $1 AND name = $2";
         let done = self.0.core.autocommit("remove a document", |connection| {
