@@ -1,9 +1,10 @@
-//! Sets a job aside whose handling ended the server several times.
+//! The record of the processes that died while they handled a job.
 //!
 //! A program may do something that ends the process that handles it, such as using up its memory. The job is resumed
-//! at each start, so without a limit no start would succeed. The folder of each job therefore contains the number
-//! of processes that began to handle it and died before they made progress: before a trial ended, or ten minutes passed.
-//! A process that ends in an orderly way, also because its store has failed, is not counted.
+//! at each start, so without a limit no start would succeed. The folder of each job therefore contains how many processes in
+//! a row died while they handled it, together with others or alone, and without progress: before a trial ended, or ten minutes
+//! passed. A process that ends in an orderly way, also because its store has failed, is not counted. [`super::suspects`]
+//! decides what follows.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,10 +18,6 @@ use crate::runner::end_programs;
 use tunesmith_domain::{JobChange, JobId, JobState};
 use tunesmith_store::StoreError;
 
-/// Number of processes that may die while they handle a job. A guess: more than the ends of a server that have another
-/// cause and follow each other within ten minutes.
-const MAX_DEATHS: u32 = 5;
-
 /// A process that has handled a job for this time would not have been ended by it. A guess.
 const SURVIVAL: Duration = Duration::from_secs(600);
 
@@ -28,114 +25,216 @@ const SURVIVAL: Duration = Duration::from_secs(600);
 const FILE: &str = "handling";
 
 /// Maximum size of the file in bytes.
-const MAX_BYTES: u64 = 16;
+const MAX_BYTES: u64 = 128;
+
+/// What a process does with a job, recorded before it does it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Phase {
+    /// Nothing: the deaths of former processes are counted.
+    #[default]
+    Idle,
+    /// It handles the job, together with others.
+    Together,
+    /// It handles the job and no other. The value is the time in seconds for which it had run jobs before.
+    Alone(u64),
+    /// It has handled the job for some time, and has begun to handle others since.
+    Passed,
+    /// It leaves the job alone, and handles no other, to show whether it dies all the same.
+    Held,
+}
+
+/// The deaths of former processes, and the phase of the last one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Record {
+    /// Number of processes in a row that died while they handled the job.
+    pub(super) deaths: u32,
+    /// Number of those that handled no other job, since the last one that died without handling it.
+    pub(super) alone: u32,
+    pub(super) phase: Phase,
+}
+
+impl Record {
+    /// This record after the death of the process that left it.
+    pub(super) fn after_death(self) -> Self {
+        let Self { deaths, alone, phase } = self;
+        let (deaths, alone) = match phase {
+            Phase::Idle => (deaths, alone),
+            Phase::Together | Phase::Passed => (deaths.saturating_add(1), alone),
+            Phase::Alone(_) => (deaths.saturating_add(1), alone.saturating_add(1)),
+            Phase::Held => (deaths, 0),
+        };
+        Self { deaths, alone, phase: Phase::Idle }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        let (deaths, alone) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let phase = match (words.next()?, words.next()) {
+            ("idle", None) => Phase::Idle,
+            ("together", None) => Phase::Together,
+            ("alone", Some(secs)) => Phase::Alone(secs.parse().ok()?),
+            ("passed", None) => Phase::Passed,
+            ("held", None) => Phase::Held,
+            _ => return None,
+        };
+        Some(Self { deaths, alone, phase })
+    }
+
+    fn text(self) -> String {
+        let phase = match self.phase {
+            Phase::Idle => "idle".to_owned(),
+            Phase::Together => "together".to_owned(),
+            Phase::Alone(secs) => format!("alone {secs}"),
+            Phase::Passed => "passed".to_owned(),
+            Phase::Held => "held".to_owned(),
+        };
+        format!("{} {} {phase}\n", self.deaths, self.alone)
+    }
+}
+
+/// The file of a job.
+#[derive(Debug, Clone)]
+pub(super) struct HandlingFile(Place);
+
+impl HandlingFile {
+    /// The file in the folder `directory` of a job.
+    pub(super) fn of(directory: &Path) -> Self {
+        Self(Place::from(directory.to_owned()).join(FILE))
+    }
+
+    /// Reads the record as the former process left it; `None` if there is none, or a program has replaced it by something
+    /// else. Blocks.
+    pub(super) fn read(&self) -> Option<Record> {
+        match self.0.read(MAX_BYTES) {
+            Ok(text) => String::from_utf8(text).ok().and_then(|text| Record::parse(&text)),
+            Err(OpenError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => {
+                tracing::warn!(path = %self.0.path().display(), %error, "the deaths of a job's handling cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Reads the record and counts the death of the process that left it. Blocks.
+    pub(super) fn count(&self) -> Option<Record> {
+        let counted = self.read()?.after_death();
+        self.write(counted);
+        Some(counted)
+    }
+
+    /// Writes `record`. Blocks.
+    pub(super) fn write(&self, record: Record) {
+        // Without a sync, the death of a process does not lose the file; that of the machine does.
+        let is_durable = matches!(record.phase, Phase::Alone(_) | Phase::Held);
+        let created =
+            std::fs::create_dir_all(self.0.path().parent().unwrap_or(Path::new("."))).map_err(OpenError::from);
+        if let Err(error) = created.and_then(|()| self.0.replace(record.text().as_bytes(), is_durable)) {
+            tracing::warn!(path = %self.0.path().display(), %error, "the handling of a job is not recorded");
+        }
+    }
+
+    fn remove(&self) {
+        if let Err(error) = std::fs::remove_file(self.0.path())
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(path = %self.0.path().display(), %error, "the end of a job's handling is not recorded");
+        }
+    }
+}
 
 /// The handling of one job by this process. Dropping the value records that this process did not die of it.
 pub(super) struct Handling {
-    place: Place,
-    deaths: u32,
-    /// Whether dropping the value leaves the number of deaths as it is.
+    file: HandlingFile,
+    record: Record,
+    /// Whether dropping the value leaves the record as it is.
     is_kept: bool,
 }
 
 impl Drop for Handling {
     fn drop(&mut self) {
-        if self.is_kept {
-            return;
-        }
-        if let Err(error) = std::fs::remove_file(self.place.path())
-            && error.kind() != std::io::ErrorKind::NotFound
-        {
-            tracing::warn!(path = %self.place.path().display(), %error, "the end of a job's handling is not recorded");
+        if !self.is_kept {
+            self.file.remove();
         }
     }
 }
 
 impl Handling {
-    /// Counts this process among those that handle the job in the folder `directory`, which is created.
-    pub(super) async fn begin(directory: &Path) -> Self {
-        let place = Place::from(directory.to_owned()).join(FILE);
-        let started = tokio::task::spawn_blocking(move || {
-            let deaths = if let Err(error) = std::fs::create_dir_all(place.path().parent().unwrap_or(Path::new("."))) {
-                tracing::warn!(path = %place.path().display(), %error, "the start of a job is not counted");
-                0
-            } else {
-                read(&place)
-            };
-            let handling = Self { place, deaths, is_kept: false };
-            handling.write(deaths.saturating_add(1));
-            handling
+    /// Records that this process handles the job in the folder `directory`, which is created, in `phase`. The deaths of former
+    /// processes are those of `counted`; they are read if it is `None`.
+    pub(super) async fn begin(directory: &Path, phase: Phase, counted: Option<Record>) -> Self {
+        let file = HandlingFile::of(directory);
+        let started = tokio::task::spawn_blocking({
+            let file = file.clone();
+            move || {
+                let counted = counted.unwrap_or_else(|| file.read().unwrap_or_default().after_death());
+                let record = Record { phase, ..counted };
+                file.write(record);
+                record
+            }
         });
         match started.await {
-            Ok(handling) => handling,
+            Ok(record) => Self { file, record, is_kept: false },
             // The runtime is shutting down.
-            Err(_) => Self { place: Place::from(directory.to_owned()).join(FILE), deaths: 0, is_kept: true },
+            Err(_) => Self { file, record: Record::default(), is_kept: true },
         }
     }
 
-    /// Whether too many processes died while they handled the job.
-    pub(super) fn is_fatal(&self) -> bool {
-        self.deaths >= MAX_DEATHS
-    }
-
-    /// Completes `run`, and records the progress that its `events` tell.
-    pub(super) async fn during<T>(&self, mut events: UnboundedReceiver<JobEvent>, run: impl Future<Output = T>) -> T {
+    /// Completes `run`, and records the progress that its `events` tell. After `probation`, or with progress before, calls
+    /// `passed`.
+    pub(super) async fn during<T>(
+        &self,
+        mut events: UnboundedReceiver<JobEvent>,
+        probation: Option<Duration>,
+        passed: impl Fn(),
+        run: impl Future<Output = T>,
+    ) -> T {
         let mut run = std::pin::pin!(run);
         let mut survived = std::pin::pin!(tokio::time::sleep(SURVIVAL));
-        let mut counts = true;
+        let mut over = std::pin::pin!(tokio::time::sleep(probation.unwrap_or_default()));
+        let (mut counts, mut is_on_probation) = (true, probation.is_some());
         loop {
             tokio::select! {
                 biased;
                 Some(event) = events.recv() => {
                     if counts && matches!(event, JobEvent::TrialEnded { .. }) {
-                        counts = false;
-                        self.write(0);
+                        (counts, is_on_probation) = (false, false);
+                        self.file.remove();
+                        passed();
                     }
                 }
                 outcome = &mut run => return outcome,
+                () = &mut over, if is_on_probation => {
+                    is_on_probation = false;
+                    self.file.write(Record { phase: Phase::Passed, ..self.record });
+                    passed();
+                }
                 () = &mut survived, if counts => {
-                    counts = false;
-                    self.write(0);
+                    (counts, is_on_probation) = (false, false);
+                    self.file.remove();
+                    passed();
                 }
             }
         }
     }
 
-    /// Keeps the number of deaths.
+    /// Keeps the record.
     pub(super) fn keep(mut self) {
         self.is_kept = true;
-    }
-
-    fn write(&self, deaths: u32) {
-        // Not synced: the death of a process does not lose the file.
-        if let Err(error) = self.place.replace(format!("{deaths}\n").as_bytes(), false) {
-            tracing::warn!(path = %self.place.path().display(), %error, "the start of a job is not counted");
-        }
-    }
-}
-
-/// Reads the number; 0 if the file does not exist, or a program has replaced it by something else.
-fn read(place: &Place) -> u32 {
-    match place.read(MAX_BYTES) {
-        Ok(text) => String::from_utf8(text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0),
-        Err(OpenError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => 0,
-        Err(error) => {
-            tracing::warn!(path = %place.path().display(), %error, "the number of starts of a job cannot be read");
-            0
-        }
     }
 }
 
 /// Ends the job `id` because of its handling, without reading the files of its programs.
-pub(super) async fn set_aside(jobs: &Jobs, id: &JobId) -> Result<(), StoreError> {
+pub(super) async fn set_aside(jobs: &Jobs, id: &JobId, record: Record) -> Result<(), StoreError> {
     let services = &jobs.services_of(id);
     let job = services.store.job(id).await?;
     if job.state.is_final() {
         return Ok(());
     }
     let reason = format!(
-        "the server died {MAX_DEATHS} times in a row while it handled this job, which is set aside; the logs of the \
-         server and of the job's programs may show why"
+        "the server died {} times in a row while it handled this job, the last {} times while it handled no other, which it \
+         survived without the job in between; the job is set aside; the logs of the server and of the job's programs may \
+         show why",
+        record.deaths, record.alone
     );
     let (state, error_message) = match job.state {
         JobState::Cancelling => (JobState::Cancelled, CANCELLED_BY_USER.to_owned()),
@@ -154,35 +253,53 @@ mod tests {
     use tunesmith_domain::Trial;
     use tunesmith_store::contract::samples;
 
+    async fn deaths(job: &Path, phase: Phase) -> (u32, u32) {
+        let handling = Handling::begin(job, phase, None).await;
+        let record = handling.record;
+        assert_eq!(handling.file.read(), Some(record), "it can be read by the next process");
+        handling.keep();
+        (record.deaths, record.alone)
+    }
+
     #[tokio::test]
-    async fn deaths_are_counted_until_the_handling_ends_or_progresses() {
+    async fn deaths_are_counted_by_their_phase_until_the_handling_ends() {
         let folder = tempfile::tempdir().unwrap();
         let job = folder.path().join("job");
-        for deaths in 0..MAX_DEATHS {
-            let handling = Handling::begin(&job).await;
-            assert_eq!((handling.deaths, handling.is_fatal()), (deaths, false));
-            handling.keep();
-        }
-        let fatal = Handling::begin(&job).await;
-        assert!(fatal.is_fatal());
-        drop(fatal);
+        assert_eq!(deaths(&job, Phase::Together).await, (0, 0));
+        assert_eq!(deaths(&job, Phase::Together).await, (1, 0));
+        assert_eq!(deaths(&job, Phase::Alone(0)).await, (2, 0));
+        assert_eq!(deaths(&job, Phase::Alone(5)).await, (3, 1));
+        assert_eq!(deaths(&job, Phase::Passed).await, (4, 2));
+        assert_eq!(deaths(&job, Phase::Held).await, (5, 2));
+        // A process that died without handling the job.
+        assert_eq!(deaths(&job, Phase::Idle).await, (5, 0));
+        assert_eq!(HandlingFile::of(&job).count(), Some(Record { deaths: 5, alone: 0, phase: Phase::Idle }));
+        drop(Handling::begin(&job, Phase::Together, None).await);
+        assert_eq!(deaths(&job, Phase::Together).await, (0, 0));
+    }
 
-        let handling = Handling::begin(&job).await;
-        assert_eq!(handling.deaths, 0);
-        let (events, emitted) = tokio::sync::mpsc::unbounded_channel();
+    #[tokio::test]
+    async fn progress_and_probation_are_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let job = folder.path().join("job");
         let trial = Trial::new(samples::new_trial(1)).unwrap();
+        let record = HandlingFile::of(&job);
+        // The run ends with the probation.
+        let handle = async |event: JobEvent, probation: Duration| {
+            let handling = Handling::begin(&job, Phase::Alone(0), None).await;
+            let (events, emitted) = tokio::sync::mpsc::unbounded_channel();
+            events.send(event).unwrap();
+            let has_passed = tokio::sync::Notify::new();
+            handling.during(emitted, Some(probation), || has_passed.notify_one(), has_passed.notified()).await;
+            handling.keep();
+        };
         // A report is no progress: another trial of the same job may be the one that ends the process.
-        events.send(JobEvent::TrialMeasured { id: trial.id, step: 1, value: 0.5 }).unwrap();
-        assert_eq!(handling.during(emitted, std::future::ready(7)).await, 7);
-        handling.keep();
-        let handling = Handling::begin(&job).await;
-        assert_eq!(handling.deaths, 1);
-        let (events, emitted) = tokio::sync::mpsc::unbounded_channel();
-        events.send(JobEvent::TrialEnded { trial: Box::new(trial) }).unwrap();
-        drop(events);
-        let waits = tokio::task::yield_now();
-        handling.during(emitted, waits).await;
-        handling.keep();
-        assert_eq!(Handling::begin(&job).await.deaths, 0);
+        let report = JobEvent::TrialMeasured { id: trial.id, step: 1, value: 0.5 };
+        for deaths in 0..3 {
+            handle(report.clone(), Duration::from_millis(1)).await;
+            assert_eq!(record.read(), Some(Record { deaths, alone: 0, phase: Phase::Passed }));
+        }
+        handle(JobEvent::TrialEnded { trial: Box::new(trial) }, SURVIVAL).await;
+        assert_eq!(record.read(), None);
     }
 }

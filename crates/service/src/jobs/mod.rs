@@ -16,6 +16,7 @@ mod retention;
 mod retries;
 mod running;
 mod sharing;
+mod suspects;
 #[cfg(test)]
 mod tests;
 mod trials;
@@ -40,6 +41,7 @@ use tunesmith_algorithms::problem::ValueError;
 use self::queue::{Moment, Queue};
 use self::retries::AfterFailure;
 use self::running::{Registered, RunningJob};
+use self::suspects::Next;
 use super::pages;
 use super::resource_pool::Waiting;
 use super::runner::{
@@ -162,6 +164,10 @@ struct State {
     slots: Option<(usize, usize)>,
     /// Number of failed runs in succession.
     failed_runs: HashMap<JobId, usize>,
+    /// The job that is handled for some time before another one starts, since former processes died while they handled it.
+    on_probation: Option<JobId>,
+    /// Number of deaths of the server in a row for which jobs are started one by one, if they are.
+    deaths: Option<u32>,
 }
 
 impl State {
@@ -347,8 +353,18 @@ impl Jobs {
     pub async fn resume_unfinished(&self) -> Result<(), JobsError> {
         let mut jobs = pin!(pages::jobs(&*self.services.store, None));
         while let Some(job) = jobs.try_next().await? {
-            if !job.state.is_final() {
-                self.reserve_grants::<JobsError>(&job).await?;
+            if job.state.is_final() {
+                continue;
+            }
+            match self.reserve_grants::<JobsError>(&job).await {
+                // Another server has ended and deleted it meanwhile.
+                Err(JobsError::Store(StoreError::NotFound { .. })) => {}
+                // Its run takes the resources over, once its executor can be reached.
+                Err(JobsError::Executor(error)) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(job.id = %job.id, error, "the resources of a job's programs could not be reserved");
+                }
+                reserved => reserved?,
             }
         }
         self.services.pool.renew().await?;
@@ -361,17 +377,32 @@ impl Jobs {
         let mut running = JoinSet::new();
         let mut waiting = JoinSet::new();
         let mut sharing = pin!(self.share());
+        let mut suspects = self.suspects().await;
         loop {
             self.end_overdue().await;
             // A run that was interrupted leaves its slot to the next process.
             if *control.borrow() >= Control::Drain {
                 break;
             }
+            let mut held_until = None;
             while running.len() < settings.slots.get() {
-                let Some(id) = self.state().start_next() else { break };
-                running.spawn(Arc::clone(self).run_queued(id, settings.endpoint.clone(), control.clone()));
+                let next = suspects.next(&mut self.state(), running.len(), Instant::now());
+                match next {
+                    Next::Start(id, start) => {
+                        running.spawn(Arc::clone(self).run_queued(
+                            id,
+                            start,
+                            settings.endpoint.clone(),
+                            control.clone(),
+                        ));
+                    }
+                    Next::Wait(until) => {
+                        held_until = until;
+                        break;
+                    }
+                }
             }
-            let deadline = self.state().queue.next_deadline();
+            let deadline = self.state().queue.next_deadline().into_iter().chain(held_until).min();
             let overdue = async {
                 match deadline {
                     Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -379,7 +410,11 @@ impl Jobs {
                 }
             };
             self.record_load(running.len(), settings.slots);
-            self.state().slots = Some((running.len(), settings.slots.get()));
+            {
+                let mut state = self.state();
+                state.slots = Some((running.len(), settings.slots.get()));
+                state.deaths = suspects.deaths();
+            }
             tokio::select! {
                 () = until_at_least(&mut control, Control::Drain) => break,
                 () = self.changed.notified() => {}

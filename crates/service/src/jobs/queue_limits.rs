@@ -86,9 +86,15 @@ impl Jobs {
                 position => format!("{position} jobs are ahead of it"),
             };
             let slots = state.slots.map(|(running, slots)| format!("{running} of {slots} job slots are in use, and "));
+            let before = match state.deaths {
+                Some(deaths) => {
+                    Some(format!("the server died {deaths} times in a row, so that jobs start one by one, and "))
+                }
+                None => slots,
+            };
             waiting.push(Waiting {
                 kind: WaitKind::JobSlot,
-                reason: format!("{}{ahead}", slots.unwrap_or_default()),
+                reason: format!("{}{ahead}", before.unwrap_or_default()),
                 trial: None,
                 trials: 0,
                 since: job.requeue_time.unwrap_or(job.create_time),

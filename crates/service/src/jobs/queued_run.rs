@@ -9,6 +9,7 @@ use super::Jobs;
 use super::handling::{self, Handling};
 use super::retries::Retry;
 use super::running::Registered;
+use super::suspects::Start;
 use crate::runner::{Control, Latest, RunControl, RunSettings, until_true};
 use tunesmith_domain::JobId;
 use tunesmith_store::StoreError;
@@ -18,14 +19,27 @@ impl Jobs {
     pub(super) async fn run_queued(
         self: Arc<Self>,
         id: JobId,
+        start: Start,
         endpoint: String,
         control: watch::Receiver<Control>,
     ) -> Option<Retry> {
-        if self.is_over(&id).await {
-            self.state().starting.remove(&id);
+        let retry = self.run_started(&id, start, endpoint, control).await;
+        self.end_probation(&id);
+        retry
+    }
+
+    async fn run_started(
+        &self,
+        id: &JobId,
+        start: Start,
+        endpoint: String,
+        control: watch::Receiver<Control>,
+    ) -> Option<Retry> {
+        if self.is_over(id).await {
+            self.state().starting.remove(id);
             return None;
         }
-        let registered = match self.register(&id).await {
+        let registered = match self.register(id).await {
             Ok(Some(registered)) => registered,
             // Another server runs it.
             Ok(None) => return None,
@@ -37,11 +51,11 @@ impl Jobs {
         };
         let Registered { cancelled, live, is_taken_over, mut is_lost } = registered;
         if is_taken_over {
-            self.stop_superseded(&id, Latest::Kept).await;
+            self.stop_superseded(id, Latest::Kept).await;
         }
-        let handling = Handling::begin(&(self.services.directory)(&id)).await;
-        let failure = if handling.is_fatal() {
-            match handling::set_aside(&self, &id).await {
+        let handling = Handling::begin(&(self.services.directory)(id), start.phase, start.record).await;
+        let failure = if let Some(record) = start.blamed() {
+            match handling::set_aside(self, id, record).await {
                 Ok(()) => None,
                 Err(error) => {
                     // So that it is set aside later.
@@ -56,7 +70,8 @@ impl Jobs {
             let settings = RunSettings { endpoint, parallel: None, events: Some(events) };
             let (level, own_level) = watch::channel(*control.borrow());
             let run_control = RunControl { level: own_level, cancelled: cancelled.clone(), live, is_taken_over };
-            let mut run = pin!(handling.during(emitted, self.run_once(&id, &settings, run_control)));
+            let run = self.run_once(id, &settings, run_control);
+            let mut run = pin!(handling.during(emitted, start.probation, || self.end_probation(id), run));
             let mut control = control.clone();
             let outcome = loop {
                 tokio::select! {
@@ -72,18 +87,18 @@ impl Jobs {
                     }
                 }
             };
-            self.pause_after(&id, outcome)
+            self.pause_after(id, outcome)
         };
-        if *is_lost.borrow() || self.is_lost(&id) {
-            self.unregister(&id);
-            self.stop_superseded(&id, Latest::Killed).await;
+        if *is_lost.borrow() || self.is_lost(id) {
+            self.unregister(id);
+            self.stop_superseded(id, Latest::Killed).await;
             return None;
         }
         match failure {
-            Some(pause) => Some(Retry { id, pause, cancelled }),
+            Some(pause) => Some(Retry { id: id.clone(), pause, cancelled }),
             None => {
                 let level = *control.borrow();
-                self.release(&id, level).await;
+                self.release(id, level).await;
                 None
             }
         }

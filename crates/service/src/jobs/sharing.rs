@@ -67,16 +67,11 @@ impl Jobs {
                     Err(RecvError::Closed) => return std::future::pending().await,
                 },
             }
-            let done = async {
-                self.renew_claims().await?;
-                self.services.pool.renew().await?;
-                self.look_for_jobs().await?;
-                self.remove_deleted().await
-            };
-            if let Err(error) = done.await {
-                let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "the claims of jobs could not be renewed; they are tried again");
-            }
+            // Each of them, whatever became of the others.
+            note_failure("the claims of jobs could not be renewed", self.renew_claims().await);
+            note_failure("the running trials could not be renewed", self.services.pool.renew().await);
+            note_failure("jobs of other servers could not be looked for", self.look_for_jobs().await);
+            note_failure("the folders of deleted jobs could not be removed", self.remove_deleted().await);
         }
     }
 
@@ -89,7 +84,12 @@ impl Jobs {
         let kept = self.note_renewals(renewals, claims);
         for running in kept {
             // The numbers of trials may have been changed, and trials been added, through another server.
-            running.set_counts(&self.services.store.job(&running.claim.job).await?);
+            match self.services.store.job(&running.claim.job).await {
+                Ok(job) => running.set_counts(&job),
+                // Its run ends, and another server has deleted it since.
+                Err(StoreError::NotFound { .. }) => continue,
+                Err(error) => return Err(error),
+            }
             running.added.notify_one();
         }
         Ok(())
@@ -239,7 +239,11 @@ impl Jobs {
             if (self.services.directory)(&job.id).is_dir()
                 && self.services.claims.owner(&job.id).await?.is_some_and(|owner| !owner.is_self)
             {
-                stop_superseded(&self.services, &job, Latest::Killed).await?;
+                match stop_superseded(&self.services, &job, Latest::Killed).await {
+                    // The owner has deleted it meanwhile.
+                    Err(StoreError::NotFound { .. }) => {}
+                    stopped => stopped?,
+                }
             }
         }
         Ok(())
@@ -258,5 +262,12 @@ impl Jobs {
     pub(super) async fn claim_for(&self, id: &JobId, change: &'static str) -> Result<Claim, JobsError> {
         let claim = self.services.claims.claim(id).await?;
         claim.ok_or_else(|| JobsError::Running { id: id.clone(), change })
+    }
+}
+
+/// Logs the error of work that is repeated soon.
+fn note_failure(what: &str, done: Result<(), StoreError>) {
+    if let Err(error) = done {
+        tracing::warn!(error = &error as &dyn std::error::Error, "{what}; it is tried again");
     }
 }

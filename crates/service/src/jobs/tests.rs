@@ -9,6 +9,7 @@ use tunesmith_packages::Environments;
 use tunesmith_store::contract::samples;
 use tunesmith_store::{MemoryStore, OnlyServer, Store};
 
+use super::suspects::Start;
 use super::*;
 use crate::clock::ManualClock;
 use crate::live_trials::LiveTrials;
@@ -194,7 +195,7 @@ async fn job_that_another_server_has_run_since_it_was_queued_is_not_started() {
     let end = JobChange::Become { state: JobState::Failed, error_message: "x".to_owned(), at: Timestamp::UNIX_EPOCH };
     jobs.change(&job.id, end).await.unwrap();
     let (_control, level) = watch::channel(Control::Run);
-    assert!(Arc::clone(&jobs).run_queued(job.id.clone(), String::new(), level).await.is_none());
+    assert!(Arc::clone(&jobs).run_queued(job.id.clone(), Start::TOGETHER, String::new(), level).await.is_none());
     assert!(!jobs.state().is_started(&job.id));
     assert!(!folder.path().join("jobs/one").exists(), "nothing is written for it");
 }

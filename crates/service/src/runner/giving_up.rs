@@ -65,7 +65,11 @@ async fn end_trials(services: &JobServices, job: &JobId, study: &StudyId, reason
             completion: Completion::Infeasible { reason: format!("stopped, because {reason}") },
             at: time_of_change(trial, services.clock.now()),
         };
-        services.store.change_trial(study, trial.id, change).await?;
+        match services.store.change_trial(study, trial.id, change).await {
+            // It ended, or was deleted, since it was read.
+            Ok(_) | Err(StoreError::Refused(_) | StoreError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }
