@@ -4,6 +4,7 @@
 //! LOCK                                 the process that has the folder open
 //! SERVER                               the ID of the server among those that share a database
 //! STORE                                the kind of the store
+//! FOLDER                               tells the folder from its copies
 //! store.sqlite or store.sled/          the store, unless it is in a database
 //! DATABASE                             the address of the database that contains the store, without the password
 //! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than
@@ -22,6 +23,7 @@ mod database;
 mod error;
 mod lock;
 mod marker;
+mod origin;
 mod private;
 
 use std::fmt;
@@ -40,6 +42,7 @@ use tunesmith_store::{MemoryStore, OpenMode, Store, StoreError};
 pub use error::DataDirError;
 pub use lock::Holder;
 use lock::Lock;
+pub use origin::Original;
 
 /// The kinds of store that a folder may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -137,6 +140,8 @@ pub struct DataDir {
     source: StoreSource,
     access: Access,
     store: OnceCell<StoreHandle>,
+    /// The folder of which this one is a copy that no process has settled.
+    original: Option<Original>,
     /// The last field, so that it is dropped after the store was closed.
     _lock: Option<Lock>,
 }
@@ -166,7 +171,8 @@ impl DataDir {
         {
             return Err(DataDirError::OtherKind { path, holds, requested: kind });
         }
-        Ok(Self { path, source, access: Access::Full, store: OnceCell::new(), _lock: Some(lock) })
+        let original = origin::of_copy(&path).map_err(DataDirError::io("write FOLDER in", &path))?;
+        Ok(Self { path, source, access: Access::Full, store: OnceCell::new(), original, _lock: Some(lock) })
     }
 
     /// Opens an existing folder to read it. An SQLite store can be read while another process has it open; sled allows
@@ -187,7 +193,7 @@ impl DataDir {
             StoreKind::Sqlite | StoreKind::Memory | StoreKind::Postgres => None,
             StoreKind::Sled => Some(Lock::take(&path, who)?),
         };
-        Ok(Self { path, source: kind.into(), access: Access::ReadOnly, store: OnceCell::new(), _lock: lock })
+        Ok(Self { path, source: kind.into(), access: Access::ReadOnly, store: OnceCell::new(), original: None, _lock: lock })
     }
 
     /// Returns the store, which the first call opens. Drop the store before the folder.
@@ -239,6 +245,29 @@ impl DataDir {
         let DataDirError::Store(StoreError::InUse { path }) = error else { return error };
         let file = if path.is_dir() { path.join("db") } else { path };
         DataDirError::InUse { path: self.path.clone(), holder: Holder::of_file(&file) }
+    }
+
+    /// Returns the folder of which this one is a copy, until [`Self::settle`] is called. The original may be in use.
+    pub fn original(&self) -> Option<&Original> {
+        self.original.as_ref()
+    }
+
+    /// Makes a copy a folder of its own. Its server becomes another one than that of the original.
+    ///
+    /// # Errors
+    /// [`DataDirError::Io`].
+    pub fn settle(&self) -> Result<(), DataDirError> {
+        if self.original.is_none() {
+            return Ok(());
+        }
+        let server = self.path.join(SERVER_FILE);
+        match fs::remove_file(&server) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(DataDirError::io("remove", &server)(error));
+            }
+            _ => {}
+        }
+        origin::settle(&self.path).map_err(DataDirError::io("write FOLDER in", &self.path))
     }
 
     /// Returns the absolute path of the folder.
@@ -295,6 +324,9 @@ impl DataDir {
         }
     }
 }
+
+/// The file with the ID of the server among those that share a database.
+pub(crate) const SERVER_FILE: &str = "SERVER";
 
 /// Returns the file of the access tokens of the data folder `path`. It may be changed while a server has the folder
 /// open.

@@ -21,7 +21,7 @@ use tunesmith_executor::remote::{AgentEngine, Inbox, PLACEMENT_TIMEOUT, RemoteEx
 use tunesmith_executor::{Executor, NamedExecutors, RoutedExecutor};
 use tunesmith_files::Place;
 use tunesmith_kubernetes::{ClusterChoice, KubernetesEngine, KubernetesSettings, PodSettings};
-use tunesmith_ray::{AgentProgram, RayEngine, RaySettings};
+use tunesmith_ray::{AgentProgram, RayEngine, RaySettings, RayToken};
 use tunesmith_slurm::{SlurmExecutor, SlurmSettings};
 
 /// The file of a data folder that contains the name of its executor. Absent for the local one.
@@ -148,7 +148,7 @@ pub(crate) struct RayOptions {
     /// Address of the dashboard.
     pub(crate) address: Option<String>,
     /// Token for a cluster with authentication.
-    pub(crate) token: Option<String>,
+    pub(crate) token: RayToken,
     /// Path of this program on the nodes; `None` if it is uploaded.
     pub(crate) program: Option<PathBuf>,
     /// Address of this server, as the nodes reach it; `None` for the one that programs of this machine get.

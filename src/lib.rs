@@ -5,6 +5,7 @@
 mod allocator;
 pub mod cli;
 mod composition;
+mod copied;
 pub mod data_dir;
 mod devices;
 mod executors;

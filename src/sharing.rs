@@ -86,7 +86,7 @@ fn server_id(folder: &std::path::Path) -> std::io::Result<String> {
     use std::fs;
     use std::io::{ErrorKind, Write};
 
-    let path = folder.join("SERVER");
+    let path = folder.join(crate::data_dir::SERVER_FILE);
     match fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
         Ok(_) => {}

@@ -13,6 +13,7 @@ use super::kubernetes_args::{KubernetesArgs, kubernetes_options_of_environment};
 use crate::executors::{ExecutorKind, ExecutorOptions, NamedOptions, RayOptions};
 use tunesmith_config::{ExecutorConfig, RayConfig, SlurmConfig};
 use tunesmith_executor::local::shared::SharedTimes;
+use tunesmith_ray::RayToken;
 use tunesmith_slurm::SlurmSettings;
 
 /// The variable with the options of `sbatch`.
@@ -134,7 +135,10 @@ impl ExecutorArgs {
     fn ray(&self, file: &RayConfig) -> RayOptions {
         RayOptions {
             address: self.ray_address.clone().or_else(|| file.address.clone()),
-            token: variable(file.token_variable.as_deref().unwrap_or(RAY_TOKEN)),
+            token: match &file.token_variable {
+                Some(name) => RayToken::of_variable(name, |name| std::env::var_os(name)),
+                None => RayToken::of_environment(RAY_TOKEN, |name| std::env::var_os(name)),
+            },
             program: self.ray_program.clone().or_else(|| file.program.clone().map(PathBuf::from)),
             server: self.ray_server.clone().or_else(|| file.server.clone()),
         }
@@ -161,7 +165,7 @@ pub(super) fn executor_options_of_environment() -> anyhow::Result<ExecutorOption
     };
     let ray = RayOptions {
         address: variable("TUNESMITH_RAY_ADDRESS"),
-        token: variable(RAY_TOKEN),
+        token: RayToken::of_environment(RAY_TOKEN, |name| std::env::var_os(name)),
         program: variable("TUNESMITH_RAY_PROGRAM").map(PathBuf::from),
         server: variable("TUNESMITH_RAY_SERVER"),
     };

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::executor_args::ExecutorArgs;
-use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, ServerConfigArgs, StoreArgs};
+use super::folder_args::{ContainerArgs, CopyArgs, DEFAULT_DATA_DIR, ServerConfigArgs, StoreArgs};
 use super::isolation_args::EnvironmentArgs;
 use super::job_output::JobOutput;
 use super::logging::LogFormat;
@@ -28,6 +28,7 @@ use super::run_logs::RunLogs;
 use super::table::TableArgs;
 use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
 use crate::composition::{self, Isolation};
+use crate::copied;
 use crate::data_dir::DataDir;
 use crate::executors::{self, ExecutorKind};
 use crate::server_settings::ServerSettings;
@@ -80,6 +81,8 @@ pub(super) struct RunArgs {
     data_dir: PathBuf,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    copy: CopyArgs,
     /// Write the job resource with its trials, best first, to this file as JSON.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -207,8 +210,13 @@ async fn run_job(
         composition::compose(&data_dir, container, isolation, executor, settings, composition::MEMORY).await?;
     let (store, jobs) = (&*application.store, &application.jobs);
     let owner = composition::owner(data_dir.path())?;
+    // Before the new job, which is one of this folder.
+    copied::settle(&data_dir, store, false, |_| false).await?;
     let submitted = args.again.submit(jobs, submission).await?;
     let job = submitted.job().clone();
+    if matches!(submitted, Submitted::Resumed(_)) {
+        copied::settle(&data_dir, store, args.copy.resume_copied, |unfinished| unfinished.id == job.id).await?;
+    }
     if matches!(submitted, Submitted::Created(_)) {
         let (project, id) = job.id.parts();
         composition::record(&owner, "ml.projects.jobs.create", &format!("projects/{project}/jobs/{id}"), 200)?;

@@ -20,12 +20,13 @@ use tokio::sync::{oneshot, watch};
 
 use super::BAD_INPUT;
 use super::executor_args::ExecutorArgs;
-use super::folder_args::{ContainerArgs, DEFAULT_DATA_DIR, ServerConfigArgs, StoreArgs};
+use super::folder_args::{ContainerArgs, CopyArgs, DEFAULT_DATA_DIR, ServerConfigArgs, StoreArgs};
 use super::isolation_args::{EnvironmentArgs, IdentityArgs};
 use super::log_args::{self, LogArgs};
 use super::output::{notice, print};
 use super::self_signed;
 use crate::composition::{self, AccessSettings, Isolation};
+use crate::copied;
 use crate::data_dir::DataDir;
 #[cfg(feature = "postgres")]
 use crate::data_dir::StoreKind;
@@ -68,6 +69,8 @@ pub(super) struct ServeArgs {
     data_dir: PathBuf,
     #[command(flatten)]
     store: StoreArgs,
+    #[command(flatten)]
+    copy: CopyArgs,
     /// Seconds after which another server on the same database continues the jobs of this one if it has died.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     job_lease: u64,
@@ -192,6 +195,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     let memory = usize::from(args.memory) << 20;
     let who = format!("tunesmith serve --listen {}", args.listen);
     let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.source()?, &who)?);
+    copied::settle(&data_dir, &*data_dir.store().await?, args.copy.resume_copied, |_| true).await?;
     share_tokens(&data_dir).await?;
     let access = access(args, &data_dir)?;
     let principals = access.authenticator.valid_principals(SystemClock.now())?;

@@ -9,7 +9,7 @@ use tunesmith_domain::LossCause;
 use tunesmith_executor::contract::{Harness, run, shell};
 use tunesmith_executor::remote::{AgentEngine, AgentId, Inbox, PlaceState, RemoteExecutor};
 use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ProgramEnd, StopMode};
-use tunesmith_ray::{AgentProgram, RayEngine, RaySettings};
+use tunesmith_ray::{AgentProgram, RayEngine, RaySettings, RayToken};
 
 use super::support::{Workspace, write_probe_wheel};
 use super::{agent_contract, python};
@@ -102,7 +102,7 @@ impl OnRay {
         let server = self.address.get_or_init(|| agent_contract::serve(&self.inbox, self.directory())).clone();
         let settings = RaySettings {
             address: ADDRESS.parse().unwrap(),
-            token: None,
+            token: RayToken::default(),
             server: Some(server),
             agent: self.agent.clone(),
             registry: self.folder.path().join("ray"),

@@ -29,7 +29,7 @@ use self::logs::{LogChunk, LogFile, LogName, LogStart};
 use self::reports::{FileReports, ReportSources, Reports};
 use tunesmith_domain::{JobId, Measurement, TrialId};
 
-pub use self::folders::create_folders;
+pub use self::folders::{FolderFailure, create_folders, may_pass};
 pub use self::nodes::host_name;
 pub use self::part::AttemptPart;
 pub use self::placement::Placement;

@@ -117,13 +117,15 @@ impl Executor for RoutedExecutor {
             Some(recorded) => Some(recorded).filter(|name| *name != self.own_name),
             None => self.wanted(&spec.placement),
         };
-        let executor = self.named(wanted.as_deref()).ok_or_else(|| ExecutorError::Rejected {
+        // The operator, and not the job, can change that.
+        let executor = self.named(wanted.as_deref()).ok_or_else(|| ExecutorError::Unreachable {
             id: id.clone(),
-            reason: format!(
-                "its region or machine type names the executor {:?}, and the executors of this server are {}",
+            source: io::Error::other(format!(
+                "its region or machine type names the executor {:?}, and the executors of this server are {}: add it to the \
+                 server configuration",
                 wanted.clone().unwrap_or_default(),
                 self.names()
-            ),
+            )),
         })?;
         if let Some(name) = &wanted {
             let added = self.routes.add_once(&id.to_string(), name);

@@ -7,6 +7,8 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::RayToken;
+
 /// Limit of the time of a request without a package.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -25,6 +27,11 @@ pub(super) enum ClientError {
     /// The answer is an error.
     #[error("it answers {status}: {message}")]
     Refused { status: u16, message: String },
+    /// The cluster requires a token, and has refused that of this client, or got none.
+    #[error(
+        "it answers {status}: {message}; its token was looked for in: {sources}; set one of them to the token of the cluster"
+    )]
+    Unauthorized { status: u16, message: String, sources: String },
     /// The answer is not that of Ray.
     #[error("its answer is not that of Ray: {0}")]
     Foreign(String),
@@ -72,46 +79,46 @@ impl RayJob {
 pub(super) struct Client {
     http: reqwest::Client,
     address: Url,
-    token: Option<String>,
+    token: RayToken,
 }
 
 impl Client {
-    pub(super) fn new(http: reqwest::Client, address: Url, token: Option<String>) -> Self {
+    pub(super) fn new(http: reqwest::Client, address: Url, token: RayToken) -> Self {
         Self { http, address, token }
     }
 
     pub(super) async fn version(&self) -> Result<Value, ClientError> {
-        json(self.request(Method::GET, &["api", "version"])?).await
+        self.json(self.request(Method::GET, &["api", "version"])?).await
     }
 
     /// The job `name`; `None` if the cluster does not know it.
     pub(super) async fn job(&self, name: &str) -> Result<Option<RayJob>, ClientError> {
-        found(json(self.request(Method::GET, &["api", "jobs", name])?).await)
+        found(self.json(self.request(Method::GET, &["api", "jobs", name])?).await)
     }
 
     pub(super) async fn submit(&self, request: &Value) -> Result<(), ClientError> {
         // The address ends with a slash.
         let sending = self.request(Method::POST, &["api", "jobs", ""])?.json(request);
-        send(sending).await.map(drop)
+        self.send(sending).await.map(drop)
     }
 
     /// Has no effect on a job that is not known.
     pub(super) async fn stop(&self, name: &str) -> Result<(), ClientError> {
-        found(send(self.request(Method::POST, &["api", "jobs", name, "stop"])?).await).map(drop)
+        found(self.send(self.request(Method::POST, &["api", "jobs", name, "stop"])?).await).map(drop)
     }
 
     /// Has no effect on a job that is not known.
     pub(super) async fn delete(&self, name: &str) -> Result<(), ClientError> {
-        found(send(self.request(Method::DELETE, &["api", "jobs", name])?).await).map(drop)
+        found(self.send(self.request(Method::DELETE, &["api", "jobs", name])?).await).map(drop)
     }
 
     pub(super) async fn has_package(&self, name: &str) -> Result<bool, ClientError> {
-        found(send(self.request(Method::GET, &["api", "packages", "gcs", name])?).await).map(|found| found.is_some())
+        found(self.send(self.request(Method::GET, &["api", "packages", "gcs", name])?).await).map(|found| found.is_some())
     }
 
     pub(super) async fn upload(&self, name: &str, bytes: Vec<u8>) -> Result<(), ClientError> {
         let request = self.request(Method::PUT, &["api", "packages", "gcs", name])?;
-        send(request.timeout(UPLOAD_TIMEOUT).body(bytes)).await.map(drop)
+        self.send(request.timeout(UPLOAD_TIMEOUT).body(bytes)).await.map(drop)
     }
 
     fn request(&self, method: Method, path: &[&str]) -> Result<RequestBuilder, ClientError> {
@@ -121,10 +128,31 @@ impl Client {
         segments.pop_if_empty().extend(path);
         drop(segments);
         let request = self.http.request(method, url).timeout(TIMEOUT);
-        Ok(match &self.token {
+        Ok(match self.token.value() {
             Some(token) => request.bearer_auth(token),
             None => request,
         })
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        let response = request.send().await.map_err(|error| ClientError::Unreached(innermost(&error.without_url())))?;
+        if response.status() == StatusCode::OK {
+            return Ok(response);
+        }
+        let status = response.status();
+        let message = last_line(&response.text().await.unwrap_or_default());
+        let refuses_token = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        let status = status.as_u16();
+        Err(match refuses_token {
+            true => ClientError::Unauthorized { status, message, sources: self.token.sources() },
+            false => ClientError::Refused { status, message },
+        })
+    }
+
+    async fn json<T: for<'de> Deserialize<'de>>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let text = self.send(request).await?.text().await;
+        let text = text.map_err(|error| ClientError::Unreached(innermost(&error)))?;
+        serde_json::from_str(&text).map_err(|error| ClientError::Foreign(error.to_string()))
     }
 }
 
@@ -135,21 +163,6 @@ fn found<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
         Err(ClientError::Refused { status: 404, .. }) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-async fn send(request: RequestBuilder) -> Result<Response, ClientError> {
-    let response = request.send().await.map_err(|error| ClientError::Unreached(innermost(&error.without_url())))?;
-    if response.status() == StatusCode::OK {
-        return Ok(response);
-    }
-    let status = response.status().as_u16();
-    let text = response.text().await.unwrap_or_default();
-    Err(ClientError::Refused { status, message: last_line(&text) })
-}
-
-async fn json<T: for<'de> Deserialize<'de>>(request: RequestBuilder) -> Result<T, ClientError> {
-    let text = send(request).await?.text().await.map_err(|error| ClientError::Unreached(innermost(&error)))?;
-    serde_json::from_str(&text).map_err(|error| ClientError::Foreign(error.to_string()))
 }
 
 /// The last line of a text, which states the error of a traceback.

@@ -5,6 +5,7 @@ mod entrypoint;
 mod package;
 mod status;
 mod submissions;
+mod token;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use tokio::sync::OnceCell;
 
 use self::client::{Client, ClientError, RayJob};
 use self::submissions::{Submission, Submissions};
+pub use self::token::RayToken;
 use tunesmith_domain::JobId;
 use tunesmith_executor::remote::{AgentEngine, AgentId, PlaceState};
 use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, StopMode};
@@ -24,8 +26,8 @@ use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJob
 pub struct RaySettings {
     /// Address of the dashboard, such as `http://127.0.0.1:8265`.
     pub address: Url,
-    /// Token for clusters with authentication; `None` without.
-    pub token: Option<String>,
+    /// Token for clusters with authentication.
+    pub token: RayToken,
     /// Address of this server, as the nodes of the cluster reach it; `None` for that in the specification.
     pub server: Option<String>,
     /// The program of agents.
@@ -68,6 +70,9 @@ impl RayEngine {
     pub async fn check(&self) -> Result<(), String> {
         let answered = self.client.version().await;
         answered.map(drop).map_err(|error| {
+            if matches!(error, ClientError::Unauthorized { .. }) {
+                return format!("the Ray cluster at {} cannot be used: {error}", self.settings.address);
+            }
             format!(
                 "the Ray cluster at {} cannot be used: {error}; start it with `ray start --head`, and give the address of \
                  its dashboard",

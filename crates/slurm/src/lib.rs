@@ -23,7 +23,7 @@ use tunesmith_executor::local::PassedEnvironment;
 use tunesmith_executor::local::shared::{SharedAttempts, SharedTimes};
 use tunesmith_executor::{AttemptPlace, ReplicaNode};
 use tunesmith_executor::{
-    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, StopMode, create_folders,
+    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, FolderFailure, StopMode, create_folders,
 };
 
 use self::command::CommandError;
@@ -223,7 +223,12 @@ impl Executor for SlurmExecutor {
         SharedAttempts::check(spec).and_then(|()| submission::check(spec)).map_err(rejected)?;
         let owned = spec.clone();
         let created = tokio::task::spawn_blocking(move || create_folders(&owned, false)).await;
-        created.unwrap_or_else(|error| Err(error.to_string())).map_err(rejected)?;
+        created.unwrap_or_else(|error| Err(FolderFailure::OfService(io::Error::other(error)))).map_err(|failure| {
+            match failure {
+                FolderFailure::OfJob(reason) => rejected(reason),
+                FolderFailure::OfService(source) => ExecutorError::Unreachable { id: spec.id.clone(), source },
+            }
+        })?;
         self.find(&spec.id, Some(spec.clone())).await?;
         Ok(())
     }

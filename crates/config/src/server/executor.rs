@@ -83,7 +83,7 @@ pub struct SlurmConfig {
 pub struct RayConfig {
     /// Address of the dashboard; http://127.0.0.1:8265 by default.
     pub address: Option<String>,
-    /// Name of the variable of the environment with the token of a cluster with authentication; TUNESMITH_RAY_TOKEN by default.
+    /// Name of the variable of the environment with the token of a cluster with authentication; by default TUNESMITH_RAY_TOKEN, and then the sources of Ray.
     pub token_variable: Option<String>,
     /// Path of this program on the nodes; uploaded by default.
     pub program: Option<String>,

@@ -39,7 +39,7 @@ use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
 use super::{AttemptPlace, ReplicaNode, host_name};
 use super::{
     Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, Program,
-    ProgramEnd, Replica, Role, StopMode, StopReason, create_folders,
+    FolderFailure, ProgramEnd, Replica, Role, StopMode, StopReason, create_folders,
 };
 use tunesmith_files::umask_of_user;
 
@@ -130,6 +130,15 @@ impl LocalExecutor {
 enum Failure {
     Io(io::Error),
     Rejected(String),
+}
+
+impl From<FolderFailure> for Failure {
+    fn from(failure: FolderFailure) -> Self {
+        match failure {
+            FolderFailure::OfJob(reason) => Self::Rejected(reason),
+            FolderFailure::OfService(error) => Self::Io(error),
+        }
+    }
 }
 
 impl From<io::Error> for Failure {
@@ -224,7 +233,7 @@ impl Inner {
             None
         };
         let has_user = self.settings.identities.of(spec.id.job.parts().0).is_some();
-        create_folders(&spec, has_user).map_err(Failure::Rejected)?;
+        create_folders(&spec, has_user)?;
         let attempt = registry::register(&self.settings.registry, &spec.id)?;
         let _folder_lock = attempt.lock_folder()?;
         if attempt.end()?.is_some() || attempt.has_started()? {

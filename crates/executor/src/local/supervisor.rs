@@ -32,7 +32,7 @@ use super::processes::{TOKEN_VARIABLE, descendants};
 use super::shared_watch::{self, Order, SharedWatch};
 use super::watchdog::monotonic;
 use crate::tf_config::{CLUSTER_SPEC_VARIABLE, Cluster};
-use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason};
+use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason, may_pass};
 use tunesmith_files::Place;
 
 /// Minimum run time of programs whose end is synced to disk. Syncing costs more than running a shorter program again
@@ -105,6 +105,21 @@ struct Supervisor {
     lost: Option<AttemptOutcome>,
     /// Whether the process has ended that this one ends with.
     is_alone: bool,
+}
+
+/// Why the programs could not be started.
+enum StartFailure {
+    /// They can never be.
+    OfJob(String),
+    /// The machine lacks something, which another attempt may find.
+    OfMachine(String),
+}
+
+impl StartFailure {
+    /// The failure for `reason`, which `error` caused.
+    fn of(error: &io::Error, reason: String) -> Self {
+        if may_pass(error) { Self::OfMachine(reason) } else { Self::OfJob(reason) }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -182,8 +197,11 @@ impl Supervisor {
         } else if !shared_watch::claim(&self.attempt, &started)? {
             return Ok(());
         }
-        if let Err(reason) = self.start_all() {
-            self.master_end = Some(ProgramEnd::NotStarted(reason));
+        if let Err(failure) = self.start_all() {
+            match failure {
+                StartFailure::OfJob(reason) => self.master_end = Some(ProgramEnd::NotStarted(reason)),
+                StartFailure::OfMachine(reason) => self.lost = Some(AttemptOutcome::Lost { reason }),
+            }
             self.phase = Phase::Killing;
         }
         while self.reap()? {
@@ -211,25 +229,37 @@ impl Supervisor {
     }
 
     /// Starts the replicas. The error text names the replica that cannot be started.
-    fn start_all(&mut self) -> Result<(), String> {
+    fn start_all(&mut self) -> Result<(), StartFailure> {
         let spec = &self.submission.spec;
+        if let Err(error) = fs::metadata(&spec.working_directory)
+            && may_pass(&error)
+        {
+            let reason = format!("its working directory {} cannot be read: {error}", spec.working_directory.display());
+            return Err(StartFailure::OfMachine(reason));
+        }
         if !spec.working_directory.is_dir() {
-            return Err(format!("its working directory {} is not a folder", spec.working_directory.display()));
+            let reason = format!("its working directory {} is not a folder", spec.working_directory.display());
+            return Err(StartFailure::OfJob(reason));
         }
         if let Some(identity) = &self.submission.identity {
             for folder in &spec.program_folders {
                 let created = identity.create_folder(folder, self.submission.umask);
-                created.map_err(|error| format!("its folder {} cannot be created: {error}", folder.display()))?;
+                created.map_err(|error| {
+                    StartFailure::of(&error, format!("its folder {} cannot be created: {error}", folder.display()))
+                })?;
             }
         }
         let addresses = match (&spec.part, spec.start_port) {
             (Some(part), _) => part.addresses.clone(),
-            (None, Some(first)) => consecutive_addresses(first, spec.replicas.len())?,
-            (None, None) => free_addresses(spec.replicas.len()).map_err(|error| format!("no port is free: {error}"))?,
+            (None, Some(first)) => {
+                consecutive_addresses(first, spec.replicas.len()).map_err(StartFailure::OfJob)?
+            }
+            (None, None) => free_addresses(spec.replicas.len())
+                .map_err(|error| StartFailure::OfMachine(format!("no port is free: {error}")))?,
         };
         let cluster = Cluster::new(spec, &addresses);
         for replica in spec.own_replicas() {
-            let command = self.command(replica, &cluster)?;
+            let command = self.command(replica, &cluster).map_err(StartFailure::OfJob)?;
             let program = command.get_program().to_owned();
             // A container engine runs as the user of the programs, too: one of root would give access to all files.
             let identity = self.submission.identity.as_ref();
@@ -240,7 +270,8 @@ impl Supervisor {
                 }
                 Err(error) => {
                     let name = launch::replica_name(replica);
-                    return Err(format!("{name} cannot start {}: {error}", program.display()));
+                    let reason = format!("{name} cannot start {}: {error}", program.display());
+                    return Err(StartFailure::of(&error, reason));
                 }
             };
         }

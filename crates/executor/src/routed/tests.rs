@@ -97,11 +97,10 @@ async fn job_runs_where_its_placement_names_and_is_found_there_after_a_restart()
     assert!(executor.capabilities(&specs[0].placement).shares_files);
     assert!(!executor.capabilities(&specs[2].placement).shares_files);
     let error = executor.submit(&spec(4, Some("ray"))).await.unwrap_err();
-    let ExecutorError::Rejected { reason, .. } = error else { panic!("{error:?}") };
-    assert!(
-        reason.ends_with("names the executor \"ray\", and the executors of this server are local, slurm"),
-        "{reason}"
-    );
+    let ExecutorError::Unreachable { source, .. } = error else { panic!("its trial waits: {error:?}") };
+    let reason = source.to_string();
+    let expected = "names the executor \"ray\", and the executors of this server are local, slurm: add it to the server configuration";
+    assert!(reason.ends_with(expected), "{reason}");
     assert_eq!(executor.state(&spec(4, None).id).await.unwrap(), ExecutorJobState::Unknown, "nothing was recorded");
 
     // The configuration names another executor by now.

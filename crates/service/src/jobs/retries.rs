@@ -13,6 +13,7 @@ use super::Jobs;
 use crate::runner::{self, JobOutcome, JobServices, RunControl, RunError, RunSettings, end_job, until_true};
 use crate::search_policy::error_text;
 use tunesmith_domain::{Job, JobId, JobState, PlanError};
+use tunesmith_executor::{ExecutorError, may_pass};
 use tunesmith_store::StoreError;
 
 /// The usual pauses before a job whose run failed is run again: 30 s in all. A guess, longer than a file system takes to
@@ -172,10 +173,12 @@ impl Jobs {
     }
 }
 
-/// Whether the failure is not that of the job: the store failed as a whole, or another version made the plan.
+/// Whether the failure is not that of the job: the store failed as a whole, the machine lacks something for a while, or another
+/// version made the plan.
 fn leaves_job(error: &RunError) -> bool {
-    matches!(
-        error,
-        RunError::Store(StoreError::NotApplied { .. } | StoreError::Unknown { .. }) | RunError::Plan(PlanError { .. })
-    )
+    match error {
+        RunError::Store(StoreError::NotApplied { .. } | StoreError::Unknown { .. }) | RunError::Plan(PlanError { .. }) => true,
+        RunError::Files { source, .. } | RunError::Executor(ExecutorError::Unreachable { source, .. }) => may_pass(source),
+        _ => false,
+    }
 }

@@ -1,6 +1,7 @@
 //! The start of an attempt at a trial: its resources, its token, and the time for which it may wait.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -15,6 +16,10 @@ use crate::resource_pool::Grant;
 use tunesmith_domain::{Completion, LossCause, Trial, TrialChange, TrialState};
 use tunesmith_executor::ExecutorJobState;
 use tunesmith_store::StoreError;
+
+/// The pause after the first attempt that was lost to a failure, and the longest one. Guesses.
+const LOSS_PAUSE: Duration = Duration::from_millis(250);
+const MAX_LOSS_PAUSE: Duration = Duration::from_secs(10);
 
 /// The end of waiting for resources.
 pub(super) enum Waited {
@@ -69,6 +74,18 @@ impl TrialRun {
         Ok(Waited::of(self.after(trial, ExecutorJobState::Unknown, BTreeSet::new()).await?))
     }
 
+    /// Pauses before the attempt that follows one that was lost to a failure: what it lacked may be there again. The pause is
+    /// longer after each loss.
+    async fn pause_after_loss(&self, trial: &Trial) {
+        let pause = LOSS_PAUSE.saturating_mul(2_u32.saturating_pow(u32::try_from(trial.lost_attempts).unwrap_or(u32::MAX)));
+        let (mut control, mut abandon) = (self.context.runner.control.level.clone(), self.abandon.clone());
+        tokio::select! {
+            () = tokio::time::sleep(pause.min(MAX_LOSS_PAUSE)) => {}
+            () = until_at_least(&mut control, Control::Drain) => {}
+            () = until_abandoned(&mut abandon) => {}
+        }
+    }
+
     /// Records the next attempt at `trial`. A trial that was requested to stop meanwhile is returned as it is stored: it
     /// gets no further attempt.
     pub(super) async fn begin_attempt(
@@ -76,6 +93,9 @@ impl TrialRun {
         trial: Trial,
         previous_loss: Option<LossCause>,
     ) -> Result<Trial, RunError> {
+        if previous_loss == Some(LossCause::Failure) {
+            self.pause_after_loss(&trial).await;
+        }
         let at = time_of_change(&trial, self.context.services().clock.now());
         let change = match trial.state {
             // A user has added it.
