@@ -193,7 +193,14 @@ impl DataDir {
             StoreKind::Sqlite | StoreKind::Memory | StoreKind::Postgres => None,
             StoreKind::Sled => Some(Lock::take(&path, who)?),
         };
-        Ok(Self { path, source: kind.into(), access: Access::ReadOnly, store: OnceCell::new(), original: None, _lock: lock })
+        Ok(Self {
+            path,
+            source: kind.into(),
+            access: Access::ReadOnly,
+            store: OnceCell::new(),
+            original: None,
+            _lock: lock,
+        })
     }
 
     /// Returns the store, which the first call opens. Drop the store before the folder.

@@ -1,6 +1,6 @@
 //! Authentication, authorisation, limits and the audit log of a server, over raw HTTP.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -200,12 +200,12 @@ fn tokens_are_listed_without_their_secrets_and_invalid_ones_are_rejected() {
 fn requests_are_encrypted_when_the_server_has_a_certificate() {
     let workspace = Workspace::new("");
     let subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
-    let mut make = Command::new("openssl");
+    let mut make = crate::support::program("openssl");
     make.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]);
     let made = make.args(["-keyout", "key.pem", "-out", "certificate.pem"]).args(subject);
     assert!(made.current_dir(workspace.path()).stderr(Stdio::null()).status().unwrap().success());
     let server = Server::start(&workspace, &["--tls-certificate", "certificate.pem", "--tls-key", "key.pem"]);
-    let mut client = Command::new("openssl");
+    let mut client = crate::support::program("openssl");
     let address = server.address.to_string();
     client.args(["s_client", "-quiet", "-connect", &address, "-CAfile", "certificate.pem", "-verify_return_error"]);
     client.current_dir(workspace.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

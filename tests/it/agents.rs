@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -425,7 +425,7 @@ fn server_address(spec: &Value) -> SocketAddr {
 /// Runs an agent by hand, with this specification, and returns its exit code and standard error.
 fn run_agent(workspace: &Workspace, spec: &str, more: &[&str]) -> (ExitStatus, String) {
     let file = workspace.write("spec.json", spec);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tunesmith"));
+    let mut command = crate::support::program(env!("CARGO_BIN_EXE_tunesmith"));
     command.arg("agent").arg("--spec").arg(file).arg("--spool").arg(workspace.path().join("spool")).args(more);
     let output = command.output().unwrap();
     (output.status, String::from_utf8(output.stderr).unwrap())

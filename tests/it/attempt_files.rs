@@ -1,7 +1,6 @@
 //! What is left of an attempt: its logs within their quota, its metrics and its exit status.
 
 use std::os::unix::fs::MetadataExt;
-use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
@@ -45,7 +44,7 @@ fn ended_trial_leaves_its_logs_its_metrics_and_its_exit_status() {
     let workspace = Workspace::new(CONFIG);
     workspace.write("train.sh", "echo acc=0.5; test $CLOUD_ML_TRIAL_ID = 1 && touch $CLOUD_ML_HP_METRIC_FILE; true");
     workspace.run(["--data-dir", "data", "--job-id", "j", "--", "bash", "train.sh"]).expect(0);
-    let mut find = Command::new("find");
+    let mut find = crate::support::program("find");
     find.args(["data/jobs/j/trials", "data/executions", "-not", "-type", "d"]).current_dir(workspace.path());
     let found = String::from_utf8(find.output().unwrap().stdout).unwrap();
     let mut left: Vec<&str> = found.lines().collect();

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ fn page_of_another_site_cannot_start_cancel_or_read_anything() {
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let mut browser = Command::new("chromium");
+    let mut browser = crate::support::program("chromium");
     browser.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]);
     browser.args(["--disable-background-networking", "--disable-component-update", "--no-proxy-server"]);
     browser.arg("--host-resolver-rules=MAP attacker.test 127.0.0.1");

@@ -148,7 +148,9 @@ fn running_job_is_listed_updated_and_cancelled() {
 fn packages_of_a_configuration_are_uploaded() {
     let workspace = Workspace::new("packageUris: [greeter-1.0-py3-none-any.whl]\npythonModule: greeter\n");
     let wheel = workspace.path().join("greeter-1.0-py3-none-any.whl");
-    assert!(Command::new("python3").args(["-c", MAKE_WHEEL, "greeter"]).arg(&wheel).status().unwrap().success());
+    assert!(
+        crate::support::program("python3").args(["-c", MAKE_WHEEL, "greeter"]).arg(&wheel).status().unwrap().success()
+    );
     let server = Server::start(&workspace, &[]);
     let url = format!("http://{}", server.address);
     let submit = ["jobs", "submit", "training", "j", "--config", "hptuning_config.yaml"];
@@ -165,7 +167,7 @@ fn packages_of_a_configuration_are_uploaded() {
 fn log_stream_survives_a_restart_of_the_server() {
     let workspace = Workspace::new("");
     let release = workspace.path().join("release");
-    assert!(Command::new("mkfifo").arg(&release).status().unwrap().success());
+    assert!(crate::support::program("mkfifo").arg(&release).status().unwrap().success());
     let server = Server::start(&workspace, &[]);
     let address = server.address;
     let url = format!("http://{address}");

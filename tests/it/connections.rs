@@ -63,7 +63,7 @@ fn connections_of_one_address_are_limited() {
 fn service_goes_on_when_connections_exceed_the_open_files() {
     let workspace = Workspace::new("");
     let program = env!("CARGO_BIN_EXE_tunesmith");
-    let mut command = std::process::Command::new("sh");
+    let mut command = crate::support::program("sh");
     command.args(["-c", "ulimit -n 128; exec \"$0\" \"$@\"", program, "serve", "--listen", "127.0.0.1:0"]);
     command.args(["--data-dir", "data", "--idle-timeout", "2"]).current_dir(workspace.path());
     let server = Server::start_command(&mut command);

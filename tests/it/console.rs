@@ -1,7 +1,6 @@
 //! The console: pages, sessions and actions of a real server, by raw HTTP and in a real browser.
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -40,7 +39,7 @@ pub(crate) const JOBS: &str = "/v1/projects/p/jobs";
 pub(crate) fn browse(script: &str, server: &Server, more: &[&str]) {
     let python = interpreter(&["playwright==1.65.2", "axe-playwright-python==0.1.8"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/console").join(script);
-    let mut command = Command::new(python);
+    let mut command = crate::support::program(python);
     command.arg(script).arg(format!("http://{}", server.address)).args(more);
     let output = command.output().unwrap();
     assert!(

@@ -45,7 +45,7 @@ impl Checker {
 
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Finished {
         let program = self.folder.join("node_modules/.bin").join(program);
-        finished(Command::new(program).args(arguments).current_dir(&self.folder).output().unwrap())
+        finished(crate::support::program(program).args(arguments).current_dir(&self.folder).output().unwrap())
     }
 }
 

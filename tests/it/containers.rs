@@ -49,7 +49,8 @@ impl Podman {
             symlink("busybox", tree.join("bin").join(name)).unwrap();
         }
         let archive = podman.folder.path().join("image.tar");
-        let tar = Command::new("tar").arg("-C").arg(&tree).arg("-cf").arg(&archive).arg(".").status().unwrap();
+        let tar =
+            crate::support::program("tar").arg("-C").arg(&tree).arg("-cf").arg(&archive).arg(".").status().unwrap();
         assert!(tar.success());
         let archive = archive.display().to_string();
         podman.call(&["import", "--change", "ENV PATH=/bin", &archive, "localhost/busybox:1"]);
@@ -65,7 +66,7 @@ impl Podman {
     }
 
     fn call(&self, args: &[&str]) -> String {
-        let mut command = Command::new("podman");
+        let mut command = crate::support::program("podman");
         command.args(self.options().split(' ')).args(args).stdin(Stdio::null());
         finished(command.output().expect("podman must be installed")).expect(0).stdout
     }
@@ -93,7 +94,7 @@ impl Podman {
 
 /// The logs of the only trial.
 fn trial_log(workspace: &Workspace) -> String {
-    let mut command = Command::new("find");
+    let mut command = crate::support::program("find");
     command.arg(workspace.path()).args(["-name", "std*.log", "-exec", "tail", "{}", "+"]);
     finished(command.output().unwrap()).stdout
 }

@@ -2,7 +2,6 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -151,7 +150,7 @@ async fn job_continues_when_its_submitter_is_killed() {
     let (ready, go) = (pipe(&harness, "ready"), pipe(&harness, "go"));
     let spec = shell(&harness, 1, "echo x >> runs; echo > ready; read line < go; exit 8");
     std::fs::write(harness.directory().join("job.json"), serde_json::to_vec(&spec).unwrap()).unwrap();
-    let mut submitter = Command::new(std::env::current_exe().unwrap())
+    let mut submitter = crate::support::program(std::env::current_exe().unwrap())
         .args(["--exact", "executor::submitter_to_be_killed"])
         .env("TUNESMITH_TEST_SUBMITTER", harness.directory())
         .process_group(0)

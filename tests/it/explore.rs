@@ -1,7 +1,6 @@
 //! The page Explore in a real browser.
 
 use std::path::Path;
-use std::process::Command;
 
 use crate::python::interpreter;
 use crate::server::Server;
@@ -33,6 +32,6 @@ fn brushed_plots_filter_each_other_and_the_table() {
     let python = interpreter(&["playwright==1.65.2"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/console/explore.py");
     let page = format!("http://{}/console/projects/local/jobs/j/explore", server.address);
-    let done = finished(Command::new(python).arg(script).arg(page).arg(workspace.path()).output().unwrap());
+    let done = finished(crate::support::program(python).arg(script).arg(page).arg(workspace.path()).output().unwrap());
     assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
 }

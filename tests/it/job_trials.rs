@@ -1,7 +1,6 @@
 //! Trials of jobs that their users stop and add, with real programs.
 
 use std::path::Path;
-use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -153,7 +152,7 @@ fn added_trials_run_next_also_after_a_restart_and_count() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let script = workspace.write("train.sh", WAITS_FOR_PIPE);
-    assert!(Command::new("mkfifo").arg(workspace.path().join("go")).status().unwrap().success());
+    assert!(crate::support::program("mkfifo").arg(workspace.path().join("go")).status().unwrap().success());
     assert_eq!(server.post(JOBS, &job("j", &script, 4)).0, 200);
     trial(&server, "j", 1, |trial| trial["state"] == "ACTIVE");
     let sgd = |momentum: f64| {
@@ -217,7 +216,7 @@ fn no_trial_is_added_beyond_the_number_or_to_a_cancelled_job() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let script = workspace.write("train.sh", WAITS_FOR_PIPE);
-    assert!(Command::new("mkfifo").arg(workspace.path().join("go")).status().unwrap().success());
+    assert!(crate::support::program("mkfifo").arg(workspace.path().join("go")).status().unwrap().success());
     assert_eq!(server.post(JOBS, &job("j", &script, 2)).0, 200);
     trial(&server, "j", 1, |trial| trial["state"] == "ACTIVE");
     let adam = json!({"parameters": [{"parameter": "optimizer", "stringValue": "adam"}]});

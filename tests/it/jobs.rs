@@ -1,7 +1,6 @@
 //! Jobs over HTTP: real clients against a real server that runs real programs.
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::json;
 
@@ -21,7 +20,7 @@ fn job_continues_after_the_server_was_killed() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let release = workspace.path().join("release");
-    assert!(Command::new("mkfifo").arg(&release).status().unwrap().success());
+    assert!(crate::support::program("mkfifo").arg(&release).status().unwrap().success());
     let script = format!("cat {} > /dev/null; echo once >> runs", release.display());
     let input = json!({"masterConfig": {"containerCommand": ["sh", "-c", script]}});
     let job = "/v1/projects/p/jobs/j";

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use tempfile::TempDir;
 use tunesmith_domain::{Measurement, Source};
@@ -30,7 +30,7 @@ fn collector(folder: &Path, tag: &str) -> Collector {
 }
 
 fn start(folder: &Path, script: &str) -> Child {
-    Command::new(python::interpreter(&python::REPORTERS))
+    crate::support::program(python::interpreter(&python::REPORTERS))
         .args(["-c", &format!("{PRELUDE}{script}")])
         .env("CLOUD_ML_HP_METRIC_FILE", folder.join("hypertune").join("output.metrics"))
         .env("CLOUD_ML_TRIAL_ID", "1")

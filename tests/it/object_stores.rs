@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use tunesmith_objects::{EventMirror, ObjectError, ObjectFolder};
 
@@ -23,7 +23,7 @@ impl Objects {
     /// Starts a server on a free port. It refuses unknown keys if `checks_keys` is set.
     pub(crate) fn start(checks_keys: bool) -> Self {
         let python = python::interpreter(&["moto[server]==5.2.5"]);
-        let mut command = Command::new(python.with_file_name("moto_server"));
+        let mut command = crate::support::program(python.with_file_name("moto_server"));
         command.args(["-H", "127.0.0.1", "-p", "0"]).stdout(Stdio::null()).stderr(Stdio::piped());
         if checks_keys {
             // One request is free: the one that creates the bucket.
@@ -68,7 +68,13 @@ impl Objects {
     fn request(&self, method: reqwest::Method, path: &str, body: &str) -> String {
         let (url, body) = (format!("{}/{path}", self.endpoint), body.to_owned());
         let request = async move {
-            let request = reqwest::Client::new().request(method, url).bearer_auth("test").body(body);
+            let request = reqwest::Client::builder()
+                .no_proxy()
+                .build()
+                .unwrap()
+                .request(method, url)
+                .bearer_auth("test")
+                .body(body);
             let response = request.send().await.unwrap();
             assert!(response.status().is_success(), "{response:?}");
             response.text().await.unwrap()
@@ -219,8 +225,11 @@ hyperparameters:
             assert!((last - x - 1.0 / 3.0).abs() < 1e-6, "{trial:#}");
             assert_eq!(trial["finalMetric"]["trainingStep"], "3", "{trial:#}");
         }
-        let left =
-            Command::new("find").arg(workspace.path().join(&data_dir)).args(["-name", "*tfevents*"]).output().unwrap();
+        let left = crate::support::program("find")
+            .arg(workspace.path().join(&data_dir))
+            .args(["-name", "*tfevents*"])
+            .output()
+            .unwrap();
         assert_eq!(String::from_utf8_lossy(&left.stdout), "", "copies are removed after they were read");
     }
     // The page of a trial has the command that lists its files with the credentials of the visitor.

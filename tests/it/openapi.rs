@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::{Value, json};
 use tunesmith_http::openapi_document::document;
@@ -144,7 +143,7 @@ fn responses_to_generated_requests_match_the_document() {
         let (status, job) = server.post("/v1/projects/p/jobs", &json!({"jobId": id, "trainingInput": input}));
         assert_eq!(status, 200, "{job}");
     }
-    let output = Command::new(python.with_file_name("st"))
+    let output = crate::support::program(python.with_file_name("st"))
         .current_dir(workspace.path())
         .arg("run")
         .arg(format!("http://{}/openapi.json", server.address))

@@ -1,7 +1,6 @@
 //! Packages that are refused: hostile archives, endless downloads, addresses that are not public.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use axum::Router;
@@ -62,7 +61,7 @@ impl Fixture {
 
     fn archive(&self, kind: &str, name: &str) -> PathBuf {
         let path = self.0.path().join(name);
-        let made = Command::new("python3").args(["-c", MAKE, kind]).arg(&path).status().unwrap();
+        let made = crate::support::program("python3").args(["-c", MAKE, kind]).arg(&path).status().unwrap();
         assert!(made.success());
         path
     }
@@ -97,7 +96,7 @@ async fn archives_whose_entries_leave_their_folder_are_refused_before_they_are_u
         let path = fixture.archive(kind, name);
         assert_eq!(fixture.refusal(path.to_str().unwrap(), PackageRules::default()).await, rule, "{name}");
     }
-    let evil = Command::new("find").arg(fixture.0.path()).args(["-name", "evil.py"]).output().unwrap();
+    let evil = crate::support::program("find").arg(fixture.0.path()).args(["-name", "evil.py"]).output().unwrap();
     assert_eq!(String::from_utf8(evil.stdout).unwrap(), "");
     assert!(!Path::new("/tmp/evil.py").exists());
 }

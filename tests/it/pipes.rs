@@ -7,7 +7,7 @@ use tunesmith_executor::contract::Harness;
 /// Creates a named pipe in the folder of `harness`: opening one end waits for the other.
 pub(crate) fn pipe(harness: &dyn Harness, name: &str) -> PathBuf {
     let path = harness.directory().join(name);
-    let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo is installed");
+    let made = crate::support::program("mkfifo").arg(&path).status().expect("mkfifo is installed");
     assert!(made.success(), "mkfifo {}", path.display());
     path
 }

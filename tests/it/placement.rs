@@ -176,7 +176,7 @@ print("devices:", count.value)
 /// Runs only on a machine with an NVIDIA accelerator.
 #[test]
 fn real_accelerators_are_handed_out() {
-    let found = std::process::Command::new("nvidia-smi").arg("-L").output();
+    let found = crate::support::program("nvidia-smi").arg("-L").output();
     if !found.is_ok_and(|found| found.status.success() && found.stdout.starts_with(b"GPU ")) {
         eprintln!("skipped: nvidia-smi lists no accelerator on this machine");
         return;

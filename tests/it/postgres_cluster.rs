@@ -36,7 +36,7 @@ impl Cluster {
         let folder = tempfile::Builder::new().prefix("pg").tempdir().unwrap();
         if rustix::process::geteuid().is_root() {
             let id = |flag| {
-                let output = Command::new("id").args([flag, "postgres"]).output().unwrap();
+                let output = crate::support::program("id").args([flag, "postgres"]).output().unwrap();
                 String::from_utf8(output.stdout).unwrap().trim().parse::<u32>().unwrap()
             };
             chown(folder.path(), Some(id("-u")), Some(id("-g"))).unwrap();
@@ -119,7 +119,7 @@ impl Cluster {
     }
 
     fn psql(&self, database: &str, sql: &str) -> Output {
-        let mut command = Command::new(programs().join("psql"));
+        let mut command = crate::support::program(programs().join("psql"));
         command.arg("-h").arg(self.folder.path()).args(["-p", &self.port.to_string(), "-U", "test", "-X", "-A", "-t"]);
         command.args(["-v", "ON_ERROR_STOP=1", "-c", sql, database]).output().unwrap()
     }
@@ -132,7 +132,7 @@ impl Cluster {
 
     /// Starts a server on the database at `address` with its data in `folder`.
     pub(crate) fn serve_in(folder: &Path, address: &str, more: &[&str]) -> Server {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tunesmith"));
+        let mut command = crate::support::program(env!("CARGO_BIN_EXE_tunesmith"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--allow-unisolated-programs", "--job-lease", "3"]);
         command.arg("--data-dir").arg(folder).args(more);
         // In the environment, because a command line can be read by all users.
@@ -159,11 +159,11 @@ impl Cluster {
     fn program(&self, name: &str) -> Command {
         let program = programs().join(name);
         let mut command = if rustix::process::geteuid().is_root() {
-            let mut command = Command::new("setpriv");
+            let mut command = crate::support::program("setpriv");
             command.args(["--reuid=postgres", "--regid=postgres", "--init-groups"]).arg(program);
             command
         } else {
-            Command::new(program)
+            crate::support::program(program)
         };
         command.current_dir(self.folder.path());
         command

@@ -169,7 +169,7 @@ fn agent_reports_through_any_server() {
     assert_eq!(runner.post(JOBS, &json!({"jobId": "j", "trainingInput": input})).0, 200);
     let path = format!("{JOBS}/j");
     runner.until(&path, "RUNNING");
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tunesmith"));
+    let mut command = crate::support::program(env!("CARGO_BIN_EXE_tunesmith"));
     command.args([
         "serve",
         "--listen",

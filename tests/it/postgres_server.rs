@@ -273,14 +273,14 @@ fn tokens_and_packages_are_those_of_all_servers() {
 
     // An archive of one server is used by a job of another one.
     let archive = workspace.path().join("trainer-1.0.tar.gz");
-    let mut pack = std::process::Command::new("tar");
+    let mut pack = crate::support::program("tar");
     pack.arg("-czf").arg(&archive).arg("-C").arg(workspace.path()).arg("hptuning_config.yaml");
     assert!(pack.status().unwrap().success());
     let bytes = std::fs::read(&archive).unwrap();
     let sha256 = sha256(&bytes);
     let package = format!("/v1/projects/p/packages/{sha256}/trainer-1.0.tar.gz");
     let port = |server: &Server| format!("http://{}", server.address);
-    let mut upload = std::process::Command::new("curl");
+    let mut upload = crate::support::program("curl");
     upload.args(["-sS", "-f", "-X", "PUT", "-H", &format!("authorization: Bearer {}", admin.trim()), "--data-binary"]);
     upload.arg(format!("@{}", archive.display())).arg(format!("{}{package}", port(&a)));
     assert!(upload.stdout(std::process::Stdio::null()).status().unwrap().success());

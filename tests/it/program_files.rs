@@ -1,15 +1,10 @@
 //! Programs that replace the files of their attempt by links, pipes and devices.
 
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
-
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::paced::until;
 use crate::server::Server;
-use crate::support::{Workspace, finished, processes_with};
+use crate::support::{Workspace, finished};
 
 const CONFIG: &str = "
 hyperparameters:
@@ -35,7 +30,7 @@ fn log_that_is_a_link_to_an_endless_device_takes_no_memory() {
             "ulimit -v 6000000; exec {program} run --config hptuning_config.yaml --data-dir {name} --export trials.csv \
              -- bash $PWD/train.sh"
         );
-        let run = Command::new("bash").args(["-c", &line]).current_dir(workspace.path()).output().unwrap();
+        let run = crate::support::program("bash").args(["-c", &line]).current_dir(workspace.path()).output().unwrap();
         finished(run).expect(1);
         assert!(workspace.column("reason")[0].starts_with("exit code 1"), "{:?}", workspace.column("reason"));
     }
@@ -69,32 +64,4 @@ fn links_and_pipes_in_place_of_logs_are_not_served_and_hold_no_thread() {
     assert_eq!(server.get("/v1/projects/p/jobs/next/logs/attempt-1.master-0.stdout").1["text"], "text\n");
     server.signal(Signal::TERM);
     assert_eq!(server.wait_for_end(), Some(0));
-}
-
-#[test]
-fn job_whose_handling_ends_the_server_again_and_again_is_set_aside() {
-    let workspace = Workspace::new("");
-    let counter = workspace.path().join("data/projects/p/jobs/fatal/handling");
-    let count = || std::fs::read_to_string(&counter).unwrap_or_default().trim().to_owned();
-    for start in 1..=5 {
-        let server = Server::start(&workspace, &["--job-slots", "1"]);
-        if start == 1 {
-            create(&server, "fatal", "exec tail -f /dev/null");
-        }
-        while count() != start.to_string() || server.get("/v1/projects/p/jobs/fatal").1["state"] != "RUNNING" {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        server.kill();
-    }
-    let server = Server::start(&workspace, &["--job-slots", "1"]);
-    let job = ended(&server, "fatal");
-    assert_eq!(job["state"], "FAILED");
-    let reason = job["errorMessage"].as_str().unwrap();
-    assert!(reason.starts_with("the server died 5 times in a row while it handled this job"), "{reason}");
-    // The only slot is free again.
-    create(&server, "next", "true");
-    assert_eq!(ended(&server, "next")["state"], "SUCCEEDED");
-    let attempt = counter.with_file_name("attempt-1").display().to_string();
-    until(|| processes_with(&attempt).is_empty());
-    assert!(!Path::new(&counter).exists());
 }

@@ -16,7 +16,7 @@ fn package() -> PathBuf {
 
 /// `python -m module`, which leaves nothing in the source folder and has `folder` for what it keeps.
 fn tool(folder: &Path, module: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(interpreter(&TOOLS));
+    let mut command = crate::support::program(interpreter(&TOOLS));
     command.arg("-m").arg(module).args(arguments).current_dir(package()).stdin(Stdio::null());
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("MYPY_CACHE_DIR", folder).env("RUFF_CACHE_DIR", folder);
     for variable in ["PYTHONPATH", "TUNESMITH_SERVER", "TUNESMITH_ACCESS_TOKEN", "TUNESMITH_LOG"] {

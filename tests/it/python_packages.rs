@@ -6,7 +6,6 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use axum::Router;
 use axum::extract::State;
@@ -38,7 +37,7 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap(), variables: std::env::vars_os().collect() }
+        Self { directory: tempfile::tempdir().unwrap(), variables: crate::support::variables().into_iter().collect() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -47,7 +46,7 @@ impl Fixture {
 
     fn wheel(&self, name: &str) -> PathBuf {
         let path = self.path(&format!("{name}-1.0-py3-none-any.whl"));
-        let made = Command::new("python3").args(["-c", MAKE_WHEEL, name]).arg(&path).status().unwrap();
+        let made = crate::support::program("python3").args(["-c", MAKE_WHEEL, name]).arg(&path).status().unwrap();
         assert!(made.success());
         path
     }
@@ -89,7 +88,7 @@ async fn failure(fixture: &Fixture, package: Package) -> PackageError {
 }
 
 fn python(python: &Path, code: &str) -> String {
-    let output = Command::new(python).args(["-c", code]).env_remove("PYTHONPATH").output().unwrap();
+    let output = crate::support::program(python).args(["-c", code]).env_remove("PYTHONPATH").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

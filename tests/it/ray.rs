@@ -33,7 +33,7 @@ fn in_namespace(name: &str, check: impl FnOnce()) {
     }
     // Outside, since there is no network inside.
     ray();
-    let mut command = Command::new("unshare");
+    let mut command = crate::support::program("unshare");
     if !rustix::process::geteuid().is_root() {
         command.arg("--map-root-user");
     }
@@ -57,14 +57,14 @@ struct Cluster {
 
 impl Cluster {
     fn start() -> Self {
-        succeed(Command::new("ip").args(["link", "set", "lo", "up"]));
+        succeed(crate::support::program("ip").args(["link", "set", "lo", "up"]));
         let cluster = Self { folder: tempfile::Builder::new().prefix("r").rand_bytes(4).tempdir_in("/tmp").unwrap() };
         cluster.start_head();
         cluster
     }
 
     fn start_head(&self) {
-        let mut command = Command::new(ray());
+        let mut command = crate::support::program(ray());
         command.args(["start", "--head", "--node-ip-address=127.0.0.1", "--port=6379", "--dashboard-host=127.0.0.1"]);
         command.args(["--dashboard-port=8265", "--num-cpus=2", "--num-gpus=2", "--object-store-memory=80000000"]);
         command.args(["--min-worker-port=20000", "--max-worker-port=20999", "--disable-usage-stats"]);
@@ -78,7 +78,7 @@ impl Cluster {
     }
 
     fn stop_head(&self) {
-        succeed(Command::new(ray()).args(["stop", "--force"]));
+        succeed(crate::support::program(ray()).args(["stop", "--force"]));
     }
 }
 
@@ -107,7 +107,7 @@ impl OnRay {
             agent: self.agent.clone(),
             registry: self.folder.path().join("ray"),
         };
-        RayEngine::new(settings, reqwest::Client::new())
+        RayEngine::new(settings, reqwest::Client::builder().no_proxy().build().unwrap())
     }
 }
 
@@ -149,7 +149,7 @@ fn ray_runs_an_uploaded_agent_and_states_why_a_job_waits_or_is_gone() {
             let mut place = OnRay::new();
             // Without what a debugger needs, the program is small enough to be uploaded in a test.
             let program = place.folder.path().join("tunesmith");
-            succeed(Command::new("strip").arg("-o").arg(&program).arg(env!("CARGO_BIN_EXE_tunesmith")));
+            succeed(crate::support::program("strip").arg("-o").arg(&program).arg(env!("CARGO_BIN_EXE_tunesmith")));
             place.agent = AgentProgram::Uploaded(program);
             let state = run(&*place.executor(), &shell(&place, 1, "exit 7")).await;
             let ExecutorJobState::Ended(status) = state else { panic!("{state:?}") };

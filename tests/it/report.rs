@@ -1,7 +1,6 @@
 //! `tunesmith report`: a job as one page, in a real browser without any server.
 
 use std::path::Path;
-use std::process::Command;
 
 use crate::access::token;
 use crate::python::interpreter;
@@ -57,7 +56,7 @@ fn page_shows_all_plots_without_a_server() {
     let python = interpreter(&["playwright==1.65.2", "axe-playwright-python==0.1.8"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/console/report.py");
     let page = format!("file://{}", workspace.path().join("page.html").display());
-    let done = finished(Command::new(python).arg(script).arg(page).output().unwrap());
+    let done = finished(crate::support::program(python).arg(script).arg(page).output().unwrap());
     assert_eq!(done.code, Some(0), "{}{}", done.stdout, done.stderr);
 }
 

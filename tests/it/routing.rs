@@ -1,8 +1,12 @@
 //! A server with several executors, which regions name.
 
+use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use crate::paced::found;
@@ -25,6 +29,42 @@ fn serve(workspace: &Workspace, listen: SocketAddr, config: &str) -> Server {
     let mut command = workspace.command();
     command.args(["serve", "--listen", &listen.to_string(), "--data-dir", "data", "--allow-unisolated-programs"]);
     Server::start_command(command.args(["--server-config", "server.yaml", "--job-slots", "4"]))
+}
+
+/// Waits until the program of the job `id` has opened the pipe `<id>.started`. Panics if the job ends before.
+fn until_started(server: &Server, workspace: &Workspace, id: &str) {
+    // Without waiting for the other end, which a job that has failed never opens.
+    let mut options = std::fs::OpenOptions::new();
+    let options = options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+    let mut pipe = options.open(workspace.path().join(format!("{id}.started"))).unwrap();
+    found(|| {
+        let mut text = [0; 1];
+        match pipe.read(&mut text) {
+            Ok(1) => return Some(()),
+            Ok(_) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+        }
+        let job = server.get(&format!("{JOBS}/{id}")).1;
+        assert!(job["endTime"].is_null(), "it has ended without having started: {job}");
+        None
+    });
+}
+
+/// Lets the program of the job `id` end.
+fn release(server: &Server, workspace: &Workspace, id: &str) {
+    let mut options = std::fs::OpenOptions::new();
+    let options = options.write(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+    let path = workspace.path().join(format!("{id}.go"));
+    found(|| match options.open(&path) {
+        Ok(_) => Some(()),
+        // The program has not opened it.
+        Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
+            let job = server.get(&format!("{JOBS}/{id}")).1;
+            assert!(job["endTime"].is_null(), "it has ended before it was released: {job}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    });
 }
 
 fn make_pipe(path: &Path) {
@@ -77,7 +117,7 @@ fn region_of_a_job_chooses_its_executor_which_finds_its_trials_after_a_restart()
         assert_eq!(status, 200, "{answer}");
     }
     for id in ids {
-        assert_eq!(workspace.read(&format!("{id}.started")), "\n");
+        until_started(&server, &workspace, id);
     }
     let count = |folder: &str| {
         let entries = std::fs::read_dir(workspace.path().join("data").join(folder)).into_iter().flatten().flatten();
@@ -89,7 +129,7 @@ fn region_of_a_job_chooses_its_executor_which_finds_its_trials_after_a_restart()
     let changed = CONFIG.replace("far: {executor: agent}", "far: {}");
     let server = serve(&workspace, listen, &changed);
     for id in ids {
-        std::fs::write(workspace.path().join(format!("{id}.go")), "").unwrap();
+        release(&server, &workspace, id);
         let ended = server.until(&format!("{JOBS}/{id}"), "SUCCEEDED");
         let trial = &ended["trainingOutput"]["trials"][0];
         assert_eq!(trial["finalMetric"]["objectiveValue"], 0.5, "{ended:#}");
@@ -143,7 +183,7 @@ fn several_executors_of_one_kind_have_names_limits_and_trials_of_their_own() {
     }
     for id in ["east", "west"] {
         assert_eq!(server.post(JOBS, &job(&workspace, id, id)).0, 200);
-        assert_eq!(workspace.read(&format!("{id}.started")), "\n");
+        until_started(&server, &workspace, id);
     }
     // The limit of its executor is the reason for which a further trial waits.
     assert_eq!(server.post(JOBS, &job(&workspace, "late", "west")).0, 200);
@@ -172,14 +212,21 @@ fn several_executors_of_one_kind_have_names_limits_and_trials_of_their_own() {
     server
         .wait_for_error("it runs on the executor \"far\", and the executors of this server are local, near: add it to");
     assert_eq!(server.get(&format!("{JOBS}/west")).1["state"], "RUNNING");
+    // So does one that was not submitted yet, and has no limit to wait for here.
+    found(|| {
+        let (_, job) = server.get(&format!("{JOBS}/late"));
+        assert!(job["endTime"].is_null(), "{job}");
+        let waiting = job["tunesmith"]["waiting"].to_string();
+        waiting.contains("names the executor \\\"far\\\"").then_some(())
+    });
     server.kill();
     // A changed default does not change where attempts are looked for.
     let server = serve(&workspace, listen, &NAMED.replace("executor: near", "executor: far"));
     for id in ids {
         if id == "late" {
-            assert_eq!(workspace.read("late.started"), "\n");
+            until_started(&server, &workspace, id);
         }
-        std::fs::write(workspace.path().join(format!("{id}.go")), "").unwrap();
+        release(&server, &workspace, id);
         let ended = server.until(&format!("{JOBS}/{id}"), "SUCCEEDED");
         assert_eq!(ended["trainingOutput"]["trials"][0]["finalMetric"]["objectiveValue"], 0.5, "{ended:#}");
         let (_, trials) = server.get(&format!("/v1/projects/p/locations/jobs/studies/{id}/trials"));

@@ -384,7 +384,7 @@ fn terminal_shows_running_trials_and_remaining_work() {
     );
     let command =
         format!("{} run --config hptuning_config.yaml --parallel 1 -- sh drawn.sh", env!("CARGO_BIN_EXE_tunesmith"));
-    let mut terminal = std::process::Command::new("script");
+    let mut terminal = crate::support::program("script");
     terminal.args(["--quiet", "--flush", "--return", "--command", &command, "screen"]).current_dir(workspace.path());
     terminal.stdin(Stdio::null()).env("TERM", "xterm");
     finished(terminal.output().unwrap()).expect(0);

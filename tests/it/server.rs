@@ -203,7 +203,7 @@ impl Server {
         let python = interpreter(&["google-api-python-client==2.202.0"]);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/clients").join(script);
         let endpoint = format!("http://{}", self.address);
-        let output = Command::new(python).arg(script).arg(endpoint).args(more).output().unwrap();
+        let output = crate::support::program(python).arg(script).arg(endpoint).args(more).output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
         assert!(text(&output.stdout).ends_with("all steps passed\n"), "{}", text(&output.stdout));

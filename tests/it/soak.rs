@@ -1,12 +1,11 @@
 //! `benches/soak.py` for a few seconds, whose default of two hours is run by hand, and `benches/held_up.py` with few trials.
 
 use std::path::Path;
-use std::process::Command;
 
 /// The output of the benchmark `script` with `arguments`.
 fn output(script: &str, arguments: &[&str]) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches").join(script);
-    let mut command = Command::new("python3");
+    let mut command = crate::support::program("python3");
     command.arg(script).arg(env!("CARGO_BIN_EXE_tunesmith")).args(arguments).env("PYTHONDONTWRITEBYTECODE", "1");
     let output = command.output().unwrap();
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -31,7 +31,7 @@ impl SmallDisk {
         let workspace = Workspace::new("");
         let data = workspace.path().join("data");
         fs::create_dir(&data).unwrap();
-        let mut command = Command::new("unshare");
+        let mut command = crate::support::program("unshare");
         if !rustix::process::geteuid().is_root() {
             command.arg("--map-root-user");
         }
@@ -45,7 +45,7 @@ impl SmallDisk {
 
     /// `tunesmith serve` with its data on the disk, not started yet.
     fn serve(&self, kind: &str) -> Command {
-        let mut command = Command::new("nsenter");
+        let mut command = crate::support::program("nsenter");
         command.args(["--mount", "--target", &self.namespace.id().to_string()]);
         if !rustix::process::geteuid().is_root() {
             command.args(["--user", "--preserve-credentials"]);
@@ -188,7 +188,7 @@ fn server_that_starts_on_a_full_disk_is_not_ready_until_there_is_space() {
 #[test]
 fn limit_on_the_size_of_files_is_named_and_does_not_end_the_server() {
     let workspace = Workspace::new("");
-    let mut command = Command::new("sh");
+    let mut command = crate::support::program("sh");
     // In blocks of 512 bytes: more than the new store, less than its log becomes.
     command.args(["-c", "ulimit -f 600 && exec \"$0\" serve --listen 127.0.0.1:0 --data-dir data"]);
     command.arg(env!("CARGO_BIN_EXE_tunesmith")).current_dir(workspace.path()).env_remove("TUNESMITH_LOG");

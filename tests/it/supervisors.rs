@@ -1,7 +1,6 @@
 //! Supervisors that are stopped, whose files are removed, and whose data folder is moved or copied.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -190,7 +189,8 @@ async fn copy_of_a_data_folder_does_not_signal_the_programs_of_the_original() {
     let spec = folder.shell("trap 'echo term >> signals' TERM; echo > ready; read line < go; exit 6");
     folder.executor().submit(&spec).await.unwrap();
     read_pipe(&ready).await;
-    let copied = Command::new("cp").args(["-a", "data", "copy"]).current_dir(folder.0.path()).status().unwrap();
+    let copied =
+        crate::support::program("cp").args(["-a", "data", "copy"]).current_dir(folder.0.path()).status().unwrap();
     assert!(copied.success());
     let copy = folder.executor_of("copy");
     copy.stop(&spec.id, StopMode::Graceful).await.unwrap();

@@ -1,14 +1,58 @@
 //! A temporary folder with a configuration, and the `tunesmith` command run in it.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+
+/// The variables of this process that programs of tests inherit. Others are those of its user, and no matter of a test: tokens,
+/// proxies, the locale, and settings of Python, pip, Ray, Slurm, podman and kubectl.
+const INHERITED: [&str; 7] =
+    ["LD_LIBRARY_PATH", "LLVM_PROFILE_FILE", "LOGNAME", "PATH", "RUST_BACKTRACE", "TMPDIR", "USER"];
+
+/// The home folder of the programs of a test, for the test processes that it starts.
+const HOME: &str = "TUNESMITH_TEST_HOME";
+
+/// The environment of the programs of tests: a few variables of this process, and a home folder of its own.
+pub(crate) fn variables() -> Vec<(OsString, OsString)> {
+    let inherited = INHERITED.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+    let fixed = [("LC_ALL", "C.UTF-8"), ("TZ", "UTC")].map(|(name, value)| (name.into(), value.into()));
+    let home = ["HOME", HOME].map(|name| (name.into(), home().into()));
+    inherited.chain(fixed).chain(home).collect()
+}
+
+/// The program `name`, not started yet, with the environment of [`variables`].
+pub(crate) fn program(name: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(name);
+    command.env_clear().envs(variables());
+    command
+}
+
+/// An empty home folder for this process. Those of processes that have ended are removed.
+fn home() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        if let Some(given) = std::env::var_os(HOME) {
+            return given.into();
+        }
+        let homes = Path::new(env!("CARGO_TARGET_TMPDIR")).join("homes");
+        let own = homes.join(std::process::id().to_string());
+        for left in std::fs::read_dir(&homes).into_iter().flatten().flatten() {
+            if left.path() == own || !Path::new("/proc").join(left.file_name()).exists() {
+                // Another process may remove it as well.
+                let _ = std::fs::remove_dir_all(left.path());
+            }
+        }
+        std::fs::create_dir_all(&own).unwrap();
+        own
+    })
+}
 
 /// A folder in which jobs are run.
 pub(crate) struct Workspace {
@@ -62,8 +106,8 @@ impl Workspace {
 
     /// `tunesmith`, not started yet.
     pub(crate) fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tunesmith"));
-        command.current_dir(self.path()).stdin(Stdio::null()).env_remove("TUNESMITH_LOG");
+        let mut command = program(env!("CARGO_BIN_EXE_tunesmith"));
+        command.current_dir(self.path()).stdin(Stdio::null());
         command
     }
 
@@ -172,6 +216,6 @@ with zipfile.ZipFile(sys.argv[1], "w") as wheel:
 
 /// Writes the wheel of the module `probe`, which reports `acc=0.25`, to `path`.
 pub(crate) fn write_probe_wheel(path: &Path) {
-    let made = Command::new("python3").args(["-c", MAKE_WHEEL]).arg(path).status().unwrap();
+    let made = program("python3").args(["-c", MAKE_WHEEL]).arg(path).status().unwrap();
     assert!(made.success());
 }

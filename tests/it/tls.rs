@@ -1,7 +1,7 @@
 //! The client's trust in certificates, and the certificate that a server makes for itself.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
@@ -27,7 +27,7 @@ fn with_certificate(workspace: &Workspace, certificate: &str, key: &str) -> Serv
 #[test]
 fn certificate_of_openssl_is_accepted_when_it_is_named_and_explained_otherwise() {
     let workspace = Workspace::new("");
-    let mut make = Command::new("openssl");
+    let mut make = crate::support::program("openssl");
     make.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]);
     make.args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]);
     make.args(["-keyout", "key.pem", "-out", "certificate.pem"]).current_dir(workspace.path()).stderr(Stdio::null());
@@ -88,7 +88,7 @@ fn server_makes_a_certificate_once_that_clients_accept() {
     };
     let mode = std::fs::metadata(workspace.path().join("tls/key.pem")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    let mut text = Command::new("openssl");
+    let mut text = crate::support::program("openssl");
     text.args(["x509", "-noout", "-text", "-in", "tls/certificate.pem"]);
     let text = finished(text.current_dir(workspace.path()).output().unwrap()).expect(0).stdout;
     assert!(text.contains("CA:FALSE") && text.contains("DNS:tune.example.com"), "{text}");

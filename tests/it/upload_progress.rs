@@ -2,7 +2,7 @@
 
 use std::io::Read;
 use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ fn upload(workspace: &Workspace, on_terminal: bool, meanwhile: impl FnOnce(&mut 
     let target = format!("http://{}", listener.local_addr().unwrap());
     let submit = ["jobs", "submit", "training", "j", "--packages", "trainer-1.tar.gz", "--module-name", "trainer.task"];
     let plain = client_command(workspace, &submit, &["--server", &target]);
-    let mut command = Command::new("python3");
+    let mut command = crate::support::program("python3");
     command.args(["-c", ON_TERMINAL]).arg(plain.get_program()).args(plain.get_args());
     for (name, value) in plain.get_envs() {
         match value {

@@ -1,6 +1,7 @@
 //! `cargo xtask campaign [FACTOR]`: the tests that break things on purpose, with their figures.
 //!
-//! Each campaign is a test that CI runs small. `FACTOR` multiplies the number of faults of each.
+//! Each campaign is a test that CI runs small. `FACTOR` multiplies the number of faults of each. [`crate::repeat`] is the campaign
+//! against tests that fail now and then.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -137,6 +138,9 @@ const CAMPAIGNS: &[Campaign] = &[
 
 /// Runs all campaigns, and prints a table of their figures. `arguments` are those after `campaign`.
 pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<()> {
+    if let ["repeat", ..] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        return crate::repeat::run(root, &arguments[1..]);
+    }
     let factor: usize = match arguments {
         [] => 1,
         [factor] => factor
@@ -144,7 +148,7 @@ pub(crate) fn run(root: &Path, arguments: &[String]) -> Result<()> {
             .ok()
             .filter(|factor| *factor > 0)
             .with_context(|| format!("FACTOR is {factor:?}: expected a whole number from 1"))?,
-        _ => bail!("usage: cargo xtask campaign [FACTOR]"),
+        _ => bail!("usage: cargo xtask campaign [FACTOR], or campaign repeat [TIMES] [FILTER]"),
     };
     let mut table = vec!["| campaign | figures | seconds |".to_owned(), "|---|---|---|".to_owned()];
     let mut failed = Vec::new();
@@ -190,7 +194,7 @@ fn test(root: &Path, campaign: &Campaign, factor: usize) -> Result<(bool, String
 }
 
 /// The command that compiles and runs `tests/it`.
-fn tests(root: &Path) -> Command {
+pub(crate) fn tests(root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.args(["test", "--quiet", "--locked", "--workspace", "--all-features", "--test", "it"]);
     command.envs(crate::ci::LINTS).current_dir(root);

@@ -10,6 +10,7 @@ mod dependencies;
 mod documentation;
 mod glossary;
 mod lengths;
+mod repeat;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,7 +28,9 @@ fn main() -> ExitCode {
         Some("rules") => rules(&root()),
         Some("glossary") => glossary::report(&root(), &arguments[1..]),
         _ => {
-            println!("usage: cargo xtask ci|rules|glossary [FOLDER]...|campaign [FACTOR]");
+            println!(
+                "usage: cargo xtask ci|rules|glossary [FOLDER]...|campaign [FACTOR]|campaign repeat [TIMES] [FILTER]"
+            );
             return ExitCode::from(2);
         }
     };

@@ -84,7 +84,9 @@ mod tests {
         for errno in [Errno::NOSPC, Errno::DQUOT, Errno::IO, Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::STALE] {
             assert!(may_pass(&error(errno)), "{errno}");
         }
-        for errno in [Errno::ACCESS, Errno::PERM, Errno::NOTDIR, Errno::ROFS, Errno::NAMETOOLONG, Errno::LOOP, Errno::NOEXEC] {
+        for errno in
+            [Errno::ACCESS, Errno::PERM, Errno::NOTDIR, Errno::ROFS, Errno::NAMETOOLONG, Errno::LOOP, Errno::NOEXEC]
+        {
             assert!(!may_pass(&error(errno)), "{errno}");
         }
     }

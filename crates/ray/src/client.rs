@@ -113,7 +113,8 @@ impl Client {
     }
 
     pub(super) async fn has_package(&self, name: &str) -> Result<bool, ClientError> {
-        found(self.send(self.request(Method::GET, &["api", "packages", "gcs", name])?).await).map(|found| found.is_some())
+        found(self.send(self.request(Method::GET, &["api", "packages", "gcs", name])?).await)
+            .map(|found| found.is_some())
     }
 
     pub(super) async fn upload(&self, name: &str, bytes: Vec<u8>) -> Result<(), ClientError> {

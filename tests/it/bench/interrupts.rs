@@ -42,7 +42,7 @@ impl Stuck {
     fn new(argument: &'static str) -> Self {
         let workspace = workspace();
         workspace.write("optimizer.py", OPTIMIZER);
-        assert!(Command::new("mkfifo").arg(workspace.path().join("pipe")).status().unwrap().success());
+        assert!(crate::support::program("mkfifo").arg(workspace.path().join("pipe")).status().unwrap().success());
         Self { workspace, argument }
     }
 

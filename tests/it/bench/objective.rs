@@ -147,7 +147,7 @@ fn stored_evaluations_are_not_repeated() {
 fn an_interrupted_evaluation_is_not_counted_as_failed() {
     let workspace = with_objective();
     workspace.write("stick", "");
-    assert!(Command::new("mkfifo").arg(workspace.path().join("pipe")).status().unwrap().success());
+    assert!(crate::support::program("mkfifo").arg(workspace.path().join("pipe")).status().unwrap().success());
     let child = command(&workspace, "--keep-points").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     File::open(workspace.path().join("pipe")).unwrap().read_to_string(&mut said).unwrap();

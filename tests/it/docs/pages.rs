@@ -201,8 +201,8 @@ impl Session {
             None => body.to_owned(),
         };
         let mut command = match language {
-            "python" => Command::new("python3"),
-            _ => Command::new("bash"),
+            "python" => crate::support::program("python3"),
+            _ => crate::support::program("bash"),
         };
         let script = match language {
             "python" => body,

@@ -45,7 +45,10 @@ impl Cluster {
         }
         for number in 0..2 {
             // A device of this name makes Slurm hand out GPUs.
-            let made = Command::new("mknod").arg(folder.join(format!("nvidia{number}"))).args(["c", "1", "3"]).status();
+            let made = crate::support::program("mknod")
+                .arg(folder.join(format!("nvidia{number}")))
+                .args(["c", "1", "3"])
+                .status();
             assert!(made.unwrap().success());
         }
         let private = |path: &Path, mode| {
@@ -60,7 +63,7 @@ impl Cluster {
         let devices = format!("AutoDetect=off\nNodeName=n[1-2] Name=gpu File={}/nvidia[0-1]\n", folder.display());
         std::fs::write(folder.join("gres.conf"), devices).unwrap();
         let option = |name: &str, file: &str| format!("--{name}={}", folder.join(file).display());
-        run(Command::new("munged").arg("--force").args([
+        run(crate::support::program("munged").arg("--force").args([
             option("key-file", "munge/key"),
             option("socket", "munge.sock"),
             option("pid-file", "munge/pid"),
@@ -86,7 +89,7 @@ impl Cluster {
 
     /// Runs a command of Slurm and returns its output.
     pub(crate) fn output(&self, program: &str, arguments: &[&str]) -> Output {
-        Command::new(program).args(arguments).env("SLURM_CONF", self.configuration()).output().unwrap()
+        crate::support::program(program).args(arguments).env("SLURM_CONF", self.configuration()).output().unwrap()
     }
 
     /// Runs a command of Slurm that succeeds, and returns its standard output.
@@ -132,7 +135,7 @@ impl Cluster {
     }
 
     pub(crate) fn start_controller(&self) {
-        run(Command::new("slurmctld").env("SLURM_CONF", self.configuration()));
+        run(crate::support::program("slurmctld").env("SLURM_CONF", self.configuration()));
     }
 
     /// Ends the controller and waits until it has: with SIGTERM it saves its state.
@@ -141,7 +144,7 @@ impl Cluster {
     }
 
     pub(crate) fn start_node(&self, node: &str) {
-        run(Command::new("slurmd").args(["-N", node]).env("SLURM_CONF", self.configuration()));
+        run(crate::support::program("slurmd").args(["-N", node]).env("SLURM_CONF", self.configuration()));
     }
 
     /// Kills the daemon of a node, whose jobs run on.

@@ -124,6 +124,20 @@ async fn until(executor: &dyn Executor, spec: &ExecutorJobSpec, condition: impl 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_folder_with_any_characters_runs_programs_and_keeps_the_log_of_its_supervisor() {
+    for name in ["100%", "100%j", "back\\slash", "both \\ and %j 'quoted'"] {
+        let mut site = Site::new();
+        site.folder = tempfile::Builder::new().prefix(name).tempdir().unwrap();
+        let slurm = site.slurm();
+        let spec = shell(&site, 1, "echo done");
+        slurm.submit(&spec).await.unwrap();
+        assert_eq!(slurm.wait(&spec.id).await.unwrap(), ended(ProgramEnd::Exited(0), None), "{name:?}");
+        let attempt = site.folder.path().join("executions").join(spec.id.to_string());
+        assert!(attempt.join("engine.log").exists(), "{name:?}: the log of Slurm is where it is read");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requeued_job_is_a_preemption_and_does_not_run_again() {
     let site = Site::new();
     let executor = site.executor();

@@ -64,9 +64,9 @@ pub(super) fn faulty_writer(launcher: &[&str], kind: Kind, path: &Path, count: u
 fn process(test: &str, launcher: &[&str], kind: Kind, path: &Path, tasks: usize, each: usize) -> Command {
     let this = std::env::current_exe().unwrap();
     let mut command = match launcher {
-        [] => Command::new(this),
+        [] => crate::support::program(this),
         [program, arguments @ ..] => {
-            let mut command = Command::new(program);
+            let mut command = crate::support::program(program);
             command.args(arguments).arg(this);
             command
         }

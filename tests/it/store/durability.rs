@@ -2,7 +2,7 @@
 #![expect(clippy::print_stdout, reason = "the campaign prints its figures")]
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use tunesmith_domain::{TrialId, TrialState};
 use tunesmith_store::OpenMode;
@@ -30,7 +30,7 @@ fn count_syncs(tasks: usize, each: usize) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let counts = folder.path().join("counts");
     let launcher = ["strace", "-f", "-c", "-e", "trace=fsync,fdatasync", "-o", counts.to_str().unwrap()];
-    if let Err(error) = Command::new("strace").arg("-V").output() {
+    if let Err(error) = crate::support::program("strace").arg("-V").output() {
         panic!("this test counts syncs with strace, which cannot be run here ({error}); install strace");
     }
     let output = child::writer(&launcher, Kind::Sqlite, &folder.path().join("store"), tasks, each).output().unwrap();

@@ -1,7 +1,7 @@
 //! The statements of the store in PostgreSQL: their number, and their conflicts with those of other servers.
 
 use std::io::Write;
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Stdio};
 use std::sync::Arc;
 
 use tunesmith_domain::{NewTrial, StudyChange, StudyState, TrialId, TrialStart};
@@ -56,7 +56,7 @@ struct OpenTransaction(std::process::Child, Option<ChildStdin>);
 
 impl OpenTransaction {
     fn begin(cluster: &Cluster, address: &str, sql: &str) -> Self {
-        let mut command = Command::new(crate::postgres_cluster::programs().join("psql"));
+        let mut command = crate::support::program(crate::postgres_cluster::programs().join("psql"));
         let mut session = command.args(["-X", "-q", address]).stdin(Stdio::piped()).spawn().unwrap();
         let mut input = session.stdin.take().unwrap();
         writeln!(input, "BEGIN; {sql}; NOTIFY x;").unwrap();

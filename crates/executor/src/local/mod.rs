@@ -38,8 +38,8 @@ use self::containers::Engine;
 use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
 use super::{AttemptPlace, ReplicaNode, host_name};
 use super::{
-    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, Program,
-    FolderFailure, ProgramEnd, Replica, Role, StopMode, StopReason, create_folders,
+    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, FolderFailure, LossCause,
+    Program, ProgramEnd, Replica, Role, StopMode, StopReason, create_folders,
 };
 use tunesmith_files::umask_of_user;
 

@@ -251,9 +251,7 @@ impl Supervisor {
         }
         let addresses = match (&spec.part, spec.start_port) {
             (Some(part), _) => part.addresses.clone(),
-            (None, Some(first)) => {
-                consecutive_addresses(first, spec.replicas.len()).map_err(StartFailure::OfJob)?
-            }
+            (None, Some(first)) => consecutive_addresses(first, spec.replicas.len()).map_err(StartFailure::OfJob)?,
             (None, None) => free_addresses(spec.replicas.len())
                 .map_err(|error| StartFailure::OfMachine(format!("no port is free: {error}")))?,
         };

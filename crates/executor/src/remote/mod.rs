@@ -33,7 +33,8 @@ use super::logs::LogName;
 use super::reports::{Reports, SentReports};
 use super::{
     AttemptPlace, AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec,
-    ExecutorJobState, ExitStatus, FolderFailure, LossCause, Placement, ProgramEnd, ReplicaNode, StopMode, StopReason, create_folders,
+    ExecutorJobState, ExitStatus, FolderFailure, LossCause, Placement, ProgramEnd, ReplicaNode, StopMode, StopReason,
+    create_folders,
 };
 use tunesmith_domain::{JobId, Measurement};
 
@@ -310,12 +311,10 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
         }
         let leaves_folders = !self.engine.capabilities().shares_files;
         let prepared = self
-            .blocking(&id, move |inbox| {
-                match create_folders(&owned, leaves_folders) {
-                    Ok(()) => inbox.open(&owned).map(Ok),
-                    Err(FolderFailure::OfJob(reason)) => Ok(Err(reason)),
-                    Err(FolderFailure::OfService(error)) => Err(error),
-                }
+            .blocking(&id, move |inbox| match create_folders(&owned, leaves_folders) {
+                Ok(()) => inbox.open(&owned).map(Ok),
+                Err(FolderFailure::OfJob(reason)) => Ok(Err(reason)),
+                Err(FolderFailure::OfService(error)) => Err(error),
             })
             .await?;
         let agents = prepared.map_err(|reason| ExecutorError::Rejected { id: id.clone(), reason })?;

@@ -164,6 +164,8 @@ struct State {
     slots: Option<(usize, usize)>,
     /// Number of failed runs in succession.
     failed_runs: HashMap<JobId, usize>,
+    /// Why jobs wait to be run again.
+    retry_reasons: HashMap<JobId, String>,
     /// The job that is handled for some time before another one starts, since former processes died while they handled it.
     on_probation: Option<JobId>,
     /// Number of deaths of the server in a row for which jobs are started one by one, if they are.

@@ -79,6 +79,15 @@ impl Jobs {
     pub(super) fn waiting(&self, job: &Job) -> Vec<Waiting> {
         let mut waiting = self.services.pool.waiting(&job.id);
         let state = self.state();
+        if let Some(reason) = state.retry_reasons.get(&job.id) {
+            waiting.push(Waiting {
+                kind: WaitKind::Engine,
+                reason: format!("its last run failed, and it is run again: {reason}"),
+                trial: None,
+                trials: 0,
+                since: job.requeue_time.unwrap_or(job.create_time),
+            });
+        }
         if let Some(position) = state.queue.position(&job.id) {
             let ahead = match position {
                 0 => "it is the next job".to_owned(),

@@ -62,6 +62,7 @@ impl Jobs {
         control: RunControl,
     ) -> Result<JobOutcome, (RunError, AfterFailure)> {
         let begin = Instant::now();
+        self.state().retry_reasons.remove(id);
         let run = runner::run(self.services_of(id), id.clone(), settings.clone(), control);
         // In a task of its own, so that a panic is a failure of this job alone.
         let result = tokio::spawn(run).await.unwrap_or_else(|panic| Err(panic.into()));
@@ -113,6 +114,16 @@ impl Jobs {
         };
         let pause = self.services.retry_pauses.get(failed_runs - 1).copied();
         let is_final = is_cancelled || job.state.is_final();
+        if !is_final {
+            self.state().retry_reasons.insert(id.clone(), text.clone());
+        }
+        if !is_final && lacks_something(error) {
+            // However often: it is not the job that has to be changed.
+            let pause = pause.unwrap_or_else(|| self.last_pause());
+            let message = format!("the job waits, and is tried again in {} s: {text}", pause.as_secs());
+            tracing::error!(job.id = %id, "{message}");
+            return AfterFailure::RunAgain { pause, message };
+        }
         if !is_final && leaves_job(error) {
             tracing::error!(job.id = %id, error = text, "the run of a job failed; it is run again later");
             return AfterFailure::Left;
@@ -173,12 +184,20 @@ impl Jobs {
     }
 }
 
-/// Whether the failure is not that of the job: the store failed as a whole, the machine lacks something for a while, or another
-/// version made the plan.
+/// Whether the failure is not that of the job: the store failed as a whole, or another version made the plan.
 fn leaves_job(error: &RunError) -> bool {
+    matches!(
+        error,
+        RunError::Store(StoreError::NotApplied { .. } | StoreError::Unknown { .. }) | RunError::Plan(PlanError { .. })
+    )
+}
+
+/// Whether the machine lacks something for a while, such as disk space.
+fn lacks_something(error: &RunError) -> bool {
     match error {
-        RunError::Store(StoreError::NotApplied { .. } | StoreError::Unknown { .. }) | RunError::Plan(PlanError { .. }) => true,
-        RunError::Files { source, .. } | RunError::Executor(ExecutorError::Unreachable { source, .. }) => may_pass(source),
+        RunError::Files { source, .. } | RunError::Executor(ExecutorError::Unreachable { source, .. }) => {
+            may_pass(source)
+        }
         _ => false,
     }
 }

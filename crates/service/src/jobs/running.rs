@@ -94,7 +94,11 @@ impl Jobs {
     }
 
     pub(super) fn unregister(&self, id: &JobId) {
-        self.state().running.remove(id);
+        {
+            let mut state = self.state();
+            state.running.remove(id);
+            state.retry_reasons.remove(id);
+        }
         self.ended.notify_waiters();
     }
 }

@@ -77,7 +77,8 @@ impl TrialRun {
     /// Pauses before the attempt that follows one that was lost to a failure: what it lacked may be there again. The pause is
     /// longer after each loss.
     async fn pause_after_loss(&self, trial: &Trial) {
-        let pause = LOSS_PAUSE.saturating_mul(2_u32.saturating_pow(u32::try_from(trial.lost_attempts).unwrap_or(u32::MAX)));
+        let pause =
+            LOSS_PAUSE.saturating_mul(2_u32.saturating_pow(u32::try_from(trial.lost_attempts).unwrap_or(u32::MAX)));
         let (mut control, mut abandon) = (self.context.runner.control.level.clone(), self.abandon.clone());
         tokio::select! {
             () = tokio::time::sleep(pause.min(MAX_LOSS_PAUSE)) => {}
