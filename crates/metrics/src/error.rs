@@ -86,6 +86,42 @@ pub enum CollectError {
         /// Maximum length of a line in bytes.
         limit: usize,
     },
+    /// No line of standard output could be read as a report of a metric, although one contains its name.
+    #[error("the line {excerpt:?} on standard output is not a report of {tag:?}: {cure}")]
+    UnreadLine {
+        /// The name of the metric.
+        tag: String,
+        /// The line, or a part of it.
+        excerpt: String,
+        /// The cure.
+        cure: &'static str,
+    },
+    /// Lines of standard output have several metrics whose names end with that of the metric.
+    #[error(
+        "lines of standard output with {} are not reports of {tag:?}; to tune by one of them, make it the metric's tag",
+        quoted(names)
+    )]
+    LongerNames {
+        /// The name of the metric.
+        tag: String,
+        /// The first of the other names, at least two.
+        names: Vec<String>,
+    },
+    /// The step of a report is not one. The report gets the next step.
+    #[error(
+        "standard output has reports with step={step}, which is not a whole number of at least 0; such reports are counted \
+         instead"
+    )]
+    BadStep {
+        /// The step in the first such line.
+        step: String,
+    },
+    /// No event file of the trial has a metric, and event files are beside the folders of the trials.
+    #[error("event files are outside of the trial's folder, such as {}; pass --job-dir to the writer as it is", path.display())]
+    EventsElsewhere {
+        /// One of them.
+        path: PathBuf,
+    },
     /// The metric is a key of an object that is printed over several lines. Such objects are ignored, because they are
     /// usually configurations.
     #[error(
@@ -107,4 +143,8 @@ pub enum CollectError {
         /// The file.
         path: PathBuf,
     },
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" or ")
 }

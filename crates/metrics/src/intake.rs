@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tracing::warn;
 
 use super::CollectError;
-use super::report_line::{self, LineReport};
+use super::report_line::{self, LineReport, Unread};
 use tunesmith_domain::{Measurement, MetricValue, Source};
 
 /// Maximum number of recorded tags. A guess.
@@ -13,6 +13,9 @@ pub const MAX_SEEN_TAGS: usize = 1_000;
 
 /// Maximum length of a recorded tag in bytes. A guess.
 pub const MAX_SEEN_TAG_BYTES: usize = 256;
+
+/// Maximum length of the excerpt of a line in characters. A guess.
+const MAX_EXCERPT_CHARS: usize = 120;
 
 /// Maximum number of recorded problems. A guess; a trial rarely has one.
 const MAX_PROBLEMS: usize = 64;
@@ -27,6 +30,10 @@ pub(super) struct Intake {
     batch: Vec<Measurement>,
     limit: usize,
     seen_tags: BTreeSet<String>,
+    /// The tags with a report, by index.
+    reported: BTreeSet<usize>,
+    /// By index of its tag, the first line that has it and cannot be read.
+    unread: BTreeMap<usize, (Unread, String)>,
     problems: Vec<CollectError>,
 }
 
@@ -51,9 +58,14 @@ impl Intake {
             batch: Vec::new(),
             limit: 0,
             seen_tags: BTreeSet::new(),
+            reported: BTreeSet::new(),
+            unread: BTreeMap::new(),
             problems: Vec::new(),
         };
         for measurement in known {
+            let indices = measurement.metrics.iter().filter_map(|metric| intake.index_of(&metric.metric));
+            let indices: Vec<usize> = indices.collect();
+            intake.reported.extend(indices);
             let first = measurement.metrics.first().and_then(|metric| intake.index_of(&metric.metric));
             let identity = (measurement.step, measurement.mark, first.map_or(u32::MAX, |index| index as u32));
             intake.known.entry(measurement.source).or_default().insert(identity);
@@ -87,6 +99,7 @@ impl Intake {
     /// Adds `report` unless it is known.
     pub(super) fn add(&mut self, source: Source, report: Report) {
         let step = report.step.max(0);
+        self.reported.extend(report.values.iter().map(|(index, _)| *index));
         let first = report.values.first().map_or(u32::MAX, |(index, _)| *index as u32);
         if self.known.entry(source).or_default().insert((step, report.mark, first)) {
             let value = |&(index, value): &(usize, f64)| MetricValue { metric: self.tags[index].clone(), value };
@@ -101,14 +114,53 @@ impl Intake {
         }
     }
 
-    /// Parses a line of output and records its tags. Returns the reports by index of their tags.
-    pub(super) fn read_line(&mut self, line: &[u8]) -> Vec<(usize, LineReport)> {
-        let Self { tags, seen_tags, .. } = self;
+    /// Parses the text of a line of output and records its tags. Returns the reports by index of their tags.
+    pub(super) fn read_line(&mut self, line: &str) -> Vec<(usize, LineReport)> {
+        let Self { tags, seen_tags, unread, .. } = self;
+        let seen_before = seen_tags.len();
         let parse = |(index, tag): (usize, &String)| {
-            let report = report_line::parse(line, tag, |name| note_tag(seen_tags, name))?;
-            Some((index, report))
+            let reading = report_line::parse(line, tag, |name| note_tag(seen_tags, name));
+            if let (None, Some(why)) = (&reading.report, reading.unread)
+                && unread.get(&index).is_none_or(|(known, _)| *known == Unread::NotNumber && why != Unread::NotNumber)
+            {
+                unread.insert(index, (why, excerpt(line, tag)));
+            }
+            Some((index, reading.report?))
         };
-        tags.iter().enumerate().filter_map(parse).collect()
+        let reports = tags.iter().enumerate().filter_map(parse).collect();
+        if self.seen_tags.len() > seen_before {
+            self.note_longer_names();
+        }
+        reports
+    }
+
+    /// Notes the first names that end with a tag after another word, once there are two of a tag.
+    fn note_longer_names(&mut self) {
+        if self.problems.iter().any(|problem| matches!(problem, CollectError::LongerNames { .. })) {
+            return;
+        }
+        let found = self.tags.iter().find_map(|tag| {
+            let names =
+                self.seen_tags.iter().filter(|name| name.strip_suffix(tag.as_str()).is_some_and(is_before_name));
+            let names: Vec<String> = names.filter(|name| !self.tags.contains(name)).take(3).cloned().collect();
+            (names.len() > 1).then(|| CollectError::LongerNames { tag: tag.clone(), names })
+        });
+        found.into_iter().for_each(|problem| self.note_problem(problem));
+    }
+
+    /// Notes the lines that could not be read, of the tags without any report.
+    pub(super) fn note_unread_lines(&mut self) {
+        for (index, (why, excerpt)) in std::mem::take(&mut self.unread) {
+            if !self.is_reported(index) {
+                let tag = self.tags[index].clone();
+                self.note_problem(CollectError::UnreadLine { tag, excerpt, cure: why.cure() });
+            }
+        }
+    }
+
+    /// Whether there is a report of the tag at `index`.
+    pub(super) fn is_reported(&self, index: usize) -> bool {
+        self.reported.contains(&index)
     }
 
     /// Records `tag`, within the limits.
@@ -135,6 +187,24 @@ impl Intake {
     pub(super) fn problems(&self) -> &[CollectError] {
         &self.problems
     }
+}
+
+/// Whether `text` before a name consists of words that belong to a longer name.
+fn is_before_name(text: &str) -> bool {
+    text.ends_with(' ')
+}
+
+/// Returns the part of `line` around `tag`.
+fn excerpt(line: &str, tag: &str) -> String {
+    let line = line.trim();
+    if line.chars().count() <= MAX_EXCERPT_CHARS {
+        return line.to_owned();
+    }
+    let at = line.find(tag).unwrap_or(0);
+    let before = line[..at].char_indices().rev().take(MAX_EXCERPT_CHARS / 4).last().map_or(at, |(start, _)| start);
+    let part: String = line[before..].chars().take(MAX_EXCERPT_CHARS).collect();
+    let (front, back) = (if before > 0 { "…" } else { "" }, if before + part.len() < line.len() { "…" } else { "" });
+    format!("{front}{part}{back}")
 }
 
 fn note_tag(seen_tags: &mut BTreeSet<String>, tag: &str) {

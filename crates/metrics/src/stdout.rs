@@ -66,6 +66,7 @@ impl StandardOutput {
     pub(super) fn finish(&mut self, intake: &mut Intake) {
         self.position.size_read = 0;
         self.read_lines(true, intake);
+        intake.note_unread_lines();
     }
 
     fn read_lines(&mut self, with_unended: bool, intake: &mut Intake) {
@@ -145,13 +146,17 @@ impl StandardOutput {
         if self.position.is_in_long_line {
             return;
         }
-        let Some(text) = self.usual_text(line) else {
-            self.note_if_report(line, intake);
+        let line = report_line::plain_text(line);
+        let Some(text) = self.usual_text(&line) else {
+            self.note_if_report(&line, intake);
             return;
         };
-        let reports = intake.read_line(text);
+        let mut reports = intake.read_line(text);
         if reports.is_empty() {
             return;
+        }
+        if let Some(step) = reports.iter_mut().find_map(|(_, report)| report.bad_step.take()) {
+            self.note_bad_step(step, intake);
         }
         let stated = reports.iter().find_map(|(_, report)| report.step);
         let highest = |index: &usize| self.position.highest_steps.get(index).copied().unwrap_or(0);
@@ -167,10 +172,10 @@ impl StandardOutput {
     }
 
     /// Returns the part of `line` that is outside of objects and arrays printed over several lines.
-    fn usual_text<'a>(&mut self, line: &'a [u8]) -> Option<&'a [u8]> {
+    fn usual_text<'a>(&mut self, line: &'a str) -> Option<&'a str> {
         let mut text = line;
         if let Some(mut printed) = self.position.printed.take() {
-            match printed.read(line) {
+            match printed.read(line.as_bytes()) {
                 Progress::Inside => {
                     self.position.printed = Some(printed);
                     return None;
@@ -179,7 +184,7 @@ impl StandardOutput {
                 Progress::Foreign => {}
             }
         }
-        if let Some((start, printed)) = PrintedObject::opened_by(text) {
+        if let Some((start, printed)) = PrintedObject::opened_by(text.as_bytes()) {
             self.position.printed = Some(printed);
             text = &text[..start];
         }
@@ -187,15 +192,23 @@ impl StandardOutput {
     }
 
     /// Notes the problem if the line at the current offset, within a printed object, has the form of a report.
-    fn note_if_report(&self, line: &[u8], intake: &mut Intake) {
+    fn note_if_report(&self, line: &str, intake: &mut Intake) {
         let is_noted = |problem: &CollectError| matches!(problem, CollectError::PrintedObject { .. });
         if intake.problems().iter().any(is_noted) {
             return;
         }
-        let named = intake.tags().iter().find(|tag| report_line::parse(line, tag, |_| {}).is_some());
+        let named = intake.tags().iter().find(|tag| report_line::parse(line, tag, |_| {}).report.is_some());
         if let Some(tag) = named.cloned() {
             let path = self.place.path();
             intake.note_problem(CollectError::PrintedObject { path, tag, offset: self.position.offset });
+        }
+    }
+
+    /// Notes the first step that is not one.
+    fn note_bad_step(&self, step: String, intake: &mut Intake) {
+        let is_noted = |problem: &CollectError| matches!(problem, CollectError::BadStep { .. });
+        if !intake.problems().iter().any(is_noted) {
+            intake.note_problem(CollectError::BadStep { step });
         }
     }
 

@@ -35,8 +35,8 @@ fn long_lines_are_skipped_wherever_polls_cut_them() {
     let mut log = OpenOptions::new().append(true).open(&path).unwrap();
     let mut found = Vec::new();
     let long = "x".repeat(3 * CHUNK_BYTES) + " acc=1 ";
-    let just_fits = "y".repeat(MAX_LINE_BYTES - 6) + " acc=3";
-    let just_too_long = "y".repeat(MAX_LINE_BYTES - 5) + " acc=4";
+    let just_fits = "-".repeat(MAX_LINE_BYTES - 6) + " acc=3";
+    let just_too_long = "-".repeat(MAX_LINE_BYTES - 5) + " acc=4";
     for part in ["acc=0\n", &long, &long, "acc=9\nacc=2\n", &just_fits, "\n", &just_too_long, "\n", "acc=5\n", &long] {
         log.write_all(part.as_bytes()).unwrap();
         found.extend(collector.poll());
@@ -114,4 +114,83 @@ fn unbalanced_bracket_hides_no_reports() {
     let long = "x".repeat(MAX_LINE_BYTES + 1);
     write(&folder.path().join("stdout.log"), format!("{{\n{long}\n\"acc\": 1\n"));
     assert_eq!(points(&collector(folder.path(), &[]).poll()), [(1, 1.0)]);
+}
+
+#[test]
+fn line_that_cannot_be_read_is_a_problem_of_a_metric_without_reports() {
+    for (text, problem) in [
+        (
+            "start\nacc: none\nacc=0,93\n",
+            "the line \"acc=0,93\" on standard output is not a report of \"acc\": print the number with a decimal point and \
+             without separators of thousands",
+        ),
+        (
+            "epoch 1 acc 0.43",
+            "the line \"epoch 1 acc 0.43\" on standard output is not a report of \"acc\": print an equals sign or a colon \
+             between the name and the value",
+        ),
+        (
+            "acc: computing\nacc: none\n",
+            "the line \"acc: computing\" on standard output is not a report of \"acc\": print one number after the sign, such \
+             as 0.93",
+        ),
+        (
+            "Train acc: 0.99\nTest acc: 0.8\nTest acc: 0.7\nBest acc: 0.8\n",
+            "lines of standard output with \"Test acc\" or \"Train acc\" are not reports of \"acc\"; to tune by one of them, make \
+             it the metric's tag",
+        ),
+    ] {
+        let folder = TempDir::new().unwrap();
+        write(&folder.path().join("stdout.log"), text);
+        let mut collector = collector(folder.path(), &[]);
+        assert_eq!((collector.poll(), collector.finish()), (vec![], vec![]));
+        assert_eq!(collector.problems().iter().map(ToString::to_string).collect::<Vec<_>>(), [problem]);
+        assert!(!collector.seen_tags().contains("acc"), "{text}");
+        collector.finish();
+        assert_eq!(collector.problems().len(), 1);
+
+        // A metric with a report needs no cure.
+        write(&folder.path().join("stdout.log"), format!("acc=0.5\nacc=0,93\nacc 0.43\n"));
+        let mut reported = super::super::tests::collector(folder.path(), &[]);
+        assert_eq!(points(&reported.finish()), [(1, 0.5)]);
+        assert!(reported.problems().is_empty());
+        let known = [measured_over_http()];
+        write(&folder.path().join("stdout.log"), "acc=0,93\n");
+        let mut reported = super::super::tests::collector(folder.path(), &known);
+        assert_eq!(reported.finish(), []);
+        assert!(reported.problems().is_empty());
+    }
+}
+
+fn measured_over_http() -> tunesmith_domain::Measurement {
+    let metrics = vec![tunesmith_domain::MetricValue { metric: "acc".to_owned(), value: 0.5 }];
+    let (source, mark) = (Source::Http, 0);
+    tunesmith_domain::Measurement { step: 1, wall_time_secs: 0.0, elapsed_secs: None, source, mark, metrics }
+}
+
+#[test]
+fn step_that_is_none_is_replaced_with_a_notice() {
+    let folder = TempDir::new().unwrap();
+    write(&folder.path().join("stdout.log"), "acc=0.1 step=5\nacc=0.2 step=1.5\nacc=0.3 step=-1\n");
+    let mut collector = collector(folder.path(), &[]);
+    assert_eq!(points(&collector.poll()), [(5, 0.1), (6, 0.2), (7, 0.3)]);
+    assert_eq!(
+        collector.problems().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            "standard output has reports with step=1.5, which is not a whole number of at least 0; such reports are counted \
+          instead"
+        ]
+    );
+}
+
+#[test]
+fn excerpt_of_a_long_line_shows_the_name() {
+    let folder = TempDir::new().unwrap();
+    let line = format!("{}acc=0,93 {}\n", "- ".repeat(500), "+".repeat(1000));
+    write(&folder.path().join("stdout.log"), line);
+    let mut collector = collector(folder.path(), &[]);
+    collector.finish();
+    let [CollectError::UnreadLine { excerpt, .. }] = collector.problems() else { panic!() };
+    assert!(excerpt.starts_with("…- - ") && excerpt.contains("acc=0,93 +++") && excerpt.ends_with("+…"), "{excerpt}");
+    assert_eq!(excerpt.chars().count(), 122);
 }
