@@ -43,6 +43,7 @@ mod jobs;
 mod kubernetes;
 mod large_bodies;
 mod local_train;
+mod metric_series;
 mod metrics_collector;
 mod misbehaving_trainers;
 mod notices;

@@ -124,3 +124,51 @@ fn child_processes_of_the_trainer_are_killed() {
     let script = "echo acc=1; tail -f /dev/null & setsid tail -f /dev/null & (setsid tail -f /dev/null &) ; exit 0";
     assert_eq!(success(script, ""), ("1.0".into(), "1".into()));
 }
+
+#[test]
+fn python_logging_and_colours_are_read() {
+    assert_eq!(success("echo INFO:root:acc=0.50", ""), ("0.5".into(), "1".into()));
+    assert_eq!(success("printf '\\033[32macc: 0.5\\033[0m\\n'", ""), ("0.5".into(), "1".into()));
+}
+
+#[test]
+fn line_that_cannot_be_read_is_quoted_in_the_reason() {
+    for (line, cure) in [
+        ("acc=0,93", "print the number with a decimal point and without separators of thousands"),
+        ("acc=1,234", "print the number with a decimal point and without separators of thousands"),
+        ("acc 0.43", "print an equals sign or a colon between the name and the value"),
+        ("acc: n/a", "print one number after the sign, such as 0.93"),
+    ] {
+        assert_eq!(
+            failure(&format!("echo '{line}'"), ""),
+            format!(
+                "ended without reporting \"acc\"; no other metric was seen either; the line {line:?} on standard output is not a \
+                 report of \"acc\": {cure}"
+            )
+        );
+    }
+}
+
+#[test]
+fn longer_names_are_other_metrics_and_named_once() {
+    assert_eq!(
+        failure("echo 'Train acc: 0.99'; echo 'Test acc: 0.80'", ""),
+        "ended without reporting \"acc\"; the metrics seen were \"Test acc\", \"Train acc\"; lines of standard output with \
+         \"Test acc\" or \"Train acc\" are not reports of \"acc\"; to tune by one of them, make it the metric's tag"
+    );
+    assert_eq!(
+        success("echo 'Train acc: 0.99'; echo 'acc: 0.5'; echo 'Best acc: 0.9'", ""),
+        ("0.5".into(), "1".into())
+    );
+}
+
+#[test]
+fn step_that_is_none_is_replaced_with_a_notice() {
+    let (workspace, run) = one_trial("echo acc=0.5 step=1.5", "");
+    let stderr = run.expect(0).stderr;
+    let notice = "standard output has reports with step=1.5, which is not a whole number of at least 0; such reports are \
+                  counted instead";
+    assert!(stderr.contains(notice), "{stderr}");
+    assert_eq!(workspace.job()["tunesmith"]["notices"][0]["description"], notice);
+    assert_eq!(workspace.column("training_step"), ["1"]);
+}

@@ -25,7 +25,7 @@ use tunesmith_benchmark::problem::{CurvePoint, Draw, Evaluation, EvaluationOutco
 use super::children::{Group, unless_ending};
 use super::folder::{FolderError, whole_lines};
 use super::optimizers::point_to_json;
-use tunesmith_domain::{FinalMeasurement, Measurement, final_measurement};
+use tunesmith_domain::{FinalMeasurement, Measurement, MetricFolders, final_measurement};
 use tunesmith_metrics::{Collector, CollectorConfig};
 
 const EVALUATIONS: &str = "evaluations.jsonl";
@@ -139,7 +139,10 @@ impl CommandProblem {
                 event_dir: Some(folder.clone().into()),
                 stdout: Some(stdout.clone().into()),
             };
-            let measurements = Collector::new(config, &[]).finish();
+            let mut measurements = Collector::new(config, &[]).finish();
+            let mut folders = MetricFolders::default();
+            measurements.iter().for_each(|measurement| folders.note(measurement));
+            folders.retain_curves(&mut measurements);
             if place == 0 {
                 evaluation.curve = curve(&measurements, &metric.name, duration_secs);
             }

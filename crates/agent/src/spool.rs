@@ -110,6 +110,7 @@ mod tests {
             elapsed_secs: None,
             source: Source::MetricFile,
             mark: 0,
+            folder: None,
             metrics: Vec::new(),
         }
     }

@@ -1,5 +1,7 @@
 //! The messages of the trial agent: what it reports about its attempt, and what the server answers.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
@@ -7,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ai_platform::optimizer::{FieldViolation, MAX_METRICS};
 use crate::ai_platform::{Double, Int64};
-use tunesmith_domain::{JobId, Measurement, MetricValue, Source, TrialId};
+use tunesmith_domain::{JobId, MAX_FOLDER_BYTES, Measurement, MetricValue, Source, TrialId};
 use tunesmith_executor::remote::{AgentEnd, AgentReport, Command, LogPiece, LogPosition};
 use tunesmith_executor::{ExecutorJobId, ExitStatus, ProgramEnd, StopReason};
 use tunesmith_service::AgentAnswer;
@@ -95,6 +97,9 @@ pub struct NumberedMeasurement {
     pub source: String,
     /// Distinguishes measurements of one source and step, as a decimal number.
     pub mark: String,
+    /// The folder of an event file below that of the trial, `.` for that itself; at most 512 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// The values.
     pub metrics: Vec<MetricPart>,
 }
@@ -297,12 +302,16 @@ impl NumberedMeasurement {
             _ => return Err(refuse("source", "must be METRIC_FILE, EVENT_FILE, STANDARD_OUTPUT or HTTP")),
         };
         at_most(&format!("measurements[{index}].metrics"), self.metrics.len(), MAX_METRICS)?;
+        if self.folder.as_ref().is_some_and(|folder| folder.len() > MAX_FOLDER_BYTES) {
+            return Err(refuse("folder", &format!("has more than {MAX_FOLDER_BYTES} bytes")));
+        }
         Ok(Measurement {
             step: self.step.0,
             wall_time_secs: self.wall_time.0,
             elapsed_secs: self.elapsed.map(|elapsed| elapsed.0),
             source,
             mark: self.mark.parse().map_err(|_| refuse("mark", "must be a number of 64 bits without sign"))?,
+            folder: self.folder.filter(|_| source == Source::EventFile).map(Arc::from),
             metrics: self
                 .metrics
                 .into_iter()
@@ -326,6 +335,7 @@ impl From<&Measurement> for NumberedMeasurement {
             elapsed: one.elapsed_secs.map(Double),
             source: source.to_owned(),
             mark: one.mark.to_string(),
+            folder: one.folder.as_deref().map(str::to_owned),
             metrics: one
                 .metrics
                 .iter()
@@ -457,6 +467,7 @@ mod tests {
                 elapsed_secs: Some(0.25),
                 source: Source::EventFile,
                 mark: u64::MAX,
+                folder: Some("eval".into()),
                 metrics,
             }],
             seen_tags: ["loss".to_owned()].into(),

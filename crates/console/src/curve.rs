@@ -92,6 +92,7 @@ mod tests {
             elapsed_secs: None,
             source: Source::Http,
             mark: index as u64,
+            folder: None,
             metrics: vec![MetricValue { metric: "m".to_owned(), value: *value }],
         };
         let measurements: Vec<Measurement> = values.iter().enumerate().map(measurement).collect();

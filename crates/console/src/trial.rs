@@ -1,5 +1,7 @@
 //! One trial: parameters, curve, logs, attempts, and who proposed it.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::http::request::Parts;
@@ -48,6 +50,8 @@ struct TrialPage {
     start_time: Option<Time>,
     end_time: Option<Time>,
     run_time: Option<Span>,
+    /// The metrics that event files of several folders have: name, the folder that is taken, the others.
+    metric_folders: Vec<(String, String, String)>,
     curves: Vec<Curve>,
     columns: Vec<String>,
     measurements: Vec<MeasurementRow>,
@@ -90,6 +94,12 @@ struct MeasurementRow {
 pub(crate) async fn page(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
     let call = named.call("console.trial", Permission::TrialsGet);
     console.show(call, parts, async move |console, visit| show(console, visit, &named).await).await
+}
+
+/// The row of `metric`, which event files of `folders` have.
+fn metric_folder(metric: &str, folders: &[Arc<str>]) -> Option<(String, String, String)> {
+    let (taken, others) = folders.split_first()?;
+    Some((metric.to_owned(), taken.to_string(), others.join(", ")))
 }
 
 async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response, PageError> {
@@ -142,9 +152,14 @@ async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response,
         start_time: trial.start_time.map(Time),
         end_time: trial.end_time.map(Time),
         run_time: trial.start_time.map(|start| Span::between(start, trial.end_time.unwrap_or(now))),
+        metric_folders: trial
+            .metric_folders
+            .ambiguous()
+            .filter_map(|(metric, folders)| metric_folder(metric, folders))
+            .collect(),
         curves: columns.iter().filter_map(|name| Curve::of(name, &measurements)).collect(),
         measurements: measurements.iter().rev().take(MOST_MEASUREMENTS).map(row).collect(),
-        measurement_count: trial.measurement_count,
+        measurement_count: measurements.len() as u64,
         columns,
         logs: match subject.job() {
             Some(job) => console.logs(&job.id, Some(number)).await?,

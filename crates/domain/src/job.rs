@@ -121,9 +121,14 @@ pub struct JobFields {
     pub end_time: Option<Timestamp>,
     /// Why the job failed or was cancelled; empty otherwise.
     pub error_message: String,
+    /// Findings of the run about its trials, for people, each once.
+    pub notices: Vec<String>,
     /// Increases with every change.
     pub revision: u64,
 }
+
+/// Maximum number of [`JobFields::notices`]. A guess.
+const MAX_NOTICES: usize = 20;
 
 /// A job in a state that its transitions allow.
 #[derive(Debug, Clone, PartialEq)]
@@ -178,6 +183,11 @@ pub enum JobChange {
         /// The revision that the job must have; `None` for any.
         revision: Option<u64>,
     },
+    /// Adds a finding of the run. No effect if the job has it, or has as many as a job may have.
+    Note {
+        /// The finding, for people.
+        notice: String,
+    },
     /// Replaces the access policy.
     SetPolicy {
         /// The policy.
@@ -218,6 +228,12 @@ impl Job {
             JobChange::SetLabels { labels, revision } => {
                 self.check_revision(revision)?;
                 self.0.labels = labels;
+            }
+            JobChange::Note { notice } => {
+                if self.notices.len() >= MAX_NOTICES || self.notices.contains(&notice) {
+                    return Ok(());
+                }
+                self.0.notices.push(notice);
             }
             JobChange::SetPolicy { policy, revision } => {
                 if revision != self.revision {

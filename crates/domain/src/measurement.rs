@@ -1,6 +1,7 @@
 //! Measurements that trials report while they run.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// The values of a trial's metrics at one step.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +17,9 @@ pub struct Measurement {
     /// Distinguishes reports of one source and step, so that reading a source again adds no duplicates: the bits of the
     /// time stamp for files with time stamps, the byte offset of the line for standard output, a count for HTTP.
     pub mark: u64,
+    /// The folder of the event file below that of the trial, `.` for that itself; `None` for other sources. See
+    /// [`MetricFolders`](crate::MetricFolders).
+    pub folder: Option<Arc<str>>,
     /// Values by metric, NaN and infinity included.
     pub metrics: Vec<MetricValue>,
 }

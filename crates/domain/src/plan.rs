@@ -23,6 +23,8 @@ pub struct JobPlan {
     pub further_tags: Vec<String>,
     /// Whether metrics are also read from standard output.
     pub metric_from_stdout: bool,
+    /// The only folder of event files whose metrics count, as the end of its path; `None` for all.
+    pub metric_folder: Option<String>,
     /// The program of the master.
     pub program: ProgramPlan,
     /// Replicas besides the master.
@@ -33,6 +35,8 @@ pub struct JobPlan {
     pub working_directory: PathBuf,
     /// Parent of the trials' folders for models and events: a path of this machine, or an address such as `gs://b/j`.
     pub job_dir: Option<String>,
+    /// The flag with which a program gets its folder, without dashes; `None` for `job-dir`.
+    pub job_dir_flag: Option<String>,
     /// Whether the master is called `chief` in `TF_CONFIG`.
     pub master_is_chief: bool,
     /// Jobs of a higher priority start first.

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::event_copies::EventCopies;
 use tunesmith_domain::{Measurement, Source};
 use tunesmith_files::{FileUser, Place};
-use tunesmith_metrics::{Collector, CollectorConfig};
+use tunesmith_metrics::{Collector, CollectorConfig, EventFolder};
 
 /// Marks of standard output are byte offsets. The attempt is stored above this number of bits.
 const ATTEMPT_SHIFT: u32 = 48;
@@ -31,6 +31,9 @@ pub struct ReportSources {
     pub further_tags: Vec<String>,
     /// Whether lines of standard output are reports.
     pub stdout: bool,
+    /// The only folder of event files whose metrics count, as the end of its path; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric_folder: Option<String>,
     /// The folder with event files, at any depth; `None` if there is none that programs write as files.
     pub event_dir: Option<PathBuf>,
     /// Whether no component of the path of that folder may be a link.
@@ -46,10 +49,14 @@ pub struct ReportSources {
 
 impl ReportSources {
     /// The place of the folder with event files.
-    fn event_place(&self) -> Option<Place> {
-        let folder = self.event_dir.clone()?;
-        let place = if self.event_dir_without_links { Place::without_links(&folder) } else { folder.into() };
-        Some(place.with_rights_of(self.event_user.clone()))
+    fn event_folder(&self) -> Option<EventFolder> {
+        let place = |folder: &Path| {
+            let place = if self.event_dir_without_links { Place::without_links(folder) } else { folder.to_owned().into() };
+            place.with_rights_of(self.event_user.clone())
+        };
+        let folder = self.event_dir.as_deref()?;
+        let (only, job) = (self.metric_folder.clone(), folder.parent().map(place));
+        Some(EventFolder { only, job, ..place(folder).into() })
     }
 }
 
@@ -98,10 +105,14 @@ impl FileReports {
         });
         let copies = sources.event_url.as_ref().map(|url| EventCopies::new(url, directory.join(EVENT_COPIES)));
         let copied = copies.as_ref().map(|_| attempt_place(directory).join(EVENT_COPIES));
+        let event_dir = sources.event_folder().or_else(|| {
+            let only = sources.metric_folder.clone();
+            Some(EventFolder { has_escaped_names: true, only, ..copied?.into() })
+        });
         let config = CollectorConfig {
             tags: std::iter::once(&sources.tag).chain(&sources.further_tags).cloned().collect(),
             metric_file: Place::new(directory, "metrics").join("output.metrics"),
-            event_dir: sources.event_place().or(copied),
+            event_dir,
             stdout: sources.stdout.then(|| attempt_place(directory).join("stdout.log")),
         };
         Self { collector: Collector::new(config, &known), copies, attempt }

@@ -116,11 +116,26 @@ pub enum CollectError {
         /// The step in the first such line.
         step: String,
     },
-    /// No event file of the trial has a metric, and event files are beside the folders of the trials.
-    #[error("event files are outside of the trial's folder, such as {}; pass --job-dir to the writer as it is", path.display())]
+    /// The trial has no event files, and event files are beside the folders of the trials.
+    #[error(
+        "{} has no event files, but {} is outside of the trials' folders: write below the folder that --job-dir names",
+        trial.display(), path.display()
+    )]
     EventsElsewhere {
         /// One of them.
         path: PathBuf,
+        /// The trial's folder.
+        trial: PathBuf,
+    },
+    /// The metric is only in event files of folders that the configuration excludes.
+    #[error("event files have {tag:?} in {}, and tunesmith.metricFolder is {only:?}", quoted(folders))]
+    OtherFolders {
+        /// The name of the metric.
+        tag: String,
+        /// The only folder whose metrics count.
+        only: String,
+        /// The folders that have it.
+        folders: Vec<String>,
     },
     /// The metric is a key of an object that is printed over several lines. Such objects are ignored, because they are
     /// usually configurations.

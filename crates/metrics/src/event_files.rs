@@ -1,29 +1,39 @@
 //! Reads the TensorFlow event files below a trial's job-dir.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use super::CollectError;
+use super::event_folder::{folder_of, is_named, outside_of_trials};
 use super::event_proto::Event;
 use super::event_tree::EventTree;
 use super::files::{self, FileId};
 use super::intake::{Intake, Report};
 use super::tfrecord::{Record, RecordReader};
-use tunesmith_domain::Source;
+use super::{CollectError, EventFolder};
+use tunesmith_domain::{MAX_FOLDERS, Source};
 use tunesmith_files::{OpenError, Place};
 
 /// Reads the records that are appended to the event files of one trial.
 #[derive(Debug)]
 pub(super) struct EventFiles {
+    folder: EventFolder,
     tree: EventTree,
     /// The tags as cleaned by tensorboardX.
     cleaned_tags: Vec<String>,
     positions: BTreeMap<Place, Position>,
+    others: OtherFolders,
 }
 
-/// The read position in one file.
+/// The folders whose metrics do not count, by index of the tag.
 #[derive(Debug, Default)]
+struct OtherFolders(BTreeMap<usize, BTreeSet<Arc<str>>>);
+
+/// The read position in one file.
+#[derive(Debug)]
 struct Position {
+    /// The folder of the file.
+    folder: Arc<str>,
     id: Option<FileId>,
     offset: u64,
     /// The file's size when it was last read to its end. The file is not read again until its size changes.
@@ -35,9 +45,10 @@ struct Position {
 }
 
 impl EventFiles {
-    pub(super) fn new(folder: Place, tags: &[String]) -> Self {
+    pub(super) fn new(folder: EventFolder, tags: &[String]) -> Self {
         let cleaned_tags = tags.iter().map(|tag| clean_tag(tag)).collect();
-        Self { tree: EventTree::new(folder), cleaned_tags, positions: BTreeMap::new() }
+        let tree = EventTree::new(folder.place.clone());
+        Self { folder, tree, cleaned_tags, positions: BTreeMap::new(), others: OtherFolders::default() }
     }
 
     /// Reads new files and appended records.
@@ -55,18 +66,41 @@ impl EventFiles {
             position.is_corrupt = false;
         }
         self.read_files(intake);
+        self.note_missing(intake);
+    }
+
+    /// Notes where the metrics are that have no report.
+    fn note_missing(&self, intake: &mut Intake) {
+        if let Some(only) = &self.folder.only {
+            for (index, folders) in &self.others.0 {
+                if !intake.is_reported(*index) {
+                    let (tag, only) = (intake.tags()[*index].clone(), only.clone());
+                    let folders = folders.iter().map(|folder| folder.to_string()).collect();
+                    intake.note_problem(CollectError::OtherFolders { tag, only, folders });
+                }
+            }
+        }
+        if let Some(job) = self.folder.job.as_ref().filter(|_| self.tree.files().is_empty() && !intake.has_reports())
+            && let Some(path) = outside_of_trials(job)
+        {
+            intake.note_problem(CollectError::EventsElsewhere { path, trial: self.folder.place.path() });
+        }
     }
 
     fn read_files(&mut self, intake: &mut Intake) {
+        let root = self.folder.place.path();
         for place in self.tree.files() {
             if intake.is_full() {
                 return;
             }
             if !self.positions.contains_key(place) {
-                self.positions.insert(place.clone(), Position::default());
+                let folder = folder_of(&root, &place.path(), self.folder.has_escaped_names);
+                self.positions.insert(place.clone(), Position::new(folder));
             }
             let Some(position) = self.positions.get_mut(place) else { continue };
-            if let Err(error) = position.read(place, &self.cleaned_tags, intake) {
+            let is_wanted = self.folder.only.as_ref().is_none_or(|only| is_named(&position.folder, only));
+            let others = (!is_wanted).then_some(&mut self.others);
+            if let Err(error) = position.read(place, &self.cleaned_tags, others, intake) {
                 files::note_error(place, error, intake);
             }
         }
@@ -74,7 +108,18 @@ impl EventFiles {
 }
 
 impl Position {
-    fn read(&mut self, place: &Place, cleaned_tags: &[String], intake: &mut Intake) -> Result<(), OpenError> {
+    fn new(folder: Arc<str>) -> Self {
+        Self { folder, id: None, offset: 0, size_read: 0, is_corrupt: false, has_malformed: false }
+    }
+
+    /// Reads appended records. With `others`, the metrics do not count, and their folder is added there.
+    fn read(
+        &mut self,
+        place: &Place,
+        cleaned_tags: &[String],
+        mut others: Option<&mut OtherFolders>,
+        intake: &mut Intake,
+    ) -> Result<(), OpenError> {
         let Some(metadata) = files::stat(place, intake) else { return Ok(()) };
         if self.id == Some(files::file_id(&metadata)) && metadata.len() == self.size_read {
             return Ok(());
@@ -84,7 +129,7 @@ impl Position {
         if self.id.is_some_and(|known| known != id) || metadata.len() < self.offset {
             // Measurements are identified by time and step, so reading the file again adds no duplicates.
             intake.note_problem(CollectError::Restarted { path: place.path() });
-            *self = Self::default();
+            *self = Self::new(Arc::clone(&self.folder));
         }
         self.id = Some(id);
         if self.is_corrupt {
@@ -95,7 +140,7 @@ impl Position {
             let offset = records.offset();
             let step = match records.next_record()? {
                 Record::Data(data) => {
-                    self.take_event(data, offset, place, cleaned_tags, intake);
+                    self.take_event(data, offset, place, cleaned_tags, others.as_deref_mut(), intake);
                     ControlFlow::Continue(())
                 }
                 Record::Skipped => ControlFlow::Continue(()),
@@ -115,7 +160,15 @@ impl Position {
         Ok(())
     }
 
-    fn take_event(&mut self, data: &[u8], offset: u64, place: &Place, cleaned_tags: &[String], intake: &mut Intake) {
+    fn take_event(
+        &mut self,
+        data: &[u8],
+        offset: u64,
+        place: &Place,
+        cleaned_tags: &[String],
+        others: Option<&mut OtherFolders>,
+        intake: &mut Intake,
+    ) {
         let event = match Event::parse(data) {
             Ok(event) => event,
             Err(error) => {
@@ -128,20 +181,34 @@ impl Position {
         };
         let mut values: Vec<(usize, f64)> = Vec::new();
         for scalar in event.scalars {
-            intake.note_tag(&String::from_utf8_lossy(scalar.tag));
+            let mut is_wanted = false;
             for (index, (tag, cleaned)) in intake.tags().iter().zip(cleaned_tags).enumerate() {
                 let is_named = scalar.tag == tag.as_bytes() || scalar.tag == cleaned.as_bytes();
+                is_wanted |= is_named;
                 if is_named && values.iter().all(|(known, _)| *known != index) {
                     values.push((index, scalar.value));
                 }
             }
+            if !(is_wanted && others.is_some()) {
+                intake.note_tag(&String::from_utf8_lossy(scalar.tag));
+            }
+        }
+        if let Some(OtherFolders(others)) = others {
+            for (index, _) in values {
+                let folders = others.entry(index).or_default();
+                if folders.len() < MAX_FOLDERS {
+                    folders.insert(Arc::clone(&self.folder));
+                }
+            }
+            return;
         }
         if values.is_empty() {
             return;
         }
         values.sort_by_key(|(index, _)| *index);
         let mark = event.wall_time_secs.to_bits();
-        let report = Report { step: event.step, wall_time_secs: event.wall_time_secs, mark, values };
+        let folder = Some(Arc::clone(&self.folder));
+        let report = Report { step: event.step, wall_time_secs: event.wall_time_secs, mark, folder, values };
         intake.add(Source::EventFile, report);
     }
 }

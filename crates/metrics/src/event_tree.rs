@@ -99,6 +99,6 @@ impl EventTree {
     }
 }
 
-fn is_event_file(name: &std::ffi::OsStr) -> bool {
+pub(super) fn is_event_file(name: &std::ffi::OsStr) -> bool {
     memchr::memmem::find(name.as_encoded_bytes(), NAME_PART).is_some()
 }

@@ -126,7 +126,7 @@ impl MetricFile {
         values.sort_by_key(|(index, _)| *index);
         let timestamp = fields.get("timestamp").and_then(number).unwrap_or(0.0);
         let step = fields.get("global_step").and_then(whole_number).unwrap_or(0);
-        let report = Report { step, wall_time_secs: timestamp, mark: timestamp.to_bits(), values };
+        let report = Report { step, wall_time_secs: timestamp, mark: timestamp.to_bits(), folder: None, values };
         intake.add(Source::MetricFile, report);
     }
 }

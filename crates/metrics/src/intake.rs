@@ -1,6 +1,7 @@
 //! The state that all readers add to: new measurements, tags, problems.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use tracing::warn;
 
@@ -25,8 +26,10 @@ const MAX_PROBLEMS: usize = 64;
 pub(super) struct Intake {
     /// The tags that are read, at least one.
     tags: Vec<String>,
-    /// Step, mark and index of the first metric of every known measurement, by source.
-    known: BTreeMap<Source, HashSet<(i64, u64, u32)>>,
+    /// Step, mark, index of the first metric and number of the folder of every known measurement, by source.
+    known: BTreeMap<Source, HashSet<(i64, u64, u32, u32)>>,
+    /// The numbers of folders, from 1.
+    folders: BTreeMap<Arc<str>, u32>,
     batch: Vec<Measurement>,
     limit: usize,
     seen_tags: BTreeSet<String>,
@@ -46,6 +49,8 @@ pub(super) struct Report {
     pub wall_time_secs: f64,
     /// See [`Measurement::mark`].
     pub mark: u64,
+    /// See [`Measurement::folder`].
+    pub folder: Option<Arc<str>>,
     /// The values by index of their tags, at least one, finite or not.
     pub values: Vec<(usize, f64)>,
 }
@@ -55,6 +60,7 @@ impl Intake {
         let mut intake = Self {
             tags,
             known: BTreeMap::new(),
+            folders: BTreeMap::new(),
             batch: Vec::new(),
             limit: 0,
             seen_tags: BTreeSet::new(),
@@ -67,7 +73,8 @@ impl Intake {
             let indices: Vec<usize> = indices.collect();
             intake.reported.extend(indices);
             let first = measurement.metrics.first().and_then(|metric| intake.index_of(&metric.metric));
-            let identity = (measurement.step, measurement.mark, first.map_or(u32::MAX, |index| index as u32));
+            let folder = intake.number_of(measurement.folder.as_ref());
+            let identity = (measurement.step, measurement.mark, first.map_or(u32::MAX, |index| index as u32), folder);
             intake.known.entry(measurement.source).or_default().insert(identity);
         }
         intake
@@ -80,6 +87,17 @@ impl Intake {
     /// The place of `tag` among those that are read.
     pub(super) fn index_of(&self, tag: &str) -> Option<usize> {
         self.tags.iter().position(|known| known == tag)
+    }
+
+    /// The number of `folder`; 0 for none.
+    fn number_of(&mut self, folder: Option<&Arc<str>>) -> u32 {
+        let Some(folder) = folder else { return 0 };
+        if let Some(number) = self.folders.get(folder) {
+            return *number;
+        }
+        let number = self.folders.len() as u32 + 1;
+        self.folders.insert(Arc::clone(folder), number);
+        number
     }
 
     pub(super) fn begin_batch(&mut self, limit: usize) {
@@ -101,7 +119,8 @@ impl Intake {
         let step = report.step.max(0);
         self.reported.extend(report.values.iter().map(|(index, _)| *index));
         let first = report.values.first().map_or(u32::MAX, |(index, _)| *index as u32);
-        if self.known.entry(source).or_default().insert((step, report.mark, first)) {
+        let folder = self.number_of(report.folder.as_ref());
+        if self.known.entry(source).or_default().insert((step, report.mark, first, folder)) {
             let value = |&(index, value): &(usize, f64)| MetricValue { metric: self.tags[index].clone(), value };
             self.batch.push(Measurement {
                 step,
@@ -109,6 +128,7 @@ impl Intake {
                 elapsed_secs: None,
                 source,
                 mark: report.mark,
+                folder: report.folder,
                 metrics: report.values.iter().map(value).collect(),
             });
         }
@@ -156,6 +176,11 @@ impl Intake {
                 self.note_problem(CollectError::UnreadLine { tag, excerpt, cure: why.cure() });
             }
         }
+    }
+
+    /// Whether there is a report of any tag.
+    pub(super) fn has_reports(&self) -> bool {
+        !self.reported.is_empty()
     }
 
     /// Whether there is a report of the tag at `index`.

@@ -2,6 +2,7 @@
 
 mod error;
 mod event_files;
+mod event_folder;
 mod event_proto;
 mod event_tree;
 mod files;
@@ -39,16 +40,36 @@ pub struct CollectorConfig {
     pub tags: Vec<String>,
     /// The file in `CLOUD_ML_HP_METRIC_FILE`; one per trial.
     pub metric_file: Place,
-    /// The trial's job-dir, if it is a local folder: searched for event files at any depth.
-    pub event_dir: Option<Place>,
+    /// The trial's job-dir, if its files are in a local folder: searched for event files at any depth.
+    pub event_dir: Option<EventFolder>,
     /// The log of the trial's standard output, if its lines are to be read. Every attempt of the trial must append to
     /// it, since a report is identified by its offset in the file.
     pub stdout: Option<Place>,
 }
 
+/// A folder with event files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventFolder {
+    /// The folder.
+    pub place: Place,
+    /// Whether the files are copies, in whose names `%2F` stands for the slashes of their paths and `%25` for the percent sign.
+    /// Folders whose names end with `%+` contain the rest of a long name.
+    pub has_escaped_names: bool,
+    /// The only folder whose metrics count, as the end of its path; `.` for the folder itself. `None` for all.
+    pub only: Option<String>,
+    /// The folder of the job, in which event files outside of the trials' folders are mentioned if the trial has none.
+    pub job: Option<Place>,
+}
+
+impl<P: Into<Place>> From<P> for EventFolder {
+    fn from(place: P) -> Self {
+        Self { place: place.into(), has_escaped_names: false, only: None, job: None }
+    }
+}
+
 /// Follows the reports of one trial.
 ///
-/// No measurement is returned twice. Its identity is source, step, mark and first metric, as documented in [`Measurement`].
+/// No measurement is returned twice. Its identity is source, step, mark, folder and first metric, as documented in [`Measurement`].
 #[derive(Debug)]
 pub struct Collector {
     metric_file: MetricFile,

@@ -168,7 +168,7 @@ impl StandardOutput {
         }
         let values = reports.into_iter().map(|(index, report)| (index, report.value)).collect();
         let mark = self.position.offset;
-        intake.add(Source::StandardOutput, Report { step, wall_time_secs: 0.0, mark, values });
+        intake.add(Source::StandardOutput, Report { step, wall_time_secs: 0.0, mark, folder: None, values });
     }
 
     /// Returns the part of `line` that is outside of objects and arrays printed over several lines.

@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use object_store::ObjectMeta;
-use sha2::{Digest, Sha256};
 
 use super::{ObjectError, ObjectFolder};
 
@@ -16,8 +15,11 @@ pub const MAX_MIRROR_BYTES: u64 = 1 << 30;
 /// Bytes that are requested at once.
 const PART_BYTES: u64 = 8 << 20;
 
-/// Longest file name that is not replaced by a digest; file systems allow 255 bytes.
+/// Longest part of a file name; file systems allow 255 bytes.
 const MAX_NAME_BYTES: usize = 200;
+
+/// The end of the name of a folder that contains the rest of a long name.
+const CONTINUED: &str = "%+";
 
 /// The part of file names that the writers of TensorFlow, torch and tensorboardX have in common.
 const NAME_PART: &str = "tfevents";
@@ -65,13 +67,13 @@ impl EventMirror {
 
     /// Appends what is missing to the copy of `object`. Returns whether something was missing.
     async fn copy(&self, object: &ObjectMeta) -> Result<bool, ObjectError> {
-        let path = self.copies.join(file_name(self.objects.name_of(&object.location)));
+        let path = self.copies.join(path_of_copy(self.objects.name_of(&object.location)));
         let mut size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
         if size == object.size {
             return Ok(false);
         }
         let failed = |source| ObjectError::Copy { path: path.clone(), source };
-        fs::create_dir_all(&self.copies).map_err(failed)?;
+        fs::create_dir_all(path.parent().unwrap_or(&self.copies)).map_err(failed)?;
         if size > object.size {
             // A new file, so that a reader does not continue in the middle of the former one.
             fs::remove_file(&path).map_err(failed)?;
@@ -102,13 +104,21 @@ impl EventMirror {
     }
 }
 
-/// The name of the copy of the object `name`. All copies are in one folder, since an object may have the name of another one's folder.
-fn file_name(name: &str) -> String {
+/// The path of the copy of the object `name` below the folder of the copies: its name with `%2F` for slashes and `%25` for percent
+/// signs, since an object may have the name of another one's folder. A long name continues in folders whose names end with
+/// [`CONTINUED`], which no escaped name does.
+fn path_of_copy(name: &str) -> PathBuf {
     let escaped = name.replace('%', "%25").replace('/', "%2F");
-    if escaped.len() <= MAX_NAME_BYTES {
-        return escaped;
+    let mut path = PathBuf::new();
+    let mut rest = escaped.as_str();
+    while rest.len() > MAX_NAME_BYTES {
+        let cut = (0..=MAX_NAME_BYTES).rev().find(|cut| rest.is_char_boundary(*cut)).unwrap_or(rest.len());
+        path.push(format!("{}{CONTINUED}", &rest[..cut]));
+        rest = &rest[cut..];
     }
-    format!("{NAME_PART}-{}", hex::encode(Sha256::digest(name)))
+    // The last part keeps what marks the file as one of events.
+    path.push(if rest.contains(NAME_PART) { rest.to_owned() } else { format!("{rest}%-{NAME_PART}") });
+    path
 }
 
 #[cfg(test)]
@@ -117,9 +127,13 @@ mod tests {
 
     #[test]
     fn copies_have_distinct_names_without_slashes() {
-        assert_eq!(file_name("a/b%2Fc.tfevents"), "a%2Fb%252Fc.tfevents");
-        let (long, other) = ("x/".repeat(300) + "tfevents", "y/".repeat(300) + "tfevents");
-        assert_eq!(file_name(&long).len(), 64 + 9);
-        assert_ne!(file_name(&long), file_name(&other));
+        assert_eq!(path_of_copy("a/b%2Fc.tfevents"), PathBuf::from("a%2Fb%252Fc.tfevents"));
+        let long = path_of_copy(&("ä/".repeat(100) + "tfevents"));
+        let parts: Vec<String> = long.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        assert!(parts.iter().all(|part| part.len() <= MAX_NAME_BYTES + CONTINUED.len() + 10), "{parts:?}");
+        let (last, folders) = parts.split_last().unwrap();
+        let joined: String =
+            folders.iter().map(|part| part.strip_suffix(CONTINUED).unwrap()).collect::<String>() + last;
+        assert_eq!(joined.replace("%2F", "/"), "ä/".repeat(100) + "tfevents");
     }
 }

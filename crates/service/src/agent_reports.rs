@@ -123,8 +123,8 @@ impl AuthorizedRun {
 /// Returns the folder of a job's files.
 pub type DirectoryOf = Box<dyn Fn(&JobId) -> PathBuf + Send + Sync>;
 
-/// Steps and marks of measurements.
-type Marks = Arc<HashSet<(i64, u64)>>;
+/// Steps, marks and folders of measurements.
+type Marks = Arc<HashSet<(i64, u64, Option<Arc<str>>)>>;
 
 /// Receives the reports of agents.
 #[derive(Clone)]
@@ -369,6 +369,7 @@ impl AgentReports {
         trial: &Trial,
         new: &[Measurement],
     ) -> Result<Vec<Measurement>, AgentError> {
+        let identity = |one: &Measurement| (one.step, one.mark, one.folder.clone());
         let is_event = |measurement: &Measurement| measurement.source == Source::EventFile;
         if trial.attempt <= 1 || !new.iter().any(is_event) {
             return Ok(new.to_vec());
@@ -378,13 +379,13 @@ impl AgentReports {
             Some((_, earlier)) => earlier,
             None => {
                 let stored = pages::measurements(&*self.inner.store, &key.study, trial).await?;
-                let marks = stored.iter().filter(|one| is_event(one)).map(|one| (one.step, one.mark));
+                let marks = stored.iter().filter(|one| is_event(one)).map(identity);
                 let earlier: Marks = Arc::new(marks.collect());
                 self.earlier_events().insert(key.clone(), (trial.attempt, Arc::clone(&earlier)));
                 earlier
             }
         };
-        let is_new = |one: &&Measurement| !is_event(one) || !earlier.contains(&(one.step, one.mark));
+        let is_new = |one: &&Measurement| !is_event(one) || !earlier.contains(&identity(one));
         Ok(new.iter().filter(is_new).cloned().collect())
     }
 

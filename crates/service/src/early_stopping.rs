@@ -1,5 +1,6 @@
 //! Applies a study's stopping rule to running trials, and keeps the curves of completed and running trials.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +9,7 @@ use tunesmith_algorithms::early_stopping::{
 };
 use tunesmith_algorithms::problem::{Goal, ProblemStatement, TrialId};
 
-use tunesmith_domain::{CurveAxis, Measurement, Study, StudyId, Trial, TrialState};
+use tunesmith_domain::{CurveAxis, Measurement, Study, StudyId, Trial, TrialState, folder_order};
 use tunesmith_store::{Store, StoreError};
 
 /// Maximum number of measurements in one read.
@@ -30,6 +31,8 @@ struct Learnt {
     completed: Vec<Completed>,
     /// The current curves of running trials.
     running: BTreeMap<TrialId, Vec<CurvePoint>>,
+    /// The first folder, by [`folder_order`], of the event files with the curves of completed trials.
+    best_folder: Option<Arc<str>>,
     /// Built from the completed trials on first use after a change.
     prepared: Option<PreparedStoppingRule>,
 }
@@ -71,17 +74,23 @@ impl EarlyStopping {
         let mut curve = Vec::new();
         let mut from = 0;
         while from < trial.measurement_count {
-            let page = store.measurements(&self.study, trial.id, from, BATCH).await?;
+            let mut page = store.measurements(&self.study, trial.id, from, BATCH).await?;
             if page.is_empty() {
                 break;
             }
             from += page.len() as u64;
+            trial.metric_folders.retain_curves(&mut page);
             curve.extend(self.points(&page));
         }
         let mut learnt = self.lock();
         learnt.running.remove(&trial.id);
         learnt.completed.push(Completed { curve, stopped_early: trial.stopped_early });
         learnt.prepared = None;
+        if let Some(folder) = trial.metric_folders.taken(&self.metric)
+            && learnt.best_folder.as_ref().is_none_or(|best| folder_order(folder, best) == Ordering::Less)
+        {
+            learnt.best_folder = Some(Arc::clone(folder));
+        }
         Ok(())
     }
 
@@ -98,10 +107,18 @@ impl EarlyStopping {
         points.collect()
     }
 
-    /// The reason to stop the running `trial` with this curve, if there is one.
-    pub(super) fn decide(&self, trial: TrialId, curve: Vec<CurvePoint>) -> Option<String> {
+    /// The reason to stop the running `trial` with this curve, if there is one. `folder` is that of the event files with the
+    /// curve. A trial whose curve is still that of a less good series than those of completed trials, such as its training
+    /// loss, is not compared with them.
+    pub(super) fn decide(&self, trial: TrialId, folder: Option<&str>, curve: Vec<CurvePoint>) -> Option<String> {
         let mut learnt = self.lock();
-        let Learnt { completed, running, prepared } = &mut *learnt;
+        if let (Some(folder), Some(best)) = (folder, &learnt.best_folder)
+            && folder_order(best, folder) == Ordering::Less
+        {
+            learnt.running.remove(&trial);
+            return None;
+        }
+        let Learnt { completed, running, prepared, .. } = &mut *learnt;
         let prepared = prepared.get_or_insert_with(|| {
             let curves = completed.iter();
             let curves = curves.map(|Completed { curve, stopped_early }| CompletedCurve {

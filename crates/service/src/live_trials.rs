@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tunesmith_algorithms::early_stopping::CurvePoint;
 
-use tunesmith_domain::{Measurement, Source, StudyId, TrialId};
+use tunesmith_domain::{Measurement, MetricFolders, Source, StudyId, TrialId};
 use tunesmith_store::StoreError;
 use tunesmith_telemetry::{WaitKind, telemetry};
 
@@ -105,9 +105,11 @@ pub(super) struct LiveTrial {
 
 #[derive(Debug, Default)]
 struct LiveState {
-    /// The points in the order of arrival.
-    curve: Vec<CurvePoint>,
-    /// Number of stored measurements that the curve contains, from the first one on.
+    /// The points in the order of arrival, each with its folder of event files.
+    points: Vec<(Option<Arc<str>>, CurvePoint)>,
+    /// The folders of the metric, of which one has the curve.
+    folders: MetricFolders,
+    /// Number of stored measurements whose points are known, from the first one on.
     known: u64,
     http_tags: BTreeSet<String>,
     /// Why the program has not started.
@@ -126,7 +128,7 @@ impl LiveTrial {
     pub(super) fn new(attempt: u64, token: String, tag: String, stored: &[Measurement], count: u64) -> Self {
         let (reported, outdated) = (Notify::new(), Notify::new());
         let live = Self { attempt, tag, token, reported, outdated, state: Mutex::default() };
-        live.lock().curve.extend(live.points_of(stored));
+        live.add_points(&mut live.lock(), stored);
         live.lock().known = count;
         live
     }
@@ -137,7 +139,7 @@ impl LiveTrial {
         let mut state = self.lock();
         let before = count.saturating_sub(measurements.len() as u64);
         if before == state.known {
-            state.curve.extend(self.points_of(measurements));
+            self.add_points(&mut state, measurements);
             state.known = count;
         } else if before > state.known {
             self.outdated.notify_one();
@@ -154,7 +156,7 @@ impl LiveTrial {
         else {
             return;
         };
-        state.curve.extend(self.points_of(missing));
+        self.add_points(&mut state, missing);
         state.known += missing.len() as u64;
         let of_http = missing.iter().filter(|measurement| measurement.source == Source::Http);
         state.http_tags.extend(of_http.flat_map(|one| &one.metrics).map(|metric| metric.metric.clone()));
@@ -165,10 +167,13 @@ impl LiveTrial {
         self.lock().known
     }
 
-    fn points_of(&self, measurements: &[Measurement]) -> impl Iterator<Item = CurvePoint> {
-        measurements
-            .iter()
-            .filter_map(|measurement| Some(CurvePoint { step: measurement.step, value: measurement.value(&self.tag)? }))
+    fn add_points(&self, state: &mut LiveState, measurements: &[Measurement]) {
+        for measurement in measurements {
+            if let Some(value) = measurement.value(&self.tag) {
+                state.folders.note(measurement);
+                state.points.push((measurement.folder.clone(), CurvePoint { step: measurement.step, value }));
+            }
+        }
     }
 
     /// Records the names of the metrics of a report over HTTP.
@@ -201,14 +206,18 @@ impl LiveTrial {
         self.lock().waiting.clone()
     }
 
-    /// Returns the curve so far, in the order of arrival.
-    pub(super) fn curve(&self) -> Vec<CurvePoint> {
-        self.lock().curve.clone()
+    /// Returns the curve so far, in the order of arrival, and the folder of event files that it is from.
+    pub(super) fn curve(&self) -> (Option<Arc<str>>, Vec<CurvePoint>) {
+        let state = self.lock();
+        let taken = state.folders.taken(&self.tag);
+        let is_of_curve = |(folder, _): &&(Option<Arc<str>>, CurvePoint)| folder.is_none() || folder.as_ref() == taken;
+        let curve = state.points.iter().filter(is_of_curve).map(|(_, point)| *point).collect();
+        (taken.cloned(), curve)
     }
 
-    /// Returns the number of points of the curve, which is the mark of the next report over HTTP.
+    /// Returns the number of points, which is the mark of the next report over HTTP.
     pub(super) fn points(&self) -> usize {
-        self.lock().curve.len()
+        self.lock().points.len()
     }
 
     fn lock(&self) -> MutexGuard<'_, LiveState> {
@@ -247,7 +256,7 @@ mod tests {
     }
 
     fn steps(live: &LiveTrial) -> Vec<i64> {
-        live.curve().iter().map(|point| point.step).collect()
+        live.curve().1.iter().map(|point| point.step).collect()
     }
 
     #[test]
@@ -267,5 +276,22 @@ mod tests {
         live.extend(&measured(5..6), 6);
         live.complete(8, &measured(8..9));
         assert_eq!((steps(&live), live.known()), (vec![0, 1, 2, 3, 4, 5], 6));
+    }
+
+    #[test]
+    fn points_of_a_less_good_series_leave_the_curve() {
+        let of_folder = |folder: &str, steps| {
+            let measured = measured(steps).into_iter();
+            let found =
+                measured.map(|one| Measurement { source: Source::EventFile, folder: Some(folder.into()), ..one });
+            found.collect::<Vec<_>>()
+        };
+        let live = LiveTrial::new(1, String::new(), "acc".to_owned(), &of_folder("train", 0..2), 2);
+        assert_eq!((steps(&live), live.curve().0.as_deref()), (vec![0, 1], Some("train")));
+        live.extend(&of_folder("validation", 5..6), 3);
+        live.extend(&of_folder("train", 2..4), 5);
+        live.extend(&measured(9..10), 6);
+        assert_eq!((steps(&live), live.curve().0.as_deref()), (vec![5, 9], Some("validation")));
+        assert_eq!((live.known(), live.points()), (6, 6));
     }
 }

@@ -108,7 +108,15 @@ pub(crate) fn all_studies(store: &dyn Store) -> impl Stream<Item = Result<Study,
     )
 }
 
-/// Returns the measurements that `trial` had when it was read, in the order of their arrival.
+/// Returns the measurements of the curves that `trial` had when it was read, in the order of their arrival: of a metric in
+/// event files of several folders, those of one.
+pub(crate) async fn curve(store: &dyn Store, study: &StudyId, trial: &Trial) -> Result<Vec<Measurement>, StoreError> {
+    let mut found = measurements(store, study, trial).await?;
+    trial.metric_folders.retain_curves(&mut found);
+    Ok(found)
+}
+
+/// Returns all measurements that `trial` had when it was read, in the order of their arrival.
 pub(crate) async fn measurements(
     store: &dyn Store,
     study: &StudyId,

@@ -19,6 +19,9 @@ use super::runner::{JobServices, replica_resources};
 use super::study_spec::{NewStudy, StudySpec};
 use super::trainer::placement;
 
+/// The folder of a job for the output of its programs, if it has no other.
+const OUTPUT_FOLDER: &str = "output";
+
 /// A job to be submitted.
 #[derive(Debug, Clone)]
 pub struct Submission {
@@ -108,7 +111,7 @@ fn listed(problems: &[PlanProblem]) -> String {
 /// [`SubmitError`]; nothing was stored.
 pub(super) async fn submit(
     services: &Arc<JobServices>,
-    submission: Submission,
+    mut submission: Submission,
     random_seed: u64,
 ) -> Result<Submitted, SubmitError> {
     let JobServices { store, clock, program_user, buckets, pool, executor, packages, allowed_folders, .. } =
@@ -135,13 +138,26 @@ pub(super) async fn submit(
     }
     let fingerprint = fingerprint(&submission);
     let prior_studies = prior_studies(store, submission.resume_previous_job.as_ref()).await?;
-    let id = match submission.id {
+    let id = match submission.id.take() {
         Some(id) => id,
         None => new_job_id(&submission.name_prefix, now, random_seed),
     };
-    let project = id.parts().0;
+    let (project, name) = id.parts();
     let user = program_user(project);
     let is_here = executor.capabilities(&placement(&submission.plan.machines)).shares_files;
+    if submission.plan.job_dir_flag.is_some() && submission.plan.job_dir.is_none() {
+        if !is_here {
+            let message =
+                "tunesmith.jobDirFlag needs jobDir: the programs of this executor do not see the files of the server";
+            let problem = PlanProblem { part: plan_check::PlanPart::JobDir, message: message.to_owned() };
+            return Err(SubmitError::NotRunnable { problems: vec![problem] });
+        }
+        let folder = match allowed_folders.base(project) {
+            Some(area) => area.join(name),
+            None => (services.directory)(&id).join(OUTPUT_FOLDER),
+        };
+        submission.plan.job_dir = Some(folder.display().to_string());
+    }
     let reader = PackageReader { packages, project, user: user.as_ref(), is_here };
     let folder = services.job_folder(&id, &submission.plan);
     let (named, mut problems) = plan_check::named(&submission.plan, folder, allowed_folders, reader);
@@ -185,6 +201,7 @@ pub(super) async fn submit(
         start_time: None,
         end_time: None,
         error_message: String::new(),
+        notices: Vec::new(),
         revision: 0,
     });
     store.create_job(job.clone(), study).await?;

@@ -1,7 +1,7 @@
 //! The arguments and the environment of a trainer, which are the same on every executor.
 //!
-//! The arguments are those of the user, then `--<parameter>=<value>` for each parameter by name, then
-//! `--job-dir=<jobDir>/<trialId>`. The environment has the variables of AI Platform, and the `TUNESMITH_` variables for
+//! The arguments are those of the user, in which `{trial}` stands for the number of the trial and `{{trial}}` for `{trial}`, then
+//! `--<parameter>=<value>` for each parameter by name, then `--job-dir=<jobDir>/<trialId>`. The environment has the variables of AI Platform, and the `TUNESMITH_` variables for
 //! reports over HTTP. The executor sets `TF_CONFIG`, because the addresses of the replicas are not known here.
 
 use std::collections::BTreeMap;
@@ -83,12 +83,22 @@ impl Launch<'_> {
     }
 
     fn args(&self, trial_job_dir: Option<&str>) -> Vec<String> {
-        let mut args = self.plan.args.clone();
+        let mut args: Vec<String> = self.expanded(&self.plan.args).collect();
         if let Some(trial) = self.trial {
             args.extend(trial.parameters.iter().map(|(name, value)| format!("--{name}={value}")));
         }
-        args.extend(trial_job_dir.map(|dir| format!("--job-dir={dir}")));
+        let flag = self.plan.job_dir_flag.as_deref().unwrap_or("job-dir");
+        args.extend(trial_job_dir.map(|dir| format!("--{flag}={dir}")));
         args
+    }
+
+    /// The arguments of the user with the number of the trial; unchanged in a job without hyperparameters.
+    fn expanded<'a>(&self, arguments: &'a [String]) -> impl Iterator<Item = String> + use<'a> {
+        let trial = self.trial.map(|trial| trial.id.to_string());
+        arguments.iter().map(move |argument| match &trial {
+            Some(trial) => expand(argument, trial),
+            None => argument.clone(),
+        })
     }
 
     fn replica(&self, role: Role, index: u32, program: &ProgramPlan, args: &[String]) -> Replica {
@@ -100,11 +110,13 @@ impl Launch<'_> {
                 argv.extend_from_slice(args);
                 Program::Command { argv }
             }
-            ProgramPlan::Command { argv } => Program::Command { argv: argv.iter().chain(args).cloned().collect() },
+            ProgramPlan::Command { argv } => {
+                Program::Command { argv: self.expanded(argv).chain(args.iter().cloned()).collect() }
+            }
             ProgramPlan::Container { image, command, args: fixed } => Program::Container {
                 image: image.clone(),
-                command: command.clone(),
-                args: fixed.iter().chain(args).cloned().collect(),
+                command: self.expanded(command).collect(),
+                args: self.expanded(fixed).chain(args.iter().cloned()).collect(),
                 mounts: self.plan.local_job_dir().into_iter().chain([self.directory.clone()]).collect(),
             },
         };
@@ -133,6 +145,13 @@ impl Launch<'_> {
     }
 }
 
+/// `argument` with `trial` in place of `{trial}`, and `{trial}` in place of `{{trial}}`. Other braces are kept, so that JSON in
+/// arguments is passed on unchanged.
+fn expand(argument: &str, trial: &str) -> String {
+    let literal = argument.split("{{trial}}").map(|part| part.replace("{trial}", trial));
+    literal.collect::<Vec<_>>().join("{trial}")
+}
+
 /// Where the programs of a job with `machines` run.
 pub(super) fn placement(machines: &MachinePlan) -> Placement {
     let MachinePlan { executor, queue, options, .. } = machines;
@@ -150,6 +169,7 @@ pub(super) fn report_sources(plan: &JobPlan, trial: Option<&Trial>, folder: Opti
         tag: plan.metric_tag.clone(),
         further_tags: plan.further_tags.clone(),
         stdout: plan.metric_from_stdout,
+        metric_folder: plan.metric_folder.clone(),
         event_dir: match (folder, here) {
             (_, Some(here)) => Some(here.of(trial.map(|trial| trial.id)).path()),
             // An agent reads them on its machine.
@@ -214,6 +234,7 @@ mod tests {
             start_time: None,
             end_time: None,
             error_message: String::new(),
+            notices: Vec::new(),
             revision: 0,
         })
     }
@@ -226,6 +247,8 @@ mod tests {
             metric_tag: "acc".into(),
             further_tags: Vec::new(),
             metric_from_stdout: false,
+            metric_folder: None,
+            job_dir_flag: None,
             program,
             replicas: vec![ReplicaPlan {
                 role: Role::Worker,
@@ -245,6 +268,20 @@ mod tests {
             max_lost_attempts: 3,
             machines: MachinePlan { queue: Some("gpu".into()), ..MachinePlan::default() },
             principal: None,
+        }
+    }
+
+    #[test]
+    fn only_the_placeholder_of_the_trial_is_replaced() {
+        for (argument, expanded) in [
+            ("--output-dir=out/{trial}", "--output-dir=out/7"),
+            ("{trial}{trial}-{trial}", "77-7"),
+            ("{{trial}}", "{trial}"),
+            ("{{trial}}/{trial}", "{trial}/7"),
+            (r#"{"trial": 1, "a": {"b": "{x}"}}"#, r#"{"trial": 1, "a": {"b": "{x}"}}"#),
+            ("{ trial } {} {{}} {Trial} ${HOME} {job}", "{ trial } {} {{}} {Trial} ${HOME} {job}"),
+        ] {
+            assert_eq!(expand(argument, "7"), expanded);
         }
     }
 

@@ -89,6 +89,7 @@ async fn of_server(client: &Client, id: JobId, job: &Value) -> anyhow::Result<Re
         start_time: time(job, "startTime")?,
         end_time: time(job, "endTime")?,
         error_message: text(job, "errorMessage").to_owned(),
+        notices: Vec::new(),
         revision: 0,
         id,
     });
@@ -163,6 +164,7 @@ fn trial_of(space: &SearchSpace, message: &Value) -> anyhow::Result<Trial> {
         attempt_start_time: time(message, "startTime")?,
         end_time: time(message, "endTime")?,
         measurement_count: list(message, "measurements").len() as u64 + count(additions, "omittedMeasurements")?,
+        metric_folders: Default::default(),
         final_measurement: measurement.map(result_of),
         infeasible_reason: message["infeasibleReason"].as_str().map(str::to_owned),
         stopped_early: additions["stoppedEarly"] == true,

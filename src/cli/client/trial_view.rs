@@ -118,8 +118,15 @@ pub(super) fn describe(trial: &Value) -> String {
     lines.extend(
         Some(reason(trial)).filter(|reason| reason.starts_with("violates ")).map(|reason| format!("  {reason}")),
     );
+    lines.extend(list(&trial["tunesmith"], "metricFolders").iter().map(metric_folder));
     lines.extend(list(&trial["tunesmith"], "attempts").iter().map(attempt));
     lines.join("\n") + "\n"
+}
+
+/// Formats which of several folders of event files has the curve of a metric.
+fn metric_folder(choice: &Value) -> String {
+    let others: Vec<&str> = list(choice, "others").iter().filter_map(Value::as_str).collect();
+    format!("  {} is read from {:?}, not from {:?}", text(choice, "metric"), text(choice, "taken"), others)
 }
 
 /// Formats where an attempt ran.

@@ -68,6 +68,7 @@ async fn write(store: &dyn Store, study: &StudyId, pairs: usize) -> Result<Vec<f
             elapsed_secs: None,
             source: Source::Http,
             mark: 0,
+            folder: None,
             metrics: vec![MetricValue { metric: "loss".to_owned(), value: 0.5 }],
         };
         let completion = Completion::Succeeded { final_measurement };

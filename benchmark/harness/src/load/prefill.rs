@@ -57,6 +57,7 @@ fn measured(parameters: &ParameterValues) -> Measurement {
         elapsed_secs: None,
         source: Source::Http,
         mark: 0,
+        folder: None,
         metrics: vec![MetricValue { metric: "loss".to_owned(), value: loss(&numbers, category) }],
     }
 }

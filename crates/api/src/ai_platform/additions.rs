@@ -55,6 +55,17 @@ pub struct Additions {
     /// (Tunesmith) Also read the metric from lines `tag=value` or `tag: value` on standard output. Default false.
     #[serde(skip_serializing_if = "is_default")]
     pub metric_from_stdout: bool,
+    /// (Tunesmith) The only folder of TensorFlow event files whose metrics count, below the folder of the trial: `validation`,
+    /// `logs/validation`, or `.` for that folder itself. The end of the path suffices. By default a metric that several folders
+    /// have is read from one of them, of evaluation or validation before training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512))]
+    pub metric_folder: Option<String>,
+    /// (Tunesmith) The flag with which each program gets its own folder, such as `output-dir`, in place of `job-dir`. Without
+    /// `jobDir`, the folder is below that of the job's files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1))]
+    pub job_dir_flag: Option<String>,
     /// (Tunesmith) The report that becomes the result of a trial. Default `LAST`.
     #[serde(skip_serializing_if = "is_default")]
     pub final_measurement: FinalMeasurement,

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::notices::{Notice, Notices, job_notices};
 use super::optimizer::measurement::MetricMessage;
+use super::optimizer::trial::MetricFolderChoice;
 use super::{Double, Int64, TrainingInput, is_default};
 use tunesmith_algorithms::encoding::{AtBound, Bound};
 use tunesmith_algorithms::problem::{Origin, ParameterValue};
@@ -320,6 +321,9 @@ struct OutputAdditions {
     /// The constraints that the result violates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     violated_constraints: Vec<String>,
+    /// The metrics that event files of several folders have, with the folder whose values are the curve, and the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    metric_folders: Vec<MetricFolderChoice>,
 }
 
 /// The value of the metric at one step.
@@ -386,7 +390,7 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
         job_position: None,
         etag: None,
         tunesmith: JobAdditions {
-            notices: Notices { notices: job_notices(&job.training_input, machine_notices) },
+            notices: Notices { notices: job_notices(job, machine_notices) },
             waiting: Vec::new(),
             study_state_reason: match study {
                 Some(study) if study.state == StudyState::Completed => study.state_reason.clone(),
@@ -428,6 +432,7 @@ fn hyperparameter_output(study: &Study, trial: &Trial, metric: &str) -> Option<H
         origin: trial.origin,
         metrics: if has_several_values(study) { values.collect() } else { Vec::new() },
         violated_constraints: violated_names(study, trial),
+        metric_folders: MetricFolderChoice::of(trial),
     };
     Some(HyperparameterOutput {
         trial_id: trial.id.to_string(),

@@ -25,6 +25,7 @@ mod no_effect_rules;
 mod notices;
 mod observation_noise;
 pub mod optimizer;
+mod output_rules;
 pub mod plan;
 mod prior_knowledge_rules;
 pub mod project;

@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use super::machines::NO_EFFECT;
 use super::no_effect_rules::check_job_dir;
+use super::output_rules::check_arguments;
 use super::plan::CommandLine;
 use super::violations::Violations;
 use super::without_effect::names_machine;
 use super::{Severity, TrainingInput, Violation, check, without_effect};
-use tunesmith_domain::MachineNotice;
+use tunesmith_domain::{Job, MachineNotice};
 
 /// A field of a request that has no effect, or not the one that may be expected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -41,9 +42,15 @@ impl Notice {
     }
 }
 
-/// The notices of a job with the stored training input `input`, whose machines have those of `machines`. Without
+/// The notices of `job`: those of its training input, whose machines have those of `machines`, and those of its run. Without
 /// `machines`, no field that names a machine has an effect.
-pub(super) fn job_notices(input: &Value, machines: Option<&[MachineNotice]>) -> Vec<Notice> {
+pub(super) fn job_notices(job: &Job, machines: Option<&[MachineNotice]>) -> Vec<Notice> {
+    let of_run = |text: &String| Notice { field: "trainingOutput".to_owned(), description: text.clone() };
+    let of_input = input_notices(&job.training_input, machines).into_iter();
+    of_input.chain(job.notices.iter().map(of_run)).collect()
+}
+
+fn input_notices(input: &Value, machines: Option<&[MachineNotice]>) -> Vec<Notice> {
     // An input that an older version stored may be unreadable. It was checked when the job was created.
     let Ok(input) = TrainingInput::deserialize(input) else { return Vec::new() };
     let fields = effect_notices(&input, machines);
@@ -67,6 +74,10 @@ pub fn command_line_notices(input: &TrainingInput, command_line: &CommandLine) -
     let mut violations = Violations::default();
     if let (Some(_), Some(job_dir)) = (&input.hyperparameters, &command_line.job_dir) {
         check_job_dir("--job-dir", job_dir, &mut violations);
+    }
+    if input.hyperparameters.as_ref().and_then(|spec| spec.max_trials).is_some_and(|trials| trials > 1) {
+        let flag = input.tunesmith.job_dir_flag.as_deref();
+        check_arguments("the command after `--`", &command_line.command, flag, &mut violations);
     }
     let mut notices: Vec<Notice> =
         violations.into_vec().into_iter().map(|warning| Notice::of_warning("", warning)).collect();
@@ -103,7 +114,7 @@ pub fn command_line_notices(input: &TrainingInput, command_line: &CommandLine) -
 mod tests {
     use serde_json::json;
 
-    use super::{CommandLine, Notice, TrainingInput, command_line_notices, job_notices};
+    use super::{CommandLine, Notice, TrainingInput, command_line_notices, input_notices};
 
     fn fields(notices: Vec<Notice>) -> Vec<String> {
         notices.into_iter().map(|notice| notice.field).collect()
@@ -130,8 +141,8 @@ mod tests {
             "trainingInput.jobDir",
             "trainingInput.hyperparameters.params[0].minValue",
         ];
-        assert_eq!(fields(job_notices(&input, None)), expected);
-        assert_eq!(fields(job_notices(&json!({"args": ["a"], "jobDir": "gs://bucket"}), None)), [""; 0]);
+        assert_eq!(fields(input_notices(&input, None)), expected);
+        assert_eq!(fields(input_notices(&json!({"args": ["a"], "jobDir": "gs://bucket"}), None)), [""; 0]);
     }
 
     #[test]

@@ -154,6 +154,8 @@ pub fn job_plan_on(
         metric_tag,
         further_tags: input.tunesmith.metrics.iter().map(|metric| metric.metric.clone()).collect(),
         metric_from_stdout: input.tunesmith.metric_from_stdout,
+        metric_folder: input.tunesmith.metric_folder.clone(),
+        job_dir_flag: input.tunesmith.job_dir_flag.clone(),
         replicas: replicas(input, &machines, &program)?,
         program,
         args,

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use super::hyperparameter_rules::check_hyperparameters;
 use super::no_effect_rules::check_effects;
+use super::output_rules::check_outputs;
 use super::violations::{Violation, Violations};
 use super::{Additions, Int64, ProtoDuration, ReplicaConfig, ScaleTier, Scheduling, TrainingInput, is_default};
+use tunesmith_domain::MAX_FOLDER_BYTES;
 
 /// Maximum number of packages of a job.
 const MAX_PACKAGES: usize = 100;
@@ -36,6 +38,7 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
         check_scheduling(scheduling, &mut violations);
     }
     check_additions(&input.tunesmith, &mut violations);
+    check_outputs(input, &mut violations);
     match &input.hyperparameters {
         Some(spec) => check_hyperparameters(spec, &input.tunesmith, &mut violations),
         None => {
@@ -221,6 +224,28 @@ fn check_scheduling(scheduling: &Scheduling, violations: &mut Violations) {
 }
 
 fn check_additions(additions: &Additions, violations: &mut Violations) {
+    if let Some(folder) = &additions.metric_folder {
+        let is_path = folder.split('/').all(|part| part != "..") && !folder.starts_with('/');
+        if folder.trim_matches('/').is_empty() || folder.len() > MAX_FOLDER_BYTES || !is_path {
+            violations.error(
+                "tunesmith.metricFolder",
+                format_args!("{folder:?} is not a folder below that of the trial"),
+                format_args!(
+                    "the end of its path, such as validation, or a single full stop; at most {MAX_FOLDER_BYTES} bytes"
+                ),
+            );
+        }
+    }
+    if let Some(flag) = &additions.job_dir_flag {
+        let is_flag = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if flag.starts_with('-') || flag.is_empty() || !flag.bytes().all(is_flag) {
+            violations.error(
+                "tunesmith.jobDirFlag",
+                format_args!("{flag:?} is not the name of a flag"),
+                "letters, digits, '-', '_' and '.', without dashes in front: output-dir for --output-dir",
+            );
+        }
+    }
     if additions.trial_time_limit.is_some_and(|time| time.0.is_zero()) {
         violations.error("tunesmith.trialTimeLimit", "is zero", "longer than 0s");
     }

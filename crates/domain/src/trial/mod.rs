@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
-use super::Measurement;
+use super::{Measurement, MetricFolders};
 pub use change::{Completion, LossCause, NewTrial, TrialChange, TrialStart};
 pub use place::{AttemptPlace, ReplicaNode};
 pub use request::{RecordedRequest, RequestKey};
@@ -116,6 +116,8 @@ pub struct TrialFields {
     pub end_time: Option<Timestamp>,
     /// Number of stored measurements, which is the sequence number of the next one.
     pub measurement_count: u64,
+    /// The folders of event files with the metrics, of which one is the curve of each metric.
+    pub metric_folders: MetricFolders,
     /// The result of a succeeded trial.
     pub final_measurement: Option<Measurement>,
     /// Why the trial is infeasible.

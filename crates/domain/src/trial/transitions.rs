@@ -12,7 +12,7 @@ use super::{
 };
 #[cfg(doc)]
 use crate::Study;
-use crate::{Measurement, TransitionError};
+use crate::{Measurement, MetricFolders, TransitionError};
 
 impl Trial {
     /// A new trial. [`Study::add_trial`] assigns its revision.
@@ -39,6 +39,7 @@ impl Trial {
             attempt_start_time: None,
             end_time: None,
             measurement_count: 0,
+            metric_folders: MetricFolders::default(),
             final_measurement: None,
             infeasible_reason: None,
             stopped_early: false,
@@ -229,7 +230,7 @@ impl Trial {
             self.start_attempt(at);
         }
         self.extend_lease(at);
-        self.0.measurement_count += measurements.len() as u64;
+        self.count(&measurements);
         Ok(measurements)
     }
 
@@ -313,10 +314,16 @@ impl Trial {
                 self.0.infeasible_reason = Some(reason);
             }
         }
-        self.0.measurement_count += measurements.len() as u64;
+        self.count(&measurements);
         self.0.lease = None;
         self.0.end_time = Some(self.not_before(at));
         Ok(measurements)
+    }
+
+    /// Counts `measurements`, which are stored with the change.
+    fn count(&mut self, measurements: &[Measurement]) {
+        self.0.measurement_count += measurements.len() as u64;
+        measurements.iter().for_each(|measurement| self.0.metric_folders.note(measurement));
     }
 
     /// `at`, or the latest time stamp of the trial if that is later: the system clock may have been set back.

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::super::tests::{collector, event_record, framed, points, write};
 use super::*;
-use crate::{Collector, CollectorConfig};
+use crate::{Collector, CollectorConfig, EventFolder};
 
 /// A file written by tensorboardX: its version, and `training/hptuning/metric` = 0.5 at step 1.
 const EXAMPLE: &str = "1800000000000000a37f4b220900000040fc54d9411a0d627261696e2e4576656e743a32eced8f9d\
@@ -22,7 +22,7 @@ fn example_is_read_after_a_cut_at_any_byte() {
     for cut in 0..bytes.len() {
         let folder = TempDir::new().unwrap();
         let mut intake = Intake::new(vec!["training/hptuning/metric".to_owned()], &[]);
-        let mut files = EventFiles::new(Place::new(folder.path(), ""), intake.tags());
+        let mut files = EventFiles::new(Place::new(folder.path(), "").into(), intake.tags());
         intake.begin_batch(usize::MAX);
         write(&folder.path().join("events.out.tfevents.1"), &bytes[..cut]);
         files.read(&mut intake);
@@ -71,7 +71,7 @@ fn symbolic_links_are_followed_for_the_trusted_folder_alone() {
     let config = |event_dir: Place| CollectorConfig {
         tags: vec!["acc".to_owned()],
         metric_file: event_dir.join("absent"),
-        event_dir: Some(event_dir),
+        event_dir: Some(event_dir.into()),
         stdout: None,
     };
     let alias = Place::new(folder.path().join("alias"), "real");
@@ -117,4 +117,81 @@ fn tags_are_cleaned_as_tensorboardx_does() {
     for (tag, cleaned) in [("x y", "x_y"), ("/a/b.c-d_e", "a/b.c-d_e"), ("größe:%", "größe__"), ("acc", "acc")] {
         assert_eq!(clean_tag(tag), cleaned);
     }
+}
+
+/// A collector of `acc` in the event files below `folder`, with only the folder `only`.
+fn of_events(folder: EventFolder, known: &[tunesmith_domain::Measurement]) -> Collector {
+    let metric_file = folder.place.join("absent");
+    Collector::new(
+        CollectorConfig { tags: vec!["acc".to_owned()], metric_file, event_dir: Some(folder), stdout: None },
+        known,
+    )
+}
+
+fn folders(measurements: &[tunesmith_domain::Measurement]) -> Vec<(&str, i64)> {
+    measurements.iter().map(|one| (one.folder.as_deref().unwrap(), one.step)).collect()
+}
+
+#[test]
+fn reports_name_their_folders_and_equal_ones_of_two_folders_are_both_read() {
+    let folder = TempDir::new().unwrap();
+    let root = folder.path().join("1");
+    // Two files of one folder, as after a restart, and one with the same time and step in another.
+    write(&root.join("events.out.tfevents.1"), event_record(1.0, 1, 0.5));
+    write(&root.join("events.out.tfevents.2"), event_record(2.0, 2, 0.5));
+    write(&root.join("logs/validation/events.out.tfevents.1"), event_record(1.0, 1, 0.25));
+    let found = of_events(root.clone().into(), &[]).finish();
+    assert_eq!(folders(&found), [(".", 1), (".", 2), ("logs/validation", 1)]);
+    assert_eq!(of_events(root.into(), &found[1..]).finish(), found[..1]);
+}
+
+#[test]
+fn only_the_named_folder_counts_and_others_explain_a_missing_metric() {
+    let folder = TempDir::new().unwrap();
+    let root = folder.path().join("1");
+    write(&root.join("train/events.out.tfevents.1"), event_record(1.0, 1, 0.5));
+    write(&root.join("logs/validation/events.out.tfevents.1"), event_record(1.0, 2, 0.25));
+    let only = |only: &str| EventFolder { only: Some(only.to_owned()), ..root.clone().into() };
+    assert_eq!(folders(&of_events(only("validation"), &[]).finish()), [("logs/validation", 2)]);
+    let mut misspelt = of_events(only("validaton"), &[]);
+    assert_eq!((misspelt.poll(), misspelt.finish()), (vec![], vec![]));
+    assert_eq!(
+        misspelt.problems().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["event files have \"acc\" in \"logs/validation\" or \"train\", and tunesmith.metricFolder is \"validaton\""]
+    );
+    assert!(misspelt.seen_tags().is_empty());
+}
+
+#[test]
+fn folders_of_copies_are_in_their_names() {
+    let folder = TempDir::new().unwrap();
+    write(&folder.path().join("train%2Fevents.out.tfevents.1"), event_record(1.0, 1, 0.5));
+    write(&folder.path().join("long%+/er%2Fev%+/ents.out.tfevents.1"), event_record(1.0, 1, 0.5));
+    let copies = EventFolder { has_escaped_names: true, ..folder.path().to_owned().into() };
+    assert_eq!(folders(&of_events(copies, &[]).finish()), [("longer", 1), ("train", 1)]);
+}
+
+#[test]
+fn event_files_beside_the_folders_of_trials_are_mentioned() {
+    let folder = TempDir::new().unwrap();
+    let trial = || EventFolder { job: Some(Place::new(folder.path(), "")), ..folder.path().join("1").into() };
+    let problems = || {
+        let mut collector = of_events(trial(), &[]);
+        collector.finish();
+        collector.problems().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    write(&folder.path().join("2/events.out.tfevents.1"), event_record(1.0, 1, 0.5));
+    assert_eq!(problems(), [""; 0]);
+    let outside = folder.path().join("logs/events.out.tfevents.1");
+    write(&outside, event_record(1.0, 1, 0.5));
+    assert_eq!(
+        problems(),
+        [format!(
+            "{} has no event files, but {} is outside of the trials' folders: write below the folder that --job-dir names",
+            folder.path().join("1").display(),
+            outside.display()
+        )]
+    );
+    write(&folder.path().join("1/events.out.tfevents.1"), event_record(1.0, 1, 0.5));
+    assert_eq!(problems(), [""; 0]);
 }

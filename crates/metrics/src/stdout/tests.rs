@@ -165,7 +165,15 @@ fn line_that_cannot_be_read_is_a_problem_of_a_metric_without_reports() {
 fn measured_over_http() -> tunesmith_domain::Measurement {
     let metrics = vec![tunesmith_domain::MetricValue { metric: "acc".to_owned(), value: 0.5 }];
     let (source, mark) = (Source::Http, 0);
-    tunesmith_domain::Measurement { step: 1, wall_time_secs: 0.0, elapsed_secs: None, source, mark, metrics }
+    tunesmith_domain::Measurement {
+        step: 1,
+        wall_time_secs: 0.0,
+        elapsed_secs: None,
+        source,
+        mark,
+        folder: None,
+        metrics,
+    }
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! One attempt at a trial: its reports, its early stop and its place, until its program has ended.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::classification::Findings;
 use super::files::{FILES_TIMEOUT, FileReader};
 use super::grants::until;
 use super::trial_run::TrialRun;
@@ -34,6 +34,8 @@ pub(super) struct Attempt<'a> {
     pub(super) files: FileReader,
     /// Whether the program was stopped because the trial is stopped early.
     pub(super) is_stopped: bool,
+    /// What could not be read so far.
+    pub(super) problems: Vec<String>,
 }
 
 impl Attempt<'_> {
@@ -109,7 +111,7 @@ impl Attempt<'_> {
                 }
                 measurements = self.files.read(), if self.files.is_reading() => {
                     let measurements = measurements?;
-                    self.emit_problems();
+                    self.note_problems().await?;
                     if !measurements.is_empty() {
                         self.record(measurements).await?;
                         self.consider_stopping().await?;
@@ -119,8 +121,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Stores the remaining reports of an ended program, and returns all tags that it reported.
-    pub(super) async fn collect_rest(&mut self) -> Result<BTreeSet<String>, RunError> {
+    /// Stores the remaining reports of an ended program, and returns what else was found in them.
+    pub(super) async fn collect_rest(&mut self) -> Result<Findings, RunError> {
         self.note_nodes().await?;
         // In batches first, to limit the memory for a long curve.
         loop {
@@ -134,9 +136,10 @@ impl Attempt<'_> {
         self.record(measurements).await?;
         // Reports over HTTP have changed the trial in the store, also through other servers.
         self.trial = self.read_missing().await?;
+        self.note_folders().await?;
         let mut tags = self.live.http_tags();
         tags.extend(self.files.seen_tags());
-        Ok(tags)
+        Ok(Findings { tags, problems: std::mem::take(&mut self.problems) })
     }
 
     /// Whether the nodes of all replicas are recorded.
@@ -183,16 +186,31 @@ impl Attempt<'_> {
 
     async fn read_now(&mut self, how: fn(&mut dyn Reports) -> Vec<Measurement>) -> Result<Vec<Measurement>, RunError> {
         let measurements = self.files.read_within(FILES_TIMEOUT, how).await;
-        self.emit_problems();
+        self.note_problems().await?;
         measurements
     }
 
-    fn emit_problems(&mut self) {
+    async fn note_problems(&mut self) -> Result<(), RunError> {
         for problem in self.files.new_problems() {
-            let message = format!("trial {}: {problem}", self.trial.id);
-            tracing::warn!(job.id = %self.id.job, trial.id = %self.trial.id, "{problem}");
-            self.run.context.emit(JobEvent::Warning { message });
+            self.run.context.note(Some(self.trial.id), &problem).await?;
+            self.problems.push(problem);
         }
+        Ok(())
+    }
+
+    /// Notes the metrics that event files of several folders have.
+    async fn note_folders(&mut self) -> Result<(), RunError> {
+        for (metric, folders) in self.trial.metric_folders.ambiguous() {
+            let [taken, others @ ..] = folders else { continue };
+            let others: Vec<String> = others.iter().map(|folder| format!("{folder:?}")).collect();
+            let notice = format!(
+                "event files have {metric:?} in several folders: {taken:?} is taken, and {} not; tunesmith.metricFolder chooses \
+                 another one",
+                others.join(", ")
+            );
+            self.run.context.note(Some(self.trial.id), &notice).await?;
+        }
+        Ok(())
     }
 
     async fn record(&mut self, measurements: Vec<Measurement>) -> Result<(), RunError> {

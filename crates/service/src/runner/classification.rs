@@ -6,6 +6,18 @@ use std::time::Duration;
 use tunesmith_domain::{Completion, Measurement, NoFinalMeasurement, Trial, TrialState};
 use tunesmith_executor::{ExitStatus, ProgramEnd, StopReason};
 
+/// Maximum number of problems in the reason of a trial without a metric.
+const MAX_PROBLEMS: usize = 2;
+
+/// What was found in the reports of an attempt, beside measurements.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Findings {
+    /// The names of all metrics that were seen.
+    pub(super) tags: BTreeSet<String>,
+    /// What could not be read.
+    pub(super) problems: Vec<String>,
+}
+
 /// A trial whose program has ended, with the data that decide its result.
 pub(super) struct EndedTrial<'a> {
     pub(super) trial: &'a Trial,
@@ -14,7 +26,7 @@ pub(super) struct EndedTrial<'a> {
     pub(super) tags: Vec<&'a str>,
     /// The result among the trial's measurements.
     pub(super) final_measurement: Result<Measurement, NoFinalMeasurement>,
-    pub(super) seen_tags: &'a BTreeSet<String>,
+    pub(super) findings: &'a Findings,
     pub(super) time_limit: Option<Duration>,
     /// Last line of the standard error of the program, or of the container engine.
     pub(super) last_error_line: Option<String>,
@@ -56,21 +68,28 @@ impl EndedTrial<'_> {
     }
 
     fn missing_metric(&self) -> String {
-        let seen: Vec<String> = self.seen_tags.iter().map(|tag| format!("{tag:?}")).collect();
-        let missing = self.tags.iter().filter(|tag| !self.seen_tags.contains(**tag));
-        let mut missing: Vec<String> = missing.map(|tag| format!("{tag:?}")).collect();
-        if missing.is_empty() {
-            missing = self.tags.iter().map(|tag| format!("{tag:?}")).collect();
-        }
-        let missing = missing.join(", ");
+        let Findings { tags: seen, problems } = self.findings;
+        let quoted = |names: &[&str]| names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        let missing: Vec<&str> = self.tags.iter().copied().filter(|tag| !seen.contains(*tag)).collect();
+        let others: Vec<&str> = seen.iter().map(String::as_str).filter(|name| !self.tags.contains(name)).collect();
         let was_stopped = self.trial.state == TrialState::Stopping;
-        let seen = seen.join(", ");
-        match (was_stopped, seen.is_empty()) {
-            (false, true) => format!("ended without reporting {missing}; no other metric was seen either"),
-            (false, false) => format!("ended without reporting {missing}; the metrics seen were {seen}"),
-            (true, true) => format!("was stopped before it reported {missing}; no other metric was seen either"),
-            (true, false) => format!("was stopped before it reported {missing}; the metrics seen were {seen}"),
+        let mut reason = if missing.is_empty() {
+            // Each was reported, but none at the step of the result or before it.
+            format!("reported no value of each of {} up to the same step", quoted(&self.tags))
+        } else {
+            let verb = if was_stopped { "was stopped before it reported" } else { "ended without reporting" };
+            let others = match (others.is_empty(), missing.len() < self.tags.len()) {
+                (true, true) => String::new(),
+                (true, false) => "; no other metric was seen either".to_owned(),
+                (false, _) => format!("; the metrics seen were {}", quoted(&others)),
+            };
+            format!("{verb} {}{others}", quoted(&missing))
+        };
+        for problem in problems.iter().take(MAX_PROBLEMS) {
+            reason += "; ";
+            reason += problem;
         }
+        reason
     }
 }
 

@@ -137,6 +137,7 @@ mod tests {
                 elapsed_secs: None,
                 source: Source::Http,
                 mark: 0,
+                folder: None,
                 metrics: vec![],
             };
             Completion::Succeeded { final_measurement }

@@ -23,8 +23,9 @@ mod trial_wait;
 mod tuning;
 mod waiting;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -55,6 +56,9 @@ pub(super) use self::grants::{claim, replica_resources, submitted_resources};
 
 /// The reason recorded for a job that a user cancelled.
 pub(super) const CANCELLED_BY_USER: &str = "cancelled by a user";
+
+/// Maximum number of findings that a run emits. A guess.
+const MAX_NOTED: usize = 1000;
 
 /// How far a running job may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -217,6 +221,25 @@ struct Context {
     packages: Option<AgentPackages>,
     /// The limit of `maxRunningTime`; `None` without one.
     running_time: Option<RunningTime>,
+    /// The findings that were emitted.
+    noted: Mutex<HashSet<String>>,
+}
+
+impl Context {
+    /// Adds a finding about `trial` to the notices of the job, and emits it; once for each text.
+    async fn note(&self, trial: Option<TrialId>, notice: &str) -> Result<(), StoreError> {
+        {
+            let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+            if noted.len() >= MAX_NOTED || !noted.insert(notice.to_owned()) {
+                return Ok(());
+            }
+        }
+        tracing::warn!(job.id = %self.job.id, trial.id = trial.map(|trial| trial.0), "{notice}");
+        let message = trial.map_or_else(|| notice.to_owned(), |trial| format!("trial {trial}: {notice}"));
+        self.emit(JobEvent::Warning { message });
+        let change = JobChange::Note { notice: notice.to_owned() };
+        self.services().store.change_job(&self.job.id, change).await.map(drop)
+    }
 }
 
 /// Runs the job `id` to its end, or until `control` ends the run.
@@ -300,7 +323,8 @@ impl Runner {
             None => None,
         };
         let running_time = RunningTime::of(&job, &plan, self.services.clock.now(), tokio::time::Instant::now());
-        let context = Arc::new(Context { runner: self, job, plan, python, packages, running_time });
+        let context =
+            Arc::new(Context { runner: self, job, plan, python, packages, running_time, noted: Mutex::default() });
         match study {
             Some(study) => Tuning::new(context, study).run().await,
             None => single_run::run(&context).await,

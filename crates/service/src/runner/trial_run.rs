@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::attempt::{Attempt, BATCH};
-use super::classification::EndedTrial;
+use super::classification::{EndedTrial, Findings};
 use super::error_quote::{error_quote, log_name};
 use super::files::FileReader;
 use super::trial_wait::Waited;
@@ -73,7 +73,7 @@ impl TrialRun {
             if !adopted && trial.state == TrialState::Active {
                 if self.abandon.borrow().is_some() {
                     // It counts as abandoned without having run.
-                    match self.after(trial, ExecutorJobState::Unknown, BTreeSet::new()).await? {
+                    match self.after(trial, ExecutorJobState::Unknown, Findings::default()).await? {
                         Next::End(end) => return Ok(end),
                         Next::Again { .. } => return Ok(TrialEnd::Interrupted),
                     }
@@ -97,7 +97,8 @@ impl TrialRun {
                 self.emit_started(&trial, adopted);
             }
             let files = FileReader::new(reports);
-            let mut attempt = Attempt { run: &self, id, live: &live.trial, trial, files, is_stopped: false };
+            let mut attempt =
+                Attempt { run: &self, id, live: &live.trial, trial, files, is_stopped: false, problems: Vec::new() };
             if state.is_open() {
                 let asked = *asked.get_or_insert_with(Instant::now);
                 match attempt.watch(&state, adopted, asked).await? {
@@ -106,10 +107,10 @@ impl TrialRun {
                 }
             }
             grant.iter_mut().for_each(Grant::end_use);
-            let seen_tags = attempt.collect_rest().await?;
+            let findings = attempt.collect_rest().await?;
             trial = attempt.trial;
             let was_placed = !matches!(state, ExecutorJobState::NotPlaced { .. });
-            match self.after(trial, state, seen_tags).await? {
+            match self.after(trial, state, findings).await? {
                 Next::End(end) => return Ok(end),
                 Next::Again { trial: again, loss } => trial = self.begin_attempt(*again, loss).await?,
             }
@@ -134,7 +135,7 @@ impl TrialRun {
         &self,
         trial: Trial,
         state: ExecutorJobState,
-        seen_tags: BTreeSet<String>,
+        findings: Findings,
     ) -> Result<Next, RunError> {
         let abandoned = self.abandon.borrow().clone();
         // A program that ended by itself before the job was abandoned keeps its result, and so does a trial that was stopped.
@@ -150,15 +151,15 @@ impl TrialRun {
                     return Ok(self.again_unless_interrupted(trial, None));
                 }
                 let good = status.stopped.is_none() && status.end == ProgramEnd::Exited(0);
-                let completion = self.classify(&trial, &status, &seen_tags).await?;
-                self.complete(&trial, completion, good.then_some(seen_tags)).await
+                let completion = self.classify(&trial, &status, &findings).await?;
+                self.complete(&trial, completion, good.then_some(findings.tags)).await
             }
             // The executor lost the trial while it was being stopped early: its reports give its result.
             ExecutorJobState::Lost { .. } | ExecutorJobState::NotPlaced { .. } | ExecutorJobState::Unknown
                 if trial.state == TrialState::Stopping =>
             {
                 let status = ExitStatus { end: ProgramEnd::Exited(0), stopped: Some(StopReason::Requested) };
-                let completion = self.classify(&trial, &status, &seen_tags).await?;
+                let completion = self.classify(&trial, &status, &findings).await?;
                 self.complete(&trial, completion, None).await
             }
             // No program was started: the next attempt waits before it asks for places again.
@@ -192,18 +193,13 @@ impl TrialRun {
         }
     }
 
-    async fn classify(
-        &self,
-        trial: &Trial,
-        status: &ExitStatus,
-        seen_tags: &BTreeSet<String>,
-    ) -> Result<Completion, RunError> {
+    async fn classify(&self, trial: &Trial, status: &ExitStatus, findings: &Findings) -> Result<Completion, RunError> {
         let ended = EndedTrial {
             trial,
             status,
             tags: self.study.problem.value_names().collect(),
             final_measurement: self.final_measurement(trial).await?,
-            seen_tags,
+            findings,
             time_limit: self.context.plan.trial_time_limit,
             last_error_line: error_quote(
                 self.context.services(),
@@ -220,11 +216,12 @@ impl TrialRun {
         let mut selection = FinalSelection::new(&self.study.problem, self.study.final_measurement);
         let mut from = 0;
         while from < trial.measurement_count {
-            let page = self.context.services().store.measurements(&self.study.id, trial.id, from, BATCH).await?;
+            let mut page = self.context.services().store.measurements(&self.study.id, trial.id, from, BATCH).await?;
             if page.is_empty() {
                 break;
             }
             from += page.len() as u64;
+            trial.metric_folders.retain_curves(&mut page);
             page.iter().for_each(|measurement| selection.add(measurement));
         }
         Ok(selection.finish())

@@ -18,7 +18,8 @@ impl Attempt<'_> {
         let reason = match (self.trial.state, &self.run.stopping) {
             (TrialState::Stopping, _) => BY_REQUEST.to_owned(),
             (TrialState::Active, Some(rule)) => {
-                let Some(reason) = rule.decide(self.trial.id, self.live.curve()) else { return Ok(()) };
+                let (folder, curve) = self.live.curve();
+                let Some(reason) = rule.decide(self.trial.id, folder.as_deref(), curve) else { return Ok(()) };
                 self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
                 reason
             }

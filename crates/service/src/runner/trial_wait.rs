@@ -1,11 +1,11 @@
 //! The start of an attempt at a trial: its resources, its token, and the time for which it may wait.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::classification::Findings;
 use super::grants::until;
 use super::trial_run::{Next, TrialEnd, TrialRun};
 use super::tuning::CLIENT_ID;
@@ -71,7 +71,7 @@ impl TrialRun {
                 }
             }
         };
-        Ok(Waited::of(self.after(trial, ExecutorJobState::Unknown, BTreeSet::new()).await?))
+        Ok(Waited::of(self.after(trial, ExecutorJobState::Unknown, Findings::default()).await?))
     }
 
     /// Pauses before the attempt that follows one that was lost to a failure: what it lacked may be there again. The pause is

@@ -42,7 +42,7 @@ impl StoppingRules {
             *learnt = fresh();
         }
         learnt.refresh(store, &study.id).await?;
-        Ok(learnt.rule.decide(trial, learnt.rule.points(curve)))
+        Ok(learnt.rule.decide(trial, None, learnt.rule.points(curve)))
     }
 
     /// Drops the curves of `study`.

@@ -43,6 +43,7 @@ pub(super) fn loss(step: i64, elapsed_secs: f64, value: f64) -> Measurement {
         elapsed_secs: Some(elapsed_secs),
         source: Source::Http,
         mark: 0,
+        folder: None,
         metrics: vec![MetricValue { metric: "loss".to_owned(), value }],
     }
 }

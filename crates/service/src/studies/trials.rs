@@ -82,12 +82,12 @@ impl Studies {
         Ok(self.store.open_trials(study, None, limit).await?)
     }
 
-    /// The measurements of a trial as it was read, by step and elapsed time.
+    /// The measurements of the curves of a trial as it was read, by step and elapsed time.
     ///
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn measurements(&self, study: &StudyId, trial: &Trial) -> Result<Vec<Measurement>, StudiesError> {
-        let mut curve = pages::measurements(&*self.store, study, trial).await?;
+        let mut curve = pages::curve(&*self.store, study, trial).await?;
         curve.sort_by(Measurement::curve_order);
         Ok(curve)
     }

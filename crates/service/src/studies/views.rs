@@ -164,7 +164,7 @@ impl Studies {
     ) -> Result<Vec<(TrialId, Vec<Measurement>)>, StudiesError> {
         let mut curves = Vec::with_capacity(numbers.len());
         for trial in self.trials_numbered(study, numbers).await? {
-            curves.push((trial.id, pages::measurements(&*self.store, study, &trial).await?));
+            curves.push((trial.id, pages::curve(&*self.store, study, &trial).await?));
         }
         Ok(curves)
     }

@@ -8,10 +8,10 @@ const ID: TrialId = TrialId(1);
 
 /// A measurement as text with its doubles as bits, since NaN is not equal to itself.
 fn bits(measurement: &Measurement) -> String {
-    let Measurement { step, wall_time_secs, elapsed_secs, source, mark, metrics } = measurement;
+    let Measurement { step, wall_time_secs, elapsed_secs, source, mark, folder, metrics } = measurement;
     let metrics: Vec<_> = metrics.iter().map(|metric| (&metric.metric, metric.value.to_bits())).collect();
     let (wall, elapsed) = (wall_time_secs.to_bits(), elapsed_secs.map(f64::to_bits));
-    format!("{step} {wall} {elapsed:?} {source:?} {mark} {metrics:?}")
+    format!("{step} {wall} {elapsed:?} {source:?} {mark} {folder:?} {metrics:?}")
 }
 
 pub(super) async fn keep_every_bit(place: &impl Place) {
@@ -29,6 +29,7 @@ pub(super) async fn keep_every_bit(place: &impl Place) {
             elapsed_secs: (index % 2 == 0).then_some(*value),
             source: sources[index % 4],
             mark: value.to_bits(),
+            folder: (index % 4 == 1).then(|| format!("dossier/é{index}").into()),
             metrics: vec![MetricValue { metric: format!("métrique/{}", index % 3), value: *value }],
         })
         .collect();

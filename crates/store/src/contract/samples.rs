@@ -39,6 +39,7 @@ pub fn job(id: &str) -> Job {
         start_time: None,
         end_time: None,
         error_message: String::new(),
+        notices: Vec::new(),
         revision: 0,
     })
 }
@@ -58,6 +59,8 @@ pub fn plan() -> JobPlan {
         metric_tag: "accuracy".to_owned(),
         further_tags: vec!["loss".to_owned(), "latency".to_owned()],
         metric_from_stdout: true,
+        metric_folder: Some("validation".to_owned()),
+        job_dir_flag: Some("output-dir".to_owned()),
         program: ProgramPlan::PythonModule {
             package_uris: texts(&["trainer-1.0.tar.gz"]),
             package_path: Some("/source".into()),
@@ -236,6 +239,7 @@ pub fn measurement(step: i64, value: f64) -> Measurement {
         elapsed_secs: Some(0.3),
         source: Source::MetricFile,
         mark: u64::MAX - 7,
+        folder: None,
         metrics: vec![
             MetricValue { metric: "accuracy".to_owned(), value },
             MetricValue { metric: "loss".to_owned(), value: -value },

@@ -2,9 +2,12 @@
 //!
 //! Format 1, in this order: the byte 1; the number of measurements; the number of metric names, then each name as
 //! length and UTF-8; then each measurement as step (8 bytes), wall time (8), source (1, plus 128 if an elapsed time
-//! follows), elapsed time (8, if there is one), mark (8), number of metrics, and each metric as index of its name and
-//! value (8). Counts, lengths and indices are LEB128; fixed-width numbers are little-endian; doubles are stored as bits,
+//! follows, plus 64 if a folder follows), elapsed time (8, if there is one), mark (8), index of the folder's name (if there is
+//! one), number of metrics, and each metric as index of its name and value (8). The names are those of metrics and folders. Counts, lengths and indices are LEB128; fixed-width numbers are little-endian; doubles are stored as bits,
 //! NaN payloads included.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::RecordError;
 use tunesmith_domain::{Measurement, MetricValue, Source};
@@ -16,6 +19,8 @@ const VERSION: u8 = 1;
 const CHUNK_LENGTH: usize = 1024;
 
 const HAS_ELAPSED: u8 = 0x80;
+
+const HAS_FOLDER: u8 = 0x40;
 
 /// The chunks of `measurements`, each with the number of its first measurement; `first` is the number of the first
 /// measurement of all.
@@ -40,21 +45,19 @@ fn encode_chunk(measurements: &[Measurement]) -> Vec<u8> {
             Source::Http => 2,
             Source::StandardOutput => 3,
         };
-        match measurement.elapsed_secs {
-            None => body.push(source),
-            Some(elapsed) => {
-                body.push(source | HAS_ELAPSED);
-                body.extend_from_slice(&elapsed.to_bits().to_le_bytes());
-            }
+        let has_elapsed = if measurement.elapsed_secs.is_some() { HAS_ELAPSED } else { 0 };
+        let has_folder = if measurement.folder.is_some() { HAS_FOLDER } else { 0 };
+        body.push(source | has_elapsed | has_folder);
+        if let Some(elapsed) = measurement.elapsed_secs {
+            body.extend_from_slice(&elapsed.to_bits().to_le_bytes());
         }
         body.extend_from_slice(&measurement.mark.to_le_bytes());
+        if let Some(folder) = &measurement.folder {
+            push_count(&mut body, index_of(&mut names, folder));
+        }
         push_count(&mut body, measurement.metrics.len());
         for metric in &measurement.metrics {
-            let index = names.iter().position(|name| *name == metric.metric).unwrap_or_else(|| {
-                names.push(&metric.metric);
-                names.len() - 1
-            });
-            push_count(&mut body, index);
+            push_count(&mut body, index_of(&mut names, &metric.metric));
             body.extend_from_slice(&metric.value.to_bits().to_le_bytes());
         }
     }
@@ -84,13 +87,22 @@ pub(crate) fn decode_chunk(bytes: &[u8]) -> Result<Vec<Measurement>, RecordError
         names.push(name);
     }
     let mut measurements = Vec::new();
+    let mut folders = BTreeMap::new();
     for _ in 0..count {
-        measurements.push(reader.measurement(&names)?);
+        measurements.push(reader.measurement(&names, &mut folders)?);
     }
     if !reader.rest.is_empty() {
         return Err(RecordError::malformed(format!("{} bytes follow the last measurement", reader.rest.len())));
     }
     Ok(measurements)
+}
+
+/// The index of `name` in `names`, to which it is added if it is new.
+fn index_of<'a>(names: &mut Vec<&'a str>, name: &'a str) -> usize {
+    names.iter().position(|known| *known == name).unwrap_or_else(|| {
+        names.push(name);
+        names.len() - 1
+    })
 }
 
 fn push_count(bytes: &mut Vec<u8>, mut count: usize) {
@@ -106,11 +118,19 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn measurement(&mut self, names: &[&str]) -> Result<Measurement, RecordError> {
+    /// Reads a measurement; `folders` are the names of folders that were read before, by index.
+    fn measurement(
+        &mut self,
+        names: &[&str],
+        folders: &mut BTreeMap<usize, Arc<str>>,
+    ) -> Result<Measurement, RecordError> {
+        let name = |index: usize| {
+            names.get(index).copied().ok_or_else(|| RecordError::malformed(format!("there is no name {index}")))
+        };
         let step = i64::from_le_bytes(self.array()?);
         let wall_time_secs = f64::from_bits(u64::from_le_bytes(self.array()?));
         let flags = self.byte()?;
-        let source = match flags & !HAS_ELAPSED {
+        let source = match flags & !(HAS_ELAPSED | HAS_FOLDER) {
             0 => Source::MetricFile,
             1 => Source::EventFile,
             2 => Source::Http,
@@ -120,15 +140,22 @@ impl<'a> Reader<'a> {
         let elapsed_secs =
             if flags & HAS_ELAPSED == 0 { None } else { Some(f64::from_bits(u64::from_le_bytes(self.array()?))) };
         let mark = u64::from_le_bytes(self.array()?);
+        let folder = if flags & HAS_FOLDER == 0 {
+            None
+        } else {
+            let index = self.count()?;
+            if !folders.contains_key(&index) {
+                folders.insert(index, Arc::from(name(index)?));
+            }
+            folders.get(&index).cloned()
+        };
         let mut metrics = Vec::new();
         for _ in 0..self.count()? {
             let index = self.count()?;
-            let name =
-                names.get(index).ok_or_else(|| RecordError::malformed(format!("there is no metric name {index}")))?;
-            let value = f64::from_bits(u64::from_le_bytes(self.array()?));
-            metrics.push(MetricValue { metric: (*name).to_owned(), value });
+            let metric = name(index)?.to_owned();
+            metrics.push(MetricValue { metric, value: f64::from_bits(u64::from_le_bytes(self.array()?)) });
         }
-        Ok(Measurement { step, wall_time_secs, elapsed_secs, source, mark, metrics })
+        Ok(Measurement { step, wall_time_secs, elapsed_secs, source, mark, folder, metrics })
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], RecordError> {

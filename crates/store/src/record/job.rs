@@ -29,6 +29,7 @@ pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
         start_time,
         end_time,
         error_message,
+        notices,
         revision,
     } = &**job;
     to_json(&JobRecord {
@@ -47,6 +48,7 @@ pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
         start_time: *start_time,
         end_time: *end_time,
         error_message: error_message.clone(),
+        notices: notices.clone(),
         revision: *revision,
     })
 }
@@ -69,6 +71,7 @@ pub(crate) fn decode_job(bytes: &[u8]) -> Result<Job, RecordError> {
         start_time: record.start_time,
         end_time: record.end_time,
         error_message: record.error_message,
+        notices: record.notices,
         revision: record.revision,
     }))
 }
@@ -102,6 +105,9 @@ struct JobRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
     error_message: String,
+    /// Absent without any, and in records of versions that did not store them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notices: Vec<String>,
     revision: u64,
 }
 

@@ -15,6 +15,9 @@ pub(super) struct MeasurementRecord {
     #[serde(with = "SourceRecord")]
     source: Source,
     mark: u64,
+    /// Absent without a folder, and in records of versions that did not store it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    folder: Option<String>,
     metrics: Vec<MetricRecord>,
 }
 
@@ -36,13 +39,14 @@ enum SourceRecord {
 
 impl From<&Measurement> for MeasurementRecord {
     fn from(measurement: &Measurement) -> Self {
-        let Measurement { step, wall_time_secs, elapsed_secs, source, mark, metrics } = measurement;
+        let Measurement { step, wall_time_secs, elapsed_secs, source, mark, folder, metrics } = measurement;
         Self {
             step: *step,
             wall_time_secs: Float(*wall_time_secs),
             elapsed_secs: elapsed_secs.map(Float),
             source: *source,
             mark: *mark,
+            folder: folder.as_deref().map(str::to_owned),
             metrics: metrics
                 .iter()
                 .map(|metric| MetricRecord { metric: metric.metric.clone(), value: Float(metric.value) })
@@ -59,6 +63,7 @@ impl From<MeasurementRecord> for Measurement {
             elapsed_secs: record.elapsed_secs.map(|elapsed| elapsed.0),
             source: record.source,
             mark: record.mark,
+            folder: record.folder.map(Into::into),
             metrics: record
                 .metrics
                 .into_iter()

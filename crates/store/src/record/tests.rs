@@ -15,7 +15,7 @@ fn bits(measurements: &[Measurement]) -> Vec<String> {
         .map(|m| {
             let metrics: Vec<_> = m.metrics.iter().map(|v| (&v.metric, v.value.to_bits())).collect();
             let (wall, elapsed) = (m.wall_time_secs.to_bits(), m.elapsed_secs.map(f64::to_bits));
-            format!("{} {wall} {elapsed:?} {:?} {} {metrics:?}", m.step, m.source, m.mark)
+            format!("{} {wall} {elapsed:?} {:?} {} {:?} {metrics:?}", m.step, m.source, m.mark, m.folder)
         })
         .collect()
 }
@@ -29,13 +29,15 @@ fn measurement() -> impl Strategy<Value = Measurement> {
     ];
     let double = || any::<u64>().prop_map(f64::from_bits);
     let metrics = prop::collection::vec(("[a-zé/]{0,4}", double()), 0..4);
-    (any::<i64>(), double(), prop::option::of(double()), source, any::<u64>(), metrics).prop_map(
-        |(step, wall_time_secs, elapsed_secs, source, mark, metrics)| Measurement {
+    let folder = prop::option::of("[a-zé/]{0,4}".prop_map(Into::into));
+    (any::<i64>(), double(), prop::option::of(double()), source, any::<u64>(), folder, metrics).prop_map(
+        |(step, wall_time_secs, elapsed_secs, source, mark, folder, metrics)| Measurement {
             step,
             wall_time_secs,
             elapsed_secs,
             source,
             mark,
+            folder,
             metrics: metrics.into_iter().map(|(metric, value)| MetricValue { metric, value }).collect(),
         },
     )
@@ -60,7 +62,15 @@ proptest! {
 #[test]
 fn a_long_curve_is_split_into_numbered_chunks_of_about_30_bytes_per_measurement() {
     let metrics = vec![MetricValue { metric: "training/hptuning/metric".into(), value: 0.5 }];
-    let one = Measurement { step: 1, wall_time_secs: 1.0, elapsed_secs: None, source: Source::Http, mark: 3, metrics };
+    let one = Measurement {
+        step: 1,
+        wall_time_secs: 1.0,
+        elapsed_secs: None,
+        source: Source::Http,
+        mark: 3,
+        folder: None,
+        metrics,
+    };
     let chunks = encode_chunks(10, &vec![one; 2500]);
     assert_eq!(chunks.iter().map(|(first, _)| *first).collect::<Vec<_>>(), [10, 1034, 2058]);
     let size_bytes: usize = chunks.iter().map(|(_, chunk)| chunk.len()).sum();
@@ -75,16 +85,18 @@ fn the_chunk_format_is_as_documented() {
         elapsed_secs: Some(1.0),
         source: Source::EventFile,
         mark: 5,
+        folder: Some("d".into()),
         metrics: vec![MetricValue { metric: "m".into(), value: f64::INFINITY }],
     };
     let expected = [
-        &[1, 1, 1, 1, b'm'][..],
+        &[1, 1, 2, 1, b'd', 1, b'm'][..],
         &[2, 1, 0, 0, 0, 0, 0, 0],
         &[0; 8],
-        &[0x81],
+        &[0xc1],
         &[0, 0, 0, 0, 0, 0, 0xf0, 0x3f],
         &[5, 0, 0, 0, 0, 0, 0, 0],
-        &[1, 0],
+        &[0],
+        &[1, 1],
         &[0, 0, 0, 0, 0, 0, 0xf0, 0x7f],
     ]
     .concat();
@@ -101,6 +113,15 @@ fn a_trial_is_read_with_and_without_its_origin() {
     assert_eq!(json.as_object_mut().unwrap().remove("origin"), Some(origin));
     let earlier = decode_trial(&serde_json::to_vec(&json).unwrap()).unwrap();
     assert_eq!((earlier.origin, &earlier.parameters), (None, &trial.parameters));
+}
+
+#[test]
+fn folders_of_metrics_are_kept() {
+    let mut trial = Trial::new(samples::new_trial(1)).unwrap();
+    let of_folder = |folder: &str| Measurement { folder: Some(folder.into()), ..samples::measurement(1, 0.5) };
+    trial.apply(samples::report(0, vec![of_folder("train"), of_folder("eval")])).unwrap();
+    assert_eq!(trial.metric_folders.taken("loss").map(|folder| &**folder), Some("eval"));
+    assert_eq!(decode_trial(&encode_trial(&trial)), Ok(trial));
 }
 
 #[test]
@@ -175,7 +196,9 @@ fn a_plan_is_stored_as_in_version_0_1() {
         r#""trial_time_limit":null,"working_directory":"/work"}"#,
     );
     let further_tags = Vec::new();
-    let mut plan = JobPlan { machines: MachinePlan::default(), principal: None, further_tags, ..samples::plan() };
+    let (metric_folder, job_dir_flag) = (None, None);
+    let machines = MachinePlan::default();
+    let mut plan = JobPlan { machines, principal: None, further_tags, metric_folder, job_dir_flag, ..samples::plan() };
     plan.replicas.iter_mut().for_each(|group| group.resources = Resources::default());
     assert_eq!(encode_plan(&plan).to_string(), stored);
     assert_eq!(plan::decode_plan(serde_json::from_str(stored).unwrap()), Ok(plan));
@@ -185,6 +208,7 @@ fn a_plan_is_stored_as_in_version_0_1() {
 fn machines_of_a_plan_are_stored() {
     let encoded = encode_plan(&samples::plan());
     assert_eq!(encoded["machines"]["resources"]["accelerators"], serde_json::json!({"kind": "v100", "count": 2}));
+    assert_eq!((&encoded["metric_folder"], &encoded["job_dir_flag"]), (&"validation".into(), &"output-dir".into()));
     assert_eq!(encoded["further_tags"], serde_json::json!(["loss", "latency"]));
     assert_eq!(plan::decode_plan(encoded), Ok(samples::plan()));
 }

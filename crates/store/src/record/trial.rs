@@ -12,7 +12,7 @@ use super::measurement::MeasurementRecord;
 use super::origin::OriginRecord;
 use super::place::PlaceRecord;
 use super::{RecordError, from_json, to_json};
-use tunesmith_domain::{Lease, Trial, TrialFields, TrialId, TrialState};
+use tunesmith_domain::{Lease, MetricFolders, Trial, TrialFields, TrialId, TrialState};
 
 /// The newest version of the record. 1: as below.
 const VERSION: u32 = 1;
@@ -38,6 +38,7 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
         attempt_start_time,
         end_time,
         measurement_count,
+        metric_folders,
         final_measurement,
         infeasible_reason,
         stopped_early,
@@ -65,6 +66,10 @@ pub(crate) fn encode_trial(trial: &Trial) -> Vec<u8> {
         attempt_start_time: attempt_start_time.filter(|time| Some(*time) != *start_time),
         end_time: *end_time,
         measurement_count: *measurement_count,
+        metric_folders: metric_folders
+            .iter()
+            .map(|(metric, folders)| (metric.to_owned(), folders.iter().map(|folder| folder.to_string()).collect()))
+            .collect(),
         final_measurement: final_measurement.as_ref().map(MeasurementRecord::from),
         infeasible_reason: infeasible_reason.clone(),
         stopped_early: *stopped_early,
@@ -96,6 +101,12 @@ pub(crate) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError> {
         attempt_start_time: record.attempt_start_time.or(record.start_time),
         end_time: record.end_time,
         measurement_count: record.measurement_count,
+        metric_folders: MetricFolders::new(
+            record
+                .metric_folders
+                .into_iter()
+                .flat_map(|(metric, folders)| folders.into_iter().map(move |folder| (metric.clone(), folder.into()))),
+        ),
         final_measurement: record.final_measurement.map(Into::into),
         infeasible_reason: record.infeasible_reason,
         stopped_early: record.stopped_early,
@@ -145,6 +156,9 @@ struct TrialRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end_time: Option<Timestamp>,
     measurement_count: u64,
+    /// Absent without any, and in records of versions that did not store them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    metric_folders: BTreeMap<String, Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     final_measurement: Option<MeasurementRecord>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -61,6 +61,7 @@ pub(crate) fn measurement(step: i64, loss: f64, speed: f64) -> Measurement {
         elapsed_secs: None,
         source: Source::Http,
         mark: 0,
+        folder: None,
         metrics: vec![value("loss", loss), value("speed", speed)],
     }
 }
@@ -96,6 +97,7 @@ pub(crate) fn trial(number: usize, sample: &Sample) -> Trial {
         attempt_start_time: Some(time(start)),
         end_time: sample.state.is_final().then(|| time(start + duration)),
         measurement_count: 5,
+        metric_folders: Default::default(),
         final_measurement: is_measured.then(|| measurement(5, sample.loss, sample.speed)),
         infeasible_reason: (sample.state == TrialState::Infeasible).then(|| "no result".to_owned()),
         stopped_early: false,

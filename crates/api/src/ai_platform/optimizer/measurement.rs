@@ -79,6 +79,7 @@ impl MeasurementMessage {
             elapsed_secs: self.elapsed_time.map(|time| time.0.as_secs_f64()),
             source: Source::Http,
             mark: 0,
+            folder: None,
             metrics: self
                 .metrics
                 .into_iter()

@@ -164,6 +164,9 @@ struct TrialAdditions {
     /// Where the runs of the program were, as far as it is known, in their order. The oldest ones are left out if there are many.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     attempts: Vec<AttemptMessage>,
+    /// The metrics that event files of several folders have, with the folder whose values are the curve, and the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    metric_folders: Vec<MetricFolderChoice>,
     /// Number of measurements that this answer omits: that to `addMeasurement` contains the curve while it has at most 100
     /// measurements. `trials.get` returns all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,6 +183,30 @@ struct TrialAdditions {
     /// Fields of the request that have no effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notices: Vec<Notice>,
+}
+
+/// A metric that event files of several folders have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::ai_platform) struct MetricFolderChoice {
+    /// Name of the metric.
+    metric: String,
+    /// The folder whose values are the curve of the metric, below that of the trial; `.` for that itself.
+    taken: String,
+    /// The other folders. Of many, the first ones in the order in which they would be taken.
+    others: Vec<String>,
+}
+
+impl MetricFolderChoice {
+    /// The choices of `trial`.
+    pub(in crate::ai_platform) fn of(trial: &Trial) -> Vec<Self> {
+        let choices = trial.metric_folders.ambiguous().filter_map(|(metric, folders)| {
+            let (taken, others) = folders.split_first()?;
+            let others = others.iter().map(|folder| folder.to_string()).collect();
+            Some(Self { metric: metric.to_owned(), taken: taken.to_string(), others })
+        });
+        choices.collect()
+    }
 }
 
 impl TrialMessage {
@@ -245,6 +272,7 @@ impl TrialMessage {
                 lost_time: (!trial.lost_time.is_zero()).then_some(ProtoDuration(trial.lost_time)),
                 preempted_attempts: count(trial.preempted_attempts),
                 attempts: trial.places.iter().map(AttemptMessage::from).collect(),
+                metric_folders: MetricFolderChoice::of(trial),
                 omitted_measurements: None,
                 stopped_early: trial.stopped_early,
                 violated_constraints: Vec::new(),

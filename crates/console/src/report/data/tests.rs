@@ -31,6 +31,7 @@ fn trial(number: usize, parameters: usize) -> Trial {
         elapsed_secs: None,
         source: Source::Http,
         mark: 0,
+        folder: None,
         metrics: (0..5).map(|index| MetricValue { metric: format!("m{index}"), value: spread(index) }).collect(),
     };
     Trial::restore(TrialFields {
@@ -52,6 +53,7 @@ fn trial(number: usize, parameters: usize) -> Trial {
         attempt_start_time: Some(Timestamp::UNIX_EPOCH),
         end_time: Some(Timestamp::UNIX_EPOCH),
         measurement_count: 1,
+        metric_folders: Default::default(),
         final_measurement: (!failed).then_some(measurement),
         infeasible_reason: failed.then(|| "exit code 3".to_owned()),
         stopped_early: false,

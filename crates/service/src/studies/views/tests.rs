@@ -23,7 +23,15 @@ fn studies(store: &Arc<MemoryStore>) -> Studies {
 fn measurement(study: &Study, value: f64) -> Measurement {
     let metrics = study.problem.metrics().iter();
     let metrics = metrics.map(|metric| MetricValue { metric: metric.name.clone(), value }).collect();
-    Measurement { step: 1, wall_time_secs: 0.0, elapsed_secs: None, source: Source::Http, mark: 0, metrics }
+    Measurement {
+        step: 1,
+        wall_time_secs: 0.0,
+        elapsed_secs: None,
+        source: Source::Http,
+        mark: 0,
+        folder: None,
+        metrics,
+    }
 }
 
 /// Points that the study's algorithm proposes.
