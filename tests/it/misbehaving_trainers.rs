@@ -172,3 +172,58 @@ fn step_that_is_none_is_replaced_with_a_notice() {
     assert_eq!(workspace.job()["tunesmith"]["notices"][0]["description"], notice);
     assert_eq!(workspace.column("training_step"), ["1"]);
 }
+
+/// Runs three trials, two at once, of `script`, and returns the notices of the job.
+fn notices_of(script: &str, extra: &str, arguments: &[&str]) -> (Workspace, String) {
+    let workspace = Workspace::new(&format!(
+        "
+hyperparameters:
+  goal: MAXIMIZE
+  hyperparameterMetricTag: acc
+  maxTrials: 4
+  params:
+    - {{parameterName: x, type: DOUBLE, minValue: 0, maxValue: 1}}
+tunesmith:
+  metricFromStdout: true
+{extra}
+"
+    ));
+    workspace.write("train.sh", script);
+    let mut words = vec!["--", "bash", "train.sh"];
+    words.extend_from_slice(arguments);
+    workspace.run(words).expect(0);
+    let notices = workspace.job()["tunesmith"]["notices"].to_string();
+    (workspace, notices)
+}
+
+#[test]
+fn output_that_trials_overwrite_is_noticed() {
+    let script = "mkdir -p checkpoints; echo $1 > checkpoints/best.pkl; echo acc=1";
+    let (_, notices) = notices_of(script, "", &[]);
+    assert!(notices.contains("trials overwrite each other's files: checkpoints/best.pkl in "), "{notices}");
+    let script = "mkdir -p out/$CLOUD_ML_TRIAL_ID; echo > out/$CLOUD_ML_TRIAL_ID/best.pkl; echo acc=1";
+    let (_, notices) = notices_of(script, "", &[]);
+    assert_eq!(notices, "null");
+}
+
+#[test]
+fn each_trial_gets_its_number_and_its_folder_in_arguments() {
+    let script = r#"echo "$@" > "arguments-$CLOUD_ML_TRIAL_ID"; echo acc=1"#;
+    let (workspace, _) = notices_of(script, "", &["--output-dir=out/{trial}", "{{trial}} {\"trial\": {}}"]);
+    for trial in 1..=4 {
+        let arguments = workspace.read(&format!("arguments-{trial}"));
+        let expected = format!("--output-dir=out/{trial} {{trial}} {{\"trial\": {{}}}} --x=");
+        assert!(arguments.starts_with(&expected), "{arguments}");
+        assert!(!arguments.contains("--job-dir"), "{arguments}");
+    }
+    let script =
+        r#"for last; do :; done; echo "$last" > "flag-$CLOUD_ML_TRIAL_ID"; echo > "${last#*=}/model"; echo acc=1"#;
+    let (workspace, notices) = notices_of(script, "  jobDirFlag: output-dir", &[]);
+    for trial in 1..=4 {
+        let flag = workspace.read(&format!("flag-{trial}"));
+        let folder = flag.trim().strip_prefix("--output-dir=").unwrap_or_else(|| panic!("{flag}"));
+        assert!(folder.ends_with(&format!("/output/{trial}")), "{flag}");
+        assert!(std::path::Path::new(folder).join("model").exists(), "{folder}");
+    }
+    assert_eq!(notices, "null");
+}

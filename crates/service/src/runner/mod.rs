@@ -14,6 +14,7 @@ mod giving_up;
 mod grants;
 mod program;
 mod running_time;
+mod shared_outputs;
 mod single_run;
 #[cfg(test)]
 mod tests;

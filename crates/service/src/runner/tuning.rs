@@ -1,6 +1,6 @@
 //! Runs a tuning job: keeps as many trials running as allowed, until the study has all its trials.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use tunesmith_algorithms::problem::TrialId;
 use super::counts::TrialCounts;
 use super::failure_rule::FailureRule;
 use super::grants::{NextGrant, until};
+use super::shared_outputs::SharedOutputs;
 use super::trial_run::{TrialEnd, TrialRun};
 use super::{Context, Control, JobOutcome, RunError, until_at_least};
 use crate::early_stopping::EarlyStopping;
@@ -41,6 +42,10 @@ pub(super) struct Tuning {
     end: EndedTrials,
     failures: FailureRule,
     running: JoinSet<Result<TrialEnd, RunError>>,
+    /// The trials that run.
+    running_trials: BTreeSet<TrialId>,
+    /// The detection of files that trials overwrite.
+    outputs: SharedOutputs,
     /// Trials in the store whose next attempt has not started: retried ones, and those of an interrupted process.
     waiting: VecDeque<Trial>,
     /// Set to the reason why every running trial is stopped, once the job has failed or was cancelled.
@@ -63,6 +68,7 @@ impl Tuning {
         let counts = TrialCounts::from(&context.plan);
         let failures = FailureRule::new(context.plan.max_failed_trials, counts.max_trials);
         let (abandon, _) = watch::channel(None);
+        let outputs = SharedOutputs::of(&context);
         Self {
             context,
             study,
@@ -70,6 +76,8 @@ impl Tuning {
             end: EndedTrials::default(),
             failures,
             running: JoinSet::new(),
+            running_trials: BTreeSet::new(),
+            outputs,
             waiting: VecDeque::new(),
             abandon,
             counts,
@@ -277,6 +285,7 @@ impl Tuning {
     }
 
     fn start(&mut self, trial: Trial, grant: Option<Grant>) {
+        self.running_trials.insert(trial.id);
         let run = TrialRun {
             context: Arc::clone(&self.context),
             study: self.study.clone(),
@@ -297,6 +306,8 @@ impl Tuning {
                 self.failures.record(&trial);
                 self.failures.record_tags(&trial, &self.context.plan, &seen_tags);
                 self.learn_curve(&trial).await?;
+                self.running_trials.remove(&trial.id);
+                self.outputs.search(&self.context, trial.id, &self.running_trials).await?;
                 self.context.emit(JobEvent::TrialEnded { trial });
             }
             TrialEnd::Interrupted => {}
