@@ -77,13 +77,17 @@ impl EndedTrial<'_> {
             // Each was reported, but none at the step of the result or before it.
             format!("reported no value of each of {} up to the same step", quoted(&self.tags))
         } else {
-            let verb = if was_stopped { "was stopped before it reported" } else { "ended without reporting" };
             let others = match (others.is_empty(), missing.len() < self.tags.len()) {
                 (true, true) => String::new(),
                 (true, false) => "; no other metric was seen either".to_owned(),
                 (false, _) => format!("; the metrics seen were {}", quoted(&others)),
             };
-            format!("{verb} {}{others}", quoted(&missing))
+            let missing = quoted(&missing);
+            if was_stopped {
+                format!("was stopped before it reported {missing}{others}")
+            } else {
+                format!("ended without reporting {missing}{others}")
+            }
         };
         for problem in problems.iter().take(MAX_PROBLEMS) {
             reason += "; ";
