@@ -102,3 +102,4 @@ mod uploads_and_logs;
 mod views;
 mod wire;
 mod workers;
+mod yaml_reading;

@@ -2,11 +2,10 @@
 //!
 //! Aliases and merge keys (`<<`) are resolved within a limit. Tags other than those of YAML itself are rejected.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, Tag};
+use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 
 use super::diagnostic::Finding;
 
@@ -65,9 +64,7 @@ impl Node {
 
 /// Returns the tree of the only document in `text`, if it can be built, and the errors of the text.
 pub(super) fn compose(text: &str) -> (Option<Node>, Vec<Finding>) {
-    let (readable, bytes) = without_surrogates(text);
     let mut composer = Composer {
-        bytes,
         open: Vec::new(),
         anchors: HashMap::new(),
         nodes: 0,
@@ -75,10 +72,13 @@ pub(super) fn compose(text: &str) -> (Option<Node>, Vec<Finding>) {
         root: None,
         findings: Vec::new(),
     };
-    for event in Parser::new_from_str(&readable) {
+    // Indentation inside flow collections and quoted scalars is free, and the last line of a block scalar stays as it is, as
+    // in PyYAML and ruamel.yaml, by which gcloud and published tools read these files.
+    let options = granit_parser::options! { emit_comments: false, block_scalar_eof_without_line_feed: true };
+    for event in Parser::new_from_str_with_options(text, options) {
         let fatal = match event {
-            Ok((event, span)) => composer.event(event, span).err(),
-            Err(error) => Some(syntax_error(text, composer.byte(error.marker()), error.info())),
+            Ok((event, span)) => composer.event(event, &span).err(),
+            Err(error) => Some(syntax_error(text, &error)),
         };
         if let Some(finding) = fatal {
             composer.findings.push(finding);
@@ -91,57 +91,19 @@ pub(super) fn compose(text: &str) -> (Option<Node>, Vec<Finding>) {
     (composer.root, composer.findings)
 }
 
-fn syntax_error(text: &str, at: usize, info: &str) -> Finding {
+fn syntax_error(text: &str, error: &ScanError) -> Finding {
+    let at = byte(error.marker()).min(text.len());
     // The parser has its own limit, which it can reach first by lookahead.
-    if info.contains("recursion limit") {
+    if *error.kind() == ErrorKind::RecursionLimitExceeded {
         return too_deep(at..at);
     }
     let tab = text[..at].ends_with('\t') || text[at..].starts_with('\t');
     let allowed = if tab { "indent with spaces, not with tabs" } else { "YAML or JSON" };
-    Finding::error("", at..at, format!("cannot be parsed: {info}"), allowed)
+    Finding::error("", at..at, format!("cannot be parsed: {}", error.info()), allowed)
 }
 
 fn too_deep(span: Range<usize>) -> Finding {
     Finding::error("", span, "the nesting is too deep", format!("at most {MAX_DEPTH} levels"))
-}
-
-/// Returns `text` in valid YAML, and for each of its characters and its end the byte offset in `text`.
-///
-/// JSON writes characters beyond 16 bits as two escapes (`\ud83d\ude00`), which is not valid YAML. They are replaced by
-/// one escape of YAML.
-fn without_surrogates(text: &str) -> (Cow<'_, str>, Vec<usize>) {
-    let mut bytes: Vec<usize> = text.char_indices().map(|(byte, _)| byte).chain([text.len()]).collect();
-    if !text.trim_start().starts_with('{') || !text.contains("\\u") {
-        return (Cow::Borrowed(text), bytes);
-    }
-    let mut readable = String::with_capacity(text.len());
-    bytes.clear();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let at = text.len() - rest.len();
-        let (piece, length) = match surrogate_pair(rest) {
-            Some(character) => (format!("\\U{:08x}", u32::from(character)), 12),
-            // An escaped backslash is not the start of an escape.
-            None if rest.starts_with("\\\\") => ("\\\\".to_owned(), 2),
-            None => (first.to_string(), first.len_utf8()),
-        };
-        bytes.extend(piece.chars().enumerate().map(|(index, _)| at + index.min(length - 1)));
-        readable.push_str(&piece);
-        rest = &rest[length..];
-    }
-    bytes.push(text.len());
-    (Cow::Owned(readable), bytes)
-}
-
-/// Returns the character of two escapes at the start of `text`.
-fn surrogate_pair(text: &str) -> Option<char> {
-    let escape = |text: &str| u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
-    let units = [escape(text)?, escape(text.get(6..)?)?];
-    let mut characters = char::decode_utf16(units);
-    match (characters.next(), characters.next()) {
-        (Some(Ok(character)), None) => Some(character),
-        _ => None,
-    }
 }
 
 /// An unfinished list or mapping.
@@ -157,8 +119,6 @@ enum Collection {
 }
 
 struct Composer {
-    /// Byte index of each character, and the length at the end.
-    bytes: Vec<usize>,
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
@@ -169,27 +129,28 @@ struct Composer {
 
 impl Composer {
     /// Processes one event; an error ends the composition.
-    fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), Finding> {
-        let span = self.byte(&span.start)..self.byte(&span.end);
+    fn event(&mut self, event: Event<'_>, span: &Span) -> Result<(), Finding> {
+        let tag_span = bytes(&span.tag_span().unwrap_or(*span));
+        let span = bytes(span);
         match event {
-            Event::DocumentStart(_) => {
+            Event::DocumentStart(..) => {
                 self.documents += 1;
                 if self.documents > 1 {
                     return Err(Finding::error("", span, "a second document begins here", "one document per file"));
                 }
             }
             Event::Scalar(text, style, anchor, tag) => {
-                let text_tag = self.tag_is_text(tag.as_deref(), &span);
+                let text_tag = self.tag_is_text(tag.as_deref(), &tag_span);
                 let plain = style == ScalarStyle::Plain && !text_tag;
                 let node = Node { span, content: Content::Scalar { text: text.into_owned(), plain } };
                 self.close(node, anchor)?;
             }
-            Event::SequenceStart(anchor, tag) => {
-                self.tag_is_text(tag.as_deref(), &span);
+            Event::SequenceStart(_, anchor, tag) => {
+                self.tag_is_text(tag.as_deref(), &tag_span);
                 self.open(span, anchor, Collection::List(Vec::new()))?;
             }
-            Event::MappingStart(anchor, tag) => {
-                self.tag_is_text(tag.as_deref(), &span);
+            Event::MappingStart(_, anchor, tag) => {
+                self.tag_is_text(tag.as_deref(), &tag_span);
                 self.open(span, anchor, Collection::Mapping { entries: Vec::new(), keys: HashSet::new(), key: None })?;
             }
             Event::SequenceEnd | Event::MappingEnd => {
@@ -208,7 +169,8 @@ impl Composer {
                 self.nodes += node.size();
                 self.close(node, 0)?;
             }
-            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+            // The ends of documents; what the options do not ask for does not occur.
+            _ => {}
         }
         Ok(())
     }
@@ -283,15 +245,21 @@ impl Composer {
     /// Whether `tag` declares a scalar as text. Unknown tags are reported.
     fn tag_is_text(&mut self, tag: Option<&Tag>, span: &Range<usize>) -> bool {
         let Some(tag) = tag else { return false };
-        if !tag.is_yaml_core_schema() {
+        let Some(name) = tag.core_suffix() else {
             let message = format!("the tag `{tag}` is not known");
             self.findings.push(Finding::error("", span.clone(), message, "no tags"));
             return false;
-        }
-        tag.suffix == "str"
+        };
+        name == "str"
     }
+}
 
-    fn byte(&self, marker: &Marker) -> usize {
-        self.bytes.get(marker.index()).or(self.bytes.last()).copied().unwrap_or(0)
-    }
+fn bytes(span: &Span) -> Range<usize> {
+    byte(&span.start)..byte(&span.end)
+}
+
+/// The byte of `marker` in the text.
+fn byte(marker: &Marker) -> usize {
+    // A parser of a `str` knows the byte of every marker.
+    marker.byte_offset().unwrap_or(marker.index())
 }
