@@ -6,9 +6,10 @@
 //! |---|---|
 //! | name of a parameter | its value; required for every parameter |
 //! | name of a metric or a constraint | its final value; all of them empty: an infeasible trial |
+//! | `objective_value` | the metric, if there is one, no constraint, and no column of its name |
 //! | `METRIC@STEP` | the first metric at a step, from 1; optional, fields may be empty |
 //! | `seconds` | duration of the trial; optional, fields may be empty |
-//! | a column of `tunesmith run --export` | ignored, unless the file has all columns of such a file first |
+//! | another column of `tunesmith run --export` | ignored, unless the file has all columns of such a file first |
 //!
 //! A file whose first columns are those of an exported study is read as one: `objective_value` is the metric of any
 //! name if there is one and no constraint, and trials last from `start_time` to `end_time`. Trials without a result are skipped, and infeasible trials have no

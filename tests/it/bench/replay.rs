@@ -175,3 +175,33 @@ fn a_file_that_cannot_be_replayed_is_refused_with_the_place() {
         "error: job.json: job \"j\" has no trainingInput.hyperparameters, so there is no search space\n"
     );
 }
+
+#[test]
+fn the_export_of_a_study_and_a_table_cut_out_of_it_can_be_replayed() {
+    let workspace = Workspace::new("");
+    workspace.write(
+        "study.yaml",
+        "metrics: [{metric: loss, goal: MINIMIZE}]\n\
+         parameters:\n\
+         - {parameter: lr, type: DOUBLE, doubleValueSpec: {minValue: 0.001, maxValue: 1}}\n\
+         - {parameter: depth, type: INTEGER, integerValueSpec: {minValue: 1, maxValue: 9}}\n",
+    );
+    let command = |args: &[&str]| finished(workspace.command().args(args).output().unwrap()).expect(0).stdout;
+    command(&["studies", "create", "s", "--config", "study.yaml"]);
+    for (lr, depth, loss) in [("lr=0.1", "depth=3", "loss=0.8"), ("lr=0.2", "depth=4", "loss=0.5")] {
+        command(&["trials", "create", "--study", "s", "--parameter", lr, "--parameter", depth, "--metric", loss]);
+    }
+    command(&["trials", "create", "--study", "s", "--parameter", "lr=0.3", "--parameter", "depth=5"]);
+    let export = command(&["trials", "export", "--study", "s"]);
+    workspace.write("study.csv", &export);
+    // The three columns that a spreadsheet leaves of it.
+    workspace.write("cut.csv", "lr,depth,objective_value\n0.1,3,0.8\n0.2,4,0.5\n");
+    for file in ["study.csv", "cut.csv"] {
+        bench(&workspace, &format!("--replay {file} --algorithms random --budget 4 --seeds 1 --out {file}.out"))
+            .expect(0);
+        let record = records(&workspace, &format!("{file}.out")).remove(0);
+        assert_eq!((best_known(&record), &record["parameters"]), (0.5, &json!(2)), "{file}");
+        let found: Vec<f64> = results(&record).into_iter().map(Option::unwrap).collect();
+        assert!(found.iter().all(|loss| [0.8, 0.5].contains(loss)), "{file}: {found:?}");
+    }
+}

@@ -60,11 +60,12 @@ impl Columns {
         let place_of = |name: &str| names.iter().find(|(_, other)| *other == name).map(|(place, _)| *place);
         let mut places = Vec::with_capacity(values.len());
         for &name in values {
+            let of_metric = |name: &str| place_of(name).filter(|_| !parameters.contains(&name));
             // An exported study with one metric and no constraint has no column of the metric's name.
-            let place = if exported && values.len() == 1 {
-                Some(OBJECTIVE_VALUE)
-            } else {
-                place_of(name).filter(|_| !parameters.contains(&name))
+            let place = match values {
+                [_] if exported => Some(OBJECTIVE_VALUE),
+                [_] => of_metric(name).or_else(|| of_metric(EXPORT_COLUMNS[OBJECTIVE_VALUE])),
+                _ => of_metric(name),
             };
             places.push(place.ok_or_else(|| RecordedError::MissingColumn {
                 column: name.to_owned(),

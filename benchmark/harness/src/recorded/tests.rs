@@ -271,3 +271,19 @@ fn a_job_without_a_table_is_refused() {
     let message = r#"job "j2" has no trainingInput.hyperparameters, so there is no search space"#;
     assert_eq!(error(training).to_string(), message);
 }
+
+#[test]
+fn the_column_of_an_export_is_the_metric_of_a_table_without_one_of_its_name() {
+    let loss = || metric("loss", Goal::Minimize);
+    let csv = "lr,depth,objective_value\n0.1,3,0.8\n0.2,4,0.5\n";
+    let statement = infer_statement(csv.as_bytes(), loss()).unwrap();
+    let names: Vec<&str> = statement.search_space().parameters().iter().map(ParameterSpec::name).collect();
+    assert_eq!(names, ["lr", "depth"]);
+    let rows = read_rows(csv.as_bytes(), &statement).unwrap();
+    assert_eq!(rows.iter().map(|row| row.values.clone()).collect::<Vec<_>>(), [Some(vec![0.8]), Some(vec![0.5])]);
+    // A column of the metric's own name is preferred, and the other one is no parameter.
+    let csv = "lr,objective_value,loss\n0.1,7,0.8\n0.2,6,0.5\n";
+    let statement = infer_statement(csv.as_bytes(), loss()).unwrap();
+    assert_eq!(statement.search_space().parameters().len(), 1);
+    assert_eq!(read_rows(csv.as_bytes(), &statement).unwrap()[1].values, Some(vec![0.5]));
+}
