@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
+use super::relative_time::{is_duration, relative_time};
 use super::{Comparison, Expression, Filter, FilterError, Restriction, Test};
 
 /// The fields of a resource.
@@ -46,9 +47,21 @@ pub struct Condition<F> {
 }
 
 impl Filter {
+    /// Whether the filter has a time relative to now, so that it may accept other resources later.
+    pub fn is_relative(&self) -> bool {
+        fn any(expression: &Expression<Restriction>) -> bool {
+            match expression {
+                Expression::Leaf(restriction) => is_duration(&restriction.value.text),
+                Expression::Not(part) => any(part),
+                Expression::All(parts) | Expression::Any(parts) => parts.iter().any(any),
+            }
+        }
+        any(&self.expression)
+    }
+
     /// Compiles the filter for a resource with `fields`.
     ///
-    /// `!=` becomes the negation of `=`, which holds for a resource without a value of that field.
+    /// Times relative to now are resolved. `!=` becomes the negation of `=`, which holds for a resource without a value of that field.
     ///
     /// # Errors
     /// If a field does not exist, or a value does not have its kind.
@@ -101,8 +114,9 @@ fn test(restriction: &Restriction, kind: &Kind) -> Result<Test, FilterError> {
             return Ok(Test::Number { comparison, value: number });
         }
         Kind::Time => {
-            let Some((start, end)) = time(&value.text) else {
-                return refuse("needs a time, as in 2026-11-23T08:00:00Z, or a day, as in 2026-11-23".to_owned());
+            let Some((start, end)) = time(&value.text, Timestamp::now()) else {
+                let expected = "needs a time, as in 2026-11-23T08:00:00Z, a day, as in 2026-11-23, or a time before now, as in -P7D";
+                return refuse(expected.to_owned());
             };
             return Ok(Test::Time { comparison, start, end });
         }
@@ -115,8 +129,8 @@ fn test(restriction: &Restriction, kind: &Kind) -> Result<Test, FilterError> {
 }
 
 /// The microseconds since 1970 from which, and before which, the time or the day `text` is.
-fn time(text: &str) -> Option<(i64, i64)> {
-    if let Ok(time) = text.parse::<Timestamp>() {
+fn time(text: &str, now: Timestamp) -> Option<(i64, i64)> {
+    if let Some(time) = text.parse::<Timestamp>().ok().or_else(|| relative_time(text, now)) {
         let start = time.as_microsecond();
         return Some((start, start.saturating_add(1)));
     }

@@ -3,6 +3,7 @@
 mod check;
 mod expression;
 mod parser;
+mod relative_time;
 mod restriction;
 mod test;
 

@@ -188,7 +188,7 @@ fn values_of_another_kind_are_refused() {
         ("state < ACTIVE", "column 1: found < after state, whose values have no order; allowed are : = !="),
         (
             "created > now",
-            "column 11: found now; created needs a time, as in 2026-11-23T08:00:00Z, or a day, as in 2026-11-23",
+            "column 11: found now; created needs a time, as in 2026-11-23T08:00:00Z, a day, as in 2026-11-23, or a time before now, as in -P7D",
         ),
         ("early = 1", "column 9: found 1; early is true or false"),
         (

@@ -66,17 +66,19 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The study with these names; `None` if the client has its present version.
+    /// The study with these names; its version if the client has it, unless `filter` may accept other trials by now.
     pub(super) async fn of(
         api: &StudiesState,
         [project, location, study]: &[String; 3],
         headers: &HeaderMap,
+        filter: &Filter,
     ) -> Result<Result<Self, String>, ApiError> {
         let study = api.studies.study(&study_id(project, location, study)?).await?;
         let (created, revision) = (study.create_time.as_microsecond(), study.revision);
         let etag = format!("W/\"{}-{created:x}-{revision:x}\"", env!("CARGO_PKG_VERSION"));
         let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-        let is_known = known.flat_map(|value| value.split(',')).any(|known| known.trim() == etag);
+        let is_known =
+            !filter.is_relative() && known.flat_map(|value| value.split(',')).any(|known| known.trim() == etag);
         Ok(if is_known { Err(etag) } else { Ok(Self { study, etag }) })
     }
 }
@@ -90,7 +92,7 @@ pub(super) async fn view<T: Serialize + Send + 'static>(
     compute: impl FnOnce(&Columns, &Rows) -> Result<T, ViewError> + Send + 'static,
 ) -> Result<Viewed<T>, ApiError> {
     let filter = parsed(filter)?;
-    let Request { study, etag } = match Request::of(api, names, headers).await? {
+    let Request { study, etag } = match Request::of(api, names, headers, &filter).await? {
         Ok(request) => request,
         Err(etag) => return Ok(Viewed::Unchanged { etag }),
     };

@@ -301,7 +301,7 @@ async fn learning_curves(
     Query(query): Query<MetricQuery>,
 ) -> Result<Viewed<views::Curves>, ApiError> {
     let (limit, filter) = (limit(query.points)?, parsed(&query.filter)?);
-    let Request { study, etag } = match Request::of(&api, &names, &headers).await? {
+    let Request { study, etag } = match Request::of(&api, &names, &headers, &filter).await? {
         Ok(request) => request,
         Err(etag) => return Ok(Viewed::Unchanged { etag }),
     };
@@ -364,7 +364,7 @@ async fn of_model<T: Serialize + Send + 'static>(
     compute: fn(&tunesmith_algorithms::insight::MetricInsight) -> T,
 ) -> Result<Viewed<T>, ApiError> {
     let (limit, filter) = (limit(query.points)?, parsed(&query.filter)?);
-    let Request { study, etag } = match Request::of(api, names, headers).await? {
+    let Request { study, etag } = match Request::of(api, names, headers, &filter).await? {
         Ok(request) => request,
         Err(etag) => return Ok(Viewed::Unchanged { etag }),
     };
