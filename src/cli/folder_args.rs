@@ -74,8 +74,7 @@ pub(super) struct CopyArgs {
 /// The machines and limits.
 #[derive(Debug, Args)]
 pub(super) struct ServerConfigArgs {
-    /// Server configuration: the executor and its settings, what machine types, scale tiers, accelerators, regions and runtime versions mean here, the
-    /// resources and devices that programs share, and limits.
+    /// Server configuration: executors, machine types and the like, shared resources, and limits.
     #[arg(long, value_name = "FILE")]
     server_config: Option<PathBuf>,
 }
@@ -98,10 +97,9 @@ impl ServerConfigArgs {
 /// Where the store is.
 #[derive(Debug, Args)]
 pub(super) struct StoreArgs {
-    /// Store for a new data folder: sqlite, one file that survives a loss of power; sled, pure Rust, which survives the
-    /// end of the process but not a loss of power; or the address of a PostgreSQL database, which several servers share:
-    /// postgres://USER@HOST:PORT/DATABASE. An existing folder keeps its kind. Other users of the machine see a password
-    /// in the address: give it in PGPASSWORD, PGPASSFILE or --store-password-file instead.
+    /// Store of a new data folder: sqlite, one file; sled, which may lose its last changes with the power; or
+    /// postgres://USER@HOST:PORT/DATABASE, which several servers share. Other users of the machine see a password in the
+    /// address: give it in PGPASSWORD, PGPASSFILE or --store-password-file.
     #[arg(long, value_name = "STORE", env = "TUNESMITH_STORE", hide_env_values = true, default_value = "sqlite")]
     store: StoreText,
     /// File whose first line is the password of the database.

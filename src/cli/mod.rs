@@ -12,6 +12,7 @@ mod doctor;
 mod executor_args;
 mod explain;
 mod folder_args;
+mod help;
 mod init;
 mod isolation_args;
 mod job_output;
@@ -19,6 +20,7 @@ mod kubernetes_args;
 mod local;
 mod log_args;
 mod logging;
+mod no_counterpart;
 mod output;
 mod output_file;
 mod progress;
@@ -27,6 +29,7 @@ mod report;
 mod results;
 mod run;
 mod run_again;
+mod run_gcloud;
 mod run_logs;
 mod self_signed;
 mod serve;
@@ -40,7 +43,7 @@ mod validate;
 use std::io;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{FromArgMatches, Parser, Subcommand};
 use tunesmith_files::use_private_umask;
 
 use self::logging::LogFormat;
@@ -109,6 +112,8 @@ enum Command {
     Agent(agent::AgentArgs),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
+    #[command(flatten)]
+    NoCounterpart(no_counterpart::NoCounterpart),
 }
 
 /// Whether the reader of the output, such as `head`, has ended. A program that does not ignore SIGPIPE ends then without
@@ -121,7 +126,9 @@ fn is_closed_output(error: &anyhow::Error) -> bool {
 /// Parses the arguments of the process, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
     keep_free_memory();
-    let cli = Cli::parse();
+    let (command, arguments) = help::command_and_arguments(std::env::args_os());
+    // The types are derived from the same command, so that every match has its fields.
+    let cli = Cli::from_arg_matches(&command.get_matches_from(arguments)).unwrap_or_else(|error| error.exit());
     let _logging = match logging::init(cli.log_format) {
         Ok(logging) => logging,
         Err(error) => {
@@ -150,6 +157,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => report::run(&args),
         Command::Bench(args) => bench::run(*args),
         Command::Completions(args) => completions::run(&args),
+        Command::NoCounterpart(command) => no_counterpart::refuse(&command),
     };
     outcome.unwrap_or_else(|error| {
         if is_closed_output(&error) {

@@ -1,5 +1,6 @@
 //! The results of a job: the table of trials, the arguments of the best one, and the output files.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -7,6 +8,7 @@ use anyhow::Context;
 use futures::TryStreamExt;
 use tunesmith_algorithms::encoding::{AtBound, Bound};
 use tunesmith_algorithms::insight::{Estimate, PredictedPoint, Recommendation};
+use tunesmith_algorithms::problem::ParameterValue;
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 
 use super::progress::duration_text;
@@ -178,13 +180,13 @@ impl Results {
         let parameters: Vec<&str> = self.parameter_names();
         let values: Vec<&str> = study.problem.value_names().collect();
         let any_reason = self.trials.iter().any(|trial| self.reason(trial).is_some());
-        let mut columns = vec![Column::text("trial")];
+        let mut columns = vec![Column::text("TRIAL")];
         columns.extend(values.iter().map(|name| Column::number(*name)));
-        columns.push(Column::number("step").may_be_left_out(parameters.len() + 1));
+        columns.push(Column::number("STEP").may_be_left_out(parameters.len() + 1));
         columns.extend(parameters.iter().enumerate().map(|(rank, name)| Column::value(*name).may_be_left_out(rank)));
-        columns.push(Column::text("duration").may_be_left_out(parameters.len()));
-        columns.push(Column::text("state"));
-        columns.extend(any_reason.then(|| Column::prose("reason")));
+        columns.push(Column::text("DURATION").may_be_left_out(parameters.len()));
+        columns.push(Column::text("STATE"));
+        columns.extend(any_reason.then(|| Column::prose("REASON")));
         let mut table = Table::new(columns);
         let is_failed = |trial: &&Trial| trial.infeasible_reason.is_some();
         let (failed, others): (Vec<&Trial>, Vec<&Trial>) =
@@ -244,9 +246,7 @@ impl Results {
     fn best_text(&self, best: &Trial, metric: &str) -> String {
         let value = best.final_measurement.as_ref().and_then(|found| found.value(metric)).unwrap_or(f64::NAN);
         let given = self.parameter_names().into_iter().filter_map(|name| Some((name, best.parameters.get(name)?)));
-        let arguments: Vec<String> =
-            given.map(|(name, value)| shell_word(&format!("--{name}={}", RoundedValue(value)))).collect();
-        format!("best: trial {} with {metric}={}\n  {}\n", best.id, Rounded(value), arguments.join(" "))
+        format!("best: trial {} with {metric}={}\n  {}\n", best.id, Rounded(value), flags(given))
     }
 
     /// The trial that the model recommends, if there are enough results.
@@ -323,10 +323,21 @@ fn state_text(trial: &Trial) -> String {
     if trial.stopped_early { format!("{}, stopped early", trial.state) } else { trial.state.to_string() }
 }
 
+/// Returns the parameters as flags of a program, quoted for a shell. The values are exact, because people copy them: a
+/// rounded one is another point, perhaps outside its range.
+pub(super) fn flags<'a, N: Display>(parameters: impl IntoIterator<Item = (N, &'a ParameterValue)>) -> String {
+    let words = parameters.into_iter().map(|(name, value)| shell_word(&format!("--{name}={value}")));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// Quotes a word for a POSIX shell where it needs it.
 pub(super) fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
-    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 #[cfg(test)]
@@ -337,5 +348,22 @@ mod tests {
     fn words_are_quoted_for_a_shell() {
         assert_eq!(shell_word("--lr=1e-5"), "--lr=1e-5");
         assert_eq!(shell_word("--name=it's"), r"'--name=it'\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
+
+    #[test]
+    fn flags_are_exact() {
+        let values = [
+            ("x", ParameterValue::Double(0.999_999_533_3)),
+            ("tiny", ParameterValue::Double(5e-324)),
+            ("sum", ParameterValue::Double(0.1 + 0.2)),
+            ("large", ParameterValue::Integer(9_007_199_254_740_993)),
+            ("batch", ParameterValue::Discrete(32.0)),
+            ("kind", ParameterValue::Categorical("a b".to_owned())),
+        ];
+        assert_eq!(
+            flags(values.iter().map(|(name, value)| (*name, value))),
+            "--x=0.9999995333 --tiny=5e-324 --sum=0.30000000000000004 --large=9007199254740993 --batch=32 '--kind=a b'"
+        );
     }
 }

@@ -24,6 +24,7 @@ use super::output_file;
 use super::progress::{Progress, Style};
 use super::results::Results;
 use super::run_again::AgainArgs;
+use super::run_gcloud::GcloudArgs;
 use super::run_logs::RunLogs;
 use super::table::TableArgs;
 use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
@@ -101,6 +102,8 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     executor: ExecutorArgs,
     #[command(flatten)]
+    gcloud: GcloudArgs,
+    #[command(flatten)]
     table: TableArgs,
     /// Command of the trainer, or the arguments of the trainer if a package or an image is given.
     #[arg(last = true, value_name = "COMMAND")]
@@ -117,6 +120,7 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
         }
     };
     args.again.apply(&mut config)?;
+    let without_effect = args.gcloud.apply(&mut config)?;
     for warning in &config.warnings {
         notice(&warning.to_string());
     }
@@ -140,7 +144,7 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
         }
     };
     let submission = submission(&args, &config, &settings)?;
-    print_machine_notices(&config, &submission.plan);
+    print_machine_notices(&config, &submission.plan, &without_effect);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(run_job(&args, submission, settings, log_format == LogFormat::Json));
     // Does not wait for threads that still read files.
@@ -176,12 +180,13 @@ fn submission(args: &RunArgs, config: &HptuningConfig, settings: &ServerSettings
 }
 
 /// Prints which fields have no effect, or not the one that may be expected.
-fn print_machine_notices(config: &HptuningConfig, plan: &JobPlan) {
+fn print_machine_notices(config: &HptuningConfig, plan: &JobPlan, flags: &[&'static str]) {
     let notices = plan.machines.notices.as_deref().unwrap_or_default();
     let (without, others): (Vec<&MachineNotice>, Vec<&MachineNotice>) =
         notices.iter().partition(|notice| notice.description == NO_EFFECT);
     let has_none = |field: &str| !names_machine(field) || without.iter().any(|notice| notice.field == field);
-    let fields: Vec<&str> = config.without_effect.iter().map(String::as_str).filter(|field| has_none(field)).collect();
+    let fields = config.without_effect.iter().map(String::as_str).filter(|field| has_none(field));
+    let fields: Vec<&str> = fields.chain(flags.iter().copied()).collect();
     if !fields.is_empty() {
         notice(&format!("no effect in a local run: {}", fields.join(", ")));
     }

@@ -4,7 +4,7 @@
 mod arguments;
 mod order;
 
-use comfy_table::{CellAlignment, Table as TextTable, TableStyle, presets};
+use comfy_table::{CellAlignment, Table as TextTable, presets};
 
 pub(super) use self::arguments::{Layout, TableArgs};
 pub(super) use self::order::natural_order;
@@ -12,11 +12,11 @@ pub(super) use self::order::natural_order;
 /// Minimum width of the last column of text, which is wrapped.
 const LEAST_TEXT: usize = 24;
 
-/// Columns, and the rows below them.
+/// Columns, and the rows below them. Tables have no borders, so that `awk` and `cut` read them. Headers of fixed columns are
+/// in capitals; those of metrics and parameters are their names.
 pub(super) struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
-    style: TableStyle,
 }
 
 /// The header of a column, and its place.
@@ -68,12 +68,7 @@ impl Column {
 impl Table {
     /// Creates an empty table.
     pub(super) fn new(columns: Vec<Column>) -> Self {
-        Self { columns, rows: Vec::new(), style: presets::UTF8_BORDERS_ONLY }
-    }
-
-    /// Leaves the borders out.
-    pub(super) fn without_borders(self) -> Self {
-        Self { style: presets::NOTHING, ..self }
+        Self { columns, rows: Vec::new() }
     }
 
     /// Adds a row with one cell for each column.
@@ -93,7 +88,7 @@ impl Table {
         let widths: Vec<usize> = cells.iter().map(|cells| widest(cells)).collect();
         let (shown, prose_width) = self.fit(&selected, &widths, layout);
         let mut table = TextTable::new();
-        table.load_style(self.style);
+        table.load_style(presets::NOTHING);
         table.set_header(shown.iter().map(|index| &self.columns[selected[*index]].header));
         for row in 0..self.rows.len() {
             table.add_row(shown.iter().map(|index| {
@@ -109,7 +104,7 @@ impl Table {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        let mut text = format!("{table}\n");
+        let mut text = plain_lines(&table);
         let hidden: Vec<&str> = (0..selected.len())
             .filter(|index| !shown.contains(index))
             .map(|index| self.columns[selected[index]].header.as_str())
@@ -174,8 +169,8 @@ impl Table {
             Kind::Prose => widths[index].min(LEAST_TEXT),
             Kind::Text | Kind::Number | Kind::Value => widths[index],
         };
-        // Each column has a blank on both sides and a border at its right; the first also has one at its left.
-        let total = |shown: &[usize]| shown.iter().map(|index| least(*index) + 3).sum::<usize>() + 1;
+        // Two blanks separate the columns.
+        let total = |shown: &[usize]| (shown.iter().map(|index| least(*index) + 2).sum::<usize>()).saturating_sub(2);
         while layout.columns.is_empty() && total(&shown) > limit {
             let rank = |index: usize| self.columns[selected[index]].rank;
             let Some(last) = (0..shown.len()).filter(|at| rank(shown[*at]) > 0).max_by_key(|at| rank(shown[*at]))
@@ -191,6 +186,13 @@ impl Table {
         });
         (shown, width)
     }
+}
+
+/// Returns the lines of a table without borders, without the blanks at their ends.
+pub(super) fn plain_lines(table: &TextTable) -> String {
+    let text = table.to_string();
+    let lines = text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// Pads numbers on the right, so that their decimal points stand in one column if the cells are aligned on the right.

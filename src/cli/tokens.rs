@@ -88,13 +88,13 @@ pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
         }
         TokensCommand::List(args) => {
             let columns = vec![
-                Column::text("id"),
-                Column::text("principal"),
-                Column::prose("roles"),
-                Column::text("created").may_be_left_out(1),
-                Column::text("ends").may_be_left_out(0),
+                Column::text("ID"),
+                Column::text("PRINCIPAL"),
+                Column::prose("ROLES"),
+                Column::text("CREATED").may_be_left_out(1),
+                Column::text("ENDS").may_be_left_out(0),
             ];
-            let mut table = Table::new(columns).without_borders();
+            let mut table = Table::new(columns);
             for token in args.folder.shared_change(|| args.folder.file().read())?? {
                 let roles: Vec<String> = token.grants.iter().map(Grant::to_string).collect();
                 let end = token.expire_time.map_or_else(|| "never".to_owned(), |end| end.to_string());

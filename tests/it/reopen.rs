@@ -318,7 +318,7 @@ fn commands_retry_and_extend_on_a_server_and_in_a_folder() {
         assert!(extended.stdout.contains("[trial 6] loss=1\n"), "{}", extended.stdout);
         let listed = client(workspace, &["trials", "list", "--job", "j", "--format", "json"], target).expect(0);
         let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
-        let states: Vec<&Value> = listed["trials"].as_array().unwrap().iter().map(|trial| &trial["state"]).collect();
+        let states: Vec<&Value> = listed.as_array().unwrap().iter().map(|trial| &trial["state"]).collect();
         assert_eq!(states, ["COMPLETED"; 6]);
         fs::remove_file(workspace.path().join("input")).unwrap();
     });
@@ -334,7 +334,7 @@ fn jobs_are_pruned_by_state_and_age() {
         let listed = || {
             let list = client(workspace, &["jobs", "list", "--format", "json"], target).expect(0).stdout;
             let list: Value = serde_json::from_str(&list).unwrap();
-            let jobs = list["jobs"].as_array().cloned().unwrap_or_default();
+            let jobs = list.as_array().cloned().unwrap_or_default();
             let mut ids: Vec<String> = jobs.iter().map(|job| job["jobId"].as_str().unwrap().to_owned()).collect();
             ids.sort();
             ids

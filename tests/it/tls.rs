@@ -36,7 +36,7 @@ fn certificate_of_openssl_is_accepted_when_it_is_named_and_explained_otherwise()
     let url = format!("https://{}", server.address);
 
     let listed = list(&workspace, &url, Some("certificate.pem")).expect(0);
-    assert_eq!((listed.stdout.trim(), &*listed.stderr), ("{\n  \"jobs\": []\n}", ""));
+    assert_eq!((listed.stdout.trim(), &*listed.stderr), ("[]", ""));
 
     let refused = list(&workspace, &url, None).expect(1);
     let expected = format!(

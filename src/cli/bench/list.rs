@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use comfy_table::{Table, presets};
-
 use crate::cli::output::print;
+use crate::cli::table::{Column, Layout, Table};
 use tunesmith_harness::ALGORITHMS;
 use tunesmith_harness::suites::{SUITES, Selection, tasks};
 
@@ -26,18 +25,18 @@ pub(super) struct ListArgs {
 pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let mut text = String::new();
     if args.suite.is_empty() {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(["suite", "problems"]);
-        table.add_rows(SUITES.map(|(name, meaning)| [name, meaning]));
-        text.push_str(&format!("{table}\n\n"));
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(["algorithm", "options", "meaning"]);
-        // One option per line, because side by side they are wider than a terminal.
-        let row = |(name, options, meaning): (&str, &str, &str)| {
-            [name.to_owned(), options.replace(", ", "\n"), meaning.to_owned()]
-        };
-        table.add_rows(ALGORITHMS.map(row));
-        text.push_str(&format!("{table}\n"));
+        let layout = Layout::of_all_columns(false);
+        let mut suites = Table::new(vec![Column::text("SUITE"), Column::prose("PROBLEMS")]);
+        for (name, meaning) in SUITES {
+            suites.add_row(vec![name.to_owned(), meaning.to_owned()]);
+        }
+        let mut algorithms =
+            Table::new(vec![Column::text("ALGORITHM"), Column::text("OPTIONS"), Column::prose("MEANING")]);
+        for (name, options, meaning) in ALGORITHMS {
+            // One option per line, because side by side they are wider than a terminal.
+            algorithms.add_row(vec![name.to_owned(), options.replace(", ", "\n"), meaning.to_owned()]);
+        }
+        text.push_str(&format!("{}\n{}", suites.render(&layout)?, algorithms.render(&layout)?));
     } else {
         let selection =
             Selection { dimensions: args.dims.clone(), tables: args.tables.clone(), ..Selection::default() };

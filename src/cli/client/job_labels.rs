@@ -38,8 +38,8 @@ pub(in crate::cli) struct UpdateArgs {
     /// Number of trials in all. That of a job that has ended can only be raised; the job then goes on.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_trials: Option<u32>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn update(args: &UpdateArgs) -> anyhow::Result<ExitCode> {
             outcome => break outcome?,
         }
     };
-    show(args.format, &job, || {
+    show(&args.format, &job, || {
         let mut text = String::new();
         for (name, count) in &counts {
             text.push_str(&format!("job {id} has {name} {count}\n"));
@@ -105,7 +105,7 @@ fn labels(args: &UpdateArgs, job: &Value) -> BTreeMap<String, Value> {
 }
 
 /// Parses `KEY=VALUE`.
-pub(super) fn label(text: &str) -> Result<(String, String), String> {
+pub(in crate::cli) fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("expected KEY=VALUE".to_owned()),

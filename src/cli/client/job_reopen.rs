@@ -54,8 +54,8 @@ struct FollowArgs {
     stream_logs: bool,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
@@ -127,7 +127,7 @@ async fn finish(
     job: &Value,
     follow: &FollowArgs,
 ) -> anyhow::Result<ExitCode> {
-    show(follow.format, job, || state_line(id, job))?;
+    show(&follow.format, job, || state_line(id, job))?;
     if follow.stream_logs {
         return follow_to_end(client, id, &follow.selection).await;
     }

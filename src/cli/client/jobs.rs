@@ -52,9 +52,13 @@ pub(in crate::cli) struct DescribeArgs {
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
-    /// Output format. The table lists the trials, including failed ones.
-    #[arg(long, value_enum, default_value_t = Format::Yaml)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)". The table lists the trials,
+    /// including failed ones.
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Yaml)]
     format: Format,
+    /// Print the table, as --format=table does.
+    #[arg(long, conflicts_with = "format")]
+    summarize: bool,
     #[command(flatten)]
     table: TableArgs,
 }
@@ -65,8 +69,8 @@ pub(in crate::cli) struct CancelArgs {
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
@@ -99,15 +103,16 @@ pub(super) async fn run(command: JobsCommand) -> anyhow::Result<ExitCode> {
 async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
     let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Look).await?;
     let job = find_job(&client, &args.job).await?;
-    let table = match args.format {
+    let format = if args.summarize { &Format::Table } else { &args.format };
+    let table = match format {
         Format::Table => {
             let results = job_results(&client, &job).await?;
             let table = results.text(&args.table.layout())?;
             format!("{table}{}", waiting_lines(&job))
         }
-        Format::Yaml | Format::Json => String::new(),
+        Format::Yaml | Format::Json | Format::Projection(_) => String::new(),
     };
-    show(args.format, &job, || table)?;
+    show(format, &job, || table)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -117,7 +122,7 @@ async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
     let path = client.path(&["jobs", id]);
     let answer = client.post(&format!("{path}:cancel"), &[], json!({})).await?;
     let job = client.get(&path, &[]).await?;
-    show(args.format, &answer, || state_line(id, &job))?;
+    show(&args.format, &answer, || state_line(id, &job))?;
     if let Some(folder) = client.folder()
         && text(&job, "state") == "CANCELLING"
     {

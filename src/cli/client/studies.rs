@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, columns, show, show_table};
+use super::format::{Format, columns, show, show_list};
 use super::request::{last_segment, list, text};
 use super::target::{LocationArgs, TargetArgs};
 use crate::cli::table::TableArgs;
@@ -39,8 +39,8 @@ pub(in crate::cli) struct CreateArgs {
     /// File with the studyConfig, in YAML or JSON; the key studyConfig may be left out.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: PathBuf,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
@@ -53,8 +53,8 @@ pub(in crate::cli) struct ListArgs {
     /// List only studies that this filter accepts, such as "state = ACTIVE AND studyId:census*".
     #[arg(long, value_name = "EXPRESSION", default_value = "")]
     filter: String,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
     table: TableArgs,
@@ -68,8 +68,8 @@ pub(in crate::cli) struct OneArgs {
     target: TargetArgs,
     #[command(flatten)]
     location: LocationArgs,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Yaml)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Yaml)]
     format: Format,
 }
 
@@ -84,8 +84,8 @@ pub(in crate::cli) struct ExtendArgs {
     /// Number of trials: 20 for twenty in all, +10 for ten more.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     trials: TrialCount,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
@@ -109,14 +109,14 @@ async fn create(args: &CreateArgs) -> anyhow::Result<()> {
     let client = args.target.client(Purpose::Add).await?;
     let path = client.path(&["locations", &args.location.region, "studies"]);
     let study = client.post(&path, &[("studyId", &args.study)], body).await?;
-    show(args.format, &study, || format!("study {} is {}\n", args.study, text(&study, "state")))
+    show(&args.format, &study, || format!("study {} is {}\n", args.study, text(&study, "state")))
 }
 
 async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
     let client = args.target.client(Purpose::Look).await?;
     let path = client.path(&["locations", &args.location.region, "studies"]);
     let answer = client.get(&path, &[("filter", &args.filter)]).await?;
-    show_table(args.format, &answer, || {
+    show_list(&args.format, &answer, "studies", || {
         let row = |study: &Value| {
             let metrics = list(&study["studyConfig"], "metrics").iter();
             let metrics: Vec<String> =
@@ -136,7 +136,7 @@ async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
 async fn describe(args: &OneArgs) -> anyhow::Result<()> {
     let client = args.target.client(Purpose::Look).await?;
     let study = client.get(&client.path(&["locations", &args.location.region, "studies", &args.study]), &[]).await?;
-    show(args.format, &study, || format!("study {} is {}\n", args.study, text(&study, "state")))
+    show(&args.format, &study, || format!("study {} is {}\n", args.study, text(&study, "state")))
 }
 
 async fn extend(args: &ExtendArgs) -> anyhow::Result<()> {
@@ -149,7 +149,7 @@ async fn extend(args: &ExtendArgs) -> anyhow::Result<()> {
     let total = args.trials.total(now);
     let change = json!({"studyConfig": {"tunesmith": {"maxTrials": total.to_string()}}});
     let study = client.patch(&path, &[("updateMask", "studyConfig.tunesmith.maxTrials")], change).await?;
-    show(args.format, &study, || {
+    show(&args.format, &study, || {
         format!("study {} is {}, with up to {total} trials\n", args.study, text(&study, "state"))
     })
 }
@@ -158,5 +158,5 @@ async fn delete(args: &OneArgs) -> anyhow::Result<()> {
     let client = args.target.client(Purpose::Change).await?;
     let path = client.path(&["locations", &args.location.region, "studies", &args.study]);
     let answer = client.delete(&path).await?;
-    show(args.format, &answer, || format!("study {} is deleted\n", args.study))
+    show(&args.format, &answer, || format!("study {} is deleted\n", args.study))
 }

@@ -80,8 +80,8 @@ pub(in crate::cli) struct TrainingArgs {
     flags: TrainingFlags,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
     /// Arguments of the trainer. Without a package and an image: the command of the trainer on the machine of the
     /// server.
@@ -114,7 +114,7 @@ pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
     let created = client.post(&client.path(&["jobs"]), &[], request).await?;
     let arguments: &[&str] = if args.staging_bucket.is_some() { &["--staging-bucket"] } else { &[] };
     print_notices(&created, config.as_ref(), arguments);
-    show(args.format, &created, || format!("jobId: {id}\nstate: {}\n", text(&created, "state")))?;
+    show(&args.format, &created, || format!("jobId: {id}\nstate: {}\n", text(&created, "state")))?;
     match (args.stream_logs, client.folder()) {
         (false, folder) => {
             print_next_commands(&args.target, &client, &job, folder);

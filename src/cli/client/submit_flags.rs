@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// Flags for machines, containers and scheduling. Those without effect are stored with the job.
 #[derive(Debug, Default, Args)]
-pub(super) struct TrainingFlags {
+pub(in crate::cli) struct TrainingFlags {
     /// Set of machines: basic, basic-gpu, basic-tpu, standard-1, premium-1, custom. No effect.
     #[arg(long, value_name = "TIER", help_heading = "Machines and containers")]
     scale_tier: Option<String>,
@@ -93,7 +93,7 @@ pub(super) struct TrainingFlags {
 
 impl TrainingFlags {
     /// Sets the given fields in `input`, the training input as JSON.
-    pub(super) fn apply(&self, input: &mut Value) -> anyhow::Result<()> {
+    pub(in crate::cli) fn apply(&self, input: &mut Value) -> anyhow::Result<()> {
         let texts = [
             ("/region", &self.region),
             ("/runtimeVersion", &self.runtime_version),

@@ -26,6 +26,25 @@ pub(in crate::cli) struct TargetArgs {
     /// Project of the jobs and studies.
     #[arg(long, value_name = "PROJECT", env = "TUNESMITH_PROJECT", default_value = JobId::LOCAL_PROJECT)]
     project: String,
+    #[command(flatten)]
+    general: GeneralArgs,
+}
+
+/// The flags that every command of gcloud has. They concern an account of Google Cloud, or gcloud's own output.
+#[derive(Debug, Args)]
+struct GeneralArgs {
+    /// Accepted without effect: no command asks before it acts.
+    #[arg(long, short, hide = true)]
+    quiet: bool,
+    /// Accepted without effect: the access token is that of TUNESMITH_ACCESS_TOKEN.
+    #[arg(long, value_name = "ACCOUNT", hide = true)]
+    account: Option<String>,
+    /// Accepted without effect.
+    #[arg(long, value_name = "NAME", hide = true)]
+    configuration: Option<String>,
+    /// Accepted without effect: see TUNESMITH_LOG.
+    #[arg(long, value_name = "LEVEL", hide = true)]
+    verbosity: Option<String>,
 }
 
 /// The location of studies.

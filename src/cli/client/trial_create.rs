@@ -23,8 +23,8 @@ pub(in crate::cli) struct CreateArgs {
     /// trials.
     #[command(flatten)]
     measurement: MeasurementArgs,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
@@ -43,7 +43,7 @@ pub(super) async fn create(args: &CreateArgs) -> anyhow::Result<()> {
         body["finalMeasurement"] = measurement;
     }
     let trial = study.client.post(&format!("{}/trials", study.path_of_changes()), &[], body).await?;
-    show(args.format, &trial, || trial_view::describe(&trial))?;
+    show(&args.format, &trial, || trial_view::describe(&trial))?;
     if let (Some(_), Some(folder)) = (&study.job, study.client.folder()) {
         notice(&format!("`{}` runs the trial", folder.serve_command()));
     }

@@ -72,19 +72,19 @@ pub(super) fn table(trials: &[Value], study: &Value, layout: &Layout) -> anyhow:
     columns.sort_parameters(study);
     let is_of_job = trials.iter().all(|trial| text(trial, "name").contains("/locations/jobs/"));
     let any_reason = trials.iter().any(|trial| !reason(trial).is_empty());
-    let mut header = vec![Column::text("trial")];
+    let mut header = vec![Column::text("TRIAL")];
     header.extend(columns.metrics.iter().map(|name| Column::number(*name)));
     header.extend(columns.parameters.iter().enumerate().map(|(rank, name)| Column::value(*name).may_be_left_out(rank)));
-    header.extend((!is_of_job).then(|| Column::text("client")));
-    header.push(Column::text("state"));
-    header.extend(any_reason.then(|| Column::prose("reason")));
+    header.extend((!is_of_job).then(|| Column::text("CLIENT")));
+    header.push(Column::text("STATE"));
+    header.extend(any_reason.then(|| Column::prose("REASON")));
     let mut table = Table::new(header);
     for trial in trials {
         let mut row = vec![last_segment(text(trial, "name")).to_owned()];
         row.extend(columns.metrics.iter().map(|name| rounded_metric(trial, name).unwrap_or_else(|| "-".to_owned())));
         row.extend(columns.parameters.iter().map(|name| rounded_parameter(trial, name).unwrap_or_default()));
         row.extend((!is_of_job).then(|| text(trial, "clientId").to_owned()));
-        row.push(if trial["trialInfeasible"] == true { "INFEASIBLE".to_owned() } else { state(trial) });
+        row.push(state(trial).to_owned());
         row.extend(any_reason.then(|| reason(trial)));
         table.add_row(row);
     }
@@ -102,13 +102,15 @@ fn reason(trial: &Value) -> String {
     }
 }
 
-/// Formats one trial, with its parameters as arguments of a program. They are exact until the trial is completed,
-/// because its result is reported for exactly that point, and rounded afterwards.
+/// Formats one trial, with its exact parameters as flags of a program.
 pub(super) fn describe(trial: &Value) -> String {
-    let mut lines = vec![format!("trial {} is {}", last_segment(text(trial, "name")), state(trial))];
-    let shown = if text(trial, "state") == "COMPLETED" { rounded_value } else { exact_value };
+    let reason_of_state = match text(trial, "infeasibleReason") {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    let mut lines = vec![format!("trial {} is {}{reason_of_state}", last_segment(text(trial, "name")), state(trial))];
     let flags = list(trial, "parameters").iter().map(|parameter| {
-        let flag = format!("--{}={}", text(parameter, "parameter"), shown(parameter));
+        let flag = format!("--{}={}", text(parameter, "parameter"), exact_value(parameter));
         crate::cli::results::shell_word(&flag)
     });
     lines.push(format!("  {}", flags.collect::<Vec<_>>().join(" ")));
@@ -155,15 +157,10 @@ pub(super) fn csv(trials: &[Value], recommended: Option<u64>) -> anyhow::Result<
             Value::Null => "",
             measurement => text(measurement, "stepCount"),
         };
-        let state = match (text(trial, "state"), &trial["trialInfeasible"]) {
-            ("COMPLETED", Value::Bool(true)) => "INFEASIBLE",
-            ("COMPLETED", _) => "SUCCEEDED",
-            (other, _) => other,
-        };
         let number = last_segment(text(trial, "name")).split('~').next().unwrap_or_default();
         let stopped_early = if trial["tunesmith"]["stoppedEarly"] == true { "true" } else { "false" };
         let reason = reason(trial);
-        let fixed = [number, state, &first, step, stopped_early, &reason];
+        let fixed = [number, state(trial), &first, step, stopped_early, &reason];
         let mut row: Vec<String> = fixed.map(str::to_owned).to_vec();
         row.extend([text(trial, "startTime").to_owned(), text(trial, "endTime").to_owned()]);
         row.push((recommended.is_some() && recommended == number.parse().ok()).to_string());
@@ -227,10 +224,12 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn state(trial: &Value) -> String {
-    match (text(trial, "state"), text(trial, "infeasibleReason")) {
-        (_, reason) if trial["trialInfeasible"] == true => format!("INFEASIBLE: {reason}"),
-        (state, _) => state.to_owned(),
+/// Returns the state of a trial in the words of jobs and exports: the Optimizer's `COMPLETED` is either of two.
+fn state(trial: &Value) -> &str {
+    match (text(trial, "state"), &trial["trialInfeasible"]) {
+        ("COMPLETED", Value::Bool(true)) => "INFEASIBLE",
+        ("COMPLETED", _) => "SUCCEEDED",
+        (state, _) => state,
     }
 }
 
@@ -271,24 +270,24 @@ mod tests {
         assert_eq!(csv(&trials, Some(1)).unwrap(), expected);
         let study = json!({"studyConfig": {"parameters": [{"parameter": "x"}, {"parameter": "n"}]}});
         let shown = table(&trials, &study, &Layout::default()).unwrap();
-        let header = shown.lines().find(|line| line.contains("trial")).unwrap();
+        let header = shown.lines().find(|line| line.contains("TRIAL")).unwrap();
         let words: Vec<&str> = header.split_whitespace().collect();
-        assert_eq!(words, ["│", "trial", "loss", "x", "n", "kind", "client", "state", "reason", "│"]);
+        assert_eq!(words, ["TRIAL", "loss", "x", "n", "kind", "CLIENT", "STATE", "REASON"]);
         assert!(
             shown.contains("INFEASIBLE")
                 && shown.contains("out of memory")
                 && shown.contains("2~3")
-                && shown.contains("client")
+                && shown.contains("CLIENT")
         );
         let of_job = json!({"name": "projects/p/locations/jobs/studies/s/trials/1", "state": "COMPLETED", "parameters": [
             {"parameter": "x", "floatValue": 0.123456789}]});
         let shown = table(&[of_job], &Value::Null, &Layout::default()).unwrap();
-        assert!(shown.contains("0.123457 ") && !shown.contains("client"), "{shown}");
+        assert!(shown.contains("0.123457 ") && !shown.contains("CLIENT"), "{shown}");
         assert!(describe(&trials[1]).contains("--x=1 --kind=a,b"), "{}", describe(&trials[1]));
     }
 
     #[test]
-    fn arguments_are_exact_until_the_trial_is_completed_and_whole_numbers_have_no_point() {
+    fn flags_are_exact_and_whole_numbers_have_no_point() {
         let trial = |state: &str| {
             json!({"name": "t/1", "state": state, "parameters": [
                 {"parameter": "batch", "floatValue": 32.0}, {"parameter": "lr", "floatValue": 0.010000000000000004},
@@ -296,8 +295,9 @@ mod tests {
             ]})
         };
         let arguments = |state: &str| describe(&trial(state)).lines().nth(1).unwrap().to_owned();
-        assert_eq!(arguments("ACTIVE"), "  --batch=32 --lr=0.010000000000000004 --tag=1.0");
-        assert_eq!(arguments("COMPLETED"), "  --batch=32 --lr=0.01 --tag=1.0");
+        for state in ["ACTIVE", "COMPLETED"] {
+            assert_eq!(arguments(state), "  --batch=32 --lr=0.010000000000000004 --tag=1.0");
+        }
         let shown = table(&[trial("COMPLETED")], &Value::Null, &Layout::default()).unwrap();
         assert!(shown.contains(" 32 ") && shown.contains(" 0.01 ") && !shown.contains("32.0"), "{shown}");
     }

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, show, show_table};
+use super::format::{Format, show, show_list};
 use super::measurement::MeasurementArgs;
 use super::request::{list, text};
 use super::study_target::StudyArgs;
@@ -55,8 +55,8 @@ pub(in crate::cli) struct ListArgs {
     /// List only trials that this filter accepts, such as "state = SUCCEEDED AND parameters.learning_rate < 0.01".
     #[arg(long, value_name = "EXPRESSION", conflicts_with = "optimal")]
     filter: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
     table: TableArgs,
@@ -68,8 +68,8 @@ pub(in crate::cli) struct OneArgs {
     trial: String,
     #[command(flatten)]
     of: StudyArgs,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Yaml)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Yaml)]
     format: Format,
 }
 
@@ -83,8 +83,8 @@ pub(in crate::cli) struct SuggestArgs {
     /// Number of trials.
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u32,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
@@ -96,8 +96,8 @@ pub(in crate::cli) struct AddMeasurementArgs {
     of: StudyArgs,
     #[command(flatten)]
     measurement: MeasurementArgs,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
@@ -116,8 +116,8 @@ pub(in crate::cli) struct CompleteArgs {
     /// Reason why it is infeasible.
     #[arg(long, value_name = "TEXT", requires = "infeasible")]
     reason: Option<String>,
-    /// Output format.
-    #[arg(long, value_enum, default_value_t = Format::Table)]
+    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
@@ -145,24 +145,24 @@ pub(super) async fn run(command: TrialsCommand) -> anyhow::Result<ExitCode> {
         TrialsCommand::List(args) => list_trials(&args).await?,
         TrialsCommand::Describe(args) => {
             let trial = args.of.open(Purpose::Look).await?.trial(&args.of, &args.trial).await?;
-            show(args.format, &trial, || trial_view::describe(&trial))?;
+            show(&args.format, &trial, || trial_view::describe(&trial))?;
         }
         TrialsCommand::Suggest(args) => suggest(&args).await?,
         TrialsCommand::Create(args) => trial_create::create(&args).await?,
         TrialsCommand::AddMeasurement(args) => {
             let body = json!({ "measurement": args.measurement.message() });
             let trial = args.of.open(Purpose::Change).await?.method(&args.trial, "addMeasurement", body).await?;
-            show(args.format, &trial, || trial_view::describe(&trial))?;
+            show(&args.format, &trial, || trial_view::describe(&trial))?;
         }
         TrialsCommand::Complete(args) => complete(&args).await?,
         TrialsCommand::Stop(args) => {
             let trial = args.of.open(Purpose::Change).await?.stop(&args.trial).await?;
-            show(args.format, &trial, || trial_view::describe(&trial))?;
+            show(&args.format, &trial, || trial_view::describe(&trial))?;
         }
         TrialsCommand::Delete(args) => {
             let study = args.of.open(Purpose::Change).await?;
             let answer = study.client.delete(&study.trial_path(&args.trial)?).await?;
-            show(args.format, &answer, || format!("trial {} is deleted\n", args.trial))?;
+            show(&args.format, &answer, || format!("trial {} is deleted\n", args.trial))?;
         }
         TrialsCommand::Export(args) => export(&args).await?,
     }
@@ -179,9 +179,9 @@ async fn list_trials(args: &ListArgs) -> anyhow::Result<()> {
     };
     let of = match args.format {
         Format::Table => study.client.get(&study.path, &[]).await?,
-        Format::Yaml | Format::Json => Value::Null,
+        Format::Yaml | Format::Json | Format::Projection(_) => Value::Null,
     };
-    show_table(args.format, &answer, || trial_view::table(list(&answer, "trials"), &of, &args.table.layout()))
+    show_list(&args.format, &answer, "trials", || trial_view::table(list(&answer, "trials"), &of, &args.table.layout()))
 }
 
 async fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {
@@ -196,7 +196,7 @@ async fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {
         bail!("no suggestion was made: {}", text(error, "message"));
     }
     let answer = &operation["response"];
-    show(args.format, answer, || match list(answer, "trials") {
+    show(&args.format, answer, || match list(answer, "trials") {
         [] => format!("no trials are left: the study is {}\n", text(answer, "studyState")),
         trials => trials.iter().map(trial_view::describe).collect(),
     })
@@ -212,7 +212,7 @@ async fn complete(args: &CompleteArgs) -> anyhow::Result<()> {
     }
     let study = args.of.open(Purpose::Change).await?;
     let trial = study.method(&args.trial, "complete", Value::Object(body)).await?;
-    show(args.format, &trial, || trial_view::describe(&trial))
+    show(&args.format, &trial, || trial_view::describe(&trial))
 }
 
 async fn export(args: &ExportArgs) -> anyhow::Result<()> {

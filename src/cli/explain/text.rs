@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use tunesmith_algorithms::insight::{
     Calibration, Estimate, Importance, Interval, MetricInsight, PredictedPoint, Slice, SlicePoint, TrialCounts,
 };
-use tunesmith_algorithms::problem::{Goal, ParameterValue, ParameterValues};
+use tunesmith_algorithms::problem::{Goal, ParameterValue};
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 
-use super::super::results::shell_word;
+use super::super::results::flags;
 use super::super::table::{Column, Layout, Table};
 use super::analysis::Explanation;
 use super::sparkline::sparkline;
@@ -58,7 +58,7 @@ fn counts(trials: TrialCounts, rule: Option<&str>) -> String {
 }
 
 fn importance(text: &mut String, importance: &Importance, layout: &Layout) -> anyhow::Result<()> {
-    let mut table = table(&["parameter", "total", "range", "alone", "range"]);
+    let mut table = table(&["PARAMETER", "TOTAL", "RANGE", "ALONE", "RANGE"]);
     let range = |interval: Interval| format!("{} to {}", percent(interval.lower), percent(interval.upper));
     for parameter in &importance.parameters {
         table.add_row(vec![
@@ -82,7 +82,7 @@ fn optimum(text: &mut String, metric: &MetricInsight, layout: &Layout) -> anyhow
     let MetricInsight { metric, optimum, slices, .. } = metric;
     // The slices stand in the order of the configuration.
     let names: Vec<&str> = slices.iter().map(|slice| slice.parameter.as_str()).collect();
-    let fixed = ["trial", "measured", "predicted", "95% band"].map(Column::number);
+    let fixed = ["TRIAL", "MEASURED", "PREDICTED", "95% BAND"].map(Column::number);
     let mut columns = vec![Column::text("")];
     columns.extend(fixed);
     columns.extend(names.iter().enumerate().map(|(rank, name)| Column::value(*name).may_be_left_out(rank)));
@@ -119,7 +119,7 @@ fn optimum(text: &mut String, metric: &MetricInsight, layout: &Layout) -> anyhow
         };
     }
     if optimum.predicted.trial.is_none() {
-        let _ = writeln!(text, "not tried yet: {}", arguments(&optimum.predicted.parameters));
+        let _ = writeln!(text, "not tried yet: {}", flags(optimum.predicted.parameters.iter()));
     }
     Ok(())
 }
@@ -157,8 +157,8 @@ fn draw_slices(text: &mut String, metric: &MetricInsight, layout: &Layout) -> an
         short(low),
         short(high)
     );
-    let mut ordered = table(&["parameter", "from", "", "to", "best at", "predicted", "95% band"]);
-    let mut levels = table(&["parameter", "value", "", "predicted", "95% band"]);
+    let mut ordered = table(&["PARAMETER", "FROM", "", "TO", "BEST AT", "PREDICTED", "95% BAND"]);
+    let mut levels = table(&["PARAMETER", "VALUE", "", "PREDICTED", "95% BAND"]);
     let (mut any_ordered, mut any_levels) = (false, false);
     for slice in &metric.slices {
         let better = |a: &&SlicePoint, b: &&SlicePoint| {
@@ -203,11 +203,6 @@ fn draw_slices(text: &mut String, metric: &MetricInsight, layout: &Layout) -> an
 fn table(header: &[&str]) -> Table {
     let column = |(index, name): (usize, &&str)| if index == 0 { Column::text(*name) } else { Column::number(*name) };
     Table::new(header.iter().enumerate().map(column).collect())
-}
-
-fn arguments(parameters: &ParameterValues) -> String {
-    let words = parameters.iter().map(|(name, value)| shell_word(&format!("--{name}={}", RoundedValue(value))));
-    words.collect::<Vec<_>>().join(" ")
 }
 
 fn band(estimate: Estimate) -> String {

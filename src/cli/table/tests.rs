@@ -24,32 +24,22 @@ fn at(width: Option<usize>, columns: &[&str]) -> String {
 #[test]
 fn numbers_are_aligned_at_the_decimal_point() {
     let text = at(None, &["loss", "learning_rate"]);
-    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('│')).collect();
-    assert_eq!(
-        rows,
-        [
-            "│   loss   learning_rate │",
-            "│ 12.5              0.01 │",
-            "│  0.125            1e-6 │",
-            "│      -            1    │",
-        ],
-        "{text}"
-    );
+    assert_eq!(text, "  loss  learning_rate\n12.5             0.01\n 0.125           1e-6\n     -           1\n");
 }
 
 #[test]
 fn columns_that_do_not_fit_are_left_out_and_named_and_reasons_are_wrapped() {
-    let text = at(Some(75), &[]);
-    assert!(text.lines().next().unwrap().chars().count() <= 75, "{text}");
+    let text = at(Some(69), &[]);
+    assert!(text.lines().next().unwrap().chars().count() <= 69, "{text}");
     assert!(
         text.contains("1 column does not fit: optimizer (--wide prints all columns, --columns selects some)"),
         "{text}"
     );
-    assert!(text.contains("learning_rate") && text.contains("exit code 3"), "{text}");
-    let text = at(Some(58), &[]);
+    assert!(text.contains("learning_rate") && text.contains("ended with exit"), "{text}");
+    let text = at(Some(52), &[]);
     assert!(text.contains("2 columns do not fit: learning_rate, optimizer"), "{text}");
-    let shown: Vec<&str> = text.lines().filter(|line| line.contains('│')).collect();
-    assert!(shown.iter().all(|line| line.chars().count() <= 58), "{text}");
+    let shown = text.lines().filter(|line| !line.contains("do not fit"));
+    assert!(shown.map(|line| line.chars().count()).max().unwrap() <= 52, "{text}");
     let words: Vec<&str> = text.split_whitespace().collect();
     assert!(["exit", "code", "out", "memory"].iter().all(|word| words.contains(word)), "{text}");
     assert!(!at(None, &[]).contains("fit"));

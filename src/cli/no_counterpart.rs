@@ -1,0 +1,63 @@
+//! Commands of gcloud that have no counterpart here, with the reason.
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+
+/// The page about gcloud and this program.
+const PAGE: &str = "docs/guide/from-ai-platform.md";
+
+/// Commands of `gcloud ai-platform` about deployed models, and `gcloud config`.
+#[derive(Debug, Subcommand)]
+pub(super) enum NoCounterpart {
+    /// Models for prediction. No counterpart.
+    #[command(hide = true)]
+    Models(AnyArgs),
+    /// Versions of models. No counterpart.
+    #[command(hide = true)]
+    Versions(AnyArgs),
+    /// Online prediction. No counterpart.
+    #[command(hide = true)]
+    Predict(AnyArgs),
+    /// Long-running operations. No counterpart.
+    #[command(hide = true)]
+    Operations(AnyArgs),
+    /// Settings of gcloud. No counterpart.
+    #[command(hide = true)]
+    Config(AnyArgs),
+}
+
+/// Any arguments.
+#[derive(Debug, Args)]
+pub(super) struct AnyArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
+    arguments: Vec<String>,
+}
+
+/// States what to use in place of the command.
+///
+/// # Errors
+/// Always.
+pub(super) fn refuse(command: &NoCounterpart) -> anyhow::Result<std::process::ExitCode> {
+    match command {
+        NoCounterpart::Models(args) | NoCounterpart::Versions(args) | NoCounterpart::Predict(args) => {
+            let name = match command {
+                NoCounterpart::Models(_) => "models",
+                NoCounterpart::Versions(_) => "versions",
+                _ => "predict",
+            };
+            bail!(
+                "no command {:?}: tunesmith trains and tunes, but does not serve predictions; the models of a job are in \
+                 its job-dir, one folder for each trial ({PAGE})",
+                [&[name.to_owned()], &args.arguments[..]].concat().join(" ")
+            )
+        }
+        NoCounterpart::Operations(_) => bail!(
+            "no command \"operations\": only deployments of models had operations here; a job has its state in \
+             `tunesmith jobs describe` ({PAGE})"
+        ),
+        NoCounterpart::Config(_) => bail!(
+            "no command \"config\": set TUNESMITH_PROJECT, TUNESMITH_SERVER and TUNESMITH_ACCESS_TOKEN in the environment, \
+             or give --project and --server ({PAGE})"
+        ),
+    }
+}
