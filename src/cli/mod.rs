@@ -103,7 +103,7 @@ enum Command {
     /// Analyse a job or a study, also while it runs: the importance of its hyperparameters, the predicted optimum, and how
     /// reliable both are.
     Explain(explain::ExplainArgs),
-    /// Write a job's summary, plots and trials as one HTML page that needs no server and no internet access.
+    /// Write the summary, plots and trials of a job or a study as one HTML page that needs no server and no internet access.
     Report(report::ReportArgs),
     /// Compare search algorithms offline, on problems with known optima.
     Bench(Box<bench::BenchArgs>),

@@ -10,6 +10,7 @@ use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
 use super::busy::{Busy, activity_text};
 use super::output::notice;
+use super::table::wrapped;
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 use tunesmith_domain::{JobState, LossCause, Study, Trial, TrialState, compare_results};
 use tunesmith_service::{Activity, JobEvent, attempt_directory};
@@ -136,18 +137,23 @@ impl Progress {
                 match event {
                     JobEvent::TrialStarted { id, parameters, .. } => {
                         let bar = lines.insert_before(total, ProgressBar::new_spinner().with_style(trial_style()));
-                        bar.set_prefix(format!("trial {id}  {}", self.tally.parameter_text(parameters)));
+                        bar.set_prefix(format!("trial {id}"));
+                        bar.set_message(self.tally.parameter_text(parameters));
                         bar.enable_steady_tick(Duration::from_millis(250));
                         trials.insert(*id, bar);
                     }
                     JobEvent::TrialMeasured { id, step, value } => {
                         if let Some(bar) = trials.get(id) {
-                            bar.set_message(format!("{}={} step {step}", self.tally.metric, Rounded(*value)));
+                            bar.set_prefix(format!(
+                                "trial {id}  {}={} step {step}",
+                                self.tally.metric,
+                                Rounded(*value)
+                            ));
                         }
                     }
                     JobEvent::TrialStopping { id, .. } => {
                         if let Some(bar) = trials.get(id) {
-                            bar.set_message("stopping early");
+                            bar.set_prefix(format!("trial {id}  stopping early"));
                         }
                     }
                     _ => {}
@@ -159,8 +165,7 @@ impl Progress {
                     lines.remove(&bar);
                 }
                 if let Some(line) = self.tally.line(event) {
-                    // The job continues if the terminal was closed.
-                    let _ = lines.println(line);
+                    println(lines, &line);
                 }
             }
         }
@@ -170,10 +175,7 @@ impl Progress {
     /// Prints a line above those that change.
     pub(super) fn say(&self, line: &str) {
         match &self.view {
-            View::Live { lines, .. } => {
-                // The job continues if the terminal was closed.
-                let _ = lines.println(line);
-            }
+            View::Live { lines, .. } => println(lines, line),
             View::Plain | View::Log => notice(line),
         }
     }
@@ -207,7 +209,7 @@ impl Progress {
         if let View::Live { total, .. } = &self.view {
             total.set_position(self.tally.done + self.tally.failed);
             let work = self.busy.as_mut().and_then(Busy::current).map(|work| format!("{work} | ")).unwrap_or_default();
-            total.set_message(format!("{work}{}", self.tally.summary()));
+            total.set_message(format!("{work}{}", self.tally.short_summary()));
         }
     }
 }
@@ -239,20 +241,31 @@ impl Tally {
     }
 
     fn summary(&self) -> String {
-        let to_go = self.max_trials.saturating_sub(self.done + self.failed);
-        let mut text = format!("{} done, {} failed, {to_go} to go", self.done, self.failed);
-        let value = |best: &Trial| best.final_measurement.as_ref()?.value(&self.metric);
-        if let Some((best, value)) = self.best.as_ref().and_then(|best| Some((best, value(best)?))) {
-            text.push_str(&format!(", best {}={} (trial {})", self.metric, Rounded(value), best.id));
-        }
-        if self.spent.1 > 0 && to_go > 0 {
-            let mean = self.spent.0 / f64::from(self.spent.1);
-            let left = mean * (to_go as f64 / self.parallel as f64).ceil();
-            if left >= 1.0 {
-                text.push_str(&format!(", about {} left", duration_text(left)));
-            }
-        }
-        text
+        let counts = format!("{} done, {} failed, {} to go", self.done, self.failed, self.to_go());
+        [Some(counts), self.best_text(), self.time_left()].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The summary beside the bar, which shows the counts: what matters most first, since the line is cut off at the end.
+    fn short_summary(&self) -> String {
+        let failed = (self.failed > 0).then(|| format!("{} failed", self.failed));
+        [self.best_text(), self.time_left(), failed].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+
+    fn to_go(&self) -> u64 {
+        self.max_trials.saturating_sub(self.done + self.failed)
+    }
+
+    fn best_text(&self) -> Option<String> {
+        let best = self.best.as_ref()?;
+        let value = best.final_measurement.as_ref()?.value(&self.metric)?;
+        Some(format!("best {}={} (trial {})", self.metric, Rounded(value), best.id))
+    }
+
+    fn time_left(&self) -> Option<String> {
+        let (seconds, trials) = self.spent;
+        let left = seconds / f64::from(trials) * (self.to_go() as f64 / self.parallel as f64).ceil();
+        // Without an ended trial there is no mean.
+        (left >= 1.0).then(|| format!("about {} left", duration_text(left)))
     }
 
     /// Returns the line for an event; `None` for frequent events.
@@ -357,8 +370,24 @@ pub(super) fn duration_text(seconds: f64) -> String {
     }
 }
 
+/// Prints a line above those that change, broken at words. The job continues if the terminal was closed.
+fn println(lines: &MultiProgress, line: &str) {
+    let width =
+        terminal_size::terminal_size_of(std::io::stderr()).map_or(usize::MAX, |(width, _)| usize::from(width.0));
+    let _ = lines.println(broken(line, width));
+}
+
+/// Breaks `line` at words into lines of at most `width` characters. Further lines are indented.
+fn broken(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        line.to_owned()
+    } else {
+        wrapped(line, width.saturating_sub(2).max(8)).replace('\n', "\n  ")
+    }
+}
+
 fn total_style() -> ProgressStyle {
-    ProgressStyle::with_template("{bar:30} {pos}/{len}  {elapsed}  {wide_msg}").expect("the template is valid")
+    ProgressStyle::with_template("{bar:10} {pos}/{len}  {elapsed}  {wide_msg}").expect("the template is valid")
 }
 
 fn trial_style() -> ProgressStyle {

@@ -1,4 +1,4 @@
-//! `tunesmith report`: writes a job's study as one page that needs no server.
+//! `tunesmith report`: writes a study, or that of a job, as one page that needs no server.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::client::{self, TargetArgs};
+use super::client::{self, LocationArgs, TargetArgs};
 use super::output::print;
 use super::output_file;
 use super::results::replace_file;
@@ -15,25 +15,45 @@ use tunesmith_domain::JobId;
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
     /// Name of the job, or the start of it.
-    job: JobId,
+    #[arg(required_unless_present = "study", conflicts_with = "study")]
+    job: Option<JobId>,
+    /// Name of a study, in place of a job.
+    #[arg(long, value_name = "STUDY")]
+    study: Option<String>,
     #[command(flatten)]
     target: TargetArgs,
-    /// File to write, as HTML. An existing file is replaced.
+    #[command(flatten)]
+    location: LocationArgs,
+    /// File to write, as HTML. An existing file is replaced. NAME.html in the current folder by default.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    out: PathBuf,
+    out: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub(super) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
-    output_file::check("--out", &args.out)?;
+    if let Some(out) = &args.out {
+        output_file::check("--out", out)?;
+    }
     // Requests to a data folder are handled in this process.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let (job, page) = match runtime.block_on(client::job_report(&args.target, &args.job)) {
+    let read = async {
+        match (&args.job, &args.study) {
+            (Some(job), _) => client::job_report(&args.target, job).await.map(|(id, page)| ("job", id, page)),
+            (None, study) => {
+                let study = study.clone().unwrap_or_default();
+                let page = client::study_report(&args.target, &args.location, &study).await?;
+                Ok(("study", study, page))
+            }
+        }
+    };
+    let (what, name, page) = match runtime.block_on(read) {
         Ok(report) => report,
         Err(error) => return client::report(error),
     };
     runtime.shutdown_background();
-    replace_file(&args.out, |file| Ok(file.write_all(&page)?))?;
-    print(&format!("report of job {job}: {}\n", args.out.display()))?;
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.html")));
+    output_file::check("--out", &out)?;
+    replace_file(&out, |file| Ok(file.write_all(&page)?))?;
+    print(&format!("report of {what} {name}: {}\n", out.display()))?;
     Ok(ExitCode::SUCCESS)
 }

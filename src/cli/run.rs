@@ -286,7 +286,7 @@ async fn run_job(
         Ok(JobOutcome::Interrupted(job)) => conclude(args, store, &data_dir, job, true).await,
         Err(error) => {
             let error = anyhow::Error::from(error);
-            notice(&format!("error: {error:#}\nto resume the job, give the same command with --job-id {}", job.id));
+            notice(&format!("error: {error:#}\nto resume job {}, give the same command", job.id));
             Ok(if is_of_the_medium(&error) { ExitCode::from(STORE_FAILED) } else { ExitCode::FAILURE })
         }
     }
@@ -368,7 +368,7 @@ async fn conclude(
         results.write_csv(path)?;
     }
     if interrupted {
-        print(&format!("interrupted; to resume the job, give the same command with --job-id {}\n", results.job.id))?;
+        print(&format!("interrupted; to resume job {}, give the same command\n", results.job.id))?;
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(if results.job.state == JobState::Succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -50,8 +50,9 @@ impl Holder {
                 )
             }
             None => {
-                "wait until it has ended, or give another --data-dir; to run several jobs on one folder at the same \
-                     time, start `tunesmith serve` on it and submit them with `tunesmith jobs submit training --server`"
+                "give another folder, such as --data-dir .tunesmith-2, or wait until it has ended; to run several jobs \
+                     on one folder at the same time, start `tunesmith serve` on it and submit them with `tunesmith jobs \
+                     submit training --server`"
                     .to_owned()
             }
         }

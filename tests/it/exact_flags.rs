@@ -39,7 +39,10 @@ fn flags_of_the_best_trial_are_those_that_ran() {
     let described = command(&["jobs", "describe", "j", "--format", "table"]);
     let trial = command(&["trials", "describe", &best, "--job", "j", "--format", "table"]);
     for text in [&run.stdout, &described, &trial] {
-        let line = text.lines().find(|line| line.trim_start().starts_with("--x=")).unwrap_or_else(|| panic!("{text}"));
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("  ") && line.contains("--x="))
+            .unwrap_or_else(|| panic!("{text}"));
         let mut shown = words(line);
         let mut ran = ran.clone();
         shown.sort();

@@ -85,7 +85,7 @@ fn init_reads_the_help_of_other_programs_and_quotes_their_errors() {
 #[test]
 fn init_asks_for_what_it_does_not_know() {
     let workspace = Workspace::new("");
-    workspace.write("answers", "score\n\nlearning_rate\n0.001 to 1 log\nlayers\neight\n1 to 8\n\n");
+    workspace.write("answers", "score\n\nlearning_rate\n0.001 to 1 log\nlayers\neight\n1 to 8\n\nlearning_rate if layers=9\nlearning_rate if layers=1,2\n\n\n2\n");
     let mut command = workspace.command();
     command.args(["init", "--interactive", "--output", "made.yaml"]);
     command.stdin(std::fs::File::open(workspace.path().join("answers")).unwrap());
@@ -93,7 +93,39 @@ fn init_asks_for_what_it_does_not_know() {
     assert!(asked.contains("maximize or minimize score [maximize]") && asked.contains("expected a range"), "{asked}");
     let config = workspace.read("made.yaml");
     assert!(config.contains("parameterName: layers\n      type: INTEGER\n      minValue: 1\n"), "{config}");
-    assert!(validate(&workspace).expect(0).stdout.contains("20, 1 at once"));
+    assert!(asked.contains("\"9\" is not one of the values of layers"), "{asked}");
+    assert!(config.contains("- {parameter: learning_rate, parent: layers, values: [1, 2]}"), "{config}");
+    assert!(validate(&workspace).expect(0).stdout.contains("20, 2 at once"));
+}
+
+#[test]
+fn init_tries_the_defaults_first_and_reads_conditions_from_the_help() {
+    let workspace = Workspace::new("");
+    workspace.write(
+        "train.py",
+        r#"
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--optimizer", choices=["adam", "sgd"], default="sgd", help="rule of the steps")
+parser.add_argument("--momentum", type=float, default=0.9, help="momentum, only for sgd")
+parser.add_argument("--beta", type=float, default=0.99, help="decay of the moments (adam only)")
+parser.add_argument("--lr", type=float, default=0.037)
+parser.add_argument("--units", type=int, default=32)
+args = parser.parse_args()
+print(f"loss={(args.lr - 0.037) ** 2} {args.optimizer} {args.momentum} {args.units}")
+"#,
+    );
+    let folder = workspace.path().to_owned();
+    init(&workspace, &folder, &["--metric", "loss", "--parallel", "2", "--", "python3", "train.py"]).expect(0);
+    let config = workspace.read("made.yaml");
+    assert!(config.contains("- {parameter: momentum, parent: optimizer, values: [sgd]}\n"), "{config}");
+    assert!(config.contains("- {parameter: beta, parent: optimizer, values: [adam]}\n"), "{config}");
+    assert!(config.contains("- {optimizer: sgd, momentum: 0.9, lr: 0.037, units: 32}\n"), "{config}");
+    assert!(validate(&workspace).expect(0).stdout.contains("50, 2 at once"));
+    // The first trial is the program without any flag.
+    let args = ["run", "--config", "made.yaml", "--trials", "1", "--job-id", "j", "--", "python3", "train.py"];
+    let run = output(workspace.command().args(args)).expect(0).stdout;
+    assert!(run.contains("best: trial 1 with loss=0\n"), "{run}");
 }
 
 #[test]

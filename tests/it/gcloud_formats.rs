@@ -113,3 +113,87 @@ fn lists_are_selected_sorted_and_printed_in_the_formats_of_gcloud() {
     let trials = client(&workspace, &trials, &["--server", &url]).expect(0).stdout;
     assert_eq!(trials.lines().next(), Some("1\tCOMPLETED"));
 }
+
+/// What a night of submissions asks of gcloud. Each line ends the script if it fails.
+const NIGHTLY: &str = r#"
+set -euo pipefail
+DAY=$(date +%Y%m%d)
+JOB="census_$DAY"
+COMMON="--region us-central1 --runtime-version 2.1 --python-version 3.7"
+gcloud ai-platform jobs submit training "$JOB" $COMMON --config hptuning_config.yaml --scale-tier BASIC \
+    --staging-bucket gs://bucket --labels team=vision,night="$DAY" --stream-logs --quiet --project local -- sh train.sh
+test "$(gcloud ai-platform jobs describe "$JOB" --format='value(state)')" = SUCCEEDED
+BEST=$(gcloud ai-platform jobs describe "$JOB" --format='value(trainingOutput.trials[0].hyperparameters.x)')
+test "$BEST" -ge 1
+gcloud ai-platform jobs describe "$JOB" --format='json(jobId,trainingOutput.trials)' | python3 -c '
+import json, sys
+job = json.load(sys.stdin)
+assert len(job["trainingOutput"]["trials"]) == 3, job'
+gcloud ai-platform jobs list --filter="createTime>-P7D AND labels.team:vision" --format='table(jobId,state:label=STATE)' > list
+test "$(tail -n +2 list | awk '{print $1}')" = "$JOB"
+gcloud ai-platform jobs list --format=json --limit 1 | python3 -c 'import json, sys; assert len(json.load(sys.stdin)) == 1'
+gcloud beta ai-platform jobs describe "$JOB" --summarize > summary
+gcloud ai-platform jobs update "$JOB" --update-labels seen=yes
+for OLD in $(gcloud ai-platform jobs list --filter='createTime<-p30d' --uri); do echo "$OLD" >&2; exit 1; done
+gcloud ai-platform jobs stream-logs "$JOB" > logs
+# What has no counterpart says so, and what is no command of AI Platform belongs to the real gcloud.
+if gcloud ai-platform models create census 2> models; then exit 1; fi
+grep -q 'does not serve predictions' models
+if gcloud storage ls 2> other; then exit 1; fi
+grep -q 'not installed' other
+"#;
+
+#[test]
+fn nightly_script_of_gcloud_runs_with_the_shim() {
+    let workspace = Workspace::new(TUNING);
+    workspace.write("train.sh", "echo loss=${1#--x=}\n");
+    workspace.write("nightly.sh", NIGHTLY);
+    let bin = workspace.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/gcloud/gcloud");
+    std::os::unix::fs::symlink(examples, bin.join("gcloud")).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_tunesmith"), bin.join("tunesmith")).unwrap();
+    let server = Server::start(&workspace, &[]);
+    let mut command = std::process::Command::new("bash");
+    command.arg("nightly.sh").current_dir(workspace.path());
+    command.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
+    command.env("TUNESMITH_SERVER", format!("http://{}", server.address));
+    command.env_remove("TUNESMITH_PROJECT").env_remove("TUNESMITH_ACCESS_TOKEN");
+    let done = crate::support::finished(command.output().unwrap()).expect(0);
+    assert_eq!(done.stderr.matches("no effect on this service: ").count(), 1, "{}", done.stderr);
+    // The server of the environment is also that of the next command.
+    assert!(!done.stderr.contains("--server"), "{}", done.stderr);
+}
+
+#[test]
+fn run_takes_the_flags_of_gcloud() {
+    let workspace = Workspace::new(TUNING);
+    workspace.write("train.sh", "echo loss=${2#--x=}\n");
+    let mut args =
+        vec!["--job-id", "j", "--region", "us-central1", "--runtime-version", "2.1", "--scale-tier", "basic-gpu"];
+    args.extend(["--staging-bucket", "gs://bucket", "--python-version", "3.7", "--stream-logs", "--quiet"]);
+    args.extend(["--labels", "team=vision", "--args", "--epochs=2", "--", "sh", "train.sh"]);
+    let run = workspace.run(args).expect(0);
+    let noted: Vec<&str> = run.stderr.lines().filter(|line| line.contains("no effect")).collect();
+    assert_eq!(
+        noted,
+        ["no effect in a local run: scaleTier, region, runtimeVersion, pythonVersion, --staging-bucket, --stream-logs"]
+    );
+    let job = workspace.job();
+    assert_eq!(job["labels"], json!({"team": "vision"}));
+    assert_eq!(job["trainingInput"]["region"], "us-central1");
+    let wrong = workspace.run(["--python-version", "9", "--", "true"]).expect(2).stderr;
+    assert!(wrong.contains("error: pythonVersion: \"9\" is not a Python version"), "{wrong}");
+}
+
+#[test]
+fn what_has_no_counterpart_is_refused_with_the_reason() {
+    let workspace = Workspace::new("");
+    let refused = |args: &[&str]| client(&workspace, args, &[]).expect(2).stderr;
+    for args in [&["models", "create", "m", "--regions", "us"][..], &["versions", "list"], &["predict", "--model=m"]] {
+        let error = refused(args);
+        assert!(error.starts_with(&format!("error: no command \"{}", args[0])), "{error}");
+        assert!(error.contains("trains and tunes, but does not serve predictions"), "{error}");
+    }
+    assert!(refused(&["config", "set", "project", "p"]).contains("set TUNESMITH_PROJECT"));
+}

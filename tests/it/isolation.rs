@@ -177,3 +177,59 @@ fn programs_of_another_user_reach_their_metric_file_and_no_file_of_the_server() 
     assert!(reason.contains("models cannot be created") && reason.contains("as user daemon"), "{reason}");
     assert!(!workspace.path().join("models").exists());
 }
+
+/// The capabilities that the unit of a server with `--run-as` keeps, as `setpriv` names them.
+fn capabilities_of_the_unit() -> Vec<String> {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/systemd/tunesmith-isolated.service");
+    let unit = std::fs::read_to_string(unit).unwrap();
+    let lines = unit.lines().filter_map(|line| line.strip_prefix("CapabilityBoundingSet="));
+    let names = lines.flat_map(str::split_whitespace);
+    names.map(|name| name.strip_prefix("CAP_").unwrap().to_lowercase()).collect()
+}
+
+/// Serves in `workspace` as root with these capabilities only, as the unit does.
+fn serve_with(workspace: &Workspace, capabilities: &[&str]) -> Server {
+    let kept: String = capabilities.iter().map(|name| format!(",+{name}")).collect();
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", &format!("-all{kept}"), "--inh-caps", "-all", "--no-new-privs", "--"]);
+    command.arg(env!("CARGO_BIN_EXE_tunesmith")).current_dir(workspace.path());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--run-as", "daemon"]);
+    Server::start_command(&mut command)
+}
+
+#[test]
+fn shipped_unit_has_the_capabilities_that_isolated_programs_take() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let capabilities = capabilities_of_the_unit();
+    let all: Vec<&str> = capabilities.iter().map(String::as_str).collect();
+    assert_eq!(all, ["setuid", "setgid", "chown", "dac_override", "kill"]);
+    let workspace = Workspace::new("");
+    std::fs::set_permissions(workspace.path(), PermissionsExt::from_mode(0o711)).unwrap();
+    let server = serve_with(&workspace, &all);
+    let input = |script: &str| json!({"masterConfig": {"containerCommand": ["sh", "-c", script]}});
+    let private = "umask 077; id -un; mkdir kept; echo x > kept/file; touch \"$CLOUD_ML_HP_METRIC_FILE\"";
+    assert_eq!(run_job(&server, "j", &input(private))["state"], "SUCCEEDED");
+    let log = server.get("/v1/projects/p/jobs/j/logs/attempt-1.master-0.stdout").1["text"].clone();
+    assert_eq!(log, "daemon\n");
+    // A running program is stopped, and the folders of programs are removed.
+    let request = json!({"jobId": "runs", "trainingInput": input("exec sleep 600")});
+    assert_eq!(server.post("/v1/projects/p/jobs", &request).0, 200);
+    server.until("/v1/projects/p/jobs/runs", "RUNNING");
+    assert_eq!(server.post("/v1/projects/p/jobs/runs:cancel", &json!({})).0, 200);
+    assert_eq!(server.until_ended("/v1/projects/p/jobs/runs")["state"], "CANCELLED");
+    assert_eq!(server.send("DELETE", "/v1/projects/p/jobs/j", "", "").0, 200);
+    // The next server opens what this one left.
+    drop(server);
+    let server = serve_with(&workspace, &all);
+    assert_eq!(server.get("/v1/projects/p/jobs/j").0, 404);
+    assert_eq!(run_job(&server, "k", &input("true"))["state"], "SUCCEEDED");
+    drop(server);
+
+    // Without the right to become another user, as in the other unit, no program starts.
+    let few: Vec<&str> = all.iter().copied().filter(|name| *name != "setuid").collect();
+    let server = serve_with(&workspace, &few);
+    let failed = run_job(&server, "l", &input("true"));
+    assert_eq!(failed["state"], "FAILED", "{failed}");
+}

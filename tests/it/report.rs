@@ -110,3 +110,59 @@ fn report_that_cannot_be_written_names_the_place() {
     assert!(done.stderr.contains("did you mean \"plain\"?"), "{}", done.stderr);
     assert!(!workspace.path().join("page.html").exists());
 }
+
+#[test]
+fn study_is_reported_by_name_on_a_folder_and_on_a_server() {
+    let workspace = Workspace::new("");
+    workspace.write(
+        "study.yaml",
+        "metrics: [{metric: loss, goal: MINIMIZE}]\n\
+         parameters:\n- {parameter: lr, type: DOUBLE, doubleValueSpec: {minValue: 0, maxValue: 1}}\n",
+    );
+    let command = |args: &[&str]| finished(workspace.command().args(args).output().unwrap()).expect(0).stdout;
+    command(&["studies", "create", "sweep", "--config", "study.yaml", "--region", "here", "--data-dir", "data"]);
+    let of = ["--study", "sweep", "--region", "here", "--data-dir", "data"];
+    for value in ["0.25", "0.5"] {
+        let point = [format!("lr={value}"), format!("loss={value}")];
+        command(&[&["trials", "create"][..], &of, &["--parameter", &point[0], "--metric", &point[1]]].concat());
+    }
+    assert_eq!(command(&[&["report"][..], &of].concat()), "report of study sweep: sweep.html\n");
+    assert!(workspace.read("sweep.html").contains("0.25"));
+    let server = Server::start(&workspace, &[]);
+    let url = format!("http://{}", server.address);
+    let of = ["--study", "sweep", "--region", "here", "--server", &url];
+    assert_eq!(command(&[&["report"][..], &of, &["--out", "s.html"]].concat()), "report of study sweep: s.html\n");
+    // Studies of all locations are listed, with their location; of one if it is given.
+    let list = |more: &[&str]| command(&[&["studies", "list", "--server", &url][..], more].concat());
+    assert!(list(&[]).lines().nth(1).unwrap().starts_with("sweep     here      ACTIVE"), "{}", list(&[]));
+    assert_eq!(list(&["--format", "value(name.basename())", "--region", "here"]), "sweep\n");
+    assert_eq!(list(&["--format", "value(name.basename())", "--region", "local"]), "");
+}
+
+#[test]
+fn trials_are_listed_with_their_running_values_and_sorted() {
+    let workspace = Workspace::new("");
+    workspace.write(
+        "study.yaml",
+        "metrics: [{metric: loss, goal: MINIMIZE}]\n\
+         parameters:\n- {parameter: lr, type: DOUBLE, doubleValueSpec: {minValue: 0, maxValue: 1}}\n",
+    );
+    let command = |args: &[&str]| finished(workspace.command().args(args).output().unwrap()).expect(0).stdout;
+    command(&["studies", "create", "s", "--config", "study.yaml"]);
+    for (lr, loss) in [("lr=0.1", "loss=3"), ("lr=0.2", "loss=1")] {
+        command(&["trials", "create", "--study", "s", "--parameter", lr, "--metric", loss]);
+    }
+    command(&["trials", "suggest", "--study", "s", "--client-id", "me"]);
+    command(&["trials", "add-measurement", "3", "--study", "s", "--step", "1", "--metric", "loss=2"]);
+    let list = |more: &[&str]| command(&[&["trials", "list", "--study", "s"][..], more].concat());
+    let running = list(&[]).lines().nth(3).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!((running[0].as_str(), running[1].as_str(), running[4].as_str()), ("3", "2", "ACTIVE"), "{}", list(&[]));
+    let ids = |by: &str| list(&["--sort-by", by, "--format", "value(name.basename().segment(0))"]).replace('\n', " ");
+    assert_eq!(ids("metric.loss"), "2 3 1 ");
+    assert_eq!(ids("~metric.loss"), "1 3 2 ");
+    assert_eq!(ids("~id"), "3 2 1 ");
+    assert_eq!(list(&["--sort-by", "state,~id", "--limit", "1", "--format", "value(state)"]), "ACTIVE\n");
+    let unknown =
+        workspace.command().args(["trials", "list", "--study", "s", "--sort-by", "metric.x"]).output().unwrap();
+    assert!(finished(unknown).expect(2).stderr.contains("--sort-by: no trial has a field \"metric.x\""));
+}

@@ -150,15 +150,24 @@ struct ListQuery {
     filter: String,
 }
 
+/// The location that stands for all locations in lists, as in other APIs of Google.
+const ALL_LOCATIONS: &str = "-";
+
 async fn list(
     State(api): State<StudiesState>,
     Names([project, location]): Names<2>,
     Query(query): Query<ListQuery>,
 ) -> Result<Rendered<StudyList>, ApiError> {
-    names::location(&project, &location)?;
+    let is_of_all = location == ALL_LOCATIONS;
+    if !is_of_all {
+        names::location(&project, &location)?;
+    }
     let filter: StudyFilter =
         query.filter.parse().map_err(|error: FilterError| ApiError::invalid("filter", error.to_string()))?;
-    let mut studies = api.studies.studies(&project, &location).await?;
+    let mut studies = match is_of_all {
+        true => api.studies.pick(|study| (study.id.parts().0 == project).then_some(study)).await?,
+        false => api.studies.studies(&project, &location).await?,
+    };
     studies.retain(|study| filter.accepts(study));
     let count = studies.len();
     let list = move || StudyList { studies: studies.iter().map(StudyMessage::from).collect() };

@@ -96,7 +96,13 @@ impl StoreError {
     /// The error of a change that was not made because of `fault`.
     #[cfg(any(feature = "postgres", feature = "sled", feature = "sqlite"))]
     pub(crate) fn not_applied(fault: StoreFault) -> Self {
-        Self::NotApplied { operation: "write", source: Box::new(fault) }
+        Self::cannot("write", fault)
+    }
+
+    /// The error of `operation`, which was not done because of `fault`.
+    #[cfg(any(feature = "postgres", feature = "sled", feature = "sqlite"))]
+    pub(crate) fn cannot(operation: &'static str, fault: StoreFault) -> Self {
+        Self::NotApplied { operation, source: Box::new(fault) }
     }
 
     /// The error of `operation`, which the system refused with `error`.

@@ -96,12 +96,14 @@ impl Refusal {
         if !self.violations.is_empty() {
             return self.violations.iter().map(|(field, description)| format!("{field}: {description}")).collect();
         }
-        let hint = match (self.code.as_str(), &self.request_id) {
-            ("UNAUTHENTICATED", _) => " (the access token is taken from TUNESMITH_ACCESS_TOKEN)".to_owned(),
-            (_, Some(id)) if self.status >= 500 => format!(" (request {id})"),
-            _ => String::new(),
-        };
-        vec![format!("{}{hint}", self.message)]
+        let token = (self.code == "UNAUTHENTICATED")
+            .then(|| "the access token is taken from TUNESMITH_ACCESS_TOKEN".to_owned());
+        // With this ID, an operator finds the request in the logs of the server.
+        let request = self.request_id.as_ref().filter(|_| matches!(self.status, 401 | 403 | 500..));
+        let request = request.map(|id| format!("request {id}"));
+        let hints: Vec<String> = token.into_iter().chain(request).collect();
+        let hints = if hints.is_empty() { String::new() } else { format!(" ({})", hints.join("; ")) };
+        vec![format!("{}{hints}", self.message)]
     }
 }
 
@@ -156,6 +158,9 @@ mod tests {
         let error = ClientError::Refused(Refusal::of(401, None, &body).unwrap());
         assert!(error.to_string().contains("TUNESMITH_ACCESS_TOKEN"));
         assert_eq!(error.exit_code(), 1);
+        let body = json!({"error": {"code": 403, "status": "PERMISSION_DENIED", "message": "denied"}});
+        let error = ClientError::Refused(Refusal::of(403, Some("r-2".to_owned()), &body).unwrap());
+        assert_eq!(error.to_string(), "denied (request r-2)");
         let body = json!({"error": {"code": 500, "status": "INTERNAL", "message": "the store failed"}});
         let error = ClientError::Refused(Refusal::of(500, Some("r-1".to_owned()), &body).unwrap());
         assert_eq!((error.to_string().as_str(), error.exit_code()), ("the store failed (request r-1)", 1));

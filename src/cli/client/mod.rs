@@ -87,6 +87,12 @@ pub(super) async fn job_report(target: &TargetArgs, job: &JobId) -> anyhow::Resu
     Ok((id, page))
 }
 
+/// Reads the report of a study as HTML.
+pub(super) async fn study_report(target: &TargetArgs, location: &LocationArgs, study: &str) -> anyhow::Result<Bytes> {
+    let client = target.client(Purpose::Look).await?;
+    Ok(client.page(&["locations", &location.region, "studies", study, "report"]).await?)
+}
+
 /// Reads a study with its trials.
 pub(super) async fn study_trials(
     target: &TargetArgs,

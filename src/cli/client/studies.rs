@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, columns, show, show_list};
+use super::format::{Format, columns, show, show_list, sort_by};
 use super::request::{last_segment, list, text};
 use super::target::{LocationArgs, TargetArgs};
 use crate::cli::table::TableArgs;
@@ -48,8 +48,15 @@ pub(in crate::cli) struct CreateArgs {
 pub(in crate::cli) struct ListArgs {
     #[command(flatten)]
     target: TargetArgs,
-    #[command(flatten)]
-    location: LocationArgs,
+    /// Location of the studies, as in their names; - for all.
+    #[arg(long, alias = "location", value_name = "REGION", default_value = "-")]
+    region: String,
+    /// Fields to sort by, such as ~createTime, where ~ sorts in descending order. By name by default.
+    #[arg(long, value_name = "[~]FIELD", value_delimiter = ',')]
+    sort_by: Vec<String>,
+    /// Maximum number of studies.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
     /// List only studies that this filter accepts, such as "state = ACTIVE AND studyId:census*".
     #[arg(long, value_name = "EXPRESSION", default_value = "")]
     filter: String,
@@ -114,8 +121,12 @@ async fn create(args: &CreateArgs) -> anyhow::Result<()> {
 
 async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
     let client = args.target.client(Purpose::Look).await?;
-    let path = client.path(&["locations", &args.location.region, "studies"]);
-    let answer = client.get(&path, &[("filter", &args.filter)]).await?;
+    let path = client.path(&["locations", &args.region, "studies"]);
+    let mut answer = client.get(&path, &[("filter", &args.filter)]).await?;
+    let mut studies = list(&answer, "studies").to_vec();
+    sort_by(&mut studies, &args.sort_by, "study")?;
+    studies.truncate(args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
+    answer["studies"] = Value::Array(studies);
     show_list(&args.format, &answer, "studies", || {
         let row = |study: &Value| {
             let metrics = list(&study["studyConfig"], "metrics").iter();
@@ -123,12 +134,13 @@ async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
                 metrics.map(|metric| format!("{} {}", text(metric, "goal"), text(metric, "metric"))).collect();
             vec![
                 last_segment(text(study, "name")).to_owned(),
+                text(study, "name").split('/').nth(3).unwrap_or_default().to_owned(),
                 text(study, "state").to_owned(),
                 text(study, "createTime").to_owned(),
                 metrics.join(", "),
             ]
         };
-        let header = ["STUDY_ID", "STATE", "CREATED", "METRICS"];
+        let header = ["STUDY_ID", "LOCATION", "STATE", "CREATED", "METRICS"];
         columns(&header, list(&answer, "studies").iter().map(row), &args.table.layout())
     })
 }

@@ -64,6 +64,12 @@ pub(in crate::cli) struct TrainingArgs {
     /// Arguments of the trainer, in front of those after `--`.
     #[arg(long, value_name = "ARG", value_delimiter = ',', allow_hyphen_values = true)]
     args: Vec<String>,
+    /// Number of trials, instead of maxTrials.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
+    trials: Option<i32>,
+    /// Number of trials to run at once, instead of maxParallelTrials.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=10_000))]
+    parallel: Option<i32>,
     /// Seed of all random choices. Drawn at random and stored by default.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -154,6 +160,15 @@ async fn training_input(
     if let Some(seed) = args.seed {
         set(&mut input, "/tunesmith/seed", json!(seed));
     }
+    for (flag, field, count) in
+        [("--trials", "maxTrials", args.trials), ("--parallel", "maxParallelTrials", args.parallel)]
+    {
+        let Some(count) = count else { continue };
+        if input["hyperparameters"].is_null() {
+            bail!("{flag}: the configuration has no hyperparameters");
+        }
+        set(&mut input, &format!("/hyperparameters/{field}"), json!(count));
+    }
     let mut packages = Vec::new();
     if let Some(path) = &args.package_path {
         packages.push(upload_folder(client, path).await?);
@@ -203,10 +218,14 @@ pub(super) fn print_next_commands(target: &TargetArgs, client: &Client, job: &Jo
             let project = target.project_of(job);
             let id = job.parts().1;
             let name = if project == JobId::LOCAL_PROJECT { id.to_owned() } else { format!("{project}/{id}") };
-            let server = shell_word(&client.address());
+            // A server of the environment is also that of the next command.
+            let server = match target.names_server() {
+                true => format!(" --server {}", shell_word(&client.address())),
+                false => String::new(),
+            };
             notice(&format!(
-                "to describe it: tunesmith jobs describe {name} --server {server}\n\
-                 to follow it: tunesmith jobs stream-logs {name} --server {server}"
+                "to describe it: tunesmith jobs describe {name}{server}\n\
+                 to follow it: tunesmith jobs stream-logs {name}{server}"
             ));
         }
     }

@@ -65,6 +65,11 @@ impl TargetArgs {
         }
     }
 
+    /// Whether the server is given as an argument.
+    pub(super) fn names_server(&self) -> bool {
+        self.server.is_some()
+    }
+
     /// Returns the project in the name of `job`, or else that of the arguments.
     pub(super) fn project_of(&self, job: &JobId) -> String {
         match job.as_str().split_once('/') {

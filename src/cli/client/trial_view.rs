@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::format::sort_by;
 use super::request::{last_segment, list, text};
 use crate::cli::table::{Column, Layout, Table, natural_order};
 use tunesmith_algorithms::rounded::Rounded;
@@ -34,7 +35,7 @@ impl<'a> Columns<'a> {
         let mut metrics: Vec<&str> = Vec::new();
         let mut parameters: BTreeSet<&str> = BTreeSet::new();
         for trial in trials {
-            for metric in list(&trial["finalMeasurement"], "metrics") {
+            for metric in measured(trial) {
                 let name = text(metric, "metric");
                 if !metrics.contains(&name) {
                     metrics.push(name);
@@ -182,9 +183,40 @@ fn parameter(trial: &Value, name: &str) -> Option<String> {
 }
 
 fn rounded_metric(trial: &Value, name: &str) -> Option<String> {
-    let metrics = list(&trial["finalMeasurement"], "metrics");
-    let found = metrics.iter().find(|metric| text(metric, "metric") == name)?;
+    let found = measured(trial).iter().find(|metric| text(metric, "metric") == name)?;
     Some(rounded(&found["value"]))
+}
+
+/// Returns the metrics of the result of a trial, or of its last measurement while it runs.
+fn measured(trial: &Value) -> &[Value] {
+    let last = || list(trial, "measurements").last().map(|measurement| list(measurement, "metrics"));
+    match &trial["finalMeasurement"] {
+        Value::Null if trial["trialInfeasible"] != true => last().unwrap_or_default(),
+        result => list(result, "metrics"),
+    }
+}
+
+/// Sorts trials by `fields`, as in a filter: `metric.loss`, `parameters.lr`, `id`, or a field of the resource.
+///
+/// # Errors
+/// If no trial has one of the fields.
+pub(super) fn sort(trials: &mut Vec<Value>, fields: &[String]) -> anyhow::Result<()> {
+    let sortable = |trial: &Value| {
+        let metrics = measured(trial).iter().map(|metric| (text(metric, "metric").to_owned(), metric["value"].clone()));
+        let parameters = list(trial, "parameters").iter();
+        let parameters = parameters.map(|one| (text(one, "parameter").to_owned(), Value::from(value(one))));
+        let mut fields = trial.clone();
+        fields["metric"] = Value::Object(metrics.collect());
+        fields["parameters"] = Value::Object(parameters.collect());
+        fields["id"] = Value::from(last_segment(text(trial, "name")));
+        fields["state"] = Value::from(state(trial));
+        fields["trial"] = trial.clone();
+        fields
+    };
+    let mut sorted: Vec<Value> = trials.iter().map(sortable).collect();
+    sort_by(&mut sorted, fields, "trial")?;
+    *trials = sorted.iter_mut().map(|fields| fields["trial"].take()).collect();
+    Ok(())
 }
 
 fn rounded_parameter(trial: &Value, name: &str) -> Option<String> {

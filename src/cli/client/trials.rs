@@ -55,6 +55,13 @@ pub(in crate::cli) struct ListArgs {
     /// List only trials that this filter accepts, such as "state = SUCCEEDED AND parameters.learning_rate < 0.01".
     #[arg(long, value_name = "EXPRESSION", conflicts_with = "optimal")]
     filter: Option<String>,
+    /// Fields to sort by, such as metric.loss, ~parameters.learning_rate or state, where ~ sorts in descending order. By
+    /// number by default.
+    #[arg(long, value_name = "[~]FIELD", value_delimiter = ',')]
+    sort_by: Vec<String>,
+    /// Maximum number of trials.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
     /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
@@ -171,12 +178,16 @@ pub(super) async fn run(command: TrialsCommand) -> anyhow::Result<ExitCode> {
 
 async fn list_trials(args: &ListArgs) -> anyhow::Result<()> {
     let study = args.of.open(Purpose::Look).await?;
-    let answer = if args.optimal {
+    let mut answer = if args.optimal {
         study.client.post(&format!("{}/trials:listOptimalTrials", study.path), &[], json!({})).await?
     } else {
         let filter = args.filter.as_deref().unwrap_or_default();
         study.client.get(&format!("{}/trials", study.path), &[("filter", filter)]).await?
     };
+    let mut trials = list(&answer, "trials").to_vec();
+    trial_view::sort(&mut trials, &args.sort_by)?;
+    trials.truncate(args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
+    answer["trials"] = Value::Array(trials);
     let of = match args.format {
         Format::Table => study.client.get(&study.path, &[]).await?,
         Format::Yaml | Format::Json | Format::Projection(_) => Value::Null,

@@ -6,6 +6,7 @@ use anyhow::bail;
 use tunesmith_algorithms::rounded::Rounded;
 
 use super::GoalChoice;
+use super::condition::{Condition, parsed};
 use super::proposal::{Parameter, Scale, Values};
 
 /// Asks questions.
@@ -88,8 +89,55 @@ impl<'a> Dialogue<'a> {
             let answer =
                 self.text(&format!("values of {name}, such as \"0.001 to 1 log\", \"1 to 8\" or \"adam, sgd\""), None)?;
             match parse_values(&answer) {
-                Ok(values) => return Ok(Some(Parameter { name, values, comment: String::new() })),
+                Ok(values) => return Ok(Some(Parameter::new(&name, values))),
                 Err(reason) => self.say(&reason)?,
+            }
+        }
+    }
+
+    /// Confirms the conditions that were detected, and asks for others.
+    ///
+    /// # Errors
+    /// If the input has ended.
+    pub(super) fn conditions(&mut self, parameters: &mut [Parameter]) -> anyhow::Result<()> {
+        for parameter in parameters.iter_mut() {
+            let Some(Condition { parent, values }) = &parameter.condition else { continue };
+            let question = format!("--{} only if {parent} is {}, yes or no", parameter.name, values.join(" or "));
+            if self.text(&question, Some("yes"))?.to_ascii_lowercase().starts_with('n') {
+                parameter.condition = None;
+            }
+        }
+        let can_decide = |parameter: &Parameter| !matches!(parameter.values, Values::Double { .. });
+        if parameters.len() < 2 || !parameters.iter().any(can_decide) {
+            return Ok(());
+        }
+        loop {
+            let answer = self.answer(
+                "a parameter that needs a value of another, such as \"momentum if optimizer=sgd\", empty if none: ",
+            )?;
+            if answer.is_empty() {
+                return Ok(());
+            }
+            match parsed(&answer, parameters) {
+                Ok((name, condition)) => {
+                    let child = parameters.iter_mut().find(|parameter| parameter.name == name);
+                    child.into_iter().for_each(|child| child.condition = Some(condition.clone()));
+                }
+                Err(reason) => self.say(&reason)?,
+            }
+        }
+    }
+
+    /// Asks for a number above zero until there is one.
+    ///
+    /// # Errors
+    /// If the input has ended.
+    pub(super) fn count(&mut self, question: &str, default: u32) -> anyhow::Result<u32> {
+        loop {
+            let answer = self.text(question, Some(&default.to_string()))?;
+            match answer.parse() {
+                Ok(count @ 1..) => return Ok(count),
+                _ => self.say(&format!("{answer:?}: expected a number from 1"))?,
             }
         }
     }
@@ -212,9 +260,8 @@ mod tests {
         assert_eq!(dialogue.text("metric", Some("accuracy")).unwrap(), "accuracy");
         assert_eq!(dialogue.goal("accuracy", GoalChoice::Minimize).unwrap(), GoalChoice::Maximize);
         let proposed = Parameter {
-            name: "rate".to_owned(),
-            values: Values::Double { min: 0.1, max: 1.0, scale: Scale::Log },
             comment: "default 0.5".to_owned(),
+            ..Parameter::new("rate", Values::Double { min: 0.1, max: 1.0, scale: Scale::Log })
         };
         let confirmed = dialogue.confirm(proposed.clone()).unwrap().unwrap();
         assert_eq!(confirmed.values, Values::Integer { min: 1, max: 2, scale: Scale::Linear });

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::GoalChoice;
+use super::condition::Condition;
 use super::proposal::{Parameter, Scale, Values};
 use crate::cli::results::shell_word;
 
@@ -13,6 +14,8 @@ pub(super) struct Draft {
     pub(super) metric: String,
     pub(super) goal: GoalChoice,
     pub(super) trials: u32,
+    /// Number of trials at once.
+    pub(super) parallel: u32,
     pub(super) parameters: Vec<Parameter>,
     /// Flags that are not searched, with the reason.
     pub(super) left_out: Vec<(String, String)>,
@@ -48,7 +51,7 @@ trainingInput:
     # The number of points that are tried. Ten for each parameter are a usual start.
     maxTrials: {trials}
     # The number of trials that run at once: at most the number of processors, or of GPUs.
-    maxParallelTrials: 1
+    maxParallelTrials: {parallel}
     # Stops trials that are unlikely to become the best. The trainer has to report several times.
     # enableTrialEarlyStopping: true
     # One parameter for each flag that is searched. UNIT_LOG_SCALE searches most finely near the
@@ -58,6 +61,7 @@ trainingInput:
             command = self.command_text(),
             metric = quoted(&self.metric),
             trials = self.trials,
+            parallel = self.parallel,
         );
         for parameter in &self.parameters {
             text.push_str(&parameter_text(parameter));
@@ -74,7 +78,59 @@ trainingInput:
 ",
             self.metric
         );
+        self.write_conditions(&mut text);
+        self.write_defaults(&mut text);
         text
+    }
+
+    /// Adds the conditions of parameters.
+    fn write_conditions(&self, text: &mut String) {
+        let conditional =
+            self.parameters.iter().filter_map(|parameter| Some((parameter, parameter.condition.as_ref()?)));
+        let lines: Vec<String> = conditional
+            .map(|(parameter, Condition { parent, values })| {
+                let is_text = self
+                    .parameters
+                    .iter()
+                    .any(|other| other.name == *parent && matches!(other.values, Values::Categorical(_)));
+                let values: Vec<String> =
+                    values.iter().map(|value| if is_text { quoted(value) } else { value.clone() }).collect();
+                let (name, parent) = (quoted(&parameter.name), quoted(parent));
+                format!("    - {{parameter: {name}, parent: {parent}, values: [{}]}}\n", values.join(", "))
+            })
+            .collect();
+        if !lines.is_empty() {
+            text.push_str("    # A parameter is given only in trials in which its parent has one of the values.\n    conditions:\n");
+            text.push_str(&lines.concat());
+        }
+    }
+
+    /// Adds the defaults of the program as the first point.
+    fn write_defaults(&self, text: &mut String) {
+        let default = |name: &str| {
+            self.parameters.iter().find(|parameter| parameter.name == name).and_then(Parameter::default_value)
+        };
+        // A conditional parameter has a value only where the default of its parent activates it.
+        let is_active = |parameter: &Parameter| {
+            let condition = parameter.condition.as_ref();
+            condition.is_none_or(|condition| {
+                default(&condition.parent).is_some_and(|value| condition.values.contains(&value))
+            })
+        };
+        let values: Vec<String> = self
+            .parameters
+            .iter()
+            .filter(|parameter| is_active(parameter))
+            .filter_map(|parameter| {
+                let value = parameter.default_value()?;
+                let value = if matches!(parameter.values, Values::Categorical(_)) { quoted(&value) } else { value };
+                Some(format!("{}: {value}", quoted(&parameter.name)))
+            })
+            .collect();
+        if !values.is_empty() {
+            text.push_str("    # The first trial: the defaults of the program, which the others have to beat.\n    initialTrials:\n");
+            let _ = writeln!(text, "    - {{{}}}", values.join(", "));
+        }
     }
 }
 
@@ -124,13 +180,13 @@ mod tests {
 
     #[test]
     fn every_draft_is_a_valid_configuration() {
-        let parameter =
-            |name: &str, values: Values| Parameter { name: name.to_owned(), values, comment: String::new() };
+        let parameter = |name: &str, values: Values| Parameter::new(name, values);
         let draft = Draft {
             command: vec!["python3".to_owned(), "my train.py".to_owned()],
             metric: "yes: \"loss\" # 1".to_owned(),
             goal: GoalChoice::Minimize,
             trials: 7,
+            parallel: 2,
             parameters: vec![
                 parameter("rate", Values::Double { min: 1e-7, max: 1.0, scale: Scale::Log }),
                 parameter("no", Values::Integer { min: -3, max: 4, scale: Scale::Linear }),

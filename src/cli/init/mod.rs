@@ -1,5 +1,6 @@
 //! `tunesmith init`: writes a commented configuration, from the flags of a trainer or from answers.
 
+mod condition;
 mod dialogue;
 mod file;
 mod flags;
@@ -39,7 +40,10 @@ pub(super) struct InitArgs {
     /// Number of trials. Ten for each parameter by default.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     trials: Option<u32>,
-    /// Ask about the metric and each range. On by default if standard input is a terminal.
+    /// Number of trials at once. 1 by default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    parallel: Option<u32>,
+    /// Ask about the metric, each range, conditions and numbers of trials. On by default if standard input is a terminal.
     #[arg(long)]
     interactive: bool,
     /// Ask nothing.
@@ -112,17 +116,33 @@ fn draft(args: &InitArgs, mut dialogue: Option<&mut Dialogue<'_>>) -> anyhow::Re
             },
         }
     }
-    if let Some(dialogue) = dialogue {
+    if let Some(dialogue) = dialogue.as_deref_mut() {
         while let Some(parameter) = dialogue.parameter(parameters.is_empty())? {
             parameters.push(parameter);
         }
+        condition::drop_impossible(&mut parameters);
+        dialogue.conditions(&mut parameters)?;
     }
+    condition::drop_impossible(&mut parameters);
     if parameters.is_empty() {
         let reasons: Vec<String> = left_out.iter().map(|(name, reason)| format!("--{name}: {reason}")).collect();
         bail!("the trainer has no flag with a range to search ({})", reasons.join("; "));
     }
-    let trials = args.trials.unwrap_or_else(|| u32::try_from(10 * parameters.len()).unwrap_or(u32::MAX));
-    Ok(Draft { command: args.command.clone(), metric, goal, trials, parameters, left_out })
+    let usual = u32::try_from(10 * parameters.len()).unwrap_or(u32::MAX);
+    let trials = match (args.trials, dialogue.as_deref_mut()) {
+        (Some(trials), _) => trials,
+        (None, Some(dialogue)) => dialogue.count("number of trials", usual)?,
+        (None, None) => usual,
+    };
+    let parallel = match (args.parallel, dialogue) {
+        (Some(parallel), _) => parallel,
+        (None, Some(dialogue)) => {
+            let processors = crate::composition::processors();
+            dialogue.count(&format!("trials at once; this machine has {processors} processors"), 1)?
+        }
+        (None, None) => 1,
+    };
+    Ok(Draft { command: args.command.clone(), metric, goal, trials, parallel, parameters, left_out })
 }
 
 /// Returns the goal that the name of a metric suggests.

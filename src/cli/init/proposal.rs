@@ -3,6 +3,7 @@
 use serde_json::Value;
 use tunesmith_algorithms::rounded::Rounded;
 
+use super::condition::{Condition, detected};
 use super::flags::Flag;
 
 /// A parameter with a range, or a flag that is left out.
@@ -26,6 +27,36 @@ pub(super) struct Parameter {
     pub(super) values: Values,
     /// What is known about the flag.
     pub(super) comment: String,
+    /// The help of the flag.
+    pub(super) help: Option<String>,
+    /// The default of the program.
+    pub(super) default: Option<Value>,
+    /// The values of another parameter for which this one is used; always if absent.
+    pub(super) condition: Option<Condition>,
+}
+
+impl Parameter {
+    /// Creates a parameter of which nothing but its values is known.
+    pub(super) fn new(name: &str, values: Values) -> Self {
+        Self { name: name.to_owned(), values, comment: String::new(), help: None, default: None, condition: None }
+    }
+
+    /// Returns the default of the program as text, if it is one of the values.
+    pub(super) fn default_value(&self) -> Option<String> {
+        let default = self.default.as_ref()?;
+        // Defaults of flags may be texts that the parser converts.
+        let number = number(default).or_else(|| default.as_str()?.parse().ok());
+        let is_allowed = match (&self.values, number) {
+            (Values::Double { min, max, .. }, Some(number)) => (*min..=*max).contains(&number),
+            (Values::Integer { min, max, .. }, Some(number)) => {
+                number.fract() == 0.0 && (*min as f64..=*max as f64).contains(&number)
+            }
+            (Values::Discrete(values), Some(number)) => values.contains(&number),
+            (Values::Categorical(values), _) => return Some(exact_text(default)).filter(|text| values.contains(text)),
+            (_, None) => false,
+        };
+        number.filter(|_| is_allowed).map(|number| number.to_string())
+    }
 }
 
 /// The values of a parameter.
@@ -64,7 +95,19 @@ const NOT_SEARCHED: [(&[&str], &str); 5] = [
 
 /// Proposes a range for each flag, in their order.
 pub(super) fn propose(flags: &[Flag]) -> Vec<Proposal> {
-    flags.iter().filter_map(|flag| Some(one(flag.name()?, flag))).filter(|proposal| !is_help(proposal)).collect()
+    let mut proposals: Vec<Proposal> =
+        flags.iter().filter_map(|flag| Some(one(flag.name()?, flag))).filter(|proposal| !is_help(proposal)).collect();
+    let searched = proposals.iter().filter_map(|proposal| match proposal {
+        Proposal::Parameter(parameter) => Some(parameter.clone()),
+        Proposal::LeftOut { .. } => None,
+    });
+    let searched: Vec<Parameter> = searched.collect();
+    for proposal in &mut proposals {
+        if let Proposal::Parameter(parameter) = proposal {
+            parameter.condition = detected(parameter, &searched);
+        }
+    }
+    proposals
 }
 
 fn is_help(proposal: &Proposal) -> bool {
@@ -94,7 +137,12 @@ fn one(name: &str, flag: &Flag) -> Proposal {
         Some(default) if !default.is_null() => comment.push(format!("default {}", plain_text(default))),
         _ => comment.push("no default: check the range".to_owned()),
     }
-    Proposal::Parameter(Parameter { name: name.to_owned(), values, comment: comment.join("; ") })
+    Proposal::Parameter(Parameter {
+        comment: comment.join("; "),
+        help: flag.help.clone(),
+        default: flag.default.clone().filter(|default| !default.is_null()),
+        ..Parameter::new(name, values)
+    })
 }
 
 fn values(name: &str, flag: &Flag) -> Option<Values> {
@@ -165,6 +213,10 @@ fn number(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite())
 }
 
+fn exact_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 fn plain_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -213,6 +265,24 @@ mod tests {
         assert_eq!(integer("batch_size", json!(2)), Values::Discrete(vec![1.0, 2.0, 4.0, 8.0]));
         assert_eq!(integer("skip", json!(-3)), Values::Integer { min: -12, max: 0, scale: Scale::Linear });
         assert_eq!(integer("depth", Value::Null), Values::Integer { min: 1, max: 100, scale: Scale::Log });
+    }
+
+    #[test]
+    fn defaults_are_values_of_their_parameters() {
+        let of = |values: Values, default: Value| {
+            Parameter { default: Some(default), ..Parameter::new("x", values) }.default_value()
+        };
+        let range = || Values::Double { min: 1e-5, max: 1.0, scale: Scale::Log };
+        assert_eq!(of(range(), json!(0.01)).as_deref(), Some("0.01"));
+        assert_eq!(of(range(), json!("0.01")).as_deref(), Some("0.01"));
+        assert_eq!(of(range(), json!(2.0)), None);
+        let depth = || Values::Integer { min: 1, max: 8, scale: Scale::Linear };
+        assert_eq!(of(depth(), json!(2)).as_deref(), Some("2"));
+        assert_eq!(of(depth(), json!(2.5)), None);
+        assert_eq!(of(Values::Discrete(vec![8.0, 16.0]), json!(16)).as_deref(), Some("16"));
+        let kinds = || Values::Categorical(vec!["adam".to_owned(), "True".to_owned()]);
+        assert_eq!(of(kinds(), json!("adam")).as_deref(), Some("adam"));
+        assert_eq!(of(kinds(), json!("sgd")), None);
     }
 
     #[test]

@@ -36,7 +36,8 @@ fn describe(workspace: &Workspace, path: &[&str], page: &mut String) {
     for variable in ["TUNESMITH_PROJECT", "TUNESMITH_CONTAINER_OPTIONS", "TUNESMITH_CONTAINER_RUN_OPTIONS"] {
         command.env_remove(variable);
     }
-    let output = command.args(path).arg("--help").env("COLUMNS", "100").output().unwrap();
+    let help = if matches!(path, ["run" | "serve"]) { "--help-all" } else { "--help" };
+    let output = command.args(path).arg(help).env("COLUMNS", "100").output().unwrap();
     let help = finished(output).expect(0).stdout;
     let name = ["tunesmith"].iter().chain(path).copied().collect::<Vec<_>>().join(" ");
     let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();

@@ -193,7 +193,7 @@ impl Core {
             let mut session = match self.sessions.take().await {
                 Ok(session) => session,
                 Err(source) => {
-                    let error = self.cannot_connect(source);
+                    let error = self.cannot_connect(operation, source);
                     self.probe();
                     return Err(error);
                 }
@@ -224,11 +224,11 @@ impl Core {
         error::not_applied(&self.place, operation, source)
     }
 
-    /// The error of a session that could not be opened.
-    fn cannot_connect(self: &Core, source: sqlx::Error) -> StoreError {
+    /// The error of `operation`, for which no session could be opened.
+    fn cannot_connect(self: &Core, operation: &'static str, source: sqlx::Error) -> StoreError {
         let fault = error::fault_of(&source).unwrap_or_else(|| error::unreachable(&source));
         self.fails(fault.clone());
-        StoreError::not_applied(fault)
+        StoreError::cannot(operation, fault)
     }
 
     /// The fault of a session that was lost in the middle of a transaction.

@@ -118,7 +118,8 @@ impl PostgresClaims {
         let core = &self.store.core;
         let permit = core.sessions.permit().await;
         // The lock ends with the session.
-        let mut session = core.sessions.connect().await.map_err(|source| core.cannot_connect(source))?;
+        let mut session =
+            core.sessions.connect().await.map_err(|source| core.cannot_connect("count the queued jobs", source))?;
         let read = async |connection: &mut PgConnection| {
             sqlx::query("SELECT pg_advisory_lock($1)").bind(QUEUE_LOCK).execute(&mut *connection).await?;
             let sql = "SELECT id, body, crc FROM jobs LEFT JOIN claims ON claims.job = jobs.id

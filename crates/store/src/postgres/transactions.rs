@@ -53,7 +53,7 @@ impl Core {
             attempts += 1;
             let mut session = match self.runtime.block_on(self.sessions.take()) {
                 Ok(session) => session,
-                Err(source) => return CommitOutcome::RolledBack(Arc::new(self.cannot_connect(source))),
+                Err(source) => return CommitOutcome::RolledBack(Arc::new(self.cannot_connect("write", source))),
             };
             let run = match way {
                 Way::Unlocked => self.run_unlocked(&mut session, group),
@@ -309,7 +309,7 @@ impl Core {
         loop {
             let mut session = match self.runtime.block_on(self.sessions.take()) {
                 Ok(session) => session,
-                Err(source) => return answer(Err(self.cannot_connect(source))),
+                Err(source) => return answer(Err(self.cannot_connect("read", source))),
             };
             if !is_short && let Err(source) = self.runtime.block_on(session.begin_read()) {
                 if Failure::of(&source) == Failure::Lost && !session.is_new {

@@ -123,10 +123,10 @@ impl<'a> Parser<'a> {
         after.is_some()
     }
 
-    /// Consumes letters, digits, `_` and `-`.
+    /// Consumes letters, digits, `_`, `-` and `/`, which names of metrics have.
     fn word(&mut self) -> &'a str {
         self.space();
-        let end = self.rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(self.rest.len());
+        let end = self.rest.find(|c: char| !(c.is_alphanumeric() || "_-/".contains(c))).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
         word
