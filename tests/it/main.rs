@@ -44,6 +44,7 @@ mod job_views;
 mod jobs;
 mod kubernetes;
 mod large_bodies;
+mod live_progress;
 mod local_train;
 mod metric_series;
 mod metrics_collector;
