@@ -1,5 +1,7 @@
 //! Commands of gcloud that have no counterpart here, with the reason.
 
+use std::process::ExitCode;
+
 use anyhow::bail;
 use clap::{Args, Subcommand};
 
@@ -37,20 +39,11 @@ pub(super) struct AnyArgs {
 ///
 /// # Errors
 /// Always.
-pub(super) fn refuse(command: &NoCounterpart) -> anyhow::Result<std::process::ExitCode> {
+pub(super) fn refuse(command: &NoCounterpart) -> anyhow::Result<ExitCode> {
     match command {
-        NoCounterpart::Models(args) | NoCounterpart::Versions(args) | NoCounterpart::Predict(args) => {
-            let name = match command {
-                NoCounterpart::Models(_) => "models",
-                NoCounterpart::Versions(_) => "versions",
-                _ => "predict",
-            };
-            bail!(
-                "no command {:?}: tunesmith trains and tunes, but does not serve predictions; the models of a job are in \
-                 its job-dir, one folder for each trial ({PAGE})",
-                [&[name.to_owned()], &args.arguments[..]].concat().join(" ")
-            )
-        }
+        NoCounterpart::Models(args) => no_prediction("models", args),
+        NoCounterpart::Versions(args) => no_prediction("versions", args),
+        NoCounterpart::Predict(args) => no_prediction("predict", args),
         NoCounterpart::Operations(_) => bail!(
             "no command \"operations\": only deployments of models had operations here; a job has its state in \
              `tunesmith jobs describe` ({PAGE})"
@@ -60,4 +53,16 @@ pub(super) fn refuse(command: &NoCounterpart) -> anyhow::Result<std::process::Ex
              or give --project and --server ({PAGE})"
         ),
     }
+}
+
+/// States that models are not deployed, and where they are.
+///
+/// # Errors
+/// Always.
+pub(super) fn no_prediction(name: &str, args: &AnyArgs) -> anyhow::Result<ExitCode> {
+    bail!(
+        "no command {:?}: tunesmith trains and tunes, but does not serve predictions; the models of a job are in its \
+         job-dir, one folder for each trial ({PAGE})",
+        [&[name.to_owned()], &args.arguments[..]].concat().join(" ")
+    )
 }

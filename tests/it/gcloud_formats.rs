@@ -193,7 +193,12 @@ fn run_takes_the_flags_of_gcloud() {
 fn what_has_no_counterpart_is_refused_with_the_reason() {
     let workspace = Workspace::new("");
     let refused = |args: &[&str]| client(&workspace, args, &[]).expect(2).stderr;
-    for args in [&["models", "create", "m", "--regions", "us"][..], &["versions", "list"], &["predict", "--model=m"]] {
+    for args in [
+        &["models", "create", "m", "--regions", "us"][..],
+        &["versions", "list"],
+        &["predict", "--model=m"],
+        &["jobs", "submit", "prediction", "j", "--model=m"],
+    ] {
         let error = refused(args);
         assert!(error.starts_with(&format!("error: no command \"{}", args[0])), "{error}");
         assert!(error.contains("trains and tunes, but does not serve predictions"), "{error}");

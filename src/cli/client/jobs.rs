@@ -17,6 +17,7 @@ use super::read_back::job_results;
 use super::request::text;
 use super::submit::{self, SubmitCommand};
 use super::target::TargetArgs;
+use crate::cli::no_counterpart;
 use crate::cli::output::notice;
 use crate::cli::table::TableArgs;
 use tunesmith_domain::JobId;
@@ -88,6 +89,9 @@ pub(in crate::cli) struct StreamLogsArgs {
 pub(super) async fn run(command: JobsCommand) -> anyhow::Result<ExitCode> {
     match command {
         JobsCommand::Submit(SubmitCommand::Training(args)) => submit::training(&args).await,
+        JobsCommand::Submit(SubmitCommand::Prediction(args)) => {
+            no_counterpart::no_prediction("jobs submit prediction", &args)
+        }
         JobsCommand::List(args) => job_list::list_jobs(&args).await,
         JobsCommand::Describe(args) => describe(&args).await,
         JobsCommand::Cancel(args) => cancel(&args).await,

@@ -20,6 +20,7 @@ use super::request::text;
 use super::service::Client;
 use super::submit_flags::{TrainingFlags, set};
 use super::target::TargetArgs;
+use crate::cli::no_counterpart::AnyArgs;
 use crate::cli::output::notice;
 use crate::cli::results::shell_word;
 use crate::cli::{BAD_INPUT, INTERRUPTED};
@@ -35,6 +36,9 @@ pub(in crate::cli) enum SubmitCommand {
     /// serve
     /// --data-dir` runs it; with --stream-logs, this command runs it at once.
     Training(Box<TrainingArgs>),
+    /// Batch prediction. No counterpart.
+    #[command(hide = true)]
+    Prediction(AnyArgs),
 }
 
 #[derive(Debug, Args)]
