@@ -231,7 +231,7 @@ fn folders_that_give_access_to_the_server_are_refused_at_its_start() {
     assert!(text.contains("jobs could read and change the store"), "{text}");
 }
 
-/// A server of HTTP that answers every request with `{}` and counts them.
+/// A server of HTTP that counts requests and answers them: with `{}`, and deletions of objects with an empty result.
 struct Counter {
     url: String,
     requests: Arc<AtomicUsize>,
@@ -247,13 +247,17 @@ impl Counter {
             for stream in listener.incoming().map_while(Result::ok) {
                 counted.fetch_add(1, Ordering::SeqCst);
                 let mut reader = BufReader::new(stream);
-                let mut line = String::new();
-                while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                let mut first = String::new();
+                let _ = reader.read_line(&mut first);
+                let mut line = first.clone();
+                while line.len() > 2 {
                     line.clear();
+                    let _ = reader.read_line(&mut line);
                 }
-                let _ = reader.get_mut().write_all(
-                    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\netag: \"x\"\r\nconnection: close\r\n\r\n{}",
-                );
+                let body = if first.starts_with("POST ") { "<DeleteResult></DeleteResult>" } else { "{}" };
+                let length = body.len();
+                let head = format!("HTTP/1.1 200 OK\r\netag: \"x\"\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+                let _ = reader.get_mut().write_all((head + body).as_bytes());
             }
         });
         Self { url, requests }
@@ -365,7 +369,8 @@ fn credentials_of_the_server_are_used_for_listed_buckets_with_valid_names_only()
         assert_eq!(violation(&answer).0, "trainingInput.packageUris", "{uri}");
     }
     assert_eq!(store.count(), 0, "nothing was sent with the credentials of the server");
-    assert_eq!(team.create(&server, "listed", &with_job_dir("s3://models/team/x")).0, 200);
+    let (status, answer) = team.create(&server, "listed", &with_job_dir("s3://models/team/x"));
+    assert_eq!(status, 200, "{answer}");
     assert!(store.count() > 0, "the listed folder is probed");
     drop(server);
 

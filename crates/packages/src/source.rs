@@ -110,7 +110,7 @@ fn object(text: &str, rest: &str) -> Result<PackageSource, PackageError> {
     }
     let decoded = percent_decode_str(rest).decode_utf8().map_err(|error| invalid(error.to_string()))?;
     // A bucket is named as it is.
-    let bucket = |rest: &str| rest.trim_start_matches("://").split('/').next().map(str::to_owned);
+    let bucket = |rest: &str| rest.strip_prefix("://").and_then(|rest| rest.split('/').next()).map(str::to_owned);
     if bucket(rest) != bucket(&decoded) {
         return Err(invalid("the bucket has no valid name: it is not percent-encoded".to_owned()));
     }

@@ -1,8 +1,8 @@
 //! Checks that a plan may and can be run, before its job is created.
 //!
-//! What a job may name is checked for every job ([`named`]). What is wrong on this machine is looked for only if the programs
-//! run here, as the user of this process ([`problems`]): otherwise the answer would tell about files that the job may not see. A
-//! check is not a promise: files may change until the job is run. Containers are not checked.
+//! What a job may name is checked for every job ([`named`]). What is wrong on this machine is looked for only if programs run as the
+//! user of this process, or elsewhere ([`problems`]): otherwise the answer would report files that the job may not see. A check is not
+//! a promise: files may change until the job is run. Containers are not checked, and neither are commands of other machines.
 
 use std::env;
 use std::ffi::OsStr;
@@ -80,15 +80,16 @@ pub(super) fn named(
     (Named { packages, folder }, found)
 }
 
-/// Returns what is wrong with `plan` and what is `named` by it on this machine. Creates the folder for models and events, for which
-/// `prepare` creates what must exist before.
+/// Returns what is wrong with `plan` and what is `named` by it on this machine, where its programs run if `is_here`. Creates the folder
+/// for models and events, for which `prepare` creates what must exist before.
 pub(super) fn problems(
     plan: &JobPlan,
     named: &Named,
+    is_here: bool,
     prepare: impl FnOnce(&HostFolder) -> io::Result<()>,
 ) -> Vec<PlanProblem> {
     let programs = plan.replicas.iter().filter_map(|replicas| replicas.program.as_ref());
-    let programs = std::iter::once(&plan.program).chain(programs);
+    let programs = std::iter::once(&plan.program).chain(programs).filter(|_| is_here);
     let mut found: Vec<PlanProblem> =
         programs.filter_map(|program| program_problem(program, &plan.working_directory)).collect();
     let packages = named.packages.iter().filter_map(archive_problem);
@@ -235,7 +236,7 @@ mod tests {
         let problems = |plan: &JobPlan| {
             let job_folder = allowed.job_folder("p", plan, None, true, &|_| false);
             let (named, mut found) = named(plan, job_folder, &allowed, reader);
-            found.extend(problems(plan, &named, |_| Ok(())));
+            found.extend(problems(plan, &named, true, |_| Ok(())));
             found
         };
         let program = ProgramPlan::PythonModule {

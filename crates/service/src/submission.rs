@@ -105,7 +105,7 @@ fn listed(problems: &[PlanProblem]) -> String {
 
 /// Stores `submission` as a new job, or finds the job that was submitted with the same content before.
 ///
-/// Files of this machine are checked if the programs run here, as the user of this process.
+/// Files of this machine are checked unless the project has a user for its programs.
 ///
 /// # Errors
 /// [`SubmitError`]; nothing was stored.
@@ -162,12 +162,11 @@ pub(super) async fn submit(
     let folder = services.job_folder(&id, &submission.plan);
     let (named, mut problems) = plan_check::named(&submission.plan, folder, allowed_folders, reader);
     let named = Arc::new(named);
-    // This process may read and create what the user of the programs may not: then the run finds what is wrong. So it does where
-    // programs run elsewhere.
-    if is_here && user.is_none() {
+    // This process may read and create what the user of the programs may not: then the run finds what is wrong.
+    if user.is_none() {
         let (plan, named) = (submission.plan.clone(), Arc::clone(&named));
         let (services, owner) = (Arc::clone(services), id.clone());
-        let look = move || plan_check::problems(&plan, &named, |folder| services.prepare_area(&owner, folder));
+        let look = move || plan_check::problems(&plan, &named, is_here, |folder| services.prepare_area(&owner, folder));
         // Files are read on a thread that may block. If it panics, the run of the job finds what is wrong.
         problems.extend(tokio::task::spawn_blocking(look).await.unwrap_or_default());
     }

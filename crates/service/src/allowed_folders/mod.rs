@@ -13,7 +13,7 @@ mod package;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::{Component, Path, PathBuf};
 
 pub(crate) use self::job_folder::{HostFolder, JobFolder};
@@ -135,19 +135,17 @@ impl Restriction {
         }
         for folder in [&self.areas, &area] {
             match fs::DirBuilder::new().mode(0o700).create(folder) {
-                Ok(()) => {
-                    if let Some(user) = user.filter(|_| folder == &area) {
-                        chown(&area, Some(user.uid), Some(user.gid))?;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                _ => {}
             }
         }
-        if user.is_some() {
-            for folder in [self.areas.parent().unwrap_or(&self.areas), &self.areas] {
-                let_pass(folder)?;
-            }
+        let Some(user) = user else { return Ok(()) };
+        for folder in [self.areas.parent().unwrap_or(&self.areas), &self.areas] {
+            let_pass(folder)?;
+        }
+        // Another attempt may have created the area, and not have given it away yet.
+        if fs::metadata(&area)?.uid() == fs::metadata(&self.areas)?.uid() {
+            chown(&area, Some(user.uid), Some(user.gid))?;
         }
         Ok(())
     }
