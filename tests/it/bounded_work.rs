@@ -133,7 +133,7 @@ fn errors_of_a_configuration_are_named_up_to_a_limit() {
     assert_eq!(status, 413, "{answer}");
 
     workspace.write("wrong.yaml", &text);
-    let validated = workspace.command().args(["validate", "wrong.yaml"]).output().unwrap();
+    let validated = workspace.command().args(["validate", "--config", "wrong.yaml"]).output().unwrap();
     let shown = String::from_utf8(validated.stderr).unwrap() + &String::from_utf8(validated.stdout).unwrap();
     assert_eq!(shown.matches("unknown field").count(), 100);
     assert!(shown.contains("60000 errors in wrong.yaml"), "{}", &shown[shown.len() - 300..]);
