@@ -4,18 +4,19 @@
     benches/long_study.py TUNESMITH [--trials 100000 1000000] [--algorithms RANDOM_SEARCH ALGORITHM_UNSPECIFIED] [--later 50] [--memory 256]
 
 For each algorithm and number of trials it fills a SQLite store with completed trials of 6 parameters (copies of one record with
-values, keys and checksums of their own), and starts a server for each of four measurements, so that each begins without caches:
+values, keys and checksums of their own), and starts a server for each measurement, so that each begins without caches:
 
+- listOptimalTrials, and the summary of the study in the console with its list of trials, each twice: of a study that no server
+  has seen, and again after the suggestions below and a restart;
 - suggestions: the first and the next ones, each completed; meanwhile another study suggests and completes in a loop;
-- pages: the summary of the study in the console, twice, and its list of trials;
-- Explore: the page and its first view, of the course of the results;
-- listOptimalTrials: twice.
+- Explore: the page and its first view, of the course of the results, twice.
 
 Prints the times, the highest resident memory (VmHWM) and the resident memory at the end of each. Needs only the standard
 library, and 1 GB of disk space for 1,000,000 trials.
 """
 
 import argparse
+import contextlib
 import json
 import pathlib
 import random
@@ -120,8 +121,7 @@ def fill(binary, folder, algorithm, count):
         create(api, "other", "RANDOM_SEARCH")
         create(api, "long", algorithm)
         suggest(api, "long")
-    [path] = [path for path in folder.rglob("*") if path.is_file() and path.open("rb").read(15) == b"SQLite format 3"]
-    database = sqlite3.connect(path, isolation_level=None)
+    database = opened(folder)
     study, body = database.execute("SELECT study, body FROM trials WHERE study LIKE '%long%'").fetchone()
     database.execute("BEGIN")
     database.execute("DELETE FROM trials WHERE study = ?", (study,))
@@ -132,6 +132,20 @@ def fill(binary, folder, algorithm, count):
     update = "UPDATE progress SET next_trial_id = ?, revision = ?, crc = ? WHERE study = ?"
     database.execute(update, (following, revision, crc(study.encode() + progress) ^ 0xFFFFFFFF, study))
     database.execute("COMMIT")
+    database.close()
+
+
+def opened(folder):
+    """The database of the store."""
+    [path] = [path for path in folder.rglob("*") if path.is_file() and path.open("rb").read(15) == b"SQLite format 3"]
+    return sqlite3.connect(path, isolation_level=None)
+
+
+def forget_summary(folder):
+    """Removes the stored summaries, which older versions do not have."""
+    database = opened(folder)
+    with contextlib.suppress(sqlite3.OperationalError):
+        database.execute("DELETE FROM summaries")
     database.close()
 
 
@@ -208,8 +222,30 @@ def ms(seconds):
     return f"{seconds * 1000:,.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
 
 
+def pages(binary, folder, limit, state):
+    console = "/console/projects/soak/locations/here/studies/long"
+    with served(binary, folder, limit) as (server, port):
+        other = Other(port)
+        times = [ms(get(port, console)) for _ in range(2)]
+        trials = get(port, f"{console}/trials")
+        yield f"console {state}: first page {times[0]}, again {times[1]}, list of trials {ms(trials)}"
+        yield f"  another study meanwhile: at most {ms(other.stop())} of {len(other.waits)}; {memory(server)}"
+
+
+def optimal(binary, folder, limit, state):
+    with served(binary, folder, limit) as (server, port):
+        times = []
+        for _ in range(2):
+            start = time.perf_counter()
+            Api(port).call("POST", f"{PARENT}/studies/long/trials:listOptimalTrials", {})
+            times.append(ms(time.perf_counter() - start))
+        yield f"listOptimalTrials {state}: first {times[0]}, again {times[1]}; {memory(server)}"
+
+
 def measure(binary, folder, limit, more):
-    console, study = "/console/projects/soak/locations/here/studies/long", f"{PARENT}/studies/long"
+    yield from optimal(binary, folder, limit, "of a study that no server has seen")
+    forget_summary(folder)
+    yield from pages(binary, folder, limit, "of a study that no server has seen")
     with served(binary, folder, limit) as (server, port):
         api, other = Api(port), Other(port)
         api.connection.timeout = 600
@@ -217,24 +253,13 @@ def measure(binary, folder, limit, more):
         later = sorted(suggest(api, "long") for _ in range(more))
         waited = other.stop()
         yield f"first suggestion {ms(first)}, later median {ms(statistics.median(later))}, 99 % {ms(later[-1])}"
-        yield f"another study meanwhile: at most {ms(waited)} of {len(other.waits)}; {memory(server)}"
+        yield f"  another study meanwhile: at most {ms(waited)} of {len(other.waits)}; {memory(server)}"
+    yield from pages(binary, folder, limit, "after a restart")
+    yield from optimal(binary, folder, limit, "after a restart")
     with served(binary, folder, limit) as (server, port):
-        other = Other(port)
-        pages = [ms(get(port, console)) for _ in range(2)]
-        trials = get(port, f"{console}/trials")
-        yield f"console: first page {pages[0]}, again {pages[1]}, list of trials {ms(trials)}"
-        yield f"another study meanwhile: at most {ms(other.stop())} of {len(other.waits)}; {memory(server)}"
-    with served(binary, folder, limit) as (server, port):
-        page = get(port, f"{console}/explore")
-        views = [ms(get(port, f"{study}/views/history")) for _ in range(2)]
+        page = get(port, "/console/projects/soak/locations/here/studies/long/explore")
+        views = [ms(get(port, f"{PARENT}/studies/long/views/history")) for _ in range(2)]
         yield f"Explore: page {ms(page)}, first view {views[0]}, again {views[1]}; {memory(server)}"
-    with served(binary, folder, limit) as (server, port):
-        optimal = []
-        for _ in range(2):
-            start = time.perf_counter()
-            Api(port).call("POST", f"{study}/trials:listOptimalTrials", {})
-            optimal.append(ms(time.perf_counter() - start))
-        yield f"listOptimalTrials: first {optimal[0]}, again {optimal[1]}; {memory(server)}"
 
 
 def main():

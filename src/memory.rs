@@ -75,24 +75,32 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn kept_state_is_dropped_beyond_the_budget_and_when_it_is_idle() {
+    async fn kept_state_is_dropped_beyond_the_budget_unless_it_was_used_last_and_when_it_is_idle() {
         let store = Arc::new(MemoryStore::new());
         let policy = Arc::new(SearchPolicy::new(store.clone(), 1));
         let studies = Studies::new(store, policy, Arc::new(SystemClock));
-        let study = studies.create_study(samples::study("p/l/s")).await.unwrap();
-        let is_kept_after = async |looks: &[(usize, bool)]| {
-            let request =
-                SuggestionRequest { client_id: "c".to_owned(), count: NonZeroUsize::new(2).unwrap(), lease: None };
-            studies.suggest(&study.id, &request).await.unwrap();
-            studies.optimal_trials(&study).await.unwrap();
+        for name in ["p/l/a", "p/l/b"] {
+            studies.create_study(samples::study(name)).await.unwrap();
+        }
+        // The number of histories and summaries that are left after these looks, each of two studies.
+        let left_after = async |looks: &[(usize, bool)]| {
+            for name in ["p/l/a", "p/l/b"] {
+                let request =
+                    SuggestionRequest { client_id: "c".to_owned(), count: NonZeroUsize::new(2).unwrap(), lease: None };
+                let study = name.parse().unwrap();
+                studies.suggest(&study, &request).await.unwrap();
+                studies.optimal_trials(&studies.study(&study).await.unwrap()).await.unwrap();
+            }
             for &(budget, counts) in looks {
                 look_at(&studies, budget, counts);
             }
-            studies.drop_while(|| true) > 0
+            studies.drop_idle(0)
         };
-        assert!(is_kept_after(&[(usize::MAX, false); 20]).await);
-        assert!(!is_kept_after(&[(0, false)]).await);
-        assert!(is_kept_after(&[(usize::MAX, true); 10]).await);
-        assert!(!is_kept_after(&[(usize::MAX, true); 11]).await);
+        assert_eq!(left_after(&[(usize::MAX, false); 20]).await, 4);
+        // One history: the next request needs the other one, and the summaries.
+        assert_eq!(left_after(&[(0, false)]).await, 3);
+        assert_eq!(left_after(&[(usize::MAX, true), (0, false)]).await, 0);
+        assert_eq!(left_after(&[(usize::MAX, true); 10]).await, 4);
+        assert_eq!(left_after(&[(usize::MAX, true); 11]).await, 0);
     }
 }

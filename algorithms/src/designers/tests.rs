@@ -284,3 +284,38 @@ fn partial_points_are_completed_with_the_middle_or_the_mode() {
     let unknown = [("z".to_owned(), ParameterValue::Integer(4))].into();
     assert!(completed_point(&plain, &unknown).is_err());
 }
+
+#[test]
+fn points_alone_give_the_suggestions_of_the_whole_history() {
+    let wide = ParameterKind::Integer { min: 0, max: i64::MAX, scale: ScaleType::UnitLinear };
+    let double = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
+    let small = problem(vec![("a", integer(1, 4, ScaleType::UnitLinear)), ("b", integer(1, 5, ScaleType::UnitLinear))]);
+    let uncountable = problem(vec![("a", wide.clone()), ("b", wide.clone()), ("c", wide)]);
+    let infinite = problem(vec![("a", integer(1, 4, ScaleType::UnitLinear)), ("x", double)]);
+    for problem in [small, uncountable, infinite] {
+        let grid = GridSearch::new(&problem, &BTreeMap::from([("x".to_owned(), 3)]).into_iter().filter(|_| {
+            problem.search_space().parameters().iter().any(|spec| spec.name() == "x")
+        }).collect()).unwrap();
+        let [random, quasi_random] = designers(&problem, 3);
+        let encoding = Encoding::new(problem.search_space());
+        let initial = vec![encoding.decode(&vec![1.0; encoding.dimensions()]), encoding.decode(&vec![0.5; encoding.dimensions()])];
+        let with_initial = InitialPoints::new(&problem, initial, Box::new(RandomSearch::new(&problem, 3))).unwrap();
+        let all: [Box<dyn Designer>; 4] = [random, quasi_random, Box::new(grid), Box::new(with_initial)];
+        for (index, designer) in all.iter().enumerate() {
+            let by_points = designer.by_points().unwrap();
+            let (mut trials, mut used) = (Vec::new(), UsedPoints::default());
+            for count in [1, 3, 1, 7, 20] {
+                let first_trial_id = TrialId(trials.len() as u64 + 1);
+                let request = SuggestRequest { first_trial_id, count: NonZeroUsize::new(count).unwrap() };
+                let whole = designer.suggest(History { completed: &[], pending: &trials }, request).unwrap();
+                assert_eq!(by_points.suggest_unused(&mut used, request), whole, "designer {index}");
+                trials.extend(pending(whole, first_trial_id.0));
+            }
+            let mut counted = UsedPoints::default();
+            for number in trials.iter().filter_map(|trial| by_points.number(&trial.parameters).unwrap()) {
+                assert!(counted.insert(number), "designer {index} repeats a point");
+            }
+            assert_eq!(counted.len(), used.len());
+        }
+    }
+}

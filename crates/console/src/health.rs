@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::format::Span;
 use super::summary::Progress;
 use tunesmith_domain::{Job, JobState};
+use tunesmith_service::studies::MAX_POINTS;
 
 /// Share of failed trials from which on a study needs attention.
 const MANY_FAILURES: f64 = 0.2;
@@ -74,6 +75,9 @@ pub(crate) fn findings(progress: &Progress, metric: &str) -> Vec<Finding> {
         let advice =
             "A small search space is exhausted, or the trials were given by hand. Lower maxTrials or widen the ranges.";
         add("Duplicates", "is-ending", text, advice);
+    } else if all > MAX_POINTS as u64 {
+        let text = format!("No trial repeats the parameters of one of the first {MAX_POINTS}.");
+        add("Duplicates", "is-good", text, "");
     } else if all > 1 {
         add("Duplicates", "is-good", "No trial repeats the parameters of another one.".to_owned(), "");
     }

@@ -533,3 +533,6 @@ pub fn outcome(trial: &Trial, problem: &ProblemStatement) -> TrialOutcome {
         _ => TrialOutcome::Infeasible,
     }
 }
+
+#[cfg(test)]
+mod tests;

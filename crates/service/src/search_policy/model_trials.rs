@@ -212,12 +212,12 @@ mod tests {
     use super::*;
 
     fn outcome(value: f64) -> TrialOutcome {
-        TrialOutcome::Measured { values: vec![value], stopped_early: false }
+        TrialOutcome::Measured { values: vec![value, -value], stopped_early: false }
     }
 
     /// The numbers of the trials that are kept of `numbers`, completed in this order; their values are `value`.
     fn kept(numbers: impl Iterator<Item = u64>, value: impl Fn(u64) -> f64) -> Vec<u64> {
-        let mut trials = ModelTrials::with_window(&samples::study("p/l/s").problem, 20);
+        let mut trials = ModelTrials::with_window(&samples::study("p/l/s").problem, 40);
         for number in numbers {
             assert!(trials.complete(TrialId(number), &ParameterValues::new(), || outcome(value(number))));
         }
@@ -232,8 +232,8 @@ mod tests {
         let goal = samples::study("p/l/s").problem.metrics()[0].goal;
         // Trials 7 and 30 are the best, then those with low numbers.
         let value = |number: u64| goal.loss(if number == 7 || number == 30 { -1.0 } else { number as f64 });
-        assert_eq!(kept(1..=39, value), (1..=39).collect::<Vec<_>>());
-        let expected: Vec<u64> = [7, 30].into_iter().chain(81..=115).collect();
+        assert_eq!(kept(1..=79, value), (1..=79).collect::<Vec<_>>());
+        let expected: Vec<u64> = [7, 30].into_iter().chain(41..=115).collect();
         assert_eq!(kept(1..=115, value), expected);
         assert_eq!(kept((1..=115).rev(), value), expected);
         assert_eq!(kept((1..=115).map(|number| 1 + number * 37 % 115), value), expected);
@@ -242,8 +242,8 @@ mod tests {
     #[test]
     fn removed_trials_are_replaced_by_reading_again_only_if_one_may_take_their_place() {
         let goal = samples::study("p/l/s").problem.metrics()[0].goal;
-        let mut trials = ModelTrials::with_window(&samples::study("p/l/s").problem, 20);
-        for number in 1..=59 {
+        let mut trials = ModelTrials::with_window(&samples::study("p/l/s").problem, 40);
+        for number in 1..=119 {
             trials.complete(TrialId(number), &ParameterValues::new(), || outcome(goal.loss(number as f64)));
         }
         trials.rank();
