@@ -344,8 +344,7 @@ async fn progress(
         Style::Plain
     };
     let names = results.parameter_names().into_iter().map(str::to_owned).collect();
-    let mut progress =
-        Progress::new(&plan.metric_tag, plan.max_trials, parallel, style, directory.to_owned(), names);
+    let mut progress = Progress::new(&plan.metric_tag, plan.max_trials, parallel, style, directory.to_owned(), names);
     progress.start_from(results.study.as_ref(), &results.trials);
     Ok(progress)
 }

@@ -63,7 +63,10 @@ fn best_trial_of_two_metrics_is_the_best_by_the_first_one_everywhere() {
 
     for address in ["/console", "/console/jobs"] {
         let text = page(&server, address);
-        assert!(text.contains(">0.25</span><span class=\"sub\">4 optimal trials") && !text.contains("0.5125"), "{address}: {text}");
+        assert!(
+            text.contains(">0.25</span><span class=\"sub\">4 optimal trials") && !text.contains("0.5125"),
+            "{address}: {text}"
+        );
     }
     let summary = page(&server, "/console/projects/local/locations/local/studies/s");
     let headline = summary.split("<dt>Best result").nth(1).unwrap().split("</dd>").next().unwrap();

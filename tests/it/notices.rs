@@ -125,6 +125,37 @@ fn two_programs_labels_and_policies_are_checked() {
 }
 
 #[test]
+fn reverse_logarithm_over_too_many_decades_is_noticed() {
+    let config = |min: &str| {
+        format!(
+            "hyperparameters:\n  goal: MINIMIZE\n  maxTrials: 2\n  params:\n  - {{parameterName: x, type: DOUBLE, minValue: \
+             {min}, maxValue: 1.0, scaleType: UNIT_REVERSE_LOG_SCALE}}\ntunesmith: {{metricFromStdout: true}}\n"
+        )
+    };
+    let validate = |min: &str| {
+        let workspace = Workspace::new(&config(min));
+        let validate = ["validate", "--config", "hptuning_config.yaml"];
+        let output = crate::support::finished(workspace.command().args(validate).output().unwrap()).expect(0);
+        output.stdout + &output.stderr
+    };
+    let text =
+        "UNIT_REVERSE_LOG_SCALE from 1e-30 to 1: 47% of the scale rounds to its upper end, so that many trials get 1";
+    assert!(validate("1.0e-30").contains(text), "{}", validate("1.0e-30"));
+    assert!(!validate("1.0e-10").contains("rounds to its upper end"));
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let study = json!({"studyConfig": {
+        "metrics": [{"metric": "loss"}],
+        "parameters": [{"parameter": "x", "type": "DOUBLE", "scaleType": "UNIT_REVERSE_LOG_SCALE",
+                        "doubleValueSpec": {"minValue": 1e-30, "maxValue": 1}}],
+    }});
+    let (_, created) = server.post("/v1/projects/p/locations/l/studies?studyId=s", &study);
+    let [(field, description)] = &notices(&created)[..] else { panic!("{created}") };
+    assert_eq!(field, "studyConfig.parameters[0].scaleType");
+    assert!(description.starts_with(text), "{description}");
+}
+
+#[test]
 fn trial_names_fields_without_effect() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);

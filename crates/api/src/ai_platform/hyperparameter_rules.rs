@@ -240,8 +240,7 @@ pub(super) fn check_reverse_log(path: &str, min: f64, max: f64, violations: &mut
     violations.warning(
         format_args!("{path}.scaleType"),
         format_args!(
-            "UNIT_REVERSE_LOG_SCALE from {} to {}: {:.0}% of the scale cannot be told from its upper end, so that many \
-             trials get {}",
+            "UNIT_REVERSE_LOG_SCALE from {} to {}: {:.0}% of the scale rounds to its upper end, so that many trials get {}",
             Rounded(min),
             Rounded(max),
             100.0 * lost,
