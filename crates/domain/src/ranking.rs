@@ -176,9 +176,8 @@ mod tests {
             trial(&study, 5, 5, &[0.3, 1.0], false),
             trial(&study, 6, 6, &[0.3, 2.0], false),
             trial(&study, 7, 7, &[0.05, 9.0], true),
-            trial(&study, 8, 8, &[f64::NAN, 1.0], false),
         ];
-        assert_eq!(order(&study, &trials), [5, 6, 4, 2, 1, 7, 3, 8]);
+        assert_eq!(order(&study, &trials), [5, 6, 4, 2, 1, 7, 3]);
         assert_eq!(optimal_of_several(&study, &trials), []);
     }
 
@@ -205,8 +204,9 @@ mod tests {
             best_at_bounds(&study, &trials)
         };
         let upper = AtBound { parameter: "x".to_owned(), bound: Bound::Upper, limit: ParameterValue::Integer(9) };
-        assert_eq!(with([9, 4, 9], 10), [upper.clone()]);
-        assert_eq!(with([9, 9, 1], 10), [upper]);
+        let upper = [upper];
+        assert_eq!(with([9, 4, 9], 10), upper);
+        assert_eq!(with([9, 9, 1], 10), upper);
         assert_eq!(with([9, 4, 1], 10), []);
         assert_eq!(with([4, 9, 9], 10), []);
         assert_eq!(with([9, 9, 9], 9), []);
