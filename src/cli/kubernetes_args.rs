@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 
 use super::executor_args::variable;
 use crate::executors::KubernetesOptions;
 use tunesmith_config::KubernetesConfig;
-use tunesmith_kubernetes::ClusterChoice;
-use tunesmith_kubernetes::PodSettings;
+use tunesmith_kubernetes::{ClusterChoice, PodSettings, PodTemplate, PodTemplateError};
 
 /// The path of the program in the image of the agent.
 const AGENT_PATH: &str = "/usr/local/bin/tunesmith";
@@ -78,6 +77,17 @@ impl KubernetesArgs {
                 node_selector: if labels.is_empty() { file.node_selector.clone() } else { labels },
                 accelerator_label: either(&self.kubernetes_accelerator_label, &file.accelerator_label),
                 volumes: volumes("--kubernetes-volume", &claims)?,
+                template: match &file.pod_template {
+                    Some(template) => pod_template("kubernetes.podTemplate", template)?,
+                    None => PodTemplate::default(),
+                },
+                templates: file
+                    .pod_templates
+                    .iter()
+                    .map(|(name, template)| {
+                        Ok((name.clone(), pod_template(&format!("kubernetes.podTemplates.{name}"), template)?))
+                    })
+                    .collect::<anyhow::Result<_>>()?,
             },
         })
     }
@@ -106,7 +116,16 @@ pub(super) fn kubernetes_options_of_environment() -> anyhow::Result<KubernetesOp
             node_selector: pairs(selector, "LABEL=VALUE", &list(selector))?.collect(),
             accelerator_label: variable("TUNESMITH_KUBERNETES_ACCELERATOR_LABEL"),
             volumes: volumes(volume, &list(volume))?,
+            ..PodSettings::default()
         },
+    })
+}
+
+/// Reads the template of the key `place` of the server configuration.
+fn pod_template(place: &str, template: &serde_json::Map<String, serde_json::Value>) -> anyhow::Result<PodTemplate> {
+    PodTemplate::new(serde_json::Value::Object(template.clone())).map_err(|PodTemplateError { field, fault }| {
+        let separator = if field.is_empty() { "" } else { "." };
+        anyhow!("{place}{separator}{field}: {fault}")
     })
 }
 

@@ -58,7 +58,8 @@ pub trait Executor: Send + Sync + 'static {
     /// of the attempt and those that the programs write to ([`create_folders`]).
     ///
     /// # Errors
-    /// [`ExecutorError::Rejected`] if the job can never be started as described; other errors may be retried.
+    /// [`ExecutorError::Rejected`] and [`ExecutorError::Refused`] if the job can never be started as described; other errors may be
+    /// retried.
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError>;
 
     /// Returns the current state of `id`.
@@ -460,6 +461,15 @@ pub enum ExecutorError {
         /// The job.
         id: ExecutorJobId,
         /// The invalid part of the specification.
+        reason: String,
+    },
+    /// The executor refuses every program like this one, such as by the rules of its cluster. The job fails, and the parameters of
+    /// the trial are not to blame.
+    #[error("{id} is refused: {reason}")]
+    Refused {
+        /// The job.
+        id: ExecutorJobId,
+        /// The executor's reason.
         reason: String,
     },
     /// The executor is not reachable; the state of the job is not known and was not changed. Retry.

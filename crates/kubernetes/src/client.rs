@@ -1,4 +1,4 @@
-//! Requests to the API server: limited in rate, and repeated when it is overloaded.
+//! Requests to the API server: limited in rate, and retried when it is overloaded.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::core::Status;
 
-/// Requests per second that this process makes on average, and at once. The API server has limits of its own, by user.
+/// Requests per second that this process makes on average for each [`Purpose`], and at once. The API server has limits of its
+/// own, by user.
 const RATE: NonZeroU32 = NonZeroU32::new(20).expect("it is not 0");
 const BURST: NonZeroU32 = NonZeroU32::new(100).expect("it is not 0");
 
@@ -45,16 +46,15 @@ impl ApiError {
         matches!(self, Self::Refused(status) if status.is_conflict() && !status.is_already_exists())
     }
 
-    /// The message of an answer that the same request would get again: the object is invalid, its namespace does not exist, or this
-    /// user may not create it. An exhausted quota may be extended.
-    pub(super) fn rejection(&self) -> Option<&str> {
+    /// The message of a refusal that names a field of the object: the same object will always be refused.
+    ///
+    /// Every other refusal may pass. An API server that restarts answers 403 until it has read its roles, a role or a namespace may
+    /// be created again, a quota extended, and an admission webhook repaired.
+    pub(super) fn invalid_field(&self) -> Option<&str> {
         let Self::Refused(status) = self else { return None };
-        let is_final = match status.code {
-            400 | 404 | 422 => true,
-            403 => !status.message.contains("exceeded quota"),
-            _ => false,
-        };
-        is_final.then_some(status.message.as_str())
+        let causes = status.details.iter().flat_map(|details| &details.causes);
+        let names_field = causes.into_iter().any(|cause| !cause.field.is_empty());
+        (matches!(status.code, 400 | 422) && names_field).then_some(status.message.as_str())
     }
 
     /// The time after which the request may be repeated at the earliest; `None` if repeating it at once is no use.
@@ -84,26 +84,37 @@ pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
+/// What a request is for. Each purpose has its own rate, so that many reads do not delay a submission or a cancellation.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Purpose {
+    Create,
+    Delete,
+    Read,
+}
+
 /// Makes requests.
 pub(super) struct Client {
     pub(super) kube: kube::Client,
-    limit: DefaultDirectRateLimiter,
+    /// By [`Purpose`].
+    limits: [DefaultDirectRateLimiter; 3],
 }
 
 impl Client {
     pub(super) fn new(kube: kube::Client) -> Self {
-        Self { kube, limit: RateLimiter::direct(Quota::per_second(RATE).allow_burst(BURST)) }
+        let limit = || RateLimiter::direct(Quota::per_second(RATE).allow_burst(BURST));
+        Self { kube, limits: [limit(), limit(), limit()] }
     }
 
     /// Makes `request`, which may be made several times.
-    pub(super) async fn call<T, F>(&self, request: impl Fn() -> F) -> Result<T, ApiError>
+    pub(super) async fn call<T, F>(&self, purpose: Purpose, request: impl Fn() -> F) -> Result<T, ApiError>
     where
         F: Future<Output = Result<T, kube::Error>>,
     {
+        let limit = &self.limits[purpose as usize];
         let mut pause = FIRST_PAUSE;
         let mut tries = 1;
         loop {
-            self.limit.until_ready().await;
+            limit.until_ready().await;
             let answer = match tokio::time::timeout(TIMEOUT, request()).await {
                 Ok(answer) => answer.map_err(ApiError::from),
                 Err(_) => Err(ApiError::Unreached(format!("no answer within {} s", TIMEOUT.as_secs()))),
@@ -120,11 +131,11 @@ impl Client {
     }
 
     /// As [`Self::call`], with `None` in place of the answer that there is no such object.
-    pub(super) async fn find<T, F>(&self, request: impl Fn() -> F) -> Result<Option<T>, ApiError>
+    pub(super) async fn find<T, F>(&self, purpose: Purpose, request: impl Fn() -> F) -> Result<Option<T>, ApiError>
     where
         F: Future<Output = Result<T, kube::Error>>,
     {
-        match self.call(request).await {
+        match self.call(purpose, request).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
@@ -137,14 +148,16 @@ mod tests {
     use super::*;
 
     fn refused(code: u16, message: &str, retry_after: u32) -> ApiError {
-        let status = serde_json::json!({
-            "status": "Failure", "message": message, "code": code, "details": {"retryAfterSeconds": retry_after},
-        });
+        refused_for(code, message, serde_json::json!({"retryAfterSeconds": retry_after}))
+    }
+
+    fn refused_for(code: u16, message: &str, details: serde_json::Value) -> ApiError {
+        let status = serde_json::json!({"status": "Failure", "message": message, "code": code, "details": details});
         ApiError::Refused(Box::new(serde_json::from_value(status).unwrap()))
     }
 
     #[test]
-    fn overload_is_waited_for_and_refusals_are_not() {
+    fn overload_is_retried_and_refusals_are_not() {
         assert_eq!(refused(429, "too many", 3).pause(), Some(Duration::from_secs(3)));
         assert_eq!(refused(503, "", 3600).pause(), Some(MAX_PAUSE));
         assert_eq!(refused(500, "", 0).pause(), Some(Duration::ZERO));
@@ -152,10 +165,23 @@ mod tests {
             assert_eq!(refused(code, "", 0).pause(), None, "{code}");
         }
         assert_eq!(ApiError::Unreached("refused".to_owned()).pause(), None);
-        assert_eq!(refused(422, "spec.x: bad", 0).rejection(), Some("spec.x: bad"));
-        assert_eq!(refused(403, "may not create", 0).rejection(), Some("may not create"));
-        assert_eq!(refused(403, "exceeded quota: jobs", 0).rejection(), None);
-        assert_eq!(refused(503, "", 0).rejection(), None);
         assert_eq!(refused(429, "slow down", 0).to_string(), "the API server answers 429: slow down");
+    }
+
+    #[test]
+    fn refusal_is_final_if_it_names_a_field() {
+        let field = serde_json::json!({"causes": [
+            {"reason": "FieldValueInvalid", "message": "Invalid value", "field": "spec.template.spec.nodeSelector"},
+        ]});
+        for code in [400, 422] {
+            assert_eq!(refused_for(code, "spec: bad", field.clone()).invalid_field(), Some("spec: bad"), "{code}");
+        }
+        // A policy of the cluster, which names no field.
+        let policy = serde_json::json!({"causes": [{"message": "denied by policy", "field": ""}]});
+        assert_eq!(refused_for(422, "denied", policy).invalid_field(), None);
+        assert_eq!(refused_for(403, "forbidden", field).invalid_field(), None);
+        for code in [400, 403, 404, 422, 429, 503] {
+            assert_eq!(refused(code, "no", 0).invalid_field(), None, "{code}");
+        }
     }
 }

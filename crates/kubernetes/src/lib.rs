@@ -4,9 +4,9 @@ mod client;
 mod names;
 mod objects;
 mod placement;
+mod pod_template;
 mod state;
 mod submission;
-mod waiting;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -16,20 +16,21 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use http::Uri;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec};
-use kube::Config;
 use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Config, ResourceExt};
 
-use self::client::{ApiError, Client, innermost};
+pub use self::pod_template::{PodTemplate, PodTemplateError};
+
+use self::client::{ApiError, Client, Purpose, innermost};
 use self::submission::Recorded;
-use self::waiting::Refusals;
 use self::watch::Watched;
 use tunesmith_domain::JobId;
 use tunesmith_executor::remote::{AgentEngine, AgentId, PlaceState, Submitted};
 use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, LossCause, StopMode};
 
 /// What a server does with its objects: group, resource, verb. It needs no other permission.
-pub const PERMISSIONS: [(&str, &str, &str); 11] = [
+pub const PERMISSIONS: [(&str, &str, &str); 12] = [
     ("batch", "jobs", "create"),
     ("batch", "jobs", "get"),
     ("batch", "jobs", "list"),
@@ -38,6 +39,7 @@ pub const PERMISSIONS: [(&str, &str, &str); 11] = [
     ("", "pods", "list"),
     ("", "pods", "watch"),
     ("", "events", "list"),
+    ("", "events", "watch"),
     ("", "secrets", "create"),
     ("", "secrets", "patch"),
     ("", "secrets", "delete"),
@@ -105,6 +107,10 @@ pub struct PodSettings {
     pub accelerator_label: Option<String>,
     /// Claims of persistent volumes by the path under which trials find them, such as that of the job-dir.
     pub volumes: BTreeMap<String, String>,
+    /// The template of all pods.
+    pub template: PodTemplate,
+    /// Further templates, by the name that a machine type or region gives with the option `podTemplate`.
+    pub templates: BTreeMap<String, PodTemplate>,
 }
 
 /// Why a cluster cannot be used as it was configured.
@@ -147,7 +153,6 @@ pub struct KubernetesEngine {
     client: Client,
     submitted: Submitted,
     watched: Watched,
-    refusals: Refusals,
 }
 
 impl KubernetesEngine {
@@ -176,7 +181,6 @@ impl KubernetesEngine {
             address,
             submitted: Submitted::new(settings.registry.clone()),
             watched: Watched::new(kube.clone()),
-            refusals: Refusals::default(),
             client: Client::new(kube),
             settings,
         })
@@ -216,7 +220,7 @@ impl KubernetesEngine {
         let review = SelfSubjectAccessReview { spec, ..Default::default() };
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.client.kube.clone());
         let params = PostParams::default();
-        let answer = self.client.call(|| reviews.create(&params, &review)).await?;
+        let answer = self.client.call(Purpose::Read, || reviews.create(&params, &review)).await?;
         Ok(answer.status.is_some_and(|status| status.allowed))
     }
 }
@@ -263,8 +267,10 @@ impl AgentEngine for KubernetesEngine {
         };
         let pods = self.pods(&id.run, &recorded, &job).await?;
         let place = state::place(&job, &pods);
-        if pods.is_empty() && matches!(place, PlaceState::Waiting { .. }) {
-            let refusal = self.refusals.of(&self.client, &recorded.namespace, &job).await;
+        // A suspended Job states its reason itself.
+        if pods.is_empty() && !state::is_suspended(&job) && matches!(place, PlaceState::Waiting { .. }) {
+            let (identity, uid) = (self.identity(&id.run)?, job.uid().unwrap_or_default());
+            let refusal = self.watched.refusal(&identity, &recorded.namespace, &uid);
             return Ok(refusal.map_or(place, |reason| PlaceState::Waiting { reason }));
         }
         Ok(place)

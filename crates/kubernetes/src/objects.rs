@@ -7,9 +7,9 @@ use k8s_openapi::api::batch::v1::{
     Job, JobSpec, PodFailurePolicy, PodFailurePolicyOnPodConditionsPattern, PodFailurePolicyRule,
 };
 use k8s_openapi::api::core::v1::{
-    Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, ObjectFieldSelector, PersistentVolumeClaimVolumeSource,
-    PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, SeccompProfile, Secret, SecretVolumeSource,
-    SecurityContext, Volume, VolumeMount,
+    Capabilities, Container, EmptyDirVolumeSource, EnvVar, EnvVarSource, ObjectFieldSelector,
+    PersistentVolumeClaimVolumeSource, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements,
+    SeccompProfile, Secret, SecretVolumeSource, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -24,16 +24,24 @@ use tunesmith_executor::{ExecutorJobSpec, Program};
 /// The container that runs the agent with the program of the trial.
 pub(super) const TRIAL: &str = "trial";
 
-/// Folder of the agent's program in the container.
-const AGENT_FOLDER: &str = "/tunesmith";
+/// The container that copies the program of the agent, and the volume with the copy.
+pub(super) const AGENT: &str = "agent";
 
-/// Folder of the specification in the container.
-const SPEC_FOLDER: &str = "/tunesmith-spec";
+/// The names of the other volumes.
+const SPEC_VOLUME: &str = "spec";
+const SPOOL_VOLUME: &str = "spool";
+const CLAIM_VOLUMES: &str = "claim-";
+
+/// Folder of the agent's program in the container.
+pub(super) const AGENT_FOLDER: &str = "/tunesmith";
+
+/// Path of the specification in the container. The file is mounted by itself: in the folder of a Secret, each file is a link.
+pub(super) const SPEC_PATH: &str = "/tunesmith-spec/spec.json";
 
 /// Folder of the spool in the container.
-const SPOOL_FOLDER: &str = "/tunesmith-spool";
+pub(super) const SPOOL_FOLDER: &str = "/tunesmith-spool";
 
-/// The file with the specification, in its folder and in the Secret.
+/// The file with the specification in the Secret.
 const SPEC_FILE: &str = "spec.json";
 
 /// Time after which Kubernetes removes an ended Job, in seconds. The server removes it earlier, when it has recorded the end.
@@ -141,10 +149,10 @@ pub(super) fn job(identity: &str, spec: &ExecutorJobSpec, settings: &PodSettings
             ttl_seconds_after_finished: Some(TTL_SECONDS),
             pod_replacement_policy: Some("Failed".to_owned()),
             pod_failure_policy: Some(fail_on_disruption()),
-            template: PodTemplateSpec {
+            template: place.template.apply(&PodTemplateSpec {
                 metadata: Some(ObjectMeta { labels: Some(pod_labels), ..ObjectMeta::default() }),
                 spec: Some(pod),
-            },
+            })?,
             ..JobSpec::default()
         }),
         status: None,
@@ -168,10 +176,10 @@ fn fail_on_disruption() -> PodFailurePolicy {
 /// Copies the agent's program.
 fn agent_container(settings: &PodSettings, resources: ResourceRequirements) -> Container {
     Container {
-        name: "agent".to_owned(),
+        name: AGENT.to_owned(),
         image: Some(settings.agent_image.clone()),
         command: Some(vec!["cp".to_owned(), settings.agent_path.clone(), format!("{AGENT_FOLDER}/tunesmith")]),
-        volume_mounts: Some(vec![mount("agent", AGENT_FOLDER, false)]),
+        volume_mounts: Some(vec![mount(AGENT, AGENT_FOLDER, false)]),
         // They are not added to those of the trial: a pod needs the larger ones.
         resources: Some(resources),
         security_context: Some(security()),
@@ -180,10 +188,9 @@ fn agent_container(settings: &PodSettings, resources: ResourceRequirements) -> C
 }
 
 fn trial_container(image: String, settings: &PodSettings, place: &Place, resources: ResourceRequirements) -> Container {
-    let arguments =
-        ["agent", "--spec", &format!("{SPEC_FOLDER}/{SPEC_FILE}"), "--spool", SPOOL_FOLDER].map(str::to_owned);
-    let mut mounts =
-        vec![mount("agent", AGENT_FOLDER, true), mount("spec", SPEC_FOLDER, true), mount("spool", SPOOL_FOLDER, false)];
+    let arguments = ["agent", "--spec", SPEC_PATH, "--spool", SPOOL_FOLDER].map(str::to_owned);
+    let spec = VolumeMount { sub_path: Some(SPEC_FILE.to_owned()), ..mount(SPEC_VOLUME, SPEC_PATH, true) };
+    let mut mounts = vec![mount(AGENT, AGENT_FOLDER, true), spec, mount(SPOOL_VOLUME, SPOOL_FOLDER, false)];
     mounts.extend(settings.volumes.keys().enumerate().map(|(index, path)| mount(&claim_name(index), path, false)));
     let variable =
         |name: &str, value: &str| EnvVar { name: name.to_owned(), value: Some(value.to_owned()), ..EnvVar::default() };
@@ -217,8 +224,13 @@ fn trial_container(image: String, settings: &PodSettings, place: &Place, resourc
     }
 }
 
+/// What the Pod Security Standard `restricted` demands of each container, beside a user who is not root.
 fn security() -> SecurityContext {
-    SecurityContext { allow_privilege_escalation: Some(false), ..SecurityContext::default() }
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        capabilities: Some(Capabilities { drop: Some(vec!["ALL".to_owned()]), add: None }),
+        ..SecurityContext::default()
+    }
 }
 
 fn volumes(identity: &str, id: &AgentId, settings: &PodSettings) -> Vec<Volume> {
@@ -234,9 +246,9 @@ fn volumes(identity: &str, id: &AgentId, settings: &PodSettings) -> Vec<Volume> 
         ..SecretVolumeSource::default()
     };
     let mut volumes = vec![
-        empty("agent"),
-        empty("spool"),
-        Volume { name: "spec".to_owned(), secret: Some(spec), ..Volume::default() },
+        empty(AGENT),
+        empty(SPOOL_VOLUME),
+        Volume { name: SPEC_VOLUME.to_owned(), secret: Some(spec), ..Volume::default() },
     ];
     volumes.extend(settings.volumes.values().enumerate().map(|(index, claim)| Volume {
         name: claim_name(index),
@@ -247,7 +259,12 @@ fn volumes(identity: &str, id: &AgentId, settings: &PodSettings) -> Vec<Volume> 
 }
 
 fn claim_name(index: usize) -> String {
-    format!("claim-{index}")
+    format!("{CLAIM_VOLUMES}{index}")
+}
+
+/// Whether a volume of this module has the name `name`.
+pub(super) fn is_reserved_volume(name: &str) -> bool {
+    [AGENT, SPEC_VOLUME, SPOOL_VOLUME].contains(&name) || name.starts_with(CLAIM_VOLUMES)
 }
 
 fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {

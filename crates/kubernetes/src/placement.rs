@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{ResourceRequirements, Toleration};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
-use super::PodSettings;
+use super::{PodSettings, PodTemplate};
 use tunesmith_domain::{Accelerators, Resources};
 
 /// The beginnings of names of options, which continue with the name of a label of nodes or of pods, or with the key of a taint.
@@ -29,6 +29,7 @@ pub(super) struct Place {
     pub(super) node_selector: BTreeMap<String, String>,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) tolerations: Vec<Toleration>,
+    pub(super) template: PodTemplate,
 }
 
 impl Place {
@@ -42,6 +43,7 @@ impl Place {
             service_account: settings.service_account.clone(),
             working_directory: settings.working_directory.clone(),
             node_selector: settings.node_selector.clone(),
+            template: settings.template.clone(),
             ..Self::default()
         };
         for (name, value) in options {
@@ -50,6 +52,13 @@ impl Place {
                 "serviceAccount" => place.service_account = Some(value.clone()),
                 "priorityClass" => place.priority_class = Some(value.clone()),
                 "workingDir" => place.working_directory = Some(value.clone()),
+                "podTemplate" => {
+                    let named = settings.templates.get(value).ok_or_else(|| {
+                        let known: Vec<&str> = settings.templates.keys().map(String::as_str).collect();
+                        format!("unknown pod template {value:?}; kubernetes.podTemplates has: {}", known.join(", "))
+                    })?;
+                    place.template = place.template.with(named);
+                }
                 _ => place.set(name, value)?,
             }
         }
@@ -65,8 +74,8 @@ impl Place {
             self.tolerations.push(toleration(key, value)?);
         } else {
             return Err(format!(
-                "its place has the unknown setting {name:?}; Kubernetes knows image, serviceAccount, priorityClass, \
-                 workingDir, {NODE}LABEL, {LABEL}LABEL, {TOLERATION}KEY"
+                "unknown placement option {name:?}; expected one of: image, serviceAccount, priorityClass, workingDir, \
+                 podTemplate, {NODE}LABEL, {LABEL}LABEL, {TOLERATION}KEY"
             ));
         }
         Ok(())
@@ -176,7 +185,9 @@ mod tests {
     #[test]
     fn unknown_options_are_refused() {
         let error = place(&[("account", "a")]).unwrap_err();
-        assert!(error.starts_with("its place has the unknown setting \"account\"; Kubernetes knows image,"), "{error}");
+        assert!(error.starts_with("unknown placement option \"account\"; expected one of: image,"), "{error}");
+        let error = place(&[("podTemplate", "gpu")]).unwrap_err();
+        assert_eq!(error, "unknown pod template \"gpu\"; kubernetes.podTemplates has: ");
         let error = place(&[("toleration/spot", "true:Never")]).unwrap_err();
         assert!(error.contains("\"true:Never\"; expected VALUE:EFFECT"), "{error}");
     }

@@ -134,9 +134,14 @@ fn terminated(what: &str, end: &ContainerStateTerminated) -> String {
     text
 }
 
+/// Whether `job` waits in a queue of the cluster, such as one of Kueue, which suspends it.
+pub(super) fn is_suspended(job: &Job) -> bool {
+    job.spec.as_ref().and_then(|spec| spec.suspend) == Some(true)
+}
+
 /// Why a Job without pods waits.
 fn without_pod(job: &Job) -> String {
-    if job.spec.as_ref().and_then(|spec| spec.suspend) == Some(true) {
+    if is_suspended(job) {
         return "its job is suspended: it waits for its turn in a queue of the cluster".to_owned();
     }
     "its pod was not created yet".to_owned()

@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::json;
 
-use super::client::ApiError;
+use super::client::{ApiError, Purpose};
 use super::names::{RUN_LABEL, SERVER_LABEL, name_of};
 use super::{KubernetesEngine, io_failed, objects, state, unreachable};
 use tunesmith_executor::remote::{AgentId, AgentSpec};
@@ -45,7 +45,7 @@ impl KubernetesEngine {
         Api::namespaced(self.client.kube.clone(), namespace)
     }
 
-    fn identity(&self, id: &ExecutorJobId) -> Result<String, ExecutorError> {
+    pub(super) fn identity(&self, id: &ExecutorJobId) -> Result<String, ExecutorError> {
         self.submitted.identity().map_err(io_failed(id))
     }
 
@@ -80,12 +80,13 @@ impl KubernetesEngine {
         let created = match created {
             Ok(created) => created,
             Err(error) => {
-                let Some(reason) = error.rejection().map(str::to_owned) else { return Err(unreachable(id, error)) };
+                let Some(reason) = error.invalid_field().map(str::to_owned) else { return Err(unreachable(id, error)) };
                 // Nothing of it is left, as far as it was created.
                 if let Err(error) = self.delete_secret(namespace, &name).await {
                     tracing::debug!(error = &error as &dyn std::error::Error, "no secret was removed");
                 }
-                return Err(rejected(format!("Kubernetes refuses it: {}", state::quoted(&reason))));
+                let reason = format!("Kubernetes refuses it: {}", state::quoted(&reason));
+                return Err(ExecutorError::Refused { id: id.clone(), reason });
             }
         };
         let uid = created.uid().unwrap_or_default();
@@ -94,7 +95,7 @@ impl KubernetesEngine {
             {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid},
         ]}});
         let (secrets, patch, params) = (self.secrets(namespace), Patch::Merge(owner), PatchParams::default());
-        let owned = self.client.find(|| secrets.patch(&name, &params, &patch)).await;
+        let owned = self.client.find(Purpose::Create, || secrets.patch(&name, &params, &patch)).await;
         owned.map_err(|error| unreachable(id, error))?;
         self.submitted.add(&name, &format!("{namespace} {uid}")).map_err(io_failed(id))
     }
@@ -119,13 +120,13 @@ impl KubernetesEngine {
     /// Creates `secret`, or gives its content to one that an interrupted submission has left.
     async fn write_secret(&self, namespace: &str, secret: &Secret) -> Result<(), ApiError> {
         let (secrets, params) = (self.secrets(namespace), PostParams::default());
-        match self.client.call(|| secrets.create(&params, secret)).await {
+        match self.client.call(Purpose::Create, || secrets.create(&params, secret)).await {
             Err(error) if error.is_already_exists() => {
                 let patch = Patch::Merge(json!({
                     "metadata": {"ownerReferences": null}, "stringData": secret.string_data,
                 }));
                 let (name, params) = (secret.name_any(), PatchParams::default());
-                self.client.call(|| secrets.patch(&name, &params, &patch)).await.map(drop)
+                self.client.call(Purpose::Create, || secrets.patch(&name, &params, &patch)).await.map(drop)
             }
             created => created.map(drop),
         }
@@ -135,11 +136,11 @@ impl KubernetesEngine {
     async fn create_job(&self, namespace: &str, job: &Job, identity: &str) -> Result<Job, ApiError> {
         let (jobs, params) = (self.jobs(namespace), PostParams::default());
         let name = job.name_any();
-        let taken = match self.client.call(|| jobs.create(&params, job)).await {
+        let taken = match self.client.call(Purpose::Create, || jobs.create(&params, job)).await {
             Err(error) if error.is_already_exists() => error,
             created => return created,
         };
-        let existing = self.client.call(|| jobs.get(&name)).await?;
+        let existing = self.client.call(Purpose::Create, || jobs.get(&name)).await?;
         let is_ours = existing.labels().get(SERVER_LABEL).is_some_and(|server| server == identity);
         if is_ours && existing.metadata.deletion_timestamp.is_none() { Ok(existing) } else { Err(taken) }
     }
@@ -154,7 +155,7 @@ impl KubernetesEngine {
         }
         // The watch may not have seen it yet.
         let jobs = self.jobs(namespace);
-        let found = self.client.find(|| jobs.get(name)).await.map_err(|error| unreachable(id, error))?;
+        let found = self.client.find(Purpose::Read, || jobs.get(name)).await.map_err(|error| unreachable(id, error))?;
         Ok(found.filter(is_recorded).map(Arc::new))
     }
 
@@ -173,7 +174,11 @@ impl KubernetesEngine {
             _ => {
                 let pods: Api<Pod> = Api::namespaced(self.client.kube.clone(), namespace);
                 let params = ListParams::default().labels(&format!("{RUN_LABEL}={name}"));
-                self.client.call(|| pods.list(&params)).await.map_err(|error| unreachable(id, error))?.items
+                self.client
+                    .call(Purpose::Read, || pods.list(&params))
+                    .await
+                    .map_err(|error| unreachable(id, error))?
+                    .items
             }
         };
         let uid = job.uid();
@@ -187,7 +192,7 @@ impl KubernetesEngine {
         let jobs = self.jobs(namespace);
         let mut params = DeleteParams::background();
         params.preconditions = uid.clone().map(|uid| Preconditions { uid: Some(uid), resource_version: None });
-        match self.client.find(|| jobs.delete(name, &params)).await {
+        match self.client.find(Purpose::Delete, || jobs.delete(name, &params)).await {
             Ok(_) => {}
             // It was replaced by another one, which is not ours.
             Err(error) if error.is_conflict() => return Ok(()),
@@ -198,6 +203,6 @@ impl KubernetesEngine {
 
     async fn delete_secret(&self, namespace: &str, name: &str) -> Result<(), ApiError> {
         let (secrets, params) = (self.secrets(namespace), DeleteParams::default());
-        self.client.find(|| secrets.delete(name, &params)).await.map(drop)
+        self.client.find(Purpose::Delete, || secrets.delete(name, &params)).await.map(drop)
     }
 }

@@ -1,14 +1,14 @@
-//! The Jobs and pods of this server, as the API server reports their changes.
+//! The Jobs and pods of this server, and the events that state why a Job gets no pod, as the API server reports their changes.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::Api;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{Lookup, ObjectRef, Store, store};
@@ -19,12 +19,16 @@ use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
 
 use super::names::{RUN_LABEL, selector};
+use super::state::quoted;
 
 /// The code of the answer that a version of the state is not kept any more.
 const GONE: u16 = 410;
 
 /// Pause before objects are listed again after an answer of 410.
 const RELIST_PAUSE: Duration = Duration::from_millis(500);
+
+/// The events by which the Job controller reports that it cannot create a pod.
+const FAILED_CREATIONS: &str = "involvedObject.kind=Job,reason=FailedCreate";
 
 /// What is watched: one list and watch of each kind in each namespace.
 pub(super) struct Watched {
@@ -33,14 +37,27 @@ pub(super) struct Watched {
 }
 
 struct Namespace {
-    jobs: Store<Job>,
-    pods: Store<Pod>,
-    tasks: [AbortHandle; 2],
+    jobs: Watch<Job>,
+    pods: Watch<Pod>,
+    /// Watched once a Job has no pod.
+    events: OnceLock<Watch<Event>>,
 }
 
-impl Drop for Namespace {
+/// The objects of one kind in a namespace, which a task keeps up to date.
+struct Watch<K: Lookup + 'static>
+where
+    K::DynamicType: Eq + Hash,
+{
+    objects: Store<K>,
+    task: AbortHandle,
+}
+
+impl<K: Lookup + 'static> Drop for Watch<K>
+where
+    K::DynamicType: Eq + Hash,
+{
     fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
+        self.task.abort();
     }
 }
 
@@ -51,37 +68,52 @@ impl Watched {
 
     /// The Job `name` of the server `identity`, if it was seen.
     pub(super) fn job(&self, identity: &str, namespace: &str, name: &str) -> Option<Arc<Job>> {
-        self.namespace(identity, namespace).jobs.get(&ObjectRef::new(name).within(namespace))
+        self.namespace(identity, namespace).jobs.objects.get(&ObjectRef::new(name).within(namespace))
     }
 
     /// The pods of the run `name` that were seen; `None` before they were listed.
     pub(super) fn pods(&self, identity: &str, namespace: &str, name: &str) -> Option<Vec<Pod>> {
-        let pods = &self.namespace(identity, namespace).pods;
+        let pods = &self.namespace(identity, namespace).pods.objects;
         pods.wait_until_ready().now_or_never()?.ok()?;
         let found = pods.state_filter(|pod| pod.labels().get(RUN_LABEL).is_some_and(|run| run == name));
         Some(found.into_iter().map(Arc::unwrap_or_clone).collect())
+    }
+
+    /// Why the Job controller creates no pod for the Job with the UID `job`, such as an exhausted quota; `None` if it reports
+    /// nothing.
+    pub(super) fn refusal(&self, identity: &str, namespace: &str, job: &str) -> Option<String> {
+        let watched = self.namespace(identity, namespace);
+        let events = watched.events.get_or_init(|| {
+            let config = Config::default().fields(FAILED_CREATIONS);
+            watch(Api::namespaced(self.client.clone(), namespace), config)
+        });
+        let found = events.objects.state_filter(|event| event.involved_object.uid.as_deref() == Some(job));
+        let newest = found.into_iter().max_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0))?;
+        Some(format!("FailedCreate: {}", quoted(newest.message.as_deref().unwrap_or_default())))
     }
 
     /// The state of `namespace`; starts to watch it if necessary.
     fn namespace(&self, identity: &str, namespace: &str) -> Arc<Namespace> {
         let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
         let watched = namespaces.entry(namespace.to_owned()).or_insert_with(|| {
-            let (jobs, watching_jobs) = watch(Api::namespaced(self.client.clone(), namespace), identity);
-            let (pods, watching_pods) = watch(Api::namespaced(self.client.clone(), namespace), identity);
-            Arc::new(Namespace { jobs, pods, tasks: [watching_jobs, watching_pods] })
+            let ours = Config::default().labels(&selector(identity));
+            Arc::new(Namespace {
+                jobs: watch(Api::namespaced(self.client.clone(), namespace), ours.clone()),
+                pods: watch(Api::namespaced(self.client.clone(), namespace), ours),
+                events: OnceLock::new(),
+            })
         });
         Arc::clone(watched)
     }
 }
 
-/// Lists and watches the objects of `api` of the server `identity` in a task.
-fn watch<K>(api: Api<K>, identity: &str) -> (Store<K>, AbortHandle)
+/// Lists and watches the objects of `api` that `config` selects, in a task.
+fn watch<K>(api: Api<K>, config: Config) -> Watch<K>
 where
     K: Resource + Lookup + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     <K as Lookup>::DynamicType: Eq + Hash + Clone + Default + Send + Sync,
 {
-    let (store, mut writer) = store();
-    let config = Config::default().labels(&selector(identity));
+    let (objects, mut writer) = store();
     let task = tokio::spawn(async move {
         // The watcher lists again after an event of 410, but keeps its version after an answer of 410.
         loop {
@@ -89,7 +121,7 @@ where
             tokio::time::sleep(RELIST_PAUSE).await;
         }
     });
-    (store, task.abort_handle())
+    Watch { objects, task: task.abort_handle() }
 }
 
 /// Writes the changes of the objects of `api`, until they have to be listed again.
@@ -109,10 +141,9 @@ where
                 tracing::debug!("the objects in Kubernetes are listed again");
             }
             Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "Kubernetes cannot be watched, and is asked again"
-                );
+                let kind = std::any::type_name::<K>().rsplit("::").next();
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(kubernetes.kind = kind, error, "lost the watch of the cluster; retrying");
             }
         }
     }

@@ -44,8 +44,14 @@ struct Objects {
     /// The answers to the next requests: code, and the time after which to try again.
     faults: Vec<(u16, u32)>,
     is_down: bool,
+    /// The server goes down before it answers such a request.
+    goes_down_at: Option<String>,
+    /// The resources whose objects cannot be created, although this user may.
+    refused: Vec<String>,
     /// What this user may not do, such as `create jobs`.
     forbidden: Vec<String>,
+    /// The refusals of new objects, by resource: the field, and what is wrong with it.
+    invalid: BTreeMap<String, (String, String)>,
 }
 
 #[derive(Clone)]
@@ -167,6 +173,28 @@ impl ApiServer {
         self.objects().forbidden.push(what.to_owned());
     }
 
+    /// Goes down at the next request like `request`, such as `POST jobs`.
+    pub(super) fn go_down_at(&self, request: &str) {
+        self.objects().goes_down_at = Some(request.to_owned());
+    }
+
+    /// Answers the creation of objects of `plural` with 403, as a server does that has just started and has not read its roles.
+    pub(super) fn refuse(&self, plural: &str) {
+        self.objects().refused.push(plural.to_owned());
+    }
+
+    /// Ends all faults.
+    pub(super) fn recover(&self) {
+        let mut objects = self.objects();
+        objects.refused.clear();
+        objects.is_down = false;
+    }
+
+    /// Refuses new objects of the resource `plural`, whose `field` has a value for which it gives `fault`.
+    pub(super) fn invalidate(&self, plural: &str, field: &str, fault: &str) {
+        self.objects().invalid.insert(plural.to_owned(), (field.to_owned(), fault.to_owned()));
+    }
+
     /// The requests so far.
     pub(super) fn requests(&self) -> Vec<String> {
         self.objects().requests.clone()
@@ -203,6 +231,7 @@ impl Objects {
 
     /// Notes a request, and returns the failure that it gets.
     fn begin(&mut self, request: String) -> Option<Response> {
+        self.is_down |= self.goes_down_at.take_if(|wanted| *wanted == request).is_some();
         self.requests.push(request);
         if self.is_down {
             return Some(failure(503, "ServiceUnavailable", "the server is down"));
@@ -267,6 +296,15 @@ async fn collection(
     if method == Method::POST {
         let mut object: Value = serde_json::from_slice(&body).unwrap();
         let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        if objects.refused.contains(&plural) {
+            let message = format!("{plural} is forbidden: User \"tunesmith\" cannot create resource \"{plural}\"");
+            return failure(403, "Forbidden", &message);
+        }
+        if let Some((field, fault)) = objects.invalid.get(&plural) {
+            let mut answer = status(422, "Invalid", &format!("{field}: {fault}"));
+            answer["details"] = json!({"causes": [{"reason": "FieldValueInvalid", "message": fault, "field": field}]});
+            return (StatusCode::UNPROCESSABLE_ENTITY, Json(answer)).into_response();
+        }
         if !NAMESPACES.contains(&&*namespace) {
             return failure(404, "NotFound", &format!("namespaces \"{namespace}\" not found"));
         }
@@ -289,6 +327,7 @@ async fn collection(
             changed: server.changed.subscribe(),
             key: (plural, namespace),
             labels: labels.cloned(),
+            fields: fields.cloned(),
             generation: objects.generation,
             from,
             has_bookmarks: query.get("allowWatchBookmarks").is_some_and(|value| value == "true"),
@@ -317,6 +356,7 @@ struct Open {
     changed: watch::Receiver<u64>,
     key: (String, String),
     labels: Option<String>,
+    fields: Option<String>,
     generation: u64,
     from: u64,
     has_bookmarks: bool,
@@ -362,7 +402,10 @@ impl Open {
                 if self.has_bookmarks {
                     lines.push_str(&format!("{}\n", json!({"type": kind, "object": object})));
                 }
-            } else if key.0 == self.key.0 && key.1 == self.key.1 && is_selected(object, self.labels.as_ref(), None) {
+            } else if key.0 == self.key.0
+                && key.1 == self.key.1
+                && is_selected(object, self.labels.as_ref(), self.fields.as_ref())
+            {
                 lines.push_str(&format!("{}\n", json!({"type": kind, "object": object})));
             }
         }

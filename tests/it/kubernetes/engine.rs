@@ -169,8 +169,36 @@ async fn exhausted_quota_is_the_reason_of_a_job_without_pods() {
                "message": "Error creating: pods \"x\" is forbidden: exceeded quota: team, limited: pods=4",
                "involvedObject": {"kind": "Job", "name": key.2, "uid": job["metadata"]["uid"]}}),
     );
-    let reason = waits(&*executor, &spec).await;
-    assert_eq!(reason, "FailedCreate: Error creating: pods \"x\" is forbidden: exceeded quota: team, limited: pods=4");
+    let wanted = "FailedCreate: Error creating: pods \"x\" is forbidden: exceeded quota: team, limited: pods=4";
+    while waits(&*executor, &spec).await != wanted {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(count(&place.api().requests(), "WATCH events"), 1, "one watch for all Jobs");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn suspended_jobs_cost_no_request_each() {
+    let place = InProcess::without_nodes();
+    let executor = place.executor();
+    let specs: Vec<_> = (1..=20).map(|trial| shell(&place, trial, "true")).collect();
+    for spec in &specs {
+        executor.submit(spec).await.unwrap();
+    }
+    // As a queue of the cluster does, before a Job gets a pod.
+    for (key, _) in place.api().all("jobs") {
+        place.api().change(&key, |job| job["spec"]["suspend"] = true.into());
+    }
+    let suspended = "its job is suspended: it waits for its turn in a queue of the cluster";
+    for spec in &specs {
+        while waits(&*executor, spec).await != suspended {
+            tokio::task::yield_now().await;
+        }
+    }
+    let before = place.api().requests().len();
+    for spec in specs.iter().cycle().take(200) {
+        assert_eq!(waits(&*executor, spec).await, suspended);
+    }
+    assert_eq!(place.api().requests().len(), before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -309,9 +337,14 @@ async fn what_the_cluster_refuses_is_rejected_and_leaves_nothing() {
     let place = InProcess::without_nodes();
     let (executor, mut spec) = (place.executor(), shell(&place, 1, "true"));
     spec.placement.queue = Some("nowhere".to_owned());
+    // The namespace may be created again.
     let error = executor.submit(&spec).await.unwrap_err();
-    let ExecutorError::Rejected { reason, .. } = error else { panic!("{error:?}") };
-    assert_eq!(reason, "Kubernetes refuses it: namespaces \"nowhere\" not found");
+    assert!(matches!(error, ExecutorError::Unreachable { .. }), "{error:?}");
+    spec.placement.queue = None;
+    place.api().invalidate("jobs", "spec.template.spec.priorityClassName", "Invalid value: \"x\"");
+    let error = executor.submit(&spec).await.unwrap_err();
+    let ExecutorError::Refused { reason, .. } = error else { panic!("{error:?}") };
+    assert_eq!(reason, "Kubernetes refuses it: spec.template.spec.priorityClassName: Invalid value: \"x\"");
     assert!(place.api().all("secrets").is_empty());
 
     place.engine().check().await.unwrap();

@@ -301,16 +301,34 @@ impl Node {
                         None => changes.changed().await.unwrap(),
                     }
                 };
-                for (file, bytes) in content["data"].as_object().unwrap() {
-                    fs::write(path.join(file), BASE64_STANDARD.decode(bytes.as_str().unwrap()).unwrap()).unwrap();
-                }
+                lay_out(&path, content["data"].as_object().unwrap());
             }
             folders.insert(name.to_owned(), path);
         }
         let containers = [&pod["spec"]["initContainers"][0], &pod["spec"]["containers"][0]];
         let mounts = containers.into_iter().flat_map(|container| container["volumeMounts"].as_array().unwrap());
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        mounts.map(|mount| (text(&mount["mountPath"]), folders[&text(&mount["name"])].clone())).collect()
+        let source = |mount: &Value| {
+            let folder = &folders[&text(&mount["name"])];
+            match mount["subPath"].as_str() {
+                // Links are followed before the file is mounted.
+                Some(file) => fs::canonicalize(folder.join(file)).unwrap(),
+                None => folder.clone(),
+            }
+        };
+        mounts.map(|mount| (text(&mount["mountPath"]), source(mount))).collect()
+    }
+}
+
+/// Lays the files of a Secret out as the kubelet's atomic writer does: each is a link through `..data`, which an update replaces.
+fn lay_out(folder: &Path, data: &serde_json::Map<String, Value>) {
+    let version = "..2026_01_01_00_00_00.1234567890";
+    fs::create_dir(folder.join(version)).unwrap();
+    std::os::unix::fs::symlink(version, folder.join("..data")).unwrap();
+    for (file, bytes) in data {
+        let content = BASE64_STANDARD.decode(bytes.as_str().unwrap()).unwrap();
+        fs::write(folder.join(version).join(file), content).unwrap();
+        std::os::unix::fs::symlink(format!("..data/{file}"), folder.join(file)).unwrap();
     }
 }
 

@@ -10,6 +10,7 @@ mod cluster;
 mod engine;
 mod kubelet;
 mod manifests;
+mod outages;
 mod places;
 mod runs;
 mod volumes;

@@ -119,6 +119,10 @@ pub struct KubernetesConfig {
     pub accelerator_label: Option<String>,
     /// Paths in pods by the claim of a persistent volume.
     pub volumes: BTreeMap<String, String>,
+    /// Template into which the pods of trials are merged, as in the field `template` of a Job.
+    pub pod_template: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Further templates by name, for the option `podTemplate` of a machine type or region.
+    pub pod_templates: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
 }
 
 fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {

@@ -74,7 +74,15 @@ fn job_runs_the_agent_once_in_the_image_of_the_trial() {
     assert_eq!(trial["args"], json!(["agent", "--spec", "/tunesmith-spec/spec.json", "--spool", "/tunesmith-spool"]));
     assert_eq!(trial["env"][3], json!({"name": "TUNESMITH_SERVER", "value": "http://tunesmith:8080"}));
     assert_eq!(trial["terminationMessagePolicy"], "FallbackToLogsOnError");
+    assert_eq!(
+        trial["volumeMounts"][1],
+        json!({"name": "spec", "mountPath": "/tunesmith-spec/spec.json", "subPath": "spec.json", "readOnly": true})
+    );
     assert_eq!(trial["volumeMounts"][3]["mountPath"], "/models");
+    // The Pod Security Standard `restricted`.
+    let restricted = json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
+    assert_eq!((&trial["securityContext"], &copy["securityContext"]), (&restricted, &restricted));
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
     let volumes = pod["volumes"].as_array().unwrap();
     assert_eq!(volumes[2]["secret"]["secretName"], *name);
     assert_eq!(volumes[3]["persistentVolumeClaim"]["claimName"], "models");
@@ -105,7 +113,7 @@ fn job_that_kubernetes_cannot_run_is_refused() {
     let no_image = refused(|spec| spec.replicas[0].program = Program::Command { argv: vec!["true".to_owned()] });
     assert!(no_image.starts_with("it names no image: state masterConfig.imageUri"), "{no_image}");
     let unknown = refused(|spec| drop(spec.placement.options.insert("account".to_owned(), "a".to_owned())));
-    assert!(unknown.starts_with("its place has the unknown setting \"account\""), "{unknown}");
+    assert!(unknown.starts_with("unknown placement option \"account\""), "{unknown}");
 }
 
 #[test]

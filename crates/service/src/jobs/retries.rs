@@ -112,7 +112,8 @@ impl Jobs {
             *count += 1;
             *count
         };
-        let pause = self.services.retry_pauses.get(failed_runs - 1).copied();
+        let is_refused = matches!(error, RunError::Executor(ExecutorError::Refused { .. }));
+        let pause = self.services.retry_pauses.get(failed_runs - 1).copied().filter(|_| !is_refused);
         let is_final = is_cancelled || job.state.is_final();
         if !is_final {
             self.state().retry_reasons.insert(id.clone(), text.clone());
@@ -133,7 +134,10 @@ impl Jobs {
             tracing::error!(job.id = %id, "{message}");
             return AfterFailure::RunAgain { pause, message };
         }
-        let reason = format!("the job could not be run, after {failed_runs} tries: {text}");
+        let reason = match is_refused {
+            true => text,
+            false => format!("the job could not be run, after {failed_runs} tries: {text}"),
+        };
         tracing::error!(job.id = %id, "{reason}");
         match end_job(services, id, JobState::Failed, &reason).await {
             Ok(job) => {

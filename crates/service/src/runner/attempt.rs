@@ -50,7 +50,9 @@ impl Attempt<'_> {
         let context = Arc::clone(&self.run.context);
         let executor = Arc::clone(&context.services().executor);
         let id = self.id.clone();
-        let ended = executor.wait(&id);
+        let (run, live) = (self.run, self.live);
+        let reach = run.reach(&self.trial, live);
+        let ended = reach.wait(&*executor, &id);
         tokio::pin!(ended);
         let mut control = context.runner.control.level.clone();
         let mut abandon = self.run.abandon.clone();
@@ -59,12 +61,12 @@ impl Attempt<'_> {
         // It was requested to stop under an earlier process, or before the program started.
         if self.trial.state == TrialState::Stopping {
             self.is_stopped = true;
-            executor.stop(&id, StopMode::Graceful).await?;
+            reach.call(|| executor.stop(&id, StopMode::Graceful)).await?;
         }
         let mut overdue = context.engine_deadline(asked);
         let mut waits = matches!(state, ExecutorJobState::Waiting { .. });
         let reason = if let ExecutorJobState::Waiting { reason } = state { reason.clone() } else { String::new() };
-        let started = until_started(&context, self.trial.id, &id, self.live, reason);
+        let started = until_started(&context, self.trial.id, &id, live, reason);
         tokio::pin!(started);
         let mut tick = tokio::time::interval(COLLECT_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -78,7 +80,7 @@ impl Attempt<'_> {
                 state = &mut ended => return Ok(Some(overdue.end(state?))),
                 () = until(overdue.deadline), if waits && overdue.reason.is_none() => {
                     overdue.reason = Some(context.engine_overdue_reason(self.live.waiting_reason()));
-                    executor.stop(&id, StopMode::Immediate).await?;
+                    reach.call(|| executor.stop(&id, StopMode::Immediate)).await?;
                 }
                 () = until_at_least(&mut control, next_control), if applied < Control::Kill => {
                     applied = *control.borrow();

@@ -12,6 +12,7 @@ mod failure_rule;
 mod files;
 mod giving_up;
 mod grants;
+mod outage;
 mod program;
 mod running_time;
 mod shared_outputs;

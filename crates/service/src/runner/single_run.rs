@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::error_quote::{error_quote, log_name};
 use super::grants::until;
+use super::outage::Reach;
 use super::{Context, Control, JobOutcome, RunError, not_started, until_at_least};
 use crate::resource_pool::Grant;
 use crate::secret::attempt_token;
@@ -33,7 +34,8 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
     loop {
         attempt += 1;
         let id = ExecutorJobId { job: context.job.id.clone(), trial: None, attempt };
-        let mut state = context.services().executor.state(&id).await?;
+        let executor = &context.services().executor;
+        let mut state = reach(context).call(|| executor.state(&id)).await?;
         if state == ExecutorJobState::Unknown {
             if let Some(reason) = context.cancellation() {
                 return end(context, JobState::Cancelled, &reason).await;
@@ -107,6 +109,11 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
     }
 }
 
+/// The calls of an attempt to its executor.
+fn reach(context: &Context) -> Reach<'_> {
+    Reach { context, trial: None, abandon: None }
+}
+
 /// Returns the folder of one attempt.
 fn directory(context: &Context, attempt: u64) -> PathBuf {
     context.runner.directory.join(format!("attempt-{attempt}"))
@@ -156,7 +163,8 @@ async fn submit(context: &Context, id: &ExecutorJobId, grant: &Grant) -> Result<
         token: attempt_token(&context.runner.secret, id),
         grant,
     };
-    match context.services().executor.submit(&launch.spec()).await {
+    let (executor, spec) = (&context.services().executor, launch.spec());
+    match reach(context).call(|| executor.submit(&spec)).await {
         Ok(()) => Ok(ExecutorJobState::Running),
         Err(ExecutorError::Rejected { reason, .. }) => Ok(not_started(reason)),
         Err(error) => Err(error.into()),
@@ -167,7 +175,8 @@ async fn submit(context: &Context, id: &ExecutorJobId, grant: &Grant) -> Result<
 async fn watch(context: &Context, id: &ExecutorJobId, asked: Instant) -> Result<Option<ExecutorJobState>, RunError> {
     let executor = &context.services().executor;
     let mut control = context.runner.control.level.clone();
-    let ended = executor.wait(id);
+    let reach = reach(context);
+    let ended = reach.wait(&**executor, id);
     tokio::pin!(ended);
     let mut stopped = false;
     let mut killed = false;

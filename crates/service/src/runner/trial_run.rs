@@ -12,6 +12,7 @@ use super::attempt::{Attempt, BATCH};
 use super::classification::{EndedTrial, Findings};
 use super::error_quote::{error_quote, log_name};
 use super::files::FileReader;
+use super::outage::Reach;
 use super::trial_wait::Waited;
 use super::waiting::after_submission;
 use super::{Context, RunError, attempt_directory, not_started, time_of_change};
@@ -66,10 +67,11 @@ impl TrialRun {
         let mut asked = None;
         loop {
             let id = self.executor_job(&trial);
-            let mut state = self.context.services().executor.state(&id).await?;
+            let live = self.register(&trial).await?;
+            let executor = &self.context.services().executor;
+            let mut state = self.reach(&trial, &live.trial).call(|| executor.state(&id)).await?;
             let adopted = state != ExecutorJobState::Unknown;
             let reports = self.reports(&trial, adopted).await?;
-            let live = self.register(&trial).await?;
             if !adopted && trial.state == TrialState::Active {
                 if self.abandon.borrow().is_some() {
                     // It counts as abandoned without having run.
@@ -86,7 +88,7 @@ impl TrialRun {
                     Waited::Ended(end) => return Ok(end),
                 };
                 granted.begin_use(&id);
-                let submitted = self.submit(&trial, &id, &granted).await;
+                let submitted = self.submit(&trial, &id, &granted, &live.trial).await;
                 grant = Some(granted);
                 state = submitted?;
             }
@@ -112,7 +114,11 @@ impl TrialRun {
             let was_placed = !matches!(state, ExecutorJobState::NotPlaced { .. });
             match self.after(trial, state, findings).await? {
                 Next::End(end) => return Ok(end),
-                Next::Again { trial: again, loss } => trial = self.begin_attempt(*again, loss).await?,
+                Next::Again { trial: again, loss } => {
+                    // What a queue of the engine kept of it would take another turn.
+                    self.tidy_attempt(&self.executor_job(&again)).await;
+                    trial = self.begin_attempt(*again, loss).await?;
+                }
             }
             if was_placed {
                 asked = None;
@@ -247,10 +253,14 @@ impl TrialRun {
     /// Removes the records of the attempts of a trial whose result is stored.
     async fn tidy(&self, trial: &Trial) {
         for attempt in 1..=trial.attempt {
-            let id = ExecutorJobId { attempt, ..self.executor_job(trial) };
-            if let Err(error) = self.context.services().executor.tidy(&id).await {
-                tracing::warn!(%id, error = &error as &dyn std::error::Error, "files of an ended attempt are left");
-            }
+            self.tidy_attempt(&ExecutorJobId { attempt, ..self.executor_job(trial) }).await;
+        }
+    }
+
+    async fn tidy_attempt(&self, id: &ExecutorJobId) {
+        if let Err(error) = self.context.services().executor.tidy(id).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(executor.job = %id, error, "an ended attempt could not be removed from its executor yet");
         }
     }
 
@@ -258,8 +268,19 @@ impl TrialRun {
         Ok(self.context.services().store.change_trial(&self.study.id, trial, change).await?)
     }
 
+    /// The calls of the attempt at `trial` to its executor.
+    pub(super) fn reach<'a>(&'a self, trial: &Trial, live: &'a LiveTrial) -> Reach<'a> {
+        Reach { context: &self.context, trial: Some((trial.id, live)), abandon: Some(self.abandon.clone()) }
+    }
+
     /// Starts the program of `trial`, and returns its state.
-    async fn submit(&self, trial: &Trial, id: &ExecutorJobId, grant: &Grant) -> Result<ExecutorJobState, RunError> {
+    async fn submit(
+        &self,
+        trial: &Trial,
+        id: &ExecutorJobId,
+        grant: &Grant,
+        live: &LiveTrial,
+    ) -> Result<ExecutorJobState, RunError> {
         let directory = self.directory(trial);
         let context = &self.context;
         let folder = match context.use_job_folder(Some(trial.id)).await {
@@ -279,8 +300,9 @@ impl TrialRun {
             token: self.token(trial),
             grant,
         };
-        match context.services().executor.submit(&launch.spec()).await {
-            Ok(()) => Ok(after_submission(&*context.services().executor, id).await),
+        let (executor, spec) = (&context.services().executor, launch.spec());
+        match self.reach(trial, live).call(|| executor.submit(&spec)).await {
+            Ok(()) => Ok(after_submission(&**executor, id).await),
             Err(ExecutorError::Rejected { reason, .. }) => Ok(not_started(reason)),
             Err(error) => Err(error.into()),
         }

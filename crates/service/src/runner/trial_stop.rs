@@ -27,6 +27,7 @@ impl Attempt<'_> {
         };
         self.is_stopped = true;
         self.run.context.emit(JobEvent::TrialStopping { id: self.trial.id, reason });
-        Ok(self.run.context.services().executor.stop(&self.id, StopMode::Graceful).await?)
+        let executor = &self.run.context.services().executor;
+        Ok(self.run.reach(&self.trial, self.live).call(|| executor.stop(&self.id, StopMode::Graceful)).await?)
     }
 }
