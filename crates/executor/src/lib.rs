@@ -96,6 +96,15 @@ pub trait Executor: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Removes what the engine still keeps of attempts that are over: [`Executor::tidy`] or [`Executor::stop`] may have failed, or
+    /// a server may have died before. An engine that keeps nothing does nothing.
+    ///
+    /// # Errors
+    /// If the engine cannot be reached, or something could not be removed; calling again continues.
+    async fn sweep(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Returns the replicas of `id` as they were submitted, with the accelerators that were granted to them. `None` if the
     /// job is unknown, or the engine hands out resources itself.
     ///

@@ -152,6 +152,14 @@ impl Executor for RoutedExecutor {
         self.of(id)?.tidy(id).await
     }
 
+    async fn sweep(&self) -> io::Result<()> {
+        let mut swept = Ok(());
+        for executor in std::iter::once(&self.own).chain(self.others.values()) {
+            swept = swept.and(executor.sweep().await);
+        }
+        swept
+    }
+
     async fn submitted(&self, id: &ExecutorJobId) -> Result<Option<Vec<Replica>>, ExecutorError> {
         self.of(id)?.submitted(id).await
     }

@@ -7,6 +7,7 @@ mod placement;
 mod pod_template;
 mod state;
 mod submission;
+mod sweep;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -299,6 +300,10 @@ impl AgentEngine for KubernetesEngine {
             Some(recorded) => self.delete(&recorded).await.map_err(|error| unreachable(&id.run, error)),
             None => Ok(()),
         }
+    }
+
+    async fn sweep(&self, is_over: &(dyn Fn(&str) -> io::Result<bool> + Sync)) -> io::Result<()> {
+        self.remove_left_over(is_over).await
     }
 
     async fn forget(&self, job: &JobId) -> io::Result<()> {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::batch::v1::Job;
+use kube::ResourceExt;
 use sha2::{Digest, Sha256};
 
 use tunesmith_domain::JobId;
@@ -18,6 +20,15 @@ pub(super) const RUN_LABEL: &str = "tunesmith.dev/run";
 
 /// The label with the digest of the name of a job.
 const JOB_LABEL: &str = "tunesmith.dev/job";
+
+/// The label with the task of a replica.
+const REPLICA_LABEL: &str = "tunesmith.dev/replica";
+
+/// The annotation with the text of an agent's name.
+pub(super) const RUN_ANNOTATION: &str = "tunesmith.dev/run";
+
+/// The beginning of the names of all objects.
+pub(super) const PREFIX: &str = "ts-";
 
 /// Longest part of a name that people read.
 const MAX_READABLE: usize = 20;
@@ -51,7 +62,7 @@ pub(super) fn prefix(identity: &str, job: &JobId) -> String {
             readable.push(c);
         }
     }
-    format!("ts-{}-{}-", readable.trim_end_matches('-'), digest(identity, job))
+    format!("{PREFIX}{}-{}-", readable.trim_end_matches('-'), digest(identity, job))
 }
 
 fn digest(identity: &str, job: &JobId) -> String {
@@ -72,9 +83,18 @@ pub(super) fn labels(identity: &str, id: &AgentId) -> BTreeMap<String, String> {
         labels.insert("tunesmith.dev/trial".to_owned(), trial.to_string());
     }
     if let Some(task) = task {
-        labels.insert("tunesmith.dev/replica".to_owned(), task.clone());
+        labels.insert(REPLICA_LABEL.to_owned(), task.clone());
     }
     labels
+}
+
+/// The text of the ID of the attempt for which `job` was created; `None` if it does not state that.
+pub(super) fn attempt_of(job: &Job) -> Option<&str> {
+    let agent = job.annotations().get(RUN_ANNOTATION)?;
+    match job.labels().get(REPLICA_LABEL) {
+        Some(task) => agent.strip_suffix(task.as_str())?.strip_suffix('-'),
+        None => Some(agent),
+    }
 }
 
 /// The selector of all objects of the server `identity`.

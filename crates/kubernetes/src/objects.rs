@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::PodSettings;
-use super::names::{labels, name_of};
+use super::names::{RUN_ANNOTATION, labels, name_of};
 use super::placement::{Place, requirements};
 use tunesmith_domain::Resources;
 use tunesmith_executor::remote::{AgentId, AgentSpec};
@@ -141,7 +141,7 @@ pub(super) fn job(identity: &str, spec: &ExecutorJobSpec, settings: &PodSettings
         metadata: ObjectMeta {
             name: Some(name_of(identity, &agent)),
             labels: Some(job_labels),
-            annotations: Some(BTreeMap::from([("tunesmith.dev/run".to_owned(), agent.to_string())])),
+            annotations: Some(BTreeMap::from([(RUN_ANNOTATION.to_owned(), agent.to_string())])),
             ..ObjectMeta::default()
         },
         spec: Some(JobSpec {

@@ -37,7 +37,7 @@ impl Recorded {
 }
 
 impl KubernetesEngine {
-    fn jobs(&self, namespace: &str) -> Api<Job> {
+    pub(super) fn jobs(&self, namespace: &str) -> Api<Job> {
         Api::namespaced(self.client.kube.clone(), namespace)
     }
 

@@ -1,5 +1,8 @@
 //! A job whose cluster refuses its submissions, or is away, for a while.
 
+use tunesmith_executor::contract::{Harness, shell};
+use tunesmith_executor::{Executor, ExecutorJobState, StopMode};
+
 use super::InProcess;
 use super::runs::{STUDY, command, finish, job};
 use crate::support::Workspace;
@@ -41,4 +44,30 @@ async fn api_server_that_is_away_holds_the_job() {
     let output = run_through(&place, "POST secrets", 12).await;
     assert!(output.contains("the API server answers 503: the server is down"), "{output}");
     assert!(!output.contains("could not be run"), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_could_not_be_removed_are_swept() {
+    let place = InProcess::without_nodes();
+    let executor = place.executor();
+    let waiting = shell(&place, 1, "true");
+    let open = shell(&place, 2, "true");
+    for spec in [&waiting, &open] {
+        executor.submit(spec).await.unwrap();
+    }
+    // Stopped while the API server is away, by a server that is killed afterwards.
+    place.api().set_down(true);
+    executor.stop(&waiting.id, StopMode::Graceful).await.unwrap_err();
+    place.api().recover();
+    assert_eq!(place.api().all("jobs").len(), 2);
+    let next = place.executor();
+    next.sweep().await.unwrap();
+    let left: Vec<String> = place.api().all("jobs").into_iter().map(|(key, _)| key.2).collect();
+    assert_eq!(left, [place.job_of(&open)]);
+    assert_eq!(place.api().all("secrets").len(), 1);
+    assert!(matches!(next.state(&open.id).await.unwrap(), ExecutorJobState::Waiting { .. }));
+    // And of a job that was deleted meanwhile.
+    place.inbox.forget(&open.id.job).unwrap();
+    next.sweep().await.unwrap();
+    assert!(place.api().all("jobs").is_empty() && place.api().all("secrets").is_empty());
 }

@@ -94,6 +94,15 @@ pub trait AgentEngine: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Removes what the place still keeps of agents whose attempts are over, as `is_over` decides for the text of an attempt's ID.
+    ///
+    /// # Errors
+    /// If the place cannot be reached, or something could not be removed; calling again continues.
+    async fn sweep(&self, is_over: &(dyn Fn(&str) -> io::Result<bool> + Sync)) -> io::Result<()> {
+        let _ = is_over;
+        Ok(())
+    }
+
     /// Forgets the runs of `job`, none of which is running.
     ///
     /// # Errors

@@ -375,6 +375,10 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
         Ok(())
     }
 
+    async fn sweep(&self) -> io::Result<()> {
+        self.engine.sweep(&|id| self.inbox.is_over(id)).await
+    }
+
     async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptPlace, ExecutorError> {
         let mut nodes = Vec::new();
         for agent in self.agents(id).await? {

@@ -17,6 +17,7 @@ mod retries;
 mod running;
 mod sharing;
 mod suspects;
+mod sweeping;
 #[cfg(test)]
 mod tests;
 mod trials;
@@ -380,6 +381,7 @@ impl Jobs {
         let mut waiting = JoinSet::new();
         let mut sharing = pin!(self.share());
         let mut suspects = self.suspects().await;
+        let mut sweeping = pin!(self.sweep_executor());
         loop {
             self.end_overdue().await;
             // A run that was interrupted leaves its slot to the next process.
@@ -429,6 +431,7 @@ impl Jobs {
                 Some(_) = waiting.join_next() => {}
                 () = overdue => {}
                 () = &mut sharing => {}
+                never = &mut sweeping => match never {},
             }
         }
         waiting.abort_all();
@@ -459,12 +462,14 @@ impl Jobs {
             return Err(StoreError::NotOwner { job: id.clone() }.into());
         };
         let mut sharing = pin!(self.share());
+        let mut sweeping = pin!(self.sweep_executor());
         let outcome = loop {
             let (cancelled, live) = (cancelled.clone(), live.clone());
             let run_control = RunControl { level: control.clone(), cancelled, live, is_taken_over };
             let run = tokio::select! {
                 run = self.run_once(id, &settings, run_control) => run,
                 () = &mut sharing => return Err(StoreError::NotOwner { job: id.clone() }.into()),
+                never = &mut sweeping => match never {},
             };
             let (error, after) = match run {
                 Ok(outcome) => break Ok(outcome),

@@ -14,12 +14,17 @@ use crate::JobEvent;
 use crate::live_trials::LiveTrial;
 use crate::search_policy::error_text;
 use tunesmith_domain::TrialId;
-use tunesmith_executor::{Executor, ExecutorError, ExecutorJobId, ExecutorJobState};
+use tunesmith_executor::{Executor, ExecutorError, ExecutorJobId, ExecutorJobState, may_pass};
 
 /// The pause before the first retry, which doubles up to [`MAX_PAUSE`]. Guesses: an API server restarts within seconds, and people
 /// read the reason.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
+
+/// Whether `error` may pass without a change of the job or of this machine. A missing folder, say, has to be mended by somebody.
+fn is_out_of_reach(error: &ExecutorError) -> bool {
+    matches!(error, ExecutorError::Unreachable { source, .. } if source.raw_os_error().is_none() || may_pass(source))
+}
 
 /// The calls of an attempt to its executor, which are retried until it is reached.
 pub(super) struct Reach<'a> {
@@ -44,7 +49,7 @@ impl Reach<'_> {
         let mut is_shown = false;
         loop {
             let error = match call().await {
-                Err(error @ ExecutorError::Unreachable { .. }) => error,
+                Err(error) if is_out_of_reach(&error) => error,
                 answer => {
                     if is_shown {
                         tracing::info!(elapsed_secs = begin.elapsed().as_secs(), "the executor is reached again");
@@ -75,7 +80,7 @@ impl Reach<'_> {
     ) -> Result<ExecutorJobState, ExecutorError> {
         loop {
             match executor.wait(id).await {
-                Err(ExecutorError::Unreachable { .. }) => drop(self.call(|| executor.state(id)).await?),
+                Err(error) if is_out_of_reach(&error) => drop(self.call(|| executor.state(id)).await?),
                 ended => return ended,
             }
         }
