@@ -17,6 +17,7 @@ use tunesmith_service::clock::{Clock, SystemClock};
 
 use super::{Dispatch, Routes};
 use crate::authorization::{Access, Authorization};
+use crate::large_requests::lanes;
 use crate::openapi::Operation;
 
 const PATH: &str = "/v1/projects/{project}:suggest";
