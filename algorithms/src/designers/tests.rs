@@ -293,12 +293,20 @@ fn points_alone_give_the_suggestions_of_the_whole_history() {
     let uncountable = problem(vec![("a", wide.clone()), ("b", wide.clone()), ("c", wide)]);
     let infinite = problem(vec![("a", integer(1, 4, ScaleType::UnitLinear)), ("x", double)]);
     for problem in [small, uncountable, infinite] {
-        let grid = GridSearch::new(&problem, &BTreeMap::from([("x".to_owned(), 3)]).into_iter().filter(|_| {
-            problem.search_space().parameters().iter().any(|spec| spec.name() == "x")
-        }).collect()).unwrap();
+        let grid = GridSearch::new(
+            &problem,
+            &BTreeMap::from([("x".to_owned(), 3)])
+                .into_iter()
+                .filter(|_| problem.search_space().parameters().iter().any(|spec| spec.name() == "x"))
+                .collect(),
+        )
+        .unwrap();
         let [random, quasi_random] = designers(&problem, 3);
         let encoding = Encoding::new(problem.search_space());
-        let initial = vec![encoding.decode(&vec![1.0; encoding.dimensions()]), encoding.decode(&vec![0.5; encoding.dimensions()])];
+        let initial = vec![
+            encoding.decode(&vec![1.0; encoding.dimensions()]),
+            encoding.decode(&vec![0.5; encoding.dimensions()]),
+        ];
         let with_initial = InitialPoints::new(&problem, initial, Box::new(RandomSearch::new(&problem, 3))).unwrap();
         let all: [Box<dyn Designer>; 4] = [random, quasi_random, Box::new(grid), Box::new(with_initial)];
         for (index, designer) in all.iter().enumerate() {

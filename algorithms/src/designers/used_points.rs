@@ -74,8 +74,8 @@ impl UsedPoints {
         let completed = history.completed.iter().map(|trial| (trial.id, &trial.parameters));
         let pending = history.pending.iter().map(|trial| (trial.id, &trial.parameters));
         for (trial, parameters) in completed.chain(pending) {
-            let number = number(parameters)
-                .map_err(|error| DesignerError::ForeignTrial { trial, reason: error.to_string() })?;
+            let number =
+                number(parameters).map_err(|error| DesignerError::ForeignTrial { trial, reason: error.to_string() })?;
             if let Some(number) = number {
                 self.insert(number);
             }

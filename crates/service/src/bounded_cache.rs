@@ -80,7 +80,8 @@ impl<T> BoundedCache<T> {
     pub(crate) fn drop_oldest(&self) -> bool {
         let mut entries = self.lock();
         let last = entries.by_study.values().map(|entry| entry.used).max();
-        let dropped = entries.remove_oldest(|_, entry| Some(entry.used) != last && Arc::strong_count(&entry.value) == 1);
+        let dropped =
+            entries.remove_oldest(|_, entry| Some(entry.used) != last && Arc::strong_count(&entry.value) == 1);
         drop(entries);
         dropped.is_some()
     }

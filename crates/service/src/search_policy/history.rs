@@ -516,10 +516,7 @@ impl StudyHistory {
             );
         }
         foreign.rank();
-        Ok(Some(SourceStudy {
-            problem: ProblemStatement::clone(&source.problem),
-            completed: foreign.into_completed(),
-        }))
+        Ok(Some(SourceStudy { problem: ProblemStatement::clone(&source.problem), completed: foreign.into_completed() }))
     }
 }
 

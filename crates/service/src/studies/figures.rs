@@ -299,7 +299,8 @@ mod tests {
     #[test]
     fn figures_without_a_deleted_trial_are_those_of_the_others() {
         let metric = samples::study("p/l/s").problem.metrics()[0].name.clone();
-        let trials: Vec<Trial> = [(1, 5.0), (2, 9.0), (3, 1.0), (4, 6.0), (5, 2.0)].map(|(id, value)| ended(id, value)).into();
+        let trials: Vec<Trial> =
+            [(1, 5.0), (2, 9.0), (3, 1.0), (4, 6.0), (5, 2.0)].map(|(id, value)| ended(id, value)).into();
         let counted = |trials: &mut dyn Iterator<Item = &Trial>| {
             let mut all = CountedTrials::default();
             trials.for_each(|trial| assert!(all.add(trial, &metric)));

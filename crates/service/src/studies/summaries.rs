@@ -134,9 +134,9 @@ impl Summary {
                 None
             }
         };
-        let known = body.and_then(|body| record::decode(&body)).filter(|known| {
-            known.create_time == study.create_time && known.revision <= study.revision
-        });
+        let known = body
+            .and_then(|body| record::decode(&body))
+            .filter(|known| known.create_time == study.create_time && known.revision <= study.revision);
         Ok(known.unwrap_or_else(|| Self { stored: Some(0), ..Self::new(study) }))
     }
 }
@@ -230,10 +230,9 @@ async fn add(
         extend(&mut known);
         known
     });
-    let known = extended.await.map_err(|source| StoreError::NotApplied {
-        operation: "compute the optimal trials",
-        source: source.into(),
-    })?;
+    let known = extended
+        .await
+        .map_err(|source| StoreError::NotApplied { operation: "compute the optimal trials", source: source.into() })?;
     Ok((known, true))
 }
 

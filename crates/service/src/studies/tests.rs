@@ -358,8 +358,8 @@ async fn dropped_state_changes_no_answer() {
         let result = ReportedOutcome::Measured(loss(1, 1.0, f64::from((number - 3) * (number - 3))));
         studies.complete(&key(&study.id, &trial), result).await.unwrap();
         // By age for one, by memory for the other.
-        let dropped = if number % 2 == 0 { studies.drop_idle(0) } else { studies.drop_while(|| true) };
-        assert!(dropped > 0);
+        let idle = studies.drop_idle(if number % 2 == 0 { 0 } else { 1 });
+        assert!(idle + studies.drop_while(|| true) > 0);
         assert_eq!(studies.drop_idle(0) + studies.drop_while(|| true), 0);
         let best = studies.optimal_trials(&studies.study(&study.id).await.unwrap()).await.unwrap();
         assert_eq!(best, [TrialId(u64::from(number.min(3) as u8) + 1)]);
@@ -375,13 +375,15 @@ async fn least_recently_used_state_is_dropped_first() {
         studies.suggest(id, &request("one")).await.unwrap();
     }
     studies.suggest(&ids[0], &request("two")).await.unwrap();
-    let mut looks = 0;
-    let dropped = studies.drop_while(|| {
-        looks += 1;
-        looks <= 2
-    });
-    assert_eq!(dropped, 2);
-    // The history of the first study, which was used last, is left.
-    assert!(studies.policy.drop_oldest());
-    assert!(!studies.policy.drop_oldest());
+    // Nothing is unused since the last count of idle time.
+    assert!(!studies.policy.drop_unused());
+    assert!(studies.policy.drop_oldest() && studies.policy.drop_oldest());
+    assert!(
+        !studies.policy.drop_oldest(),
+        "the next request needs the history of the first study, which was used last"
+    );
+    assert_eq!(studies.drop_while(|| true), 0);
+    studies.drop_idle(1);
+    assert!(studies.drop_while(|| true) > 0, "it was not used for a while");
+    assert!(!studies.policy.drop_unused());
 }

@@ -92,6 +92,8 @@ async fn first_load_reads_several_pages_and_dropped_columns_are_read_again() {
     let expected: Vec<(u64, Option<f64>)> =
         (1..=count).map(|number| (number, (number > 1).then_some(number as f64))).collect();
     assert_eq!(values(&studies, &study).await, expected);
+    assert_eq!(studies.drop_while(|| true), 0, "the next request needs them");
+    assert_eq!(studies.drop_idle(1), 0);
     assert!(studies.drop_while(|| true) > 0);
     assert_eq!(values(&studies, &study).await, expected);
 }
