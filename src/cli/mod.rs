@@ -8,6 +8,7 @@ mod bench;
 mod busy;
 pub(crate) mod client;
 mod completions;
+mod continuation;
 mod doctor;
 mod executor_args;
 mod explain;

@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
+use super::continuation;
 use super::executor_args::ExecutorArgs;
 use super::folder_args::{ContainerArgs, CopyArgs, DEFAULT_DATA_DIR, ServerConfigArgs, StoreArgs};
 use super::isolation_args::EnvironmentArgs;
@@ -33,9 +34,9 @@ use crate::copied;
 use crate::data_dir::DataDir;
 use crate::executors::{self, ExecutorKind};
 use crate::server_settings::ServerSettings;
-use tunesmith_api::ai_platform::machines::NO_EFFECT;
+use tunesmith_api::ai_platform::machines::{MachineMap, NO_EFFECT};
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan_on, job_study, previous_job};
-use tunesmith_api::ai_platform::{command_line_notices, names_machine};
+use tunesmith_api::ai_platform::{command_line_notices, inherited_fields, names_machine};
 use tunesmith_config::HptuningConfig;
 use tunesmith_config::KnownExecutor;
 use tunesmith_domain::{Job, JobId, JobPlan, JobState, MachineNotice};
@@ -112,7 +113,7 @@ pub(super) struct RunArgs {
 
 /// Runs the command.
 pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCode> {
-    let mut config = match tunesmith_config::load(&args.config) {
+    let mut config = match tunesmith_config::load_completed(&args.config, &args.gcloud.completion()?) {
         Ok(config) => config,
         Err(errors) => {
             notice(&errors.to_string());
@@ -120,7 +121,7 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
         }
     };
     args.again.apply(&mut config)?;
-    let without_effect = args.gcloud.apply(&mut config)?;
+    args.gcloud.apply(&mut config);
     for warning in &config.warnings {
         notice(&warning.to_string());
     }
@@ -143,16 +144,20 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
             return Ok(ExitCode::from(BAD_INPUT));
         }
     };
-    let submission = submission(&args, &config, &settings)?;
-    print_machine_notices(&config, &submission.plan, &without_effect);
+    // What is left to an earlier job is read from the store, which is not opened for a configuration that is refused.
+    let submission = match inherited_fields(&config.training_input).is_empty() {
+        true => Some(submission(&args, &config, &settings.machines)?),
+        false => None,
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(run_job(&args, submission, settings, log_format == LogFormat::Json));
+    let outcome = runtime.block_on(run_job(&args, config, submission, settings, log_format == LogFormat::Json));
     // Does not wait for threads that still read files.
     runtime.shutdown_background();
     outcome
 }
 
-fn submission(args: &RunArgs, config: &HptuningConfig, settings: &ServerSettings) -> anyhow::Result<Submission> {
+/// The job of `config` on a server with these machines. Prints the fields without effect.
+fn submission(args: &RunArgs, config: &HptuningConfig, machines: &MachineMap) -> anyhow::Result<Submission> {
     let command_line = CommandLine {
         package_path: args.package_path.as_deref().map(std::path::absolute).transpose()?,
         module_name: args.module_name.clone(),
@@ -164,7 +169,8 @@ fn submission(args: &RunArgs, config: &HptuningConfig, settings: &ServerSettings
     for ignored in command_line_notices(&config.training_input, &command_line) {
         notice(&format!("warning: {}: {}", ignored.field, ignored.description));
     }
-    let plan = job_plan_on(&settings.machines, &config.training_input, &command_line)?;
+    let plan = job_plan_on(machines, &config.training_input, &command_line)?;
+    print_machine_notices(config, &plan, &args.gcloud.without_effect());
     let study = job_study(&config.training_input)?;
     Ok(Submission {
         id: args.job_id.clone().or_else(|| config.job_id.clone()),
@@ -197,7 +203,8 @@ fn print_machine_notices(config: &HptuningConfig, plan: &JobPlan, flags: &[&'sta
 
 async fn run_job(
     args: &RunArgs,
-    submission: Submission,
+    mut config: HptuningConfig,
+    submission: Option<Submission>,
     settings: ServerSettings,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
@@ -211,10 +218,18 @@ async fn run_job(
         ..Isolation::default()
     };
     let (container, executor) = (args.container.options()?, args.executor.options(&settings.executor)?);
+    let machines = settings.machines.clone();
     let application =
         composition::compose(&data_dir, container, isolation, executor, settings, composition::MEMORY).await?;
     let (store, jobs) = (&*application.store, &application.jobs);
     let owner = composition::owner(data_dir.path())?;
+    let submission = match submission {
+        Some(submission) => submission,
+        None => {
+            continuation::complete(&mut config, store).await?;
+            self::submission(args, &config, &machines)?
+        }
+    };
     // Before the new job, which is one of this folder.
     copied::settle(&data_dir, store, false, |_| false).await?;
     let submitted = args.again.submit(jobs, submission).await?;
@@ -232,6 +247,7 @@ async fn run_job(
     }
 
     let plan = job.plan()?.clone();
+    continuation::print_sources(&plan);
     let directory = data_dir.job(&job.id);
     std::fs::create_dir_all(&directory).with_context(|| format!("{} cannot be created", directory.display()))?;
     let endpoint = serve_reports(&directory, application.reports.clone(), application.agents.clone()).await?;

@@ -1,11 +1,10 @@
 //! The flags of gcloud that `tunesmith run` accepts, so that a command of `jobs submit training` also runs on this machine.
 
-use anyhow::bail;
 use clap::Args;
+use serde_json::json;
 
-use super::client::{TrainingFlags, label};
-use tunesmith_api::ai_platform::{Severity, Violation, check, without_effect_in_a_local_run};
-use tunesmith_config::HptuningConfig;
+use super::client::{TRAINING_FLAGS, TrainingFlags, label};
+use tunesmith_config::{Completion, HptuningConfig};
 
 /// Flags of `jobs submit training` beside those that `run` has itself.
 #[derive(Debug, Args)]
@@ -36,34 +35,31 @@ pub(super) struct GcloudArgs {
 }
 
 impl GcloudArgs {
-    /// Sets what the flags give in `config`. Returns the flags without a field and without effect.
+    /// The fields of the training input that the flags set.
     ///
     /// # Errors
     /// If a value is invalid.
-    pub(super) fn apply(&self, config: &mut HptuningConfig) -> anyhow::Result<Vec<&'static str>> {
-        let mut input = serde_json::to_value(&config.training_input)?;
-        self.flags.apply(&mut input)?;
-        let input = serde_json::from_value(input)?;
-        let errors: Vec<String> = check(&input)
-            .into_iter()
-            .filter(|violation| violation.severity == Severity::Error)
-            .map(|Violation { field, message, allowed, .. }| format!("{field}: {message}; allowed: {allowed}"))
-            .collect();
-        if !errors.is_empty() {
-            bail!("{}", errors.join("\nerror: "));
-        }
-        config.training_input = input;
+    pub(super) fn completion(&self) -> anyhow::Result<Completion> {
+        let mut input = self.flags.input()?;
         if !self.packages.is_empty() {
-            config.training_input.package_uris.clone_from(&self.packages);
+            input.insert("packageUris".to_owned(), json!(self.packages));
         }
+        Ok(Completion { input, flags: TRAINING_FLAGS, is_open: false })
+    }
+
+    /// Adds the arguments and labels of the flags to `config`.
+    pub(super) fn apply(&self, config: &mut HptuningConfig) {
         config.training_input.args.extend(self.args.iter().cloned());
         config.labels.extend(self.labels.iter().cloned());
-        config.without_effect = without_effect_in_a_local_run(&config.training_input);
+    }
+
+    /// The given flags that set no field and have no effect.
+    pub(super) fn without_effect(&self) -> Vec<&'static str> {
         let given = [
             ("--staging-bucket", self.staging_bucket.is_some()),
             ("--stream-logs", self.stream_logs),
             ("--async", self.async_),
         ];
-        Ok(given.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect())
+        given.into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| flag).collect()
     }
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::BAD_INPUT;
+use super::client::TRAINING_FLAGS;
 use crate::composition;
+use tunesmith_config::Completion;
 
 /// Check a configuration and print its search space.
 #[derive(Debug, clap::Args)]
@@ -28,7 +30,9 @@ pub(super) fn run(args: &Args, out: &mut impl Write, err: &mut impl Write) -> io
         writeln!(out, "{:#}", tunesmith_config::json_schema().to_value())?;
         return Ok(ExitCode::SUCCESS);
     };
-    match tunesmith_config::load(path) {
+    // The command that submits the job may add fields.
+    let completion = Completion { flags: TRAINING_FLAGS, is_open: true, ..Completion::default() };
+    match tunesmith_config::load_completed(path, &completion) {
         Ok(config) => {
             for warning in &config.warnings {
                 writeln!(err, "{warning}\n")?;

@@ -211,7 +211,7 @@ pub enum ProblemError {
         name: String,
     },
     /// The threshold of a constraint is NaN or infinite.
-    #[error("the threshold of constraint {name:?} is {threshold}, not a finite number")]
+    #[error("the threshold of constraint {name:?} is {threshold:?}, not a finite number")]
     ThresholdNotFinite {
         /// The constraint.
         name: String,
@@ -219,7 +219,7 @@ pub enum ProblemError {
         threshold: f64,
     },
     /// The share of feasible trials that a constraint asks for is not a share.
-    #[error("the fraction of safe trials of constraint {name:?} is {fraction}, not a number from 0 to 1")]
+    #[error("the fraction of safe trials of constraint {name:?} is {fraction:?}, not a number from 0 to 1")]
     FractionOutOfRange {
         /// The constraint.
         name: String,

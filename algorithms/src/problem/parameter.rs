@@ -197,6 +197,17 @@ pub enum ScaleType {
     UnitReverseLog,
 }
 
+/// The published name.
+impl fmt::Display for ScaleType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnitLinear => "UNIT_LINEAR_SCALE",
+            Self::UnitLog => "UNIT_LOG_SCALE",
+            Self::UnitReverseLog => "UNIT_REVERSE_LOG_SCALE",
+        })
+    }
+}
+
 /// The value of one parameter in one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ParameterValue {
@@ -241,7 +252,7 @@ pub enum ParameterSpecError {
         value: f64,
     },
     /// The lower bound is above the upper bound.
-    #[error("the lower bound {min} is above the upper bound {max}")]
+    #[error("the lower bound {min:?} is above the upper bound {max:?}")]
     EmptyRange {
         /// Lower bound.
         min: f64,
@@ -249,7 +260,7 @@ pub enum ParameterSpecError {
         max: f64,
     },
     /// The bounds are so far apart that their difference or sum overflows.
-    #[error("the range from {min} to {max} is too wide for double precision")]
+    #[error("the range from {min:?} to {max:?} is too wide for double precision")]
     RangeTooWide {
         /// Lower bound.
         min: f64,
@@ -257,7 +268,7 @@ pub enum ParameterSpecError {
         max: f64,
     },
     /// A logarithmic scale over a range that is not strictly positive.
-    #[error("scale {scale:?} needs a strictly positive range, but it starts at {min}")]
+    #[error("{scale} needs a strictly positive range, but it starts at {min:?}")]
     LogOfNonPositive {
         /// Lower bound.
         min: f64,
@@ -274,7 +285,7 @@ pub enum ParameterSpecError {
         count: usize,
     },
     /// The discrete values do not strictly increase.
-    #[error("value {value} at index {index} is not above the value before it")]
+    #[error("value {value:?} at index {index} is not above the value before it")]
     NotIncreasing {
         /// Index of the first value that does not exceed its predecessor.
         index: usize,
@@ -302,13 +313,13 @@ pub enum ParameterSpecError {
         mode: ParameterValue,
     },
     /// The spread of the prior is out of range or NaN.
-    #[error("the spread {spread} of the prior is not between {smallest} and 1", smallest = super::SMALLEST_SPREAD)]
+    #[error("the spread {spread:?} of the prior is not between {smallest} and 1", smallest = super::SMALLEST_SPREAD)]
     PriorSpread {
         /// The spread.
         spread: f64,
     },
     /// A weight is not finite and positive, is repeated, or belongs to a value that the parameter does not have.
-    #[error("the weight {weight} of {value} is invalid: each feasible value needs one finite weight above 0")]
+    #[error("the weight {weight:?} of {value} is invalid: each feasible value needs one finite weight above 0")]
     PriorWeight {
         /// The value.
         value: ParameterValue,

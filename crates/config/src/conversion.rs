@@ -12,7 +12,7 @@ use super::diagnostic::{Finding, MAX_FINDINGS};
 use super::schema::ConfigFile;
 use super::shape::Shape;
 use super::yaml::{Content, Entry, Node};
-use tunesmith_api::ai_platform::{Double, ProtoDuration, is_time, nearest};
+use tunesmith_api::ai_platform::{Number, ProtoDuration, is_time, nearest};
 
 static PLAIN: LazyLock<Shape> = LazyLock::new(|| ConfigFile::shape(false));
 static WRAPPED: LazyLock<Shape> = LazyLock::new(|| ConfigFile::shape(true));
@@ -87,8 +87,22 @@ impl<'a> Conversion<'a> {
     fn value(&mut self, path: &str, node: &Node, shape: &Shape) -> Option<Value> {
         self.locations.spans.entry(path.to_owned()).or_insert_with(|| node.span.clone());
         match (shape, &node.content) {
-            (Shape::Message { fields, required }, Content::Mapping(entries)) => {
+            (Shape::Message { fields, required, instead }, Content::Mapping(entries)) => {
+                // An empty text is the same as an absent field.
+                let is_given =
+                    |entry: &Entry| !matches!(&entry.value.content, Content::Scalar { text, .. } if text.is_empty());
+                let replaces =
+                    |entry: &Entry| Some(&entry.key) == instead.as_ref() && !entry.value.is_null() && is_given(entry);
+                let required = if entries.iter().any(replaces) { &[] } else { required.as_slice() };
                 Some(self.message(path, node, entries, fields, required))
+            }
+            (Shape::Duration, Content::Mapping(entries)) => {
+                let duration = duration(entries);
+                if duration.is_none() {
+                    let message = "is not a duration".to_owned();
+                    self.report(path, node.span.clone(), message, shape.describe(), None);
+                }
+                duration
             }
             (Shape::Map(values), Content::Mapping(entries)) => {
                 let mut map = Map::new();
@@ -258,10 +272,10 @@ fn scalar(text: &str, plain: bool, shape: &Shape) -> Result<Value, Mismatch> {
             _ => Err(Mismatch::default()),
         },
         Shape::Choice(names) if names.iter().any(|name| name == text) => Ok(Value::from(text)),
-        Shape::Choice(names) => Err(Mismatch {
-            help: nearest(text, names.iter().map(String::as_str)).map(|name| format!("did you mean `{name}`?")),
-            message: None,
-        }),
+        Shape::Choice(names) => {
+            let guess = synonym(text, names).or_else(|| nearest(text, names.iter().map(String::as_str)));
+            Err(Mismatch { help: guess.map(|name| format!("did you mean `{name}`?")), message: None })
+        }
         Shape::Duration => match text.parse::<ProtoDuration>() {
             Ok(duration) => Ok(Value::from(duration.to_string())),
             Err(_) => {
@@ -292,22 +306,54 @@ fn scalar(text: &str, plain: bool, shape: &Shape) -> Result<Value, Mismatch> {
     }
 }
 
+/// The choice among `names` that other tools call `text`.
+fn synonym<'a>(text: &str, names: &'a [String]) -> Option<&'a str> {
+    let plain = text.to_uppercase().replace(['-', ' '], "_");
+    let published = match plain.as_str() {
+        "FLOAT" | "FLOAT32" | "FLOAT64" | "REAL" | "NUMBER" | "UNIFORM" | "RANGE" | "CONTINUOUS" => "DOUBLE",
+        "INT" | "INT32" | "INT64" | "LONG" | "RANDINT" | "QUANTITATIVE" => "INTEGER",
+        "STRING" | "STR" | "TEXT" | "CATEGORY" | "CHOICE" | "ENUM" | "BOOL" | "BOOLEAN" | "NOMINAL" => "CATEGORICAL",
+        "ORDINAL" | "VALUES" | "LIST" | "NUMBERS" => "DISCRETE",
+        "LOG" | "LOGARITHMIC" | "LOG_SCALE" | "LOGUNIFORM" | "LOG_UNIFORM" => "UNIT_LOG_SCALE",
+        "REVERSE_LOG" | "REVERSE_LOG_SCALE" => "UNIT_REVERSE_LOG_SCALE",
+        "LINEAR" | "LINEAR_SCALE" => "UNIT_LINEAR_SCALE",
+        "MAX" => "MAXIMIZE",
+        "MIN" => "MINIMIZE",
+        "GRID" => "GRID_SEARCH",
+        "RANDOM" => "RANDOM_SEARCH",
+        "BAYES" | "BAYESIAN" | "BAYESIAN_OPTIMIZATION" => "GAUSSIAN_PROCESS_BANDIT",
+        _ => return None,
+    };
+    names.iter().map(String::as_str).find(|name| *name == published)
+}
+
+/// A duration that is written as the fields of the message, `seconds` and `nanos`.
+fn duration(fields: &[Entry]) -> Option<Value> {
+    let mut message = Map::new();
+    for Entry { key, value, .. } in fields {
+        let Content::Scalar { text, .. } = &value.content else { return None };
+        message.insert(key.clone(), Value::from(i64::try_from(integer(text)?).ok()?));
+    }
+    let duration: ProtoDuration = serde_json::from_value(Value::Object(message)).ok()?;
+    Some(Value::from(duration.to_string()))
+}
+
 /// Parses an integer: `10`, `1e3`, `10.0`, `1_000`.
 fn integer(text: &str) -> Option<i128> {
     let text = without_separators(text);
     if let Ok(value) = text.parse() {
         return Some(value);
     }
-    double(&text)?.as_exact_integer().map(i128::from)
+    double(&text).filter(|number| !number.is_rounded())?.as_exact_integer().map(i128::from)
 }
 
 /// Parses a number: `1e-4`, `.5`, `1_000`, and YAML's `.inf` and `.nan`.
-fn double(text: &str) -> Option<Double> {
+fn double(text: &str) -> Option<Number> {
     let text = without_separators(text);
     match text.as_str() {
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "Infinity" => return Some(Double(f64::INFINITY)),
-        "-.inf" | "-.Inf" | "-.INF" | "-Infinity" => return Some(Double(f64::NEG_INFINITY)),
-        ".nan" | ".NaN" | ".NAN" | "NaN" => return Some(Double(f64::NAN)),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "Infinity" => return Some(f64::INFINITY.into()),
+        "-.inf" | "-.Inf" | "-.INF" | "-Infinity" => return Some(f64::NEG_INFINITY.into()),
+        ".nan" | ".NaN" | ".NAN" | "NaN" => return Some(f64::NAN.into()),
         _ => {}
     }
     // Rust also parses "inf" and "nan", which are text in YAML.

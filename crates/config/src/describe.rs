@@ -12,7 +12,7 @@ use tunesmith_algorithms::problem::{
 use super::HptuningConfig;
 use super::stopping::{stopping_rule, study_stopping};
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
-use tunesmith_api::ai_platform::TuningSpec;
+use tunesmith_api::ai_platform::{HyperparameterSpec, TuningSpec, inherited_fields};
 use tunesmith_domain::{Algorithm, FinalMeasurement};
 
 /// Maximum number of listed values of a parameter.
@@ -21,13 +21,28 @@ const MAX_LISTED: usize = 8;
 /// Returns the search space of `config` as a table, the settings of the search, and the fields without effect. The text
 /// ends with a line break.
 pub fn describe(config: &HptuningConfig) -> String {
-    let mut text = match &config.study {
-        Some(study) => describe_study(study),
-        None => "no hyperparameters: the job runs its program once\n".to_owned(),
+    let mut text = match (&config.study, &config.training_input.hyperparameters) {
+        (Some(study), _) => describe_study(study),
+        (None, Some(spec)) => describe_continuation(spec),
+        (None, None) => "no hyperparameters: the job runs its program once\n".to_owned(),
     };
+    let inherited = inherited_fields(&config.training_input);
+    if let (false, Some(spec)) = (inherited.is_empty(), &config.training_input.hyperparameters) {
+        line(&mut text, &format!("from job {}", spec.resume_previous_job_id), &inherited.join(", "));
+    }
     if !config.without_effect.is_empty() {
         line(&mut text, "no effect here", &config.without_effect.join(", "));
     }
+    text
+}
+
+/// The settings of a job whose search space is that of the job that it continues.
+fn describe_continuation(spec: &HyperparameterSpec) -> String {
+    let mut text = String::new();
+    line(&mut text, "parameters", &format!("those of job {}, which this job continues", spec.resume_previous_job_id));
+    let count = |count: Option<i32>| count.filter(|count| *count > 0).unwrap_or(1);
+    let trials = format!("{}, {} at once", count(spec.max_trials), count(spec.max_parallel_trials));
+    line(&mut text, "trials", &trials);
     text
 }
 

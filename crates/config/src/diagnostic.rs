@@ -41,6 +41,8 @@ pub(super) struct Finding {
     pub(super) message: String,
     pub(super) allowed: String,
     pub(super) help: Option<String>,
+    /// The flag of the command line that is meant, in place of a span of the text.
+    pub(super) flag: Option<&'static str>,
 }
 
 impl Finding {
@@ -51,7 +53,7 @@ impl Finding {
         allowed: impl Into<String>,
     ) -> Self {
         let (field, message, allowed) = (field.into(), message.into(), allowed.into());
-        Self { severity: Severity::Error, field, span, message, allowed, help: None }
+        Self { severity: Severity::Error, field, span, message, allowed, help: None, flag: None }
     }
 }
 
@@ -87,6 +89,9 @@ struct Excerpt {
 
 impl Diagnostic {
     pub(super) fn new(source: &Source<'_>, finding: Finding) -> Self {
+        if finding.flag.is_some() {
+            return Self::without_place("", finding);
+        }
         let text = source.text;
         let start = floor_char_boundary(text, finding.span.start);
         let line_number = source.line_starts.partition_point(|line_start| *line_start <= start).max(1);
@@ -107,6 +112,12 @@ impl Diagnostic {
             help: finding.help,
             excerpt: Some(Excerpt::new(line, start_in_line..end_in_line)),
         }
+    }
+
+    /// The diagnostic of `finding`, which concerns no part of the text of `file`.
+    fn without_place(file: &str, finding: Finding) -> Self {
+        let Finding { severity, field, message, allowed, help, .. } = finding;
+        Self { severity, file: file.to_owned(), line: 1, column: 1, field, message, allowed, help, excerpt: None }
     }
 }
 
@@ -157,7 +168,14 @@ impl fmt::Display for Diagnostic {
             if self.field.is_empty() { self.message.clone() } else { format!("{}: {}", self.field, self.message) };
         let Some(excerpt) = &self.excerpt else {
             let severity = if self.severity == Severity::Error { "error" } else { "warning" };
-            return write!(f, "{severity}: {} {title}", self.file);
+            if !self.file.is_empty() {
+                return write!(f, "{severity}: {} {title}", self.file);
+            }
+            write!(f, "{severity}: {title}")?;
+            if !self.allowed.is_empty() {
+                write!(f, "; allowed: {}", self.allowed)?;
+            }
+            return self.help.as_ref().map_or(Ok(()), |help| write!(f, "; {help}"));
         };
         let mut end = excerpt.marked.end;
         if end == excerpt.marked.start {
@@ -205,17 +223,7 @@ impl ConfigErrors {
     }
 
     pub(super) fn unreadable(file: &str, message: &str) -> Self {
-        let diagnostic = Diagnostic {
-            severity: Severity::Error,
-            file: file.to_owned(),
-            line: 1,
-            column: 1,
-            field: String::new(),
-            message: message.to_owned(),
-            allowed: "a readable file".to_owned(),
-            help: None,
-            excerpt: None,
-        };
+        let diagnostic = Diagnostic::without_place(file, Finding::error("", 0..0, message, "a readable file"));
         Self { file: file.to_owned(), diagnostics: vec![diagnostic], errors: 1 }
     }
 

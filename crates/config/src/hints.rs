@@ -33,7 +33,7 @@ fn number_of_trials(config: &HptuningConfig, tuning: &TuningSpec) -> Option<Stri
     if tuning.max_trials > 1 || points == 1 {
         return None;
     }
-    let is_given = config.training_input.hyperparameters.as_ref().is_some_and(|spec| spec.max_trials.is_some());
+    let is_given = config.training_input.hyperparameters.as_ref().is_some_and(|spec| spec.max_trials == Some(1));
     let origin = if is_given { "maxTrials is 1" } else { "maxTrials is missing and defaults to 1" };
     let usual = parameters * TRIALS_PER_PARAMETER;
     Some(format!("{origin}: one point is tried and nothing is tuned; {usual} trials are a usual start for this space"))

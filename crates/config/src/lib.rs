@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+mod completion;
 mod conversion;
 mod describe;
 mod diagnostic;
 mod edit;
+mod foreign;
 mod hints;
 mod schema;
 mod server;
@@ -17,6 +19,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+pub use completion::Completion;
 pub use describe::describe;
 pub use diagnostic::{ConfigErrors, Diagnostic, MAX_FINDINGS};
 pub use edit::{Edit, EditError, Plain, Step, edit, outline};
@@ -42,7 +45,8 @@ const MAX_SIZE_BYTES: u64 = 4 << 20;
 pub struct HptuningConfig {
     /// The training input.
     pub training_input: TrainingInput,
-    /// The study that `training_input.hyperparameters` asks for; `None` for a job that tunes nothing.
+    /// The study that `training_input.hyperparameters` asks for; `None` for a job that tunes nothing, and for one whose
+    /// parameters are those of the job that it continues.
     pub study: Option<TuningSpec>,
     /// The job's ID, if the file gives one beside `trainingInput`.
     pub job_id: Option<JobId>,
@@ -59,7 +63,15 @@ pub struct HptuningConfig {
 /// # Errors
 /// [`ConfigErrors`] with all errors: the file cannot be read, is not YAML or JSON, or violates rules.
 pub fn load(path: &Path) -> Result<HptuningConfig, ConfigErrors> {
-    parse(&path.display().to_string(), &read_file(path)?)
+    load_completed(path, &Completion::default())
+}
+
+/// Reads the config in the file at `path`, which `completion` completes.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_completed(path: &Path, completion: &Completion) -> Result<HptuningConfig, ConfigErrors> {
+    parse_completed(&path.display().to_string(), &read_file(path)?, completion)
 }
 
 /// Reads the text of the file at `path`.
@@ -87,14 +99,26 @@ fn read_file(path: &Path) -> Result<String, ConfigErrors> {
 /// # Errors
 /// [`ConfigErrors`] with all errors.
 pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
+    parse_completed(name, text, &Completion::default())
+}
+
+/// Parses the config in `text`, which `completion` completes. Messages name the file `name`, or a flag.
+///
+/// # Errors
+/// [`ConfigErrors`] with all errors.
+pub fn parse_completed(name: &str, text: &str, completion: &Completion) -> Result<HptuningConfig, ConfigErrors> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = Source::new(name, text);
     let (tree, mut findings) = yaml::compose(text);
     let Some(tree) = tree else {
         return Err(ConfigErrors::new(&source, findings));
     };
+    if let Some(foreign) = foreign::foreign_format(&tree) {
+        return Err(ConfigErrors::new(&source, vec![foreign]));
+    }
     let wrapped = tree.has_key("trainingInput");
-    let (value, locations) = Conversion::new(&mut findings, wrapped).file(&tree);
+    let (mut value, locations) = Conversion::new(&mut findings, wrapped).file(&tree);
+    completion.apply(if wrapped { &mut value["trainingInput"] } else { &mut value }, &mut findings);
     let mut config = match ConfigFile::from_value(value, wrapped) {
         Ok(config) => config,
         Err(error) => {
@@ -107,22 +131,15 @@ pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
     let of_input = ai_platform::check(&config.training_input).into_iter().map(|violation| (prefix, violation));
     let of_labels = ai_platform::check_labels(&config.labels).into_iter().map(|violation| ("", violation));
     for (prefix, violation) in of_input.chain(of_labels) {
-        let field = format!("{prefix}{}", violation.field);
-        if !locations.is_broken(&field) {
-            findings.push(Finding {
-                severity: violation.severity,
-                span: locations.span(&field),
-                field,
-                message: violation.message,
-                allowed: violation.allowed,
-                help: violation.help,
-            });
+        if !locations.is_broken(&format!("{prefix}{}", violation.field)) {
+            findings.push(completion.finding(violation, prefix, &locations));
         }
     }
     let job_id = job_id(&config.job_id, &locations, &mut findings);
     let mut study = None;
     if findings.iter().all(|finding| finding.severity == Severity::Warning)
         && let Some(spec) = &config.training_input.hyperparameters
+        && !ai_platform::inherits_parameters(spec)
     {
         match ai_platform::study_spec(spec, &config.training_input.tunesmith) {
             Ok(spec) => study = Some(spec),

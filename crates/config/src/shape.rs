@@ -14,6 +14,8 @@ pub(super) enum Shape {
     Message {
         fields: BTreeMap<String, Shape>,
         required: Vec<String>,
+        /// The field beside which none is required.
+        instead: Option<String>,
     },
     /// A map with any keys and values of one shape.
     Map(Box<Shape>),
@@ -57,7 +59,7 @@ impl Shape {
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
             let name = reference.rsplit('/').next().unwrap_or_default();
             if definitions.open.iter().filter(|open| **open == name).count() == MAX_NESTED {
-                return Self::Message { fields: BTreeMap::new(), required: Vec::new() };
+                return Self::Message { fields: BTreeMap::new(), required: Vec::new(), instead: None };
             }
             let open = [definitions.open, &[name]].concat();
             return Self::of_value(&definitions.all[name], &Definitions { open: &open, ..*definitions });
@@ -96,8 +98,9 @@ impl Shape {
     fn message(schema: &Value, definitions: &Definitions<'_>) -> Self {
         let properties = schema["properties"].as_object();
         let fields = properties.into_iter().flatten();
-        let required = schema["required"].as_array();
+        let required = schema["required"].as_array().or_else(|| schema["else"]["required"].as_array());
         Self::Message {
+            instead: schema["if"]["required"][0].as_str().map(str::to_owned),
             fields: fields.map(|(name, field)| (name.clone(), Self::of_value(field, definitions))).collect(),
             required: required.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
         }

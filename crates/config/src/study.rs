@@ -21,6 +21,7 @@ static PLAIN: LazyLock<Shape> =
 static WRAPPED: LazyLock<Shape> = LazyLock::new(|| Shape::Message {
     fields: [(STUDY_CONFIG.to_owned(), PLAIN.clone())].into(),
     required: vec![STUDY_CONFIG.to_owned()],
+    instead: None,
 });
 
 /// A valid configuration of a study.

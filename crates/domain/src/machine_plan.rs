@@ -21,12 +21,13 @@ pub struct MachinePlan {
     pub options: BTreeMap<String, String>,
     /// The Python interpreter of the program; `None` for `python3` on the `PATH`.
     pub python: Option<PathBuf>,
-    /// What the fields that name machines do not do. `None` in a plan of a version without machine plans, in which none
+    /// What the fields that name machines do not do, and what the job takes over from the one that it continues. `None` in a
+    /// plan of a version without machine plans, in which none
     /// of them has an effect.
     pub notices: Option<Vec<MachineNotice>>,
 }
 
-/// A field that names machines, and has no effect or not the one that may be expected.
+/// A field whose effect was decided when the job was submitted: on the machines of the server, or on earlier trials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineNotice {
     /// Path of the field in the training input.

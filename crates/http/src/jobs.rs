@@ -29,11 +29,14 @@ use tunesmith_access::{Caller, Permission};
 use tunesmith_api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
 use tunesmith_api::ai_platform::plan::{CommandLine, PlanningError, job_plan_on, job_study, previous_job};
 use tunesmith_api::ai_platform::rpc::{Empty, FieldViolation};
-use tunesmith_api::ai_platform::{Severity, TrainingInput, Violation, check, proto_json};
+use tunesmith_api::ai_platform::{
+    Notice, Severity, TrainingInput, Violation, check, continued, inherited_fields, proto_json,
+};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan};
-use tunesmith_service::Submission;
+use tunesmith_service::{Submission, SubmitError};
 use tunesmith_service::filters::{FilterError, JobFilter};
-use tunesmith_service::jobs::JobReport;
+use tunesmith_service::jobs::{JobReport, JobsError};
+use tunesmith_store::StoreError;
 
 /// Default and maximum number of jobs in a page.
 const DEFAULT_PAGE_SIZE: usize = 20;
@@ -97,7 +100,7 @@ async fn create(
     Names([project]): Names<1>,
     Body(request): Body<JobRequest>,
 ) -> Result<Created<JobResource>, ApiError> {
-    let notices = request.notices_of_creation();
+    let mut notices = request.notices_of_creation();
     let id = JobId::new(&project, &request.job_id);
     let id = id.map_err(|error| ApiError::invalid("jobId", error.to_string()))?;
     if request.prediction_input.is_some() {
@@ -106,6 +109,7 @@ async fn create(
     let input = request.training_input.ok_or_else(|| ApiError::invalid("trainingInput", "is required"))?;
     check_input(&input)?;
     check_labels(&request.labels)?;
+    let input = completed(&api, &project, input, &mut notices).await?;
     let command_line = CommandLine {
         working_directory: api.working_directory.clone(),
         job_dir_base: api.jobs.job_dir_base(&project),
@@ -144,6 +148,35 @@ async fn create(
     }
     let name = format!("projects/{project}/jobs/{}", job.id.parts().1);
     Ok(Created(name, Json(resource)))
+}
+
+/// `input` with the fields that it leaves to the job that it continues, each with a notice.
+async fn completed(
+    api: &JobsState,
+    project: &str,
+    input: TrainingInput,
+    notices: &mut Vec<Notice>,
+) -> Result<TrainingInput, ApiError> {
+    let absent = inherited_fields(&input);
+    let previous = previous_job(&input).map_err(|error| ApiError::invalid("trainingInput", error.to_string()))?;
+    let Some(previous) = previous.filter(|_| !absent.is_empty()) else { return Ok(input) };
+    let id = job_id(project, previous.parts().1)?;
+    let earlier = match api.jobs.job(&id).await {
+        Ok(job) => TrainingInput::deserialize(&job.training_input).ok(),
+        Err(JobsError::Store(StoreError::NotFound { .. })) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let Some(earlier) = earlier.filter(|earlier| earlier.hyperparameters.is_some()) else {
+        return Err(JobsError::Submit(SubmitError::NoSuchPreviousJob { id }).into());
+    };
+    let input = continued(&input, &earlier);
+    check_input(&input)?;
+    let still_absent = inherited_fields(&input);
+    notices.extend(absent.into_iter().filter(|field| !still_absent.contains(field)).map(|field| Notice {
+        field: format!("trainingInput.hyperparameters.{field}"),
+        description: format!("is as in job {}, which is continued", id.parts().1),
+    }));
+    Ok(input)
 }
 
 fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), ApiError> {

@@ -30,7 +30,7 @@ use tunesmith_api::ai_platform::optimizer::operation::{
 use tunesmith_api::ai_platform::optimizer::study::{StudyStateName, study_name};
 use tunesmith_api::ai_platform::optimizer::{Operation, Progress};
 use tunesmith_api::ai_platform::rpc::Empty;
-use tunesmith_domain::{Study, StudyId, Trial, TrialId};
+use tunesmith_domain::{Study, StudyId, StudyState, Trial, TrialId};
 use tunesmith_service::studies::{
     StudiesError, Suggested, SuggestionOperation, SuggestionProgress, SuggestionRequest, TrialRef,
 };
@@ -157,6 +157,15 @@ pub(super) async fn suggest(
     let start_time = time(api.clock.now().as_millisecond());
     let operation = SuggestionOperation { study, request, start_time };
     let progress = api.studies.start_suggestion(&operation, held).await?;
+    if let SuggestionProgress::Done { suggested, .. } = &progress
+        && suggested.trials.is_empty()
+        && suggested.study.state == StudyState::Completed
+    {
+        // Published clients end their search at this code, and take every other response for one with trials.
+        let study = suggested.study.id.parts().2;
+        let text = format!("study {study} is COMPLETED and has no more trials: {}", suggested.study.state_reason);
+        return Err(ApiError::new(Code::ResourceExhausted, text).because("STUDY_COMPLETED"));
+    }
     suggestion(api, &operation, progress).await
 }
 
@@ -183,7 +192,11 @@ async fn suggestion(
 async fn done(api: &StudiesState, study: &Study, trials: &[Trial], task: &Task) -> Result<Progress, ApiError> {
     let Task::Suggested { state, started, ended, .. } = task else { return Ok(Progress::Running) };
     Ok(Progress::Done(OperationResponse::Suggest(SuggestTrialsResponse {
-        trials: messages(&api.studies, study, trials).await?,
+        trials: match trials {
+            // Published clients look at the state only where trials are absent.
+            [] if *state == StudyStateName::Inactive => None,
+            trials => Some(messages(&api.studies, study, trials).await?),
+        },
         study_state: *state,
         start_time: time(*started),
         end_time: time(*ended),

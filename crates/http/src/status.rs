@@ -178,6 +178,11 @@ impl ApiError {
         Self { retry_after: Some(wait), ..self }
     }
 
+    /// Adds the reason, for programs.
+    pub(super) fn because(self, reason: &'static str) -> Self {
+        Self { reason: Some(reason), ..self }
+    }
+
     /// The error as `google.rpc.Status`, for an operation.
     pub(super) fn status(self) -> Status {
         Status { code: self.code.number(), details: self.details(), message: self.message }

@@ -47,7 +47,8 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             post(
                 trials!(":suggest"),
                 "ml.projects.locations.studies.trials.suggest",
-                "Suggests trials: those that the client owns already, or new ones.",
+                "Suggests trials: those that the client owns already, or new ones. Answers with 429 if the study is `COMPLETED` \
+                 and has no more.",
             )
             .permission(Permission::TrialsCreate)
             .example(examples::SUGGEST),

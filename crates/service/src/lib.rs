@@ -38,5 +38,5 @@ pub use reports::TrialReports;
 pub use resource_pool::ResourcePool;
 pub use runner::{Control, JobOutcome, JobServices, ProgramUserOf, RunError, RunSettings, attempt_directory};
 pub use study_spec::{NewStudy, StudySpec};
-pub use submission::{Submission, SubmitError, Submitted};
+pub use submission::{RESUME_PREVIOUS_JOB, Submission, SubmitError, Submitted};
 pub use tunesmith_telemetry::WaitKind;

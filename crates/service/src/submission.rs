@@ -9,18 +9,22 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use tunesmith_domain::{Job, JobFields, JobId, JobPlan, JobState, MachinePlan, Resources, StudyId};
+use tunesmith_domain::{Job, JobFields, JobId, JobPlan, JobState, MachineNotice, MachinePlan, Resources, StudyId};
 use tunesmith_store::{Store, StoreError, plan_document};
 
 use super::allowed_folders::PackageReader;
 use super::pages;
 use super::plan_check::{self, PlanProblem};
 use super::runner::{JobServices, replica_resources};
+use super::search_policy::sources_in_words;
 use super::study_spec::{NewStudy, StudySpec};
 use super::trainer::placement;
 
 /// The folder of a job for the output of its programs, if it has no other.
 const OUTPUT_FOLDER: &str = "output";
+
+/// The field of the training input that names the job to continue.
+pub const RESUME_PREVIOUS_JOB: &str = "hyperparameters.resumePreviousJobId";
 
 /// A job to be submitted.
 #[derive(Debug, Clone)]
@@ -176,6 +180,13 @@ pub(super) async fn submit(
     if let Some(problem) = plan_check::object_problem(&named, buckets).await {
         return Err(SubmitError::NotRunnable { problems: vec![problem] });
     }
+    let mut plan = submission.plan;
+    if let Some(spec) = &submission.study
+        && let Some(description) = sources_in_words(store, spec, &prior_studies).await?
+    {
+        let notice = MachineNotice { field: RESUME_PREVIOUS_JOB.to_owned(), description };
+        plan.machines.notices.get_or_insert_default().push(notice);
+    }
     let study = submission.study.map(|spec| {
         spec.into_study(NewStudy {
             id: StudyId::from(&id),
@@ -190,7 +201,7 @@ pub(super) async fn submit(
         state: JobState::Queued,
         study: study.as_ref().map(|study| study.id.clone()),
         training_input: submission.training_input,
-        plan: Ok(submission.plan),
+        plan: Ok(plan),
         fingerprint,
         labels: submission.labels,
         policy: submission.policy,

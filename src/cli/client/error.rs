@@ -71,6 +71,8 @@ pub(super) struct Refusal {
     /// Name of the `google.rpc.Code`.
     pub(super) code: String,
     message: String,
+    /// The reason, for programs; empty if there is none.
+    reason: String,
     /// The violated rules: field and description.
     violations: Vec<(String, String)>,
 }
@@ -87,6 +89,7 @@ impl Refusal {
             request_id,
             code: text(error, "status"),
             message: text(error, "message"),
+            reason: details.iter().map(|detail| text(detail, "reason")).find(|reason| !reason.is_empty()).unwrap_or_default(),
             violations: violations.map(|one| (text(one, "field"), text(one, "description"))).collect(),
         })
     }
@@ -125,10 +128,15 @@ impl ClientError {
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
-            Self::Refused(refusal) => matches!(refusal.status, 429 | 503),
+            Self::Refused(refusal) => matches!(refusal.status, 429 | 503) && !self.is_study_completed(),
             Self::NoPage { status, .. } => matches!(status, 429 | 503),
             Self::Foreign { .. } | Self::Folder { .. } | Self::UnknownJob { .. } | Self::AmbiguousJob { .. } => false,
         }
+    }
+
+    /// Whether a study has no more trials.
+    pub(super) fn is_study_completed(&self) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.reason == "STUDY_COMPLETED")
     }
 
     /// Whether the request was based on an outdated version of the resource.

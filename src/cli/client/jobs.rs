@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::folder::Purpose;
 use super::format::{Format, show};
@@ -14,13 +14,14 @@ use super::job_reopen::{self, DeleteArgs, ExtendArgs, PruneArgs, RetryArgs};
 use super::job_state::{conclude, state_line, waiting_lines};
 use super::log_stream::{LogStream, SelectionArgs};
 use super::read_back::job_results;
-use super::request::text;
+use super::request::{list, text};
 use super::submit::{self, SubmitCommand};
 use super::target::TargetArgs;
 use crate::cli::no_counterpart;
 use crate::cli::output::notice;
 use crate::cli::table::TableArgs;
 use tunesmith_domain::JobId;
+use tunesmith_service::RESUME_PREVIOUS_JOB;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum JobsCommand {
@@ -112,12 +113,20 @@ async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
         Format::Table => {
             let results = job_results(&client, &job).await?;
             let table = results.text(&args.table.layout())?;
-            format!("{table}{}", waiting_lines(&job))
+            format!("{table}{}{}", sources_line(&job), waiting_lines(&job))
         }
         Format::Yaml | Format::Json | Format::Projection(_) => String::new(),
     };
     show(format, &job, || table)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The line that says which trials of an earlier job the search takes over, if the job continues one.
+fn sources_line(job: &Value) -> String {
+    let notices = list(&job["tunesmith"], "notices");
+    let field = format!("trainingInput.{RESUME_PREVIOUS_JOB}");
+    let source = notices.iter().find(|notice| text(notice, "field") == field);
+    source.map_or_else(String::new, |source| format!("{RESUME_PREVIOUS_JOB}: {}\n", text(source, "description")))
 }
 
 async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {

@@ -40,7 +40,7 @@ pub(crate) use self::http::http_client;
 pub(super) use self::job_labels::label;
 pub(super) use self::jobs::JobsCommand;
 pub(super) use self::studies::StudiesCommand;
-pub(super) use self::submit_flags::TrainingFlags;
+pub(super) use self::submit_flags::{FLAGS as TRAINING_FLAGS, TrainingFlags};
 pub(super) use self::target::{LocationArgs, TargetArgs};
 pub(super) use self::trials::TrialsCommand;
 use super::output::notice;

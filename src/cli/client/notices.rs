@@ -6,6 +6,7 @@ use super::request::{list, text};
 use crate::cli::output::notice;
 use tunesmith_api::ai_platform::machines::NO_EFFECT;
 use tunesmith_config::HptuningConfig;
+use tunesmith_service::RESUME_PREVIOUS_JOB;
 
 /// The field of the words after `--`, if the job has no package and no image: a command for the machine of the service, as
 /// documented.
@@ -22,7 +23,9 @@ pub(super) fn print_notices(created: &Value, config: Option<&HptuningConfig>, ar
             .iter()
             .flat_map(|config| &config.warnings)
             .any(|warning| warning.field.strip_prefix("trainingInput.").unwrap_or(&warning.field) == field);
-        if text(given, "description") == NO_EFFECT {
+        if field == RESUME_PREVIOUS_JOB {
+            notice(&format!("{field}: {}", text(given, "description")));
+        } else if text(given, "description") == NO_EFFECT {
             fields.push(field.to_owned());
         } else if !was_printed && field != COMMAND {
             notice(&format!("warning: {field}: {}", text(given, "description")));

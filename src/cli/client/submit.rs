@@ -18,13 +18,13 @@ use super::notices::print_notices;
 use super::packages::{upload_file, upload_folder};
 use super::request::text;
 use super::service::Client;
-use super::submit_flags::{TrainingFlags, set};
+use super::submit_flags::{FLAGS, TrainingFlags, set};
 use super::target::TargetArgs;
 use crate::cli::no_counterpart::AnyArgs;
 use crate::cli::output::notice;
 use crate::cli::results::shell_word;
 use crate::cli::{BAD_INPUT, INTERRUPTED};
-use tunesmith_config::HptuningConfig;
+use tunesmith_config::{Completion, HptuningConfig};
 use tunesmith_domain::JobId;
 use tunesmith_service::Control;
 
@@ -99,9 +99,21 @@ pub(in crate::cli) struct TrainingArgs {
     user_args: Vec<String>,
 }
 
+impl TrainingArgs {
+    /// The fields of the training input that the arguments set, as far as the rules of a configuration concern them.
+    fn completion(&self) -> anyhow::Result<Completion> {
+        let mut input = self.flags.input()?;
+        let texts = [("pythonModule", &self.module_name), ("jobDir", &self.job_dir)];
+        input.extend(texts.into_iter().filter_map(|(field, text)| Some((field.to_owned(), json!(text.as_ref()?)))));
+        Ok(Completion { input, flags: FLAGS, is_open: false })
+    }
+}
+
 /// Runs the command.
 pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
-    let config = match args.config.as_deref().map(tunesmith_config::load) {
+    let completion = args.completion()?;
+    let load = |path| tunesmith_config::load_completed(path, &completion);
+    let config = match args.config.as_deref().map(load) {
         None => None,
         Some(Ok(config)) => Some(config),
         Some(Err(errors)) => {
@@ -117,7 +129,7 @@ pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
     let id = job.parts().1;
     let purpose = if args.stream_logs { Purpose::RunJob } else { Purpose::Add };
     let client = args.target.client_in(args.target.project_of(&job), purpose).await?;
-    let input = training_input(args, config.as_ref(), &client).await?;
+    let input = training_input(args, config.as_ref(), &completion, &client).await?;
     let mut labels = config.as_ref().map(|config| config.labels.clone()).unwrap_or_default();
     labels.extend(args.labels.iter().cloned());
     let request = json!({"jobId": id, "labels": labels, "trainingInput": &input});
@@ -147,13 +159,13 @@ pub(super) async fn follow_to_end(client: &Client, id: &str, selection: &Selecti
 async fn training_input(
     args: &TrainingArgs,
     config: Option<&HptuningConfig>,
+    completion: &Completion,
     client: &Client,
 ) -> anyhow::Result<Value> {
-    let mut input = serde_json::to_value(config.map(|config| config.training_input.clone()).unwrap_or_default())?;
-    args.flags.apply(&mut input)?;
-    if let Some(module) = &args.module_name {
-        set(&mut input, "/pythonModule", json!(module));
-    }
+    let mut input = match config {
+        Some(config) => serde_json::to_value(&config.training_input)?,
+        None => Value::Object(completion.input.clone()),
+    };
     if let Some(job_dir) = &args.job_dir {
         // A relative path refers to the current folder, not to the one in which the server was started. A server with tokens puts
         // it into the area of the project.

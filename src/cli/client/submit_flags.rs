@@ -2,7 +2,37 @@
 
 use anyhow::bail;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+/// The flag of each field that a command line can give, wherever it is missing or wrong.
+pub(in crate::cli) const FLAGS: &[(&str, &str)] = &[
+    ("scaleTier", "--scale-tier"),
+    ("region", "--region"),
+    ("runtimeVersion", "--runtime-version"),
+    ("pythonVersion", "--python-version"),
+    ("pythonModule", "--module-name"),
+    ("jobDir", "--job-dir"),
+    ("masterType", "--master-machine-type"),
+    ("masterConfig.imageUri", "--master-image-uri"),
+    ("masterConfig.acceleratorConfig", "--master-accelerator"),
+    ("masterConfig.tpuTfVersion", "--tpu-tf-version"),
+    ("workerCount", "--worker-count"),
+    ("workerType", "--worker-machine-type"),
+    ("workerConfig.imageUri", "--worker-image-uri"),
+    ("workerConfig.acceleratorConfig", "--worker-accelerator"),
+    ("parameterServerCount", "--parameter-server-count"),
+    ("parameterServerType", "--parameter-server-machine-type"),
+    ("parameterServerConfig.imageUri", "--parameter-server-image-uri"),
+    ("parameterServerConfig.acceleratorConfig", "--parameter-server-accelerator"),
+    ("useChiefInTfConfig", "--use-chief-in-tf-config"),
+    ("enableWebAccess", "--enable-web-access"),
+    ("serviceAccount", "--service-account"),
+    ("network", "--network"),
+    ("encryptionConfig", "--kms-key"),
+    ("scheduling.priority", "--priority"),
+    ("scheduling.maxWaitTime", "--max-wait-time"),
+    ("scheduling.maxRunningTime", "--max-running-time"),
+];
 
 /// Flags for machines, containers and scheduling. Those without effect are stored with the job.
 #[derive(Debug, Default, Args)]
@@ -92,6 +122,19 @@ pub(in crate::cli) struct TrainingFlags {
 }
 
 impl TrainingFlags {
+    /// The fields of the training input that the flags set.
+    ///
+    /// # Errors
+    /// If the value of a flag has not the form that it needs.
+    pub(in crate::cli) fn input(&self) -> anyhow::Result<Map<String, Value>> {
+        let mut input = json!({});
+        self.apply(&mut input)?;
+        Ok(match input {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        })
+    }
+
     /// Sets the given fields in `input`, the training input as JSON.
     pub(in crate::cli) fn apply(&self, input: &mut Value) -> anyhow::Result<()> {
         let texts = [

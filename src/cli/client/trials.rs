@@ -198,7 +198,10 @@ async fn list_trials(args: &ListArgs) -> anyhow::Result<()> {
 async fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {
     let study = args.of.open(Purpose::Change).await?;
     let request = json!({"clientId": args.client_id, "suggestionCount": args.count});
-    let mut operation = study.client.post(&format!("{}/trials:suggest", study.path), &[], request).await?;
+    let mut operation = match study.client.post(&format!("{}/trials:suggest", study.path), &[], request).await {
+        Err(error) if error.is_study_completed() => json!({"done": true, "response": {"studyState": "COMPLETED"}}),
+        answer => answer?,
+    };
     while operation["done"] != true {
         tokio::time::sleep(POLL_INTERVAL).await;
         operation = study.client.get(&format!("/v1/{}", text(&operation, "name")), &[]).await?;

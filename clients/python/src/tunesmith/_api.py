@@ -14,7 +14,7 @@ from . import _status
 from ._backoff import Backoff, retry_after
 from ._transport import Transport
 from ._version import __version__
-from .errors import ApiError, ConnectionFailed, ServerError
+from .errors import ApiError, ConnectionFailed, ServerError, StudyCompleted
 
 JsonObject = dict[str, Any]
 
@@ -90,7 +90,8 @@ class Api:
                     return _read(answer.body)
                 refusal = _status.of_answer(answer.http_status, answer.body, answer.headers.get("x-request-id", ""))
                 # ABORTED: another request was faster and this one had no effect. No request depends on earlier reads.
-                if answer.http_status not in _RETRIED_STATUSES and refusal.status != "ABORTED":
+                is_temporary = answer.http_status in _RETRIED_STATUSES or refusal.status == "ABORTED"
+                if not is_temporary or isinstance(refusal, StudyCompleted):
                     raise refusal
                 failure = refusal
                 asked_for = retry_after(answer.headers.get("retry-after"))

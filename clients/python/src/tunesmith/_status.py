@@ -49,11 +49,13 @@ def of_answer(http_status: int, body: bytes, request_id: str) -> ApiError:
         error = json.loads(body)["error"]
         name, message = str(error["status"]), str(error["message"])
         violations = _violations(error)
+        reasons = [detail.get("reason") for detail in error.get("details", [])]
     except (ValueError, KeyError, TypeError, AttributeError):
         name = _BY_HTTP_STATUS.get(http_status, "UNKNOWN")
         message = f"HTTP {http_status}: {body[:300].decode('utf-8', 'replace').strip() or 'no text'}"
-        violations = []
-    return _BY_NAME.get(name, ApiError)(http_status, name, message, violations, request_id)
+        violations, reasons = [], []
+    exception = errors.StudyCompleted if "STUDY_COMPLETED" in reasons else _BY_NAME.get(name, ApiError)
+    return exception(http_status, name, message, violations, request_id)
 
 
 def of_operation(status: Mapping[str, Any]) -> ApiError:

@@ -104,6 +104,10 @@ class ResourceExhausted(ApiError):
     """Too many requests, beyond the time for retries."""
 
 
+class StudyCompleted(ResourceExhausted):
+    """The study is completed and has no more trials for this client."""
+
+
 class Unavailable(ApiError):
     """The service was unable to answer within the time for retries."""
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from ._api import Api
 from ._backoff import Backoff
 from ._wire import ParameterValue, double_text, duration_text, metrics_message, timestamp, whole_discrete_names
-from .errors import StudyInactive, TrialNotCompleted
+from .errors import StudyCompleted, StudyInactive, TrialNotCompleted
 from .records import TrialRecord
 from .trial import Trial, by_metric
 
@@ -178,7 +178,10 @@ class Study:
         body: dict[str, Any] = {"suggestionCount": count, "clientId": client_id}
         if lease is not None:
             body["tunesmith"] = {"lease": duration_text(lease)}
-        response = self._api.finished(self._api.post(f"/v1/{self.name}/trials:suggest", body))
+        try:
+            response = self._api.finished(self._api.post(f"/v1/{self.name}/trials:suggest", body))
+        except StudyCompleted:
+            return [], "COMPLETED"
         given_at = timestamp(response["endTime"])
         trials = []
         for record in self._records(response):

@@ -64,7 +64,7 @@ fn check_parent(path: &str, parent: &ParameterSpec, values: &[ParentValue], viol
             return;
         }
         ParameterType::Integer => {
-            let (Some(min), Some(max)) = (parent.min_value, parent.max_value) else { return };
+            let Some((min, max)) = parent.bounds() else { return };
             format!("whole numbers from {min} to {max}")
         }
         ParameterType::Discrete => {
@@ -109,12 +109,13 @@ pub(super) fn parent_value(parent: &ParameterSpec, written: &ParentValue) -> Opt
     match parent.parameter_type {
         ParameterType::ParameterTypeUnspecified | ParameterType::Double => None,
         ParameterType::Integer => {
-            let (min, max) = (parent.min_value?.as_exact_integer()?, parent.max_value?.as_exact_integer()?);
+            let (min, max) = parent.bounds()?;
+            let (min, max) = (min.as_exact_integer()?, max.as_exact_integer()?);
             let value = text.parse().ok().or_else(|| super::Double(text.parse().ok()?).as_exact_integer())?;
             (min..=max).contains(&value).then_some(ParameterValue::Integer(value))
         }
         ParameterType::Discrete => {
-            let value: f64 = text.parse().ok()?;
+            let value = text.parse().ok().filter(|number: &super::Number| !number.is_rounded())?.0;
             let listed = parent.discrete_values.iter().any(|listed| listed.0 == value);
             listed.then_some(ParameterValue::Discrete(value))
         }

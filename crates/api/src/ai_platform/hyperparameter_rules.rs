@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use super::algorithm::check_algorithm;
+use super::argument_rules::check_flag;
 use super::condition_rules::check_conditions;
+use super::continuation::inherits_parameters;
 use super::early_stopping::{SETTINGS, stopping_rule};
 use super::metrics::check_metrics;
 use super::prior_knowledge_rules::check_prior_knowledge;
@@ -11,7 +13,7 @@ use super::scalars::LARGEST_EXACT_INTEGER;
 use super::study_stopping::check_study_stopping;
 use super::violations::Violations;
 use super::{
-    Additions, Algorithm, Double, EarlyStoppingSettings, HyperparameterSpec, ParameterSpec, ParameterType,
+    Additions, Algorithm, Double, EarlyStoppingSettings, HyperparameterSpec, Number, ParameterSpec, ParameterType,
     RESERVED_METRIC_TAGS, ScaleType,
 };
 use tunesmith_algorithms::encoding::reverse_log_share_at_upper_end;
@@ -46,13 +48,13 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
             "letters, digits and underscores, starting with a letter, at most 128",
         );
     }
-    if spec.params.is_empty() {
+    if spec.params.is_empty() && !inherits_parameters(spec) {
         violations.error("hyperparameters.params", "is empty", "at least one parameter");
     }
     let mut first_use: HashMap<&str, usize> = HashMap::new();
     for (index, parameter) in spec.params.iter().enumerate() {
         let path = format!("hyperparameters.params[{index}]");
-        check_name(&path, parameter, violations);
+        check_flag(&path, parameter, violations);
         let first = *first_use.entry(&parameter.parameter_name).or_insert(index);
         if first != index && !parameter.parameter_name.is_empty() {
             violations.error(
@@ -63,11 +65,14 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
         }
         check_parameter(&path, parameter, violations);
     }
-    check_algorithm(spec, additions, |index| format!("hyperparameters.params[{index}]"), violations);
     additions.observation_noise.check(spec.algorithm, violations);
-    check_resolutions(spec, additions, violations);
-    check_conditions(spec, additions, violations);
-    check_prior_knowledge(spec, additions, violations);
+    // What refers to parameters of an earlier job is checked when they are known.
+    if !inherits_parameters(spec) {
+        check_algorithm(spec, additions, |index| format!("hyperparameters.params[{index}]"), violations);
+        check_resolutions(spec, additions, violations);
+        check_conditions(spec, additions, violations);
+        check_prior_knowledge(spec, additions, violations);
+    }
     if additions.early_stopping.is_some() && !spec.enable_trial_early_stopping {
         violations.warning(
             "tunesmith.earlyStopping",
@@ -90,44 +95,34 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
 
 fn check_counts(spec: &HyperparameterSpec, violations: &mut Violations) {
     let counts = [
-        ("maxTrials", spec.max_trials, 1),
-        ("maxParallelTrials", spec.max_parallel_trials, 1),
-        ("maxFailedTrials", spec.max_failed_trials, 0),
+        ("maxTrials", spec.max_trials, "1"),
+        ("maxParallelTrials", spec.max_parallel_trials, "1"),
+        ("maxFailedTrials", spec.max_failed_trials, ""),
     ];
-    for (field, count, min) in counts {
-        if let Some(count) = count.filter(|count| *count < min) {
-            violations.error(
-                format_args!("hyperparameters.{field}"),
-                format_args!("{count} is below the minimum"),
-                format_args!("a whole number from {min} to {}", i32::MAX),
-            );
+    for (field, count, default) in counts {
+        let field = format!("hyperparameters.{field}");
+        match count {
+            Some(count @ ..0) => {
+                let min = if default.is_empty() { 0 } else { 1 };
+                let allowed = format_args!("a whole number from {min} to {}", i32::MAX);
+                violations.error(field, format_args!("{count} is below the minimum"), allowed);
+            }
+            // proto3 does not tell 0 from an absent field.
+            Some(0) if !default.is_empty() => violations.warning(
+                field,
+                format_args!("0 means that it is not set: the default, {default}, is used"),
+                "a whole number from 1",
+            ),
+            _ => {}
         }
     }
-    let (parallel, total) = (spec.max_parallel_trials.unwrap_or(1), spec.max_trials.unwrap_or(1));
+    let given = |count: Option<i32>| count.filter(|count| *count != 0).unwrap_or(1);
+    let (parallel, total) = (given(spec.max_parallel_trials), given(spec.max_trials));
     if parallel > total && total >= 1 {
         violations.warning(
             "hyperparameters.maxParallelTrials",
             format_args!("{parallel} trials at once, but there are only {total} in all"),
             "more than maxTrials has no effect",
-        );
-    }
-}
-
-fn check_name(path: &str, parameter: &ParameterSpec, violations: &mut Violations) {
-    let name = parameter.parameter_name.as_str();
-    if name.is_empty() {
-        violations.error(format_args!("{path}.parameterName"), "is empty", "a name, used as --<parameterName>=<value>");
-    } else if name.contains(|c: char| c.is_whitespace() || c == '=') {
-        violations.warning(
-            format_args!("{path}.parameterName"),
-            format_args!("{name:?} is a command-line flag that few programs can parse"),
-            "recommended: letters, digits, '_' and '-'",
-        );
-    } else if matches!(name, "job-dir" | "job_dir") {
-        violations.warning(
-            format_args!("{path}.parameterName"),
-            format_args!("{name:?} is also the flag of the job's output folder"),
-            "recommended: another name",
         );
     }
 }
@@ -197,15 +192,18 @@ fn check_range(path: &str, parameter: &ParameterSpec, violations: &mut Violation
     for (field, bound) in [("minValue", parameter.min_value), ("maxValue", parameter.max_value)] {
         let field = format!("{path}.{field}");
         let Some(bound) = bound else {
-            violations.error(&field, "is missing", format_args!("required for {kind}"));
-            usable = false;
+            if parameter.bounds().is_some() {
+                violations.warning(&field, "is missing and defaults to 0", format_args!("a bound of the {kind}"));
+            } else if parameter.max_value.is_none() {
+                violations.error(&field, "is missing", format_args!("required for {kind}"));
+            }
             continue;
         };
         let problem = if !bound.0.is_finite() {
             Some(("is not a finite number", "a finite number"))
         } else if integer && bound.0.fract() != 0.0 {
             Some(("is not a whole number", "a whole number for INTEGER"))
-        } else if integer && bound.0.abs() > LARGEST_EXACT_INTEGER {
+        } else if integer && (bound.is_rounded() || bound.0.abs() > LARGEST_EXACT_INTEGER) {
             Some(("is too large to be exact", "a whole number from -2^53 to 2^53"))
         } else {
             None
@@ -215,7 +213,7 @@ fn check_range(path: &str, parameter: &ParameterSpec, violations: &mut Violation
             usable = false;
         }
     }
-    let (Some(min), Some(max), true) = (parameter.min_value, parameter.max_value, usable) else { return };
+    let (Some((min, max)), true) = (parameter.bounds(), usable) else { return };
     if min > max {
         violations.error(
             format_args!("{path}.maxValue"),
@@ -223,6 +221,7 @@ fn check_range(path: &str, parameter: &ParameterSpec, violations: &mut Violation
             "minValue or more",
         );
     }
+    let (min, max) = (*min, *max);
     check_width(&format!("{path}.maxValue"), min, max, violations);
     check_scale(path, "minValue", parameter.scale_type, min, violations);
     if !integer && parameter.scale_type == ScaleType::UnitReverseLogScale && 0.0 < min.0 && min < max {
@@ -293,7 +292,7 @@ fn check_levels(path: &str, levels: &[String], violations: &mut Violations) {
     }
 }
 
-fn check_points(path: &str, points: &[Double], scale: ScaleType, violations: &mut Violations) {
+fn check_points(path: &str, points: &[Number], scale: ScaleType, violations: &mut Violations) {
     let field = format!("{path}.discreteValues");
     let Some(first) = points.first() else {
         violations.error(&field, "is missing or empty", "required for DISCRETE");
@@ -314,6 +313,10 @@ fn check_points(path: &str, points: &[Double], scale: ScaleType, violations: &mu
                 "finite numbers",
             );
         }
+        if point.is_rounded() {
+            let message = format_args!("{point} is too large to be exact");
+            violations.error(format_args!("{field}[{index}]"), message, "whole numbers from -2^53 to 2^53");
+        }
         if let Some(before) = index.checked_sub(1).map(|before| points[before]).filter(|before| point <= before) {
             violations.error(
                 format_args!("{field}[{index}]"),
@@ -323,9 +326,9 @@ fn check_points(path: &str, points: &[Double], scale: ScaleType, violations: &mu
         }
     }
     if let Some(last) = points.last() {
-        check_width(&field, *first, *last, violations);
+        check_width(&field, **first, **last, violations);
     }
-    check_scale(path, "discreteValues[0]", scale, *first, violations);
+    check_scale(path, "discreteValues[0]", scale, **first, violations);
 }
 
 pub(super) fn check_resolutions(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::scalars::int32_or_text;
-use super::{Double, is_default};
+use super::{Number, is_default};
 
 /// The default metric tag.
 pub const DEFAULT_METRIC_TAG: &str = "training/hptuning/metric";
@@ -15,20 +15,20 @@ pub const RESERVED_METRIC_TAGS: [&str; 4] = ["trial", "global_step", "checkpoint
 /// The parameters, the goal and the number of trials of a tuning job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(extend("required" = ["goal", "params"]))]
+#[schemars(extend("if" = {"required": ["resumePreviousJobId"]}, "else" = {"required": ["goal", "params"]}))]
 pub struct HyperparameterSpec {
     /// Whether the metric is maximised or minimised.
     pub goal: GoalType,
     /// The parameters, at least one, with different names.
     #[schemars(length(min = 1))]
     pub params: Vec<ParameterSpec>,
-    /// Maximum number of trials, at least 1. Default 1.
+    /// Maximum number of trials. Default 1, also for 0.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
-    #[schemars(range(min = 1), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
+    #[schemars(range(min = 0), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
     pub max_trials: Option<i32>,
-    /// Maximum number of trials at the same time, at least 1. Default 1.
+    /// Maximum number of trials at the same time. Default 1, also for 0.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
-    #[schemars(range(min = 1), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
+    #[schemars(range(min = 0), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
     pub max_parallel_trials: Option<i32>,
     /// Number of failed trials after which the job fails; 0, the default: the service decides.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
@@ -38,7 +38,8 @@ pub struct HyperparameterSpec {
     /// `checkpoint_path` and `timestamp` are reserved.
     #[serde(skip_serializing_if = "is_default")]
     pub hyperparameter_metric_tag: String,
-    /// A previous job whose study is continued; its trials are used by the search.
+    /// A previous job whose study is continued; its trials are used by the search. `goal`, `params`,
+    /// `hyperparameterMetricTag` and `algorithm` that are absent are those of that job.
     #[serde(skip_serializing_if = "is_default")]
     pub resume_previous_job_id: String,
     /// Whether trials that are unlikely to become the best are stopped early; `tunesmith.earlyStopping` selects the
@@ -54,6 +55,11 @@ impl HyperparameterSpec {
     /// The tag under which trainers report the metric, or its default.
     pub fn metric_tag(&self) -> &str {
         if self.hyperparameter_metric_tag.is_empty() { DEFAULT_METRIC_TAG } else { &self.hyperparameter_metric_tag }
+    }
+
+    /// Whether the job continues an earlier one, which then supplies fields that are absent.
+    pub fn continues(&self) -> bool {
+        !self.resume_previous_job_id.is_empty()
     }
 }
 
@@ -104,22 +110,36 @@ pub struct ParameterSpec {
     /// The type of the parameter's values.
     #[serde(rename = "type")]
     pub parameter_type: ParameterType,
-    /// Lower bound, inclusive; required for `DOUBLE` and `INTEGER`, whole for `INTEGER`, unset for `CATEGORICAL`.
+    /// Lower bound of a `DOUBLE` or `INTEGER`, inclusive; whole for `INTEGER`, unset for `CATEGORICAL`. Default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_value: Option<Double>,
-    /// Upper bound, inclusive; required for `DOUBLE` and `INTEGER`, whole for `INTEGER`, unset for `CATEGORICAL`.
+    pub min_value: Option<Number>,
+    /// Upper bound of a `DOUBLE` or `INTEGER`, inclusive; whole for `INTEGER`, unset for `CATEGORICAL`. Required, unless
+    /// `minValue` is negative: then the default is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_value: Option<Double>,
+    pub max_value: Option<Number>,
     /// The values of a `CATEGORICAL` parameter, at least one, all different.
     #[serde(skip_serializing_if = "is_default")]
     pub categorical_values: Vec<String>,
     /// The values of a `DISCRETE` parameter, strictly increasing, 1 to 1000 of them.
     #[serde(skip_serializing_if = "is_default")]
     #[schemars(length(max = 1000))]
-    pub discrete_values: Vec<Double>,
+    pub discrete_values: Vec<Number>,
     /// How the range is mapped to the unit interval; unset for `CATEGORICAL`.
     #[serde(skip_serializing_if = "is_default")]
     pub scale_type: ScaleType,
+}
+
+impl ParameterSpec {
+    /// The bounds of a `DOUBLE` or `INTEGER`. A bound that is absent is 0, as everywhere in proto3, unless the range would
+    /// then be empty or a single point: `None`.
+    pub fn bounds(&self) -> Option<(Number, Number)> {
+        match (self.min_value, self.max_value) {
+            (Some(min), Some(max)) => Some((min, max)),
+            (None, Some(max)) => Some((Number::default(), max)),
+            (Some(min), None) if min.0 < 0.0 => Some((min, Number::default())),
+            (_, None) => None,
+        }
+    }
 }
 
 /// The type of a parameter's values.

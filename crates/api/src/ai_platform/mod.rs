@@ -12,7 +12,9 @@
 
 mod additions;
 mod algorithm;
+mod argument_rules;
 mod condition_rules;
+mod continuation;
 mod early_stopping;
 mod hyperparameter_rules;
 mod hyperparameters;
@@ -23,6 +25,7 @@ pub mod machines;
 mod metrics;
 mod no_effect_rules;
 mod notices;
+mod number;
 mod observation_noise;
 pub mod optimizer;
 mod output_rules;
@@ -45,6 +48,7 @@ pub use additions::{
     Additions, Confidence, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, FinalMeasurement, ParameterCondition,
     ParameterPrior, ParentValue,
 };
+pub use continuation::{continued, inherited_fields, inherits_parameters};
 pub use early_stopping::EarlyStoppingSettings;
 pub use hyperparameters::{
     Algorithm, DEFAULT_METRIC_TAG, GoalType, HyperparameterSpec, ParameterSpec, ParameterType, RESERVED_METRIC_TAGS,
@@ -53,6 +57,7 @@ pub use hyperparameters::{
 pub use labels::check_labels;
 pub use metrics::{FurtherMetric, SafetyMetricConfig};
 pub use notices::{Notice, Notices, command_line_notices};
+pub use number::Number;
 pub use observation_noise::ObservationNoise;
 pub use replica_config::{AcceleratorConfig, AcceleratorType, DiskConfig, ReplicaConfig};
 pub use rules::check;

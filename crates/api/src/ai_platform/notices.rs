@@ -12,6 +12,7 @@ use super::violations::Violations;
 use super::without_effect::names_machine;
 use super::{Severity, TrainingInput, Violation, check, without_effect};
 use tunesmith_domain::{Job, MachineNotice};
+use tunesmith_service::RESUME_PREVIOUS_JOB;
 
 /// A field of a request that has no effect, or not the one that may be expected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -54,6 +55,12 @@ fn input_notices(input: &Value, machines: Option<&[MachineNotice]>) -> Vec<Notic
     // An input that an older version stored may be unreadable. It was checked when the job was created.
     let Ok(input) = TrainingInput::deserialize(input) else { return Vec::new() };
     let fields = effect_notices(&input, machines);
+    let sources = machines.unwrap_or_default().iter().filter(|notice| notice.field == RESUME_PREVIOUS_JOB);
+    let sources = sources.map(|notice| Notice {
+        field: format!("trainingInput.{RESUME_PREVIOUS_JOB}"),
+        description: notice.description.clone(),
+    });
+    let fields = fields.chain(sources);
     let warnings = check(&input).into_iter().filter(|violation| violation.severity == Severity::Warning);
     fields.chain(warnings.map(|warning| Notice::of_warning("trainingInput.", warning))).collect()
 }

@@ -141,16 +141,12 @@ fn check_value(field: String, parameter: &ParameterSpec, written: &ParentValue, 
     if parameter.parameter_type == ParameterType::ParameterTypeUnspecified || value_of(parameter, written).is_some() {
         return;
     }
-    let numbers = |min, max| match (min, max) {
-        (Some(min), Some(max)) => format!("from {min} to {max}"),
-        _ => "within its bounds".to_owned(),
-    };
     let allowed = match parameter.parameter_type {
         ParameterType::Discrete => {
             parameter.discrete_values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
         }
         ParameterType::Categorical => parameter.categorical_values.join(", "),
-        _ => numbers(parameter.min_value, parameter.max_value),
+        _ => parameter.bounds().map_or("within its bounds".to_owned(), |(min, max)| format!("from {min} to {max}")),
     };
     let name = &parameter.parameter_name;
     let levels = parameter.categorical_values.iter().map(String::as_str);
@@ -182,7 +178,8 @@ fn value_of(parameter: &ParameterSpec, written: &ParentValue) -> Option<Paramete
         return parent_value(parameter, written);
     }
     let value: f64 = written.0.parse().ok()?;
-    (parameter.min_value?.0..=parameter.max_value?.0).contains(&value).then_some(ParameterValue::Double(value))
+    let (min, max) = parameter.bounds()?;
+    (min.0..=max.0).contains(&value).then_some(ParameterValue::Double(value))
 }
 
 /// The prior that `prior` describes; `None` if it violates a rule.

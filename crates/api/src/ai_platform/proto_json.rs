@@ -57,9 +57,29 @@ pub fn from_object<T: DeserializeOwned>(object: Map<String, Value>) -> Result<T,
 fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, MessageError> {
     serde_path_to_error::deserialize(Proto(value)).map_err(|error| {
         let field = error.path().to_string();
-        let description = error.into_inner().to_string();
+        let description = in_words_of_json(&error.into_inner().to_string());
         if field == "." { MessageError::Whole(description) } else { MessageError::Field { field, description } }
     })
+}
+
+/// `description` of serde, with the words of JSON for the types of this program.
+fn in_words_of_json(description: &str) -> String {
+    let Some((found, expected)) = description.split_once(", expected ") else { return description.to_owned() };
+    let expected = match expected {
+        "i32" => "a 32-bit integer",
+        "i64" => "a 64-bit integer",
+        "u32" | "u64" | "usize" | "u8" | "u16" => "an integer from 0",
+        "f32" | "f64" => "a number",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        name if name.starts_with("struct ") => "an object",
+        name if name.starts_with("a nonzero ") => "an integer from 1",
+        other => other,
+    };
+    let found = found
+        .replace("invalid type: sequence", "invalid type: list")
+        .replace("invalid type: map", "invalid type: object");
+    format!("{found}, expected {expected}")
 }
 
 /// Decodes base64 in either alphabet, with or without padding.
@@ -324,15 +344,18 @@ mod tests {
         for (text, error) in [
             ("{\n \"goal\": }", "the body is not JSON: expected value at line 2 column 10"),
             ("{} {}", "the body is not JSON: trailing characters at line 1 column 4"),
-            ("[]", "the body does not match the schema: invalid type: sequence, expected struct Message"),
-            (r#"{"inner": []}"#, "inner: invalid type: sequence, expected struct Message"),
+            ("[]", "the body does not match the schema: invalid type: list, expected an object"),
+            (r#"{"inner": []}"#, "inner: invalid type: list, expected an object"),
             (r#"{"inner": {"goal": "MAX"}}"#, "inner.goal: unknown variant `MAX`"),
             (r#"{"goal": 1}"#, "goal: invalid type: integer `1`, expected the name of a value"),
             (r#"{"names": ["a", null]}"#, "names[1]: invalid type"),
             (r#"{"labels": {"a": null}}"#, "labels.a: invalid type"),
             (r#"{"isDone": "true"}"#, "isDone: invalid type: string \"true\", expected a boolean"),
-            (r#"{"trialCount": 1.5}"#, "trialCount: invalid type: floating point `1.5`, expected i32"),
-            (r#"{"trialCount": 3000000000}"#, "trialCount: invalid value: integer `3000000000`, expected i32"),
+            (r#"{"trialCount": 1.5}"#, "trialCount: invalid type: floating point `1.5`, expected a 32-bit integer"),
+            (
+                r#"{"trialCount": 3000000000}"#,
+                "trialCount: invalid value: integer `3000000000`, expected a 32-bit integer",
+            ),
             (r#"{"stepCount": "9223372036854775808"}"#, "stepCount: invalid value"),
             // Not every whole number of this size is a double.
             (r#"{"stepCount": 1.8014398509481985e16}"#, "stepCount: invalid value"),

@@ -71,9 +71,9 @@ pub enum AcceleratorType {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct DiskConfig {
-    /// Size in GB, at least 1. Default 100.
+    /// Size in GB. Default 100, also for 0.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
-    #[schemars(range(min = 1), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
+    #[schemars(range(min = 0), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
     pub boot_disk_size_gb: Option<i32>,
     /// `pd-ssd` (default) or `pd-standard`.
     #[serde(skip_serializing_if = "is_default")]

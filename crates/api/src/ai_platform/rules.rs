@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use super::argument_rules::check_arguments;
 use super::hyperparameter_rules::check_hyperparameters;
 use super::no_effect_rules::check_effects;
 use super::output_rules::check_outputs;
@@ -31,6 +32,7 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
     check_machines(input, &mut violations);
     check_program(input, &mut violations);
     check_effects(input, &mut violations);
+    check_arguments(input, &mut violations);
     for (name, config) in replica_configs(input) {
         check_replica(name, config, input, &mut violations);
     }
@@ -88,7 +90,7 @@ fn replica_configs(input: &TrainingInput) -> impl Iterator<Item = (&'static str,
 fn check_machines(input: &TrainingInput, violations: &mut Violations) {
     let custom = input.scale_tier == Some(ScaleTier::Custom);
     if custom && input.master_type.is_empty() {
-        violations.error("masterType", "is missing", "required with scaleTier CUSTOM");
+        violations.missing("masterType", "masterType", "is missing", "required with scaleTier CUSTOM");
     }
     let replicas = [
         ("worker", input.worker_count, &input.worker_type),
@@ -111,7 +113,8 @@ fn check_machines(input: &TrainingInput, violations: &mut Violations) {
                 "above 0 only with scaleTier CUSTOM",
             );
         } else if custom && machine_type.is_empty() {
-            violations.error(
+            violations.missing(
+                format_args!("{role}Type"),
                 format_args!("{role}Type"),
                 "is missing",
                 format_args!("required because {role}Count is {count}"),
@@ -170,8 +173,9 @@ fn check_replica(name: &str, config: &ReplicaConfig, input: &TrainingInput, viol
                 "AI Platform allows it only with imageUri",
             );
         } else if !config.container_args.is_empty() && config.container_command.is_empty() {
-            violations.error(
+            violations.missing(
                 format_args!("{name}.containerArgs"),
+                format_args!("{name}.imageUri"),
                 "are given without imageUri",
                 "only with imageUri; the arguments of a program without a container go to args",
             );
@@ -187,7 +191,7 @@ fn check_replica(name: &str, config: &ReplicaConfig, input: &TrainingInput, viol
         );
     }
     let Some(disk) = &config.disk_config else { return };
-    if let Some(size) = disk.boot_disk_size_gb.filter(|size| *size < 1) {
+    if let Some(size) = disk.boot_disk_size_gb.filter(|size| *size < 0) {
         violations.error(
             format_args!("{name}.diskConfig.bootDiskSizeGb"),
             format_args!("{size} is below the minimum"),

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Error, Unexpected, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The largest number up to which every whole number is a double.
@@ -107,6 +108,18 @@ impl fmt::Display for Double {
 }
 
 impl Double {
+    /// The double that `text` stands for in proto3's JSON.
+    pub(super) fn of_text(text: &str) -> Option<Self> {
+        let number = match text {
+            "NaN" => Some(f64::NAN),
+            "Infinity" => Some(f64::INFINITY),
+            "-Infinity" => Some(f64::NEG_INFINITY),
+            // Rust's other spellings of NaN and infinity are rejected.
+            _ => text.parse().ok().filter(|number: &f64| number.is_finite()),
+        };
+        number.map(Self)
+    }
+
     /// The value as an integer, if it is whole and at most 2^53 in magnitude, where doubles are exact.
     pub fn as_exact_integer(self) -> Option<i64> {
         (self.0.fract() == 0.0 && self.0.abs() <= LARGEST_EXACT_INTEGER).then_some(self.0 as i64)
@@ -160,14 +173,7 @@ impl<'de> Deserialize<'de> for Double {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Double, E> {
-                let number = match text {
-                    "NaN" => Some(f64::NAN),
-                    "Infinity" => Some(f64::INFINITY),
-                    "-Infinity" => Some(f64::NEG_INFINITY),
-                    // Rust's other spellings of NaN and infinity are rejected.
-                    _ => text.parse().ok().filter(|number: &f64| number.is_finite()),
-                };
-                number.map(Double).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
+                Double::of_text(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
             }
         }
 
@@ -201,7 +207,8 @@ impl JsonSchema for Double {
 /// The longest duration of a protocol buffer in seconds: about 10,000 years.
 const MAX_DURATION_SECS: u64 = 315_576_000_000;
 
-/// A duration, not negative: seconds with up to nine decimals and an `s`, such as `"3600s"`, at most `"315576000000s"`.
+/// A duration, not negative: seconds with up to nine decimals and an `s`, such as `"3600s"`, at most `"315576000000s"`. It is
+/// also read from the fields of the message, `{"seconds": 3600}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ProtoDuration(pub Duration);
 
@@ -254,7 +261,44 @@ impl Serialize for ProtoDuration {
 
 impl<'de> Deserialize<'de> for ProtoDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        struct DurationVisitor;
+
+        /// The fields of the message, which some clients send in place of the text.
+        #[derive(Default, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        struct Fields {
+            seconds: Int64,
+            nanos: Int64,
+        }
+
+        impl<'de> Visitor<'de> for DurationVisitor {
+            type Value = ProtoDuration;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a duration such as \"3600s\"")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<ProtoDuration, E> {
+                text.parse().map_err(E::custom)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<ProtoDuration, A::Error> {
+                let Fields { seconds: Int64(seconds), nanos: Int64(nanos) } =
+                    Fields::deserialize(MapAccessDeserializer::new(fields))?;
+                let duration =
+                    u64::try_from(seconds).ok().filter(|seconds| *seconds <= MAX_DURATION_SECS).and_then(|seconds| {
+                        let nanos = u32::try_from(nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
+                        Some(ProtoDuration(Duration::new(seconds, nanos)))
+                    });
+                duration.ok_or_else(|| {
+                    A::Error::custom(format_args!(
+                        "{seconds} seconds and {nanos} nanos are not a duration such as \"3600s\""
+                    ))
+                })
+            }
+        }
+
+        deserializer.deserialize_any(DurationVisitor)
     }
 }
 
@@ -329,6 +373,19 @@ mod tests {
             "315576000000.1s",
         ] {
             assert!(text.parse::<ProtoDuration>().is_err(), "{text}");
+        }
+        for (message, text) in [
+            (json!({}), "0s"),
+            (json!({"seconds": 0}), "0s"),
+            (json!({"seconds": "3600", "nanos": 0}), "3600s"),
+            (json!({"seconds": 1, "nanos": 500_000_000}), "1.5s"),
+        ] {
+            assert_eq!(from_value::<ProtoDuration>(message).unwrap().to_string(), text);
+        }
+        for message in
+            [json!({"seconds": -1}), json!({"nanos": 1_000_000_000}), json!({"secs": 1}), json!(5), json!(null)]
+        {
+            assert!(from_value::<ProtoDuration>(message.clone()).is_err(), "{message}");
         }
     }
 }

@@ -183,13 +183,13 @@ fn parameter_kind(parameter: &super::ParameterSpec) -> Option<ParameterKind> {
     Some(match parameter.parameter_type {
         ParameterType::ParameterTypeUnspecified => return None,
         ParameterType::Double => {
-            ParameterKind::Double { min: parameter.min_value?.0, max: parameter.max_value?.0, scale }
+            let (min, max) = parameter.bounds()?;
+            ParameterKind::Double { min: min.0, max: max.0, scale }
         }
-        ParameterType::Integer => ParameterKind::Integer {
-            min: parameter.min_value?.as_exact_integer()?,
-            max: parameter.max_value?.as_exact_integer()?,
-            scale,
-        },
+        ParameterType::Integer => {
+            let (min, max) = parameter.bounds()?;
+            ParameterKind::Integer { min: min.as_exact_integer()?, max: max.as_exact_integer()?, scale }
+        }
         ParameterType::Discrete => {
             let values = parameter.discrete_values.iter().map(|value| value.0).collect();
             ParameterKind::Discrete { values, scale }
@@ -204,7 +204,7 @@ mod tests {
     use tunesmith_algorithms::problem::{Goal, MetricSpec};
 
     use super::*;
-    use crate::ai_platform::{self, Double, ScaleType as Scale, Severity, TrainingInput};
+    use crate::ai_platform::{self, Number, ScaleType as Scale, Severity, TrainingInput};
 
     #[test]
     fn spec_is_converted_to_a_study() {
@@ -282,7 +282,7 @@ mod tests {
             (-4_i32..4).prop_map(f64::from),
             prop::sample::select(vec![0.5, 1e308, -1e308, 1e17, f64::INFINITY, f64::NAN]),
         ]
-        .prop_map(Double);
+        .prop_map(Number::from);
         let kind = prop::sample::select(vec![
             ParameterType::ParameterTypeUnspecified,
             ParameterType::Double,

@@ -24,6 +24,8 @@ pub struct Violation {
     pub allowed: String,
     /// A suggested correction, where one can be guessed.
     pub help: Option<String>,
+    /// The absent field that is required here. It may be this field.
+    pub missing: Option<String>,
 }
 
 /// Maximum number of errors, and of warnings, that are kept. A file with more is corrected in steps.
@@ -72,6 +74,20 @@ impl Violations {
         self.push(Severity::Error, field, message, allowed, help);
     }
 
+    /// An error because the field `missing` is absent.
+    pub(super) fn missing(
+        &mut self,
+        field: impl Display,
+        missing: impl Display,
+        message: impl Display,
+        allowed: impl Display,
+    ) {
+        self.push(Severity::Error, field, message, allowed, None);
+        if let Some(violation) = self.0.last_mut() {
+            violation.missing = Some(missing.to_string());
+        }
+    }
+
     pub(super) fn warning(&mut self, field: impl Display, message: impl Display, allowed: impl Display) {
         self.push(Severity::Warning, field, message, allowed, None);
     }
@@ -95,6 +111,7 @@ impl Violations {
             message: message.to_string(),
             allowed: allowed.to_string(),
             help,
+            missing: None,
         });
     }
 }

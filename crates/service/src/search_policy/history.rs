@@ -17,6 +17,7 @@ use tunesmith_algorithms::problem::{
 use tunesmith_algorithms::transfer::SourceStudy;
 
 use super::model_trials::ModelTrials;
+use super::sources::{SourceUse, source_use};
 use super::{Computed, Purpose, Reservation, SearchPolicyError, StudyEnd, Suggestions};
 use crate::number_set::NumberSet;
 use crate::pages;
@@ -365,11 +366,6 @@ impl StudyHistory {
         }
     }
 
-    /// Whether trials have the value of more than one metric or constraint.
-    fn has_several_values(&self) -> bool {
-        self.problem.value_names().nth(1).is_some()
-    }
-
     /// The number of the study's trial `id` in the designer's history.
     fn designer_id(&self, id: TrialId) -> TrialId {
         id.offset(self.prior_count)
@@ -455,7 +451,10 @@ impl StudyHistory {
         while self.needs_more()
             && let Some(trials) = pages.try_next().await?
         {
-            for trial in trials.iter().filter(|trial| trial.state.is_final()) {
+            let own = trials.iter().filter(|trial| {
+                matches!(source_use(trial, &source.problem, &self.problem), SourceUse::Own(_))
+            });
+            for trial in own {
                 if let Ok(Some(number)) = self.number(&trial.parameters) {
                     self.used.insert(number);
                 }
@@ -469,21 +468,20 @@ impl StudyHistory {
         let (mut foreign, mut foreign_count, mut incomplete) = (ModelTrials::new(&source.problem), 0_usize, 0_usize);
         let mut pages = pin!(pages::trials_by_page(store, source));
         while let Some(trials) = pages.try_next().await? {
-            for trial in trials.iter().filter(|trial| trial.state.is_final()) {
-                if self.problem.search_space().check(&trial.parameters).is_err() {
-                    foreign_count += 1;
-                    foreign.complete(trial.id, &trial.parameters, || outcome(trial, &source.problem));
-                    continue;
-                }
-                let outcome = outcome(trial, &self.problem);
-                if outcome == TrialOutcome::Infeasible
-                    && trial.state == TrialState::Succeeded
-                    && self.has_several_values()
-                {
-                    // The source study did not ask for a value that this one needs: its trial has not failed.
-                    incomplete += 1;
-                    continue;
-                }
+            for trial in &trials {
+                let outcome = match source_use(trial, &source.problem, &self.problem) {
+                    SourceUse::Own(outcome) => outcome,
+                    SourceUse::Outside(_) => {
+                        foreign_count += 1;
+                        foreign.complete(trial.id, &trial.parameters, || outcome(trial, &source.problem));
+                        continue;
+                    }
+                    SourceUse::WithoutMetric(_) => {
+                        incomplete += 1;
+                        continue;
+                    }
+                    SourceUse::Unfinished => continue,
+                };
                 self.prior_count += 1;
                 if let Ok(Some(number)) = self.number(&trial.parameters) {
                     self.used.insert(number);

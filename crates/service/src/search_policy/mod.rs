@@ -6,6 +6,7 @@
 
 mod history;
 mod model_trials;
+mod sources;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use tunesmith_algorithms::transfer::SourceStudy;
 
 use self::history::StudyHistory;
 pub use self::history::outcome;
+pub(crate) use self::sources::sources_in_words;
 use crate::bounded_cache::BoundedCache;
 use tunesmith_domain::{Algorithm, Study, StudyFields, StudyId};
 use tunesmith_store::{FEW, Store, StoreError};

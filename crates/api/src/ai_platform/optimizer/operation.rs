@@ -91,9 +91,9 @@ pub struct SuggestTrialsMetadata {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SuggestTrialsResponse {
-    /// The trials. Fewer than requested if the study has no more.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub trials: Vec<TrialMessage>,
+    /// The trials. Fewer than requested if the study has no more; absent if the study is `INACTIVE` and none is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trials: Option<Vec<TrialMessage>>,
     /// State of the study.
     pub study_state: StudyStateName,
     /// Start time of the computation.

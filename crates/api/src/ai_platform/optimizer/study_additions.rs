@@ -11,9 +11,9 @@ use tunesmith_algorithms::problem::{
 
 use crate::ai_platform::additions::{EarlyStopping, early_stopping};
 use crate::ai_platform::{
-    Additions, Algorithm, Double, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Int64, ObservationNoise,
-    ParameterCondition, ParameterPrior, ParameterSpec as WireParameter, ParameterType, ParentValue, ProtoDuration,
-    ScaleType as WireScale, StudyStoppingConfig, is_default,
+    Additions, Algorithm, Double, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Int64, Number,
+    ObservationNoise, ParameterCondition, ParameterPrior, ParameterSpec as WireParameter, ParameterType, ParentValue,
+    ProtoDuration, ScaleType as WireScale, StudyStoppingConfig, is_default,
 };
 use tunesmith_domain::{StoppingRuleKind, Study};
 
@@ -98,21 +98,21 @@ fn wire_parameter(spec: &ParameterSpec) -> WireParameter {
     match spec.kind() {
         ParameterKind::Double { min, max, scale } => WireParameter {
             parameter_type: ParameterType::Double,
-            min_value: Some(Double(*min)),
-            max_value: Some(Double(*max)),
+            min_value: Some(Number::from(*min)),
+            max_value: Some(Number::from(*max)),
             scale_type: scale_type(scale),
             ..wire
         },
         ParameterKind::Integer { min, max, scale } => WireParameter {
             parameter_type: ParameterType::Integer,
-            min_value: Some(Double(*min as f64)),
-            max_value: Some(Double(*max as f64)),
+            min_value: Some(i128::from(*min).into()),
+            max_value: Some(i128::from(*max).into()),
             scale_type: scale_type(scale),
             ..wire
         },
         ParameterKind::Discrete { values, scale } => WireParameter {
             parameter_type: ParameterType::Discrete,
-            discrete_values: values.iter().copied().map(Double).collect(),
+            discrete_values: values.iter().copied().map(Number::from).collect(),
             scale_type: scale_type(scale),
             ..wire
         },

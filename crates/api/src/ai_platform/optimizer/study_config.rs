@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::study_additions::StudyAdditions;
-use crate::ai_platform::{Algorithm, Double, GoalType, Int64, ParameterType, SafetyMetricConfig, is_default};
+use crate::ai_platform::{Algorithm, Double, GoalType, Int64, Number, ParameterType, SafetyMetricConfig, is_default};
 
 /// The search space, the metrics and the algorithm of a study.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -127,7 +127,7 @@ pub struct TextValues {
 #[serde(default, deny_unknown_fields)]
 pub struct DoubleValues {
     /// The numbers.
-    pub values: Vec<Double>,
+    pub values: Vec<Number>,
 }
 
 /// A list of whole numbers.

@@ -22,8 +22,8 @@ use crate::ai_platform::study_spec::{initial_points, with_prior};
 use crate::ai_platform::study_stopping::check_study_stopping;
 use crate::ai_platform::violations::Violations;
 use crate::ai_platform::{
-    Additions, Algorithm, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Notice, ParameterType, Severity,
-    Violation,
+    Additions, Algorithm, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Notice, Number, ParameterType,
+    Severity, Violation,
 };
 use tunesmith_domain::StoppingRuleKind;
 
@@ -247,10 +247,28 @@ impl Reading {
                 }
             }
         }
+        self.check_disjoint(spec, &path_text(path));
         for (index, child) in spec.child_parameter_specs.iter().enumerate() {
             path.push(index);
             self.parameter(child, Some((spec, &name)), path, parameters);
             path.pop();
+        }
+    }
+
+    /// Reports children of one name that exist for the same value of `parent`, which is at `field`.
+    fn check_disjoint(&mut self, parent: &StudyParameterSpec, field: &str) {
+        let children = &parent.child_parameter_specs;
+        for (index, child) in children.iter().enumerate() {
+            let earlier = children[..index].iter().enumerate().filter(|(_, other)| other.parameter == child.parameter);
+            let shared = earlier.filter_map(|(first, other)| Some((first, shared_parent_value(other, child)?))).next();
+            if let Some((first, (values, value))) = shared {
+                let reason = format!(
+                    "{value} is also a parent value of childParameterSpecs[{first}], which has the same name, {:?}: a trial \
+                     with this value would have both; allowed: values that no other child of the name has",
+                    child.parameter
+                );
+                self.refuse(format!("{field}.childParameterSpecs[{index}].{values}"), reason);
+            }
         }
     }
 
@@ -293,13 +311,22 @@ impl Reading {
             }
             ParameterType::Integer => {
                 let range = spec.integer_value_spec.as_ref()?;
+                for (name, bound) in [("minValue", range.min_value), ("maxValue", range.max_value)] {
+                    if Number::from(i128::from(bound.0)).as_exact_integer().is_none() {
+                        let reason =
+                            format!("{bound} is too large to be exact; allowed: a whole number from -2^53 to 2^53");
+                        self.refuse(format!("{field}.integerValueSpec.{name}"), reason);
+                    }
+                }
                 ParameterKind::Integer { min: range.min_value.0, max: range.max_value.0, scale }
             }
             ParameterType::Categorical => {
                 ParameterKind::Categorical { values: spec.categorical_value_spec.as_ref()?.values.clone() }
             }
             ParameterType::Discrete => {
-                let values: Vec<f64> = spec.discrete_value_spec.as_ref()?.values.iter().map(|value| value.0).collect();
+                let written = &spec.discrete_value_spec.as_ref()?.values;
+                self.check_exact(written, &format!("{field}.discreteValueSpec.values"));
+                let values: Vec<f64> = written.iter().map(|value| value.0).collect();
                 if values.windows(2).any(|pair| pair[0] >= pair[1]) {
                     self.refuse(format!("{field}.discreteValueSpec.values"), "must be strictly increasing");
                     return None;
@@ -307,6 +334,14 @@ impl Reading {
                 ParameterKind::Discrete { values, scale }
             }
         })
+    }
+
+    /// Reports each value of `values`, at `field`, that is not the number as written.
+    fn check_exact(&mut self, values: &[Number], field: &str) {
+        for (index, value) in values.iter().enumerate().filter(|(_, value)| value.is_rounded()) {
+            let reason = format!("{value} is too large to be exact; allowed: whole numbers from -2^53 to 2^53");
+            self.refuse(format!("{field}[{index}]"), reason);
+        }
     }
 
     fn condition(
@@ -320,6 +355,9 @@ impl Reading {
             let values = values.values.iter().map(|value| ParameterValue::Categorical(value.clone())).collect();
             ("parentCategoricalValues", ParameterType::Categorical, values)
         });
+        if let Some(values) = &child.parent_discrete_values {
+            self.check_exact(&values.values, &format!("{field}.parentDiscreteValues.values"));
+        }
         let discrete = child.parent_discrete_values.as_ref().map(|values| {
             let values = values.values.iter().map(|value| ParameterValue::Discrete(value.0)).collect();
             ("parentDiscreteValues", ParameterType::Discrete, values)
@@ -421,6 +459,27 @@ impl Reading {
             }
         }
     }
+}
+
+/// The first parent value for which both children exist, with the name of its field.
+fn shared_parent_value(
+    first: &StudyParameterSpec,
+    second: &StudyParameterSpec,
+) -> Option<(&'static str, ParameterValue)> {
+    fn shared<T: PartialEq>(first: &[T], second: &[T]) -> Option<usize> {
+        second.iter().position(|value| first.contains(value))
+    }
+    if let (Some(first), Some(second)) = (&first.parent_categorical_values, &second.parent_categorical_values) {
+        let value = second.values[shared(&first.values, &second.values)?].clone();
+        return Some(("parentCategoricalValues.values", ParameterValue::Categorical(value)));
+    }
+    if let (Some(first), Some(second)) = (&first.parent_discrete_values, &second.parent_discrete_values) {
+        let value = second.values[shared(&first.values, &second.values)?].0;
+        return Some(("parentDiscreteValues.values", ParameterValue::Discrete(value)));
+    }
+    let (first, second) = (first.parent_int_values.as_ref()?, second.parent_int_values.as_ref()?);
+    let value = second.values[shared(&first.values, &second.values)?].0;
+    Some(("parentIntValues.values", ParameterValue::Integer(value)))
 }
 
 /// `[0, 2]` as `parameters[0].childParameterSpecs[2]`.

@@ -15,7 +15,7 @@ use super::study_config::{
 };
 use crate::ai_platform::early_stopping::settings_of;
 use crate::ai_platform::{
-    Algorithm, Double, FinalMeasurement, GoalType, Int64, ObservationNoise, ParameterType, ProtoDuration,
+    Algorithm, Double, FinalMeasurement, GoalType, Int64, Number, ObservationNoise, ParameterType, ProtoDuration,
     SafetyMetricConfig, StudyStoppingConfig,
 };
 use tunesmith_domain::{CurveAxis, StoppingRuleKind, Study};
@@ -94,7 +94,8 @@ fn parameter(spec: &ParameterSpec, all: &[ParameterSpec], names: &PublishedNames
         ParameterKind::Discrete { values, scale } => {
             message.parameter_type = ParameterType::Discrete;
             message.scale_type = scale_type(*scale);
-            message.discrete_value_spec = Some(DoubleValues { values: values.iter().copied().map(Double).collect() });
+            message.discrete_value_spec =
+                Some(DoubleValues { values: values.iter().copied().map(Number::from).collect() });
         }
         ParameterKind::Categorical { values } => {
             message.parameter_type = ParameterType::Categorical;
@@ -106,7 +107,7 @@ fn parameter(spec: &ParameterSpec, all: &[ParameterSpec], names: &PublishedNames
         for value in condition.values() {
             match value {
                 ParameterValue::Integer(value) => integers.push(Int64(*value)),
-                ParameterValue::Double(value) | ParameterValue::Discrete(value) => numbers.push(Double(*value)),
+                ParameterValue::Double(value) | ParameterValue::Discrete(value) => numbers.push(Number::from(*value)),
                 ParameterValue::Categorical(value) => texts.push(value.clone()),
             }
         }

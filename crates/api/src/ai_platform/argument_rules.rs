@@ -1,0 +1,123 @@
+//! The rules of texts that become arguments of a program: the operating system refuses some, and programs cannot parse
+//! some names.
+
+use std::fmt::Display;
+
+use super::violations::Violations;
+use super::{ParameterSpec, TrainingInput};
+
+/// Size in bytes of the longest argument that Linux passes to a program, without the NUL at its end.
+const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+
+/// Checks the arguments and commands of `input`.
+pub(super) fn check_arguments(input: &TrainingInput, violations: &mut Violations) {
+    let configs = [
+        ("masterConfig", &input.master_config),
+        ("workerConfig", &input.worker_config),
+        ("parameterServerConfig", &input.parameter_server_config),
+        ("evaluatorConfig", &input.evaluator_config),
+    ];
+    let mut lists = vec![("args".to_owned(), &input.args)];
+    for (name, config) in configs {
+        let Some(config) = config else { continue };
+        lists.push((format!("{name}.containerCommand"), &config.container_command));
+        lists.push((format!("{name}.containerArgs"), &config.container_args));
+    }
+    for (field, arguments) in lists {
+        for (index, argument) in arguments.iter().enumerate() {
+            check_argument(format_args!("{field}[{index}]"), argument, 0, violations);
+        }
+    }
+    check_argument("pythonModule", &input.python_module, 0, violations);
+    check_argument("jobDir", &input.job_dir, "--job-dir=".len(), violations);
+}
+
+/// Checks that `parameter`, at `path`, can be passed to a program as `--name=value`.
+pub(super) fn check_flag(path: &str, parameter: &ParameterSpec, violations: &mut Violations) {
+    let name = parameter.parameter_name.as_str();
+    let field = format!("{path}.parameterName");
+    check_argument(&field, name, "--=".len(), violations);
+    if name.is_empty() {
+        violations.error(field, "is empty", "a name, used as --<parameterName>=<value>");
+    } else if !is_parsable(name) {
+        violations.warning(
+            field,
+            format_args!("{name:?} is a command-line flag that few programs can parse"),
+            "recommended: letters, digits, '_' and '-', starting with a letter",
+        );
+    } else if matches!(name, "job-dir" | "job_dir") {
+        violations.warning(
+            field,
+            format_args!("{name:?} is also the flag of the job's output folder"),
+            "recommended: another name",
+        );
+    }
+    for (index, level) in parameter.categorical_values.iter().enumerate() {
+        check_argument(format_args!("{path}.categoricalValues[{index}]"), level, "--=".len() + name.len(), violations);
+    }
+}
+
+/// Whether parsers of command lines read `--name=value` as a value of `name`.
+fn is_parsable(name: &str) -> bool {
+    let starts = name.starts_with(|first: char| first.is_alphanumeric() || first == '_');
+    starts && name.chars().all(|letter| letter.is_alphanumeric() || "_-./+".contains(letter))
+}
+
+/// Checks that `text`, with `more` bytes in front of it, can be an argument.
+fn check_argument(field: impl Display, text: &str, more: usize, violations: &mut Violations) {
+    let allowed = "an argument of a program: no NUL, at most 128 KiB with its flag";
+    if let Some(position) = text.chars().position(|letter| letter == '\0') {
+        violations.error(field, format_args!("the character {} is NUL", position + 1), allowed);
+    } else if text.len() + more > MAX_ARGUMENT_BYTES {
+        violations.error(field, format_args!("{} bytes are given", text.len()), allowed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::super::{Severity, check};
+    use super::*;
+
+    fn found(input: Value) -> Vec<(String, Severity)> {
+        let input: TrainingInput = from_value(input).unwrap();
+        check(&input).into_iter().map(|violation| (violation.field, violation.severity)).collect()
+    }
+
+    fn of_parameter(name: &str, values: &[&str]) -> Vec<(String, Severity)> {
+        let params = json!([{"parameterName": name, "type": "CATEGORICAL", "categoricalValues": values}]);
+        found(json!({"hyperparameters": {"goal": "MAXIMIZE", "params": params}}))
+    }
+
+    #[test]
+    fn names_that_programs_cannot_parse_are_warned_about() {
+        for name in ["epochs:", "x=1", "--x", "-x", "x y", "x\n", "x\r", "a\tb", "\"x\"", "$x", "x,y", "x;y", ":x"] {
+            assert_eq!(
+                of_parameter(name, &["a"]),
+                [("hyperparameters.params[0].parameterName".to_owned(), Severity::Warning)],
+                "{name:?}"
+            );
+        }
+        for name in ["x", "learning_rate", "learning-rate", "conv.filters", "conv/filters", "_x", "größe", "2nd", "c++"]
+        {
+            assert_eq!(of_parameter(name, &["a"]), [], "{name:?}");
+        }
+    }
+
+    #[test]
+    fn arguments_that_cannot_be_passed_are_refused() {
+        let longest = "a".repeat(MAX_ARGUMENT_BYTES - "--x=".len());
+        let values = ["\0", "a\0b", &format!("{longest}a"), &longest];
+        let fields =
+            [0, 1, 2].map(|index| (format!("hyperparameters.params[0].categoricalValues[{index}]"), Severity::Error));
+        assert_eq!(of_parameter("x", &values), fields);
+        let name = ("hyperparameters.params[0].parameterName".to_owned(), Severity::Error);
+        assert_eq!(of_parameter(&"x".repeat(200_000), &[])[0], name);
+        assert_eq!(of_parameter("a\0", &["b"])[0], name);
+        let input =
+            json!({"args": ["a", "\0"], "jobDir": "a\0", "masterConfig": {"imageUri": "i", "containerArgs": ["\0"]}});
+        let fields: Vec<String> = found(input).into_iter().map(|(field, _)| field).collect();
+        assert_eq!(fields[..3], ["args[1]", "masterConfig.containerArgs[0]", "jobDir"]);
+    }
+}

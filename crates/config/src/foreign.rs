@@ -1,0 +1,153 @@
+//! Recognises the files of other tuners by their keys, so that one error names the format in place of one for each field.
+
+use super::diagnostic::Finding;
+use super::yaml::{Content, Entry, Node};
+
+/// The error of a file that is the configuration of another tool; `None` for all other files.
+pub(super) fn foreign_format(tree: &Node) -> Option<Finding> {
+    let Content::Mapping(entries) = &tree.content else { return None };
+    let keys = Keys(entries);
+    // No format below has this key.
+    if keys.find(&["trainingInput"]).is_some() {
+        return None;
+    }
+    let (entry, format, advice) = keys.format()?;
+    let finding =
+        Finding::error("", entry.key_span.clone(), format!("this is {format}"), "AI Platform's trainingInput");
+    Some(Finding { help: Some(format!("{advice}; `tunesmith init` writes a configuration to start from")), ..finding })
+}
+
+struct Keys<'a>(&'a [Entry]);
+
+impl<'a> Keys<'a> {
+    /// The first entry that has one of the keys `names`, in either spelling.
+    fn find(&self, names: &[&str]) -> Option<&'a Entry> {
+        let plain = |name: &str| name.replace('_', "").to_lowercase();
+        self.0.iter().find(|entry| names.iter().any(|name| plain(name) == plain(&entry.key)))
+    }
+
+    /// The keys of the mapping at the key `name`.
+    fn below(&self, name: &str) -> Keys<'a> {
+        match self.find(&[name]).map(|entry| &entry.value.content) {
+            Some(Content::Mapping(entries)) => Keys(entries),
+            _ => Keys(&[]),
+        }
+    }
+
+    fn text(&self, name: &str) -> &'a str {
+        match self.find(&[name]).map(|entry| &entry.value.content) {
+            Some(Content::Scalar { text, .. }) => text,
+            _ => "",
+        }
+    }
+
+    /// The entry by which a format is recognised, the format, and what its fields become here.
+    fn format(&self) -> Option<(&'a Entry, &'static str, &'static str)> {
+        let vertex = self.find(&["studySpec", "trialJobSpec"]).or_else(|| {
+            self.find(&["displayName"]).filter(|_| self.find(&["maxTrialCount", "parallelTrialCount"]).is_some())
+        });
+        if let Some(entry) = vertex {
+            return Some((
+                entry,
+                "a HyperparameterTuningJob of Vertex AI, not a job of AI Platform",
+                "studySpec becomes hyperparameters (params, goal, hyperparameterMetricTag), maxTrialCount maxTrials, \
+                 parallelTrialCount maxParallelTrials, and trialJobSpec masterType with masterConfig",
+            ));
+        }
+        if let Some(entry) = self.find(&["kind"]).filter(|_| {
+            self.text("kind") == "Experiment"
+                && (self.text("apiVersion").starts_with("kubeflow.org/")
+                    || self.below("spec").find(&["trialTemplate"]).is_some())
+        }) {
+            return Some((
+                entry,
+                "an Experiment of Katib",
+                "spec.parameters becomes hyperparameters.params, spec.objective goal and hyperparameterMetricTag, \
+                 maxTrialCount maxTrials, and parallelTrialCount maxParallelTrials",
+            ));
+        }
+        if let Some(entry) = self.find(&["studyConfig"]) {
+            return Some((
+                entry,
+                "the configuration of a study, whose clients run the trials, not of a job",
+                "create the study with `tunesmith studies create`",
+            ));
+        }
+        if let Some(entry) = self.find(&["method"]).filter(|_| self.find(&["parameters"]).is_some()) {
+            return Some((
+                entry,
+                "a sweep of Weights & Biases",
+                "parameters becomes hyperparameters.params, metric goal and hyperparameterMetricTag, method algorithm, and \
+                 run_cap maxTrials",
+            ));
+        }
+        let class_names = |entry: &&Entry| matches!(&entry.value.content, Content::List(items) if items.iter().any(|item| item.has_key("class_name")));
+        if let Some(entry) = self.below("hyperparameters").find(&["space"]).filter(class_names) {
+            return Some((entry, "the state of KerasTuner", "hyperparameters.space becomes hyperparameters.params"));
+        }
+        let distribution = |entry: &&Entry| match &entry.value.content {
+            Content::Mapping(fields) => Keys(fields).text("name").ends_with("Distribution"),
+            _ => false,
+        };
+        if let Some(entry) = self.0.iter().find(distribution) {
+            return Some((
+                entry,
+                "a set of distributions of Optuna",
+                "each distribution becomes one of hyperparameters.params",
+            ));
+        }
+        if let Some(entry) = self.find(&["hydra"]).filter(|_| self.below("hydra").find(&["sweeper"]).is_some()) {
+            return Some((entry, "a configuration of Hydra", "hydra.sweeper.params becomes hyperparameters.params"));
+        }
+        let experiment = |entry: &&Entry| match &entry.value.content {
+            Content::Mapping(fields) => {
+                let fields = Keys(fields);
+                fields.find(&["run"]).is_some() && fields.find(&["config", "stop", "num_samples"]).is_some()
+            }
+            _ => false,
+        };
+        if let Some(entry) = self.0.iter().find(experiment) {
+            let advice =
+                "config becomes hyperparameters.params, num_samples maxTrials, and run the command of the trainer";
+            return Some((entry, "an experiment of Ray Tune", advice));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[track_caller]
+    fn refused(text: &str, line: usize, format: &str) {
+        let errors = crate::parse("c.yaml", text).unwrap_err();
+        let [error] = errors.diagnostics() else { panic!("{errors}") };
+        assert!(error.message.contains(format) && error.line == line, "{errors}");
+        assert!(error.help.as_ref().is_some_and(|help| help.contains("tunesmith init")), "{errors}");
+    }
+
+    #[test]
+    fn formats_of_other_tuners_get_one_error_each() {
+        let vertex = "displayName: d\nmaxTrialCount: 3\nstudySpec:\n  metrics: [{metricId: loss, goal: MINIMIZE}]\ntrialJobSpec: {workerPoolSpecs: []}\n";
+        refused(vertex, 3, "Vertex AI");
+        refused("display_name: d\nmax_trial_count: 3\nstudy_spec: {}\n", 3, "Vertex AI");
+        refused("max_trial_count: 3\nparallel_trial_count: 1\ntrial_job_spec: {}\n", 3, "Vertex AI");
+        refused("{\"displayName\": \"d\", \"maxTrialCount\": 3}", 1, "Vertex AI");
+        refused("apiVersion: kubeflow.org/v1beta1\nkind: Experiment\nspec: {}\n", 2, "Katib");
+        refused("program: t.py\nmethod: bayes\nparameters: {x: {min: 0, max: 1}}\n", 2, "Weights & Biases");
+        refused(
+            "{\"hyperparameters\": {\"space\": [{\"class_name\": \"Float\", \"config\": {}}], \"values\": {}}}",
+            1,
+            "KerasTuner",
+        );
+        refused("x: {name: FloatDistribution, attributes: {low: 0, high: 1}}\n", 1, "Optuna");
+        refused("hydra:\n  sweeper: {params: {x: range(1, 2)}}\n", 1, "Hydra");
+        refused("a:\n  run: PPO\n  stop: {done: true}\n  config: {lr: 1}\n", 1, "Ray Tune");
+        refused("studyConfig: {metrics: []}\n", 1, "study");
+    }
+
+    #[test]
+    fn other_unknown_fields_are_reported_one_by_one() {
+        let errors = crate::parse("c.yaml", "displayName: d\nmethod: x\nkind: Experiment\n").unwrap_err();
+        assert_eq!(errors.diagnostics().len(), 3, "{errors}");
+    }
+}
