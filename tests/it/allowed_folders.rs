@@ -256,7 +256,8 @@ impl Counter {
                 }
                 let body = if first.starts_with("POST ") { "<DeleteResult></DeleteResult>" } else { "{}" };
                 let length = body.len();
-                let head = format!("HTTP/1.1 200 OK\r\netag: \"x\"\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+                let head =
+                    format!("HTTP/1.1 200 OK\r\netag: \"x\"\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
                 let _ = reader.get_mut().write_all((head + body).as_bytes());
             }
         });
@@ -419,7 +420,7 @@ fn programs_of_another_user_get_no_package_that_this_user_may_not_read() {
                 job["endTime"].is_string().then(|| job["errorMessage"].as_str().unwrap_or_default().to_owned())
             })
         };
-        // What is there and what is not are told apart by the rights of the user only.
+        // Whether a file exists is not reported: the user may not look.
         for (id, name) in [("there", "probe-1.0-py3-none-any.whl"), ("absent", "absent-1.0-py3-none-any.whl")] {
             let reason = run(id, &secret, name);
             assert!(reason.contains("could not be fetched") && reason.contains("Permission denied"), "{id}: {reason}");
