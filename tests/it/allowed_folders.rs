@@ -254,7 +254,11 @@ impl Counter {
                     line.clear();
                     let _ = reader.read_line(&mut line);
                 }
-                let body = if first.starts_with("POST ") { "<DeleteResult></DeleteResult>" } else { "{}" };
+                let body = if first.starts_with("POST ") {
+                    "<DeleteResult><Deleted><Key>k</Key></Deleted></DeleteResult>"
+                } else {
+                    "{}"
+                };
                 let length = body.len();
                 let head =
                     format!("HTTP/1.1 200 OK\r\netag: \"x\"\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
