@@ -142,8 +142,8 @@ fn errors_of_a_configuration_are_named_up_to_a_limit() {
     let job = json!({"jobId": "j", "trainingInput": {"hyperparameters": {"goal": "MINIMIZE", "params": params}}});
     let metrics: Vec<Value> = (0..900).map(|_| json!({"metric": ""})).collect();
     let studies = json!({"studyConfig": {"metrics": metrics, "parameters": params}});
-    for (path, body) in [(JOBS, job), (STUDIES, studies)] {
-        let (status, answer) = server.post(path, &body);
+    for (path, body) in [(JOBS.to_owned(), job), (format!("{STUDIES}?studyId=s"), studies)] {
+        let (status, answer) = server.post(&path, &body);
         assert_eq!(status, 400);
         let violations = answer["error"]["details"][0]["fieldViolations"].as_array().unwrap();
         assert!(violations.len() <= 100, "{path}: {}", violations.len());

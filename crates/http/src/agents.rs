@@ -55,7 +55,7 @@ pub(super) fn router(reports: AgentReports, dispatch: &Arc<Dispatch>) -> Router 
     routes().with_state(reports, dispatch)
 }
 
-/// A run whose agent has shown its token. Of a request by somebody else, nothing but the head is read.
+/// A run whose agent has shown its token. Of a request with another token, only the head is read.
 pub(super) struct AgentRun {
     run: AuthorizedRun,
     token: String,

@@ -208,13 +208,13 @@ impl Pages {
         let Dispatch { authorization, lanes, time_limit } = &*self.dispatch;
         let time_limit = *time_limit * call.time_limit_factor;
         let call = Call::of_page(call, parts);
-        let begun = async {
+        let admitted = async {
             let admission = authorization.admit(&call, &parts.headers).await?;
             let body = to_bytes(body, max_bytes).await.map_err(|_| super::body::too_large())?;
             Ok::<_, ApiError>((admission, body))
         };
         let (begin, late) = (Instant::now(), || page_timed_out(time_limit));
-        let (Admission { caller, permit: _ }, body) = timeout(time_limit, begun).await.map_err(|_| late())??;
+        let (Admission { caller, permit: _ }, body) = timeout(time_limit, admitted).await.map_err(|_| late())??;
         let principal = caller.principal().to_owned();
         let csrf = authorization.session(&parts.headers).map(|session| session.csrf).unwrap_or_default();
         let progress = Progress::new(Arc::clone(lanes), call.lane(&caller));

@@ -53,7 +53,7 @@ pub(super) fn router(reports: TrialReports, dispatch: &Arc<Dispatch>) -> Router 
     routes().with_state(reports, dispatch)
 }
 
-/// A trial whose program has shown its token. Of a request by somebody else, nothing but the head is read.
+/// A trial whose program has shown its token. Of a request with another token, only the head is read.
 pub(super) struct ReportingTrial {
     key: TrialKey,
     token: String,

@@ -25,6 +25,7 @@
 
 mod files;
 mod open_attempts;
+mod outcome;
 mod summary;
 
 use std::fs;
@@ -37,6 +38,7 @@ use tokio::sync::watch;
 
 use self::files::{Appended, MAX_LOG_BYTES, append, read, write};
 use self::open_attempts::{Known, OpenAttempts};
+use self::outcome::outcome_of;
 use self::summary::Summary;
 use super::engine::AgentId;
 use super::log_name;
@@ -44,7 +46,7 @@ use super::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPosition, Re
 use crate::local::replica_name;
 use crate::logs::MASTER;
 use crate::reports::SentReports;
-use crate::{AttemptPart, ExecutorJobId, ExecutorJobSpec, ProgramEnd, StopMode};
+use crate::{AttemptPart, ExecutorJobId, ExecutorJobSpec, StopMode};
 use tunesmith_domain::JobId;
 
 /// The attempts of agents.
@@ -488,29 +490,6 @@ fn parts(spec: &ExecutorJobSpec) -> Vec<ExecutorJobSpec> {
     }
     let part = |replica| Some(AttemptPart { replica, addresses: Vec::new() });
     (0..spec.replicas.len()).map(|replica| ExecutorJobSpec { part: part(replica), ..spec.clone() }).collect()
-}
-
-/// The end of an attempt with several agents by the `end` of `agent`; `None` if it goes on.
-fn outcome_of(agent: &AgentId, is_master: bool, end: &AgentEnd) -> Option<AgentEnd> {
-    if is_master {
-        return Some(end.clone());
-    }
-    let named = |reason: &str| format!("{}: {reason}", agent.task.as_deref().unwrap_or_default());
-    match end {
-        AgentEnd::Preempted { reason } => Some(AgentEnd::Preempted { reason: named(reason) }),
-        AgentEnd::Lost { reason } => Some(AgentEnd::Lost { reason: named(reason) }),
-        AgentEnd::NotPlaced { reason } => Some(AgentEnd::NotPlaced { reason: named(reason) }),
-        AgentEnd::Ended(status) => match &status.end {
-            ProgramEnd::NotStarted(reason) if status.stopped.is_none() => {
-                let is_named = agent.task.as_ref().is_some_and(|task| reason.starts_with(task.as_str()));
-                let end = ProgramEnd::NotStarted(if is_named { reason.clone() } else { named(reason) });
-                Some(AgentEnd::Ended(crate::ExitStatus { end, stopped: None }))
-            }
-            ProgramEnd::OutOfMemory => Some(end.clone()),
-            // As on one machine, the end of the master decides.
-            ProgramEnd::NotStarted(_) | ProgramEnd::Exited(_) | ProgramEnd::Signaled(_) => None,
-        },
-    }
 }
 
 #[derive(Serialize, Deserialize)]

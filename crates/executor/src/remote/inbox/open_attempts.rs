@@ -25,7 +25,7 @@ impl OpenAttempts {
         Arc::clone(self.all().entry(id.clone()).or_default())
     }
 
-    /// Forgets the attempts that `is_over` accepts and nobody uses.
+    /// Forgets the attempts that `is_over` accepts and that are not in use.
     pub(super) fn forget(&self, is_over: impl Fn(&ExecutorJobId) -> bool) {
         self.all().retain(|id, attempt| !is_over(id) || Arc::strong_count(attempt) > 1);
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::ProgramEnd;
 use crate::logs::LogStream;
 use crate::remote::messages::LogPiece;
 use tunesmith_domain::TrialId;
