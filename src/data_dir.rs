@@ -4,7 +4,7 @@
 //! LOCK                                 the process that has the folder open
 //! SERVER                               the ID of the server among those that share a database
 //! STORE                                the kind of the store
-//! FOLDER                               tells the folder from its copies
+//! FOLDER                               distinguishes the folder from its copies
 //! store.sqlite or store.sled/          the store, unless it is in a database
 //! DATABASE                             the address of the database that contains the store, without the password
 //! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than

@@ -1,8 +1,8 @@
-//! Tells a data folder from its copies.
+//! Distinguishes a data folder from its copies.
 //!
 //! A file in the folder contains its own number in the file system and the time at which it was created there. Both stay when
 //! the folder is renamed, mounted under another path, or used by another machine or container on the same volume. A copy of the
-//! folder has a new file with the content of the old one. A copy of the whole volume cannot be told from it.
+//! folder has a new file with the content of the old one. A copy of the whole volume cannot be distinguished from it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copy_is_told_from_a_folder_that_was_moved() {
+    fn copy_is_distinguished_from_a_folder_that_was_moved() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
         std::fs::create_dir(at("a")).unwrap();

@@ -36,7 +36,7 @@ fn copy(workspace: &Workspace, from: &str, to: &str) {
 }
 
 #[test]
-fn copy_of_a_data_folder_does_not_run_the_jobs_of_its_original_unless_it_is_told_to() {
+fn copy_of_a_data_folder_does_not_run_the_jobs_of_its_original_without_the_option() {
     let workspace = Workspace::new("");
     let original = Server::start_command(&mut serve(&workspace, "data", &[]));
     assert_eq!(original.post(JOBS, &job(&workspace)).0, 200);
@@ -75,7 +75,7 @@ fn copy_of_a_data_folder_does_not_run_the_jobs_of_its_original_unless_it_is_told
 }
 
 #[test]
-fn restored_backup_runs_its_jobs_on_when_it_is_told_to() {
+fn restored_backup_runs_its_jobs_on_with_the_option() {
     let workspace = Workspace::new("");
     let original = Server::start_command(&mut serve(&workspace, "data", &[]));
     assert_eq!(original.post(JOBS, &job(&workspace)).0, 200);

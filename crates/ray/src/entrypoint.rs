@@ -169,7 +169,7 @@ mod tests {
     fn settings() -> RaySettings {
         RaySettings {
             address: "http://127.0.0.1:8265".parse().unwrap(),
-            token: None,
+            token: crate::RayToken::default(),
             server: Some("http://head:8080".to_owned()),
             agent: AgentProgram::Installed("/opt/it's/tunesmith".into()),
             registry: "/r".into(),

@@ -37,7 +37,7 @@ pub(super) enum Phase {
     Together,
     /// It handles the job and no other. The value is the time in seconds for which it had run jobs before.
     Alone(u64),
-    /// It has handled the job for some time, and has begun to handle others since.
+    /// It has handled the job for some time, and handles others since.
     Passed,
     /// It leaves the job alone, and handles no other, to show whether it dies all the same.
     Held,

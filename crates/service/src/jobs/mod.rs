@@ -348,32 +348,6 @@ impl Jobs {
         Ok(self.services.store.change_job(id, change).await?)
     }
 
-    /// Reserves the resources of the running programs of this machine, and queues the unfinished jobs of the store that no
-    /// other server runs. Call it once, before any other method.
-    ///
-    /// # Errors
-    /// [`JobsError::Store`].
-    pub async fn resume_unfinished(&self) -> Result<(), JobsError> {
-        let mut jobs = pin!(pages::jobs(&*self.services.store, None));
-        while let Some(job) = jobs.try_next().await? {
-            if job.state.is_final() {
-                continue;
-            }
-            match self.reserve_grants::<JobsError>(&job).await {
-                // Another server has ended and deleted it meanwhile.
-                Err(JobsError::Store(StoreError::NotFound { .. })) => {}
-                // Its run takes the resources over, once its executor can be reached.
-                Err(JobsError::Executor(error)) => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::error!(job.id = %job.id, error, "the resources of a job's programs could not be reserved");
-                }
-                reserved => reserved?,
-            }
-        }
-        self.services.pool.renew().await?;
-        Ok(self.look_for_jobs().await?)
-    }
-
     /// Runs the queued jobs until `control` is raised. Then ends the running ones in the way of `control`, so that the
     /// next process can resume them, and waits for them.
     pub async fn run(self: &Arc<Self>, settings: QueueSettings, mut control: watch::Receiver<Control>) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 
-use super::Jobs;
+use super::{Jobs, JobsError};
 use crate::pages;
 use crate::runner::{claim, submitted_resources};
 use tunesmith_domain::{Job, JobId};
@@ -16,6 +16,32 @@ use tunesmith_executor::{ExecutorError, ExecutorJobId, ExecutorJobState};
 use tunesmith_store::StoreError;
 
 impl Jobs {
+    /// Reserves the resources of the running programs of this machine, and queues the unfinished jobs of the store that no
+    /// other server runs. Call it once, before any other method.
+    ///
+    /// # Errors
+    /// [`JobsError::Store`].
+    pub async fn resume_unfinished(&self) -> Result<(), JobsError> {
+        let mut jobs = pin!(pages::jobs(&*self.services.store, None));
+        while let Some(job) = jobs.try_next().await? {
+            if job.state.is_final() {
+                continue;
+            }
+            match self.reserve_grants::<JobsError>(&job).await {
+                // Another server has ended and deleted it meanwhile.
+                Err(JobsError::Store(StoreError::NotFound { .. })) => {}
+                // Its run takes the resources over, once its executor can be reached.
+                Err(JobsError::Executor(error)) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(job.id = %job.id, error, "the resources of a job's programs could not be reserved");
+                }
+                reserved => reserved?,
+            }
+        }
+        self.services.pool.renew().await?;
+        Ok(self.look_for_jobs().await?)
+    }
+
     /// Reserves the resources of the running programs of the unfinished `job`.
     pub(super) async fn reserve_grants<E>(&self, job: &Job) -> Result<(), E>
     where

@@ -120,11 +120,13 @@ impl Suspects {
         if let Some(until) = self.held_until.filter(|until| now < *until) {
             return Next::Wait(Some(until));
         }
+        let (job, record) = (first.job.clone(), first.record);
         let phase = match running {
+            // It is set aside, and its programs are not handled.
+            _ if record.alone >= MAX_ALONE => Phase::Idle,
             0 => Phase::Alone(now.duration_since(self.begin).as_secs()),
             _ => Phase::Together,
         };
-        let (job, record) = (first.job.clone(), first.record);
         self.waiting.remove(0);
         self.held_until = None;
         state.queue.remove(&job);
