@@ -82,8 +82,9 @@ impl Violations {
         message: impl Display,
         allowed: impl Display,
     ) {
+        let before = self.kept.len();
         self.push(Severity::Error, field, message, allowed, None);
-        if let Some(violation) = self.0.last_mut() {
+        if let Some(violation) = self.kept.get_mut(before) {
             violation.missing = Some(missing.to_string());
         }
     }

@@ -1,6 +1,8 @@
 //! What a study's designer uses of the study, updated by reading only changes: trials for a designer with a model, used
 //! points for one that only avoids repetitions, and nothing in a space where points do not repeat.
 
+mod sources;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::pin::pin;
@@ -17,7 +19,6 @@ use tunesmith_algorithms::problem::{
 use tunesmith_algorithms::transfer::SourceStudy;
 
 use super::model_trials::ModelTrials;
-use super::sources::{SourceUse, source_use};
 use super::{Computed, Purpose, Reservation, SearchPolicyError, StudyEnd, Suggestions};
 use crate::number_set::NumberSet;
 use crate::pages;
@@ -119,25 +120,7 @@ impl StudyHistory {
             version: 0,
             prepared: None,
         };
-        let mut sources = Vec::new();
-        for prior in &study.prior_studies {
-            let source = match store.study(prior).await {
-                Ok(source) => source,
-                Err(StoreError::NotFound { .. }) => {
-                    tracing::warn!(
-                        study.name = %study.id, prior.name = %prior,
-                        "the source study was deleted; the search continues without its trials"
-                    );
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
-            if history.designer.by_points().is_some_and(|designer| !designer.is_finite()) {
-                history.pass_source(store, &source).await?;
-            } else {
-                sources.extend(history.add_source(store, &source).await?);
-            }
-        }
+        let sources = history.add_sources(store, study).await?;
         if !sources.is_empty() && history.uses_sources {
             history.designer = designer(&sources)?;
         }
@@ -442,79 +425,6 @@ impl StudyHistory {
                 None
             }
         }
-    }
-
-    /// Passes the trials of a source study whose points do not affect the designer, except for initial points.
-    async fn pass_source(&mut self, store: &dyn Store, source: &Study) -> Result<(), StoreError> {
-        self.prior_count += source.next_trial_id.0.saturating_sub(1);
-        let mut pages = pin!(pages::trials_by_page(store, source));
-        while self.needs_more()
-            && let Some(trials) = pages.try_next().await?
-        {
-            let own = trials.iter().filter(|trial| {
-                matches!(source_use(trial, &source.problem, &self.problem), SourceUse::Own(_))
-            });
-            for trial in own {
-                if let Ok(Some(number)) = self.number(&trial.parameters) {
-                    self.used.insert(number);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the completed trials of a source study that lie in this study's search space, and returns the others.
-    async fn add_source(&mut self, store: &dyn Store, source: &Study) -> Result<Option<SourceStudy>, StoreError> {
-        let (mut foreign, mut foreign_count, mut incomplete) = (ModelTrials::new(&source.problem), 0_usize, 0_usize);
-        let mut pages = pin!(pages::trials_by_page(store, source));
-        while let Some(trials) = pages.try_next().await? {
-            for trial in &trials {
-                let outcome = match source_use(trial, &source.problem, &self.problem) {
-                    SourceUse::Own(outcome) => outcome,
-                    SourceUse::Outside(_) => {
-                        foreign_count += 1;
-                        foreign.complete(trial.id, &trial.parameters, || outcome(trial, &source.problem));
-                        continue;
-                    }
-                    SourceUse::WithoutMetric(_) => {
-                        incomplete += 1;
-                        continue;
-                    }
-                    SourceUse::Unfinished => continue,
-                };
-                self.prior_count += 1;
-                if let Ok(Some(number)) = self.number(&trial.parameters) {
-                    self.used.insert(number);
-                }
-                if self.designer.by_points().is_none() {
-                    self.trials.complete(TrialId(self.prior_count), &trial.parameters, || outcome);
-                }
-            }
-        }
-        let (study, prior) = (&self.study, &source.id);
-        if incomplete > 0 {
-            tracing::warn!(
-                study.name = %study, prior.name = %prior, trials = incomplete,
-                "trials of the source study lack the value of a metric or a constraint of this study and are not used"
-            );
-        }
-        if foreign_count == 0 {
-            return Ok(None);
-        }
-        let trials = foreign_count;
-        if self.uses_sources {
-            tracing::info!(
-                study.name = %study, prior.name = %prior, trials,
-                "trials of the source study are outside this search space and are used as trials of another one"
-            );
-        } else {
-            tracing::warn!(
-                study.name = %study, prior.name = %prior, trials,
-                "trials of the source study are outside this search space; the algorithm does not use them"
-            );
-        }
-        foreign.rank();
-        Ok(Some(SourceStudy { problem: ProblemStatement::clone(&source.problem), completed: foreign.into_completed() }))
     }
 }
 
