@@ -9,18 +9,21 @@ use super::Cli;
 /// The flag that prints all flags.
 const HELP_ALL: &str = "--help-all";
 
+/// Headings, each with the names of its flags.
+type Groups = &'static [(&'static str, &'static [&'static str])];
+
 /// Commands with a short and a complete help.
-const COMMANDS: [(&str, &[(&str, &[&str])]); 2] = [("run", RUN), ("serve", SERVE)];
+const COMMANDS: [(&str, Groups); 2] = [("run", RUN), ("serve", SERVE)];
 
 /// The groups of the short help of `run`, each with the names of its flags.
-const RUN: &[(&str, &[&str])] = &[
+const RUN: Groups = &[
     ("Trainer", &["config", "package_path", "module_name", "job_dir", "parallel", "seed"]),
     ("Job", &["job_id", "retry", "trials", "data_dir", "executor", "server_config"]),
     ("Output", &["output", "export", "follow", "wide", "columns"]),
 ];
 
 /// As [`RUN`], of `serve`.
-const SERVE: &[(&str, &[&str])] = &[
+const SERVE: Groups = &[
     ("Address", &["listen", "tls_certificate", "tls_key", "tls_self_signed", "public_url", "allowed_host"]),
     ("Data", &["data_dir", "store", "retention"]),
     (
@@ -63,19 +66,19 @@ fn command(all: bool) -> Command {
             // Both forms of the help are the compact one.
             let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort);
             command
-                .arg(help.help("Print the usual flags."))
-                .arg(Arg::new("help_all").long("help-all").action(ArgAction::SetTrue).help("Print all flags."))
+                .arg(help.help("Print the usual flags"))
+                .arg(Arg::new("help_all").long("help-all").action(ArgAction::SetTrue).help("Print all flags"))
                 .after_help(match all {
                     true => String::new(),
                     false => format!(
-                        "All flags, also of stores, limits, Slurm, Ray, Kubernetes: tunesmith {name} {HELP_ALL}"
+                        "More flags, for stores, containers, Slurm, Ray, Kubernetes: tunesmith {name} {HELP_ALL}"
                     ),
                 })
         })
     })
 }
 
-fn grouped(arg: Arg, groups: &[(&'static str, &[&str])], all: bool) -> Arg {
+fn grouped(arg: Arg, groups: Groups, all: bool) -> Arg {
     if arg.is_positional() || arg.is_global_set() {
         return arg;
     }
