@@ -77,6 +77,7 @@ fn training_set(encoding: &Encoding, trials: &[CompletedTrial]) -> TrainingSet {
         points: DMatrix::from_fn(points.len(), encoding.dimensions(), |row, j| points[row][j]),
         values: warp(&losses, false),
         noise_weights: vec![1.0; points.len()],
+        added_noise: vec![0.0; points.len()],
         noise: Default::default(),
         categorical: Region::whole(encoding).axes.iter().map(|axis| matches!(axis, Axis::Levels(_))).collect(),
     }

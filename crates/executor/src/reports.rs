@@ -51,7 +51,8 @@ impl ReportSources {
     /// The place of the folder with event files.
     fn event_folder(&self) -> Option<EventFolder> {
         let place = |folder: &Path| {
-            let place = if self.event_dir_without_links { Place::without_links(folder) } else { folder.to_owned().into() };
+            let place =
+                if self.event_dir_without_links { Place::without_links(folder) } else { folder.to_owned().into() };
             place.with_rights_of(self.event_user.clone())
         };
         let folder = self.event_dir.as_deref()?;

@@ -33,9 +33,9 @@ use tunesmith_api::ai_platform::{
     Notice, Severity, TrainingInput, Violation, check, continued, inherited_fields, proto_json,
 };
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan};
-use tunesmith_service::{Submission, SubmitError};
 use tunesmith_service::filters::{FilterError, JobFilter};
 use tunesmith_service::jobs::{JobReport, JobsError};
+use tunesmith_service::{Submission, SubmitError};
 use tunesmith_store::StoreError;
 
 /// Default and maximum number of jobs in a page.

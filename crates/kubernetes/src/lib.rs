@@ -302,7 +302,7 @@ impl AgentEngine for KubernetesEngine {
         }
     }
 
-    async fn sweep(&self, is_over: &(dyn Fn(&str) -> io::Result<bool> + Sync)) -> io::Result<()> {
+    async fn sweep(&self, is_over: &(dyn for<'a> Fn(&'a str) -> io::Result<bool> + Sync)) -> io::Result<()> {
         self.remove_left_over(is_over).await
     }
 

@@ -19,7 +19,7 @@ impl KubernetesEngine {
     /// Removes what the cluster keeps of attempts that are over, by `is_over` of the text of their ID.
     pub(super) async fn remove_left_over(
         &self,
-        is_over: &(dyn Fn(&str) -> io::Result<bool> + Sync),
+        is_over: &(dyn for<'a> Fn(&'a str) -> io::Result<bool> + Sync),
     ) -> io::Result<()> {
         let identity = self.submitted.identity()?;
         let mut removed = 0;

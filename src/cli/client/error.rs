@@ -89,7 +89,11 @@ impl Refusal {
             request_id,
             code: text(error, "status"),
             message: text(error, "message"),
-            reason: details.iter().map(|detail| text(detail, "reason")).find(|reason| !reason.is_empty()).unwrap_or_default(),
+            reason: details
+                .iter()
+                .map(|detail| text(detail, "reason"))
+                .find(|reason| !reason.is_empty())
+                .unwrap_or_default(),
             violations: violations.map(|one| (text(one, "field"), text(one, "description"))).collect(),
         })
     }

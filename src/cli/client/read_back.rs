@@ -183,6 +183,7 @@ fn result_of(message: MeasurementMessage) -> Measurement {
         elapsed_secs: message.elapsed_time.map(|time| time.0.as_secs_f64()),
         source: Source::Http,
         mark: 0,
+        folder: None,
         metrics: message.metrics.into_iter().map(value).collect(),
     }
 }

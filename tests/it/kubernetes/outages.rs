@@ -1,7 +1,7 @@
 //! A job whose cluster refuses its submissions, or is away, for a while.
 
 use tunesmith_executor::contract::{Harness, shell};
-use tunesmith_executor::{Executor, ExecutorJobState, StopMode};
+use tunesmith_executor::{ExecutorJobState, StopMode};
 
 use super::InProcess;
 use super::runs::{STUDY, command, finish, job};

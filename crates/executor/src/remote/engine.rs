@@ -98,7 +98,7 @@ pub trait AgentEngine: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the place cannot be reached, or something could not be removed; calling again continues.
-    async fn sweep(&self, is_over: &(dyn Fn(&str) -> io::Result<bool> + Sync)) -> io::Result<()> {
+    async fn sweep(&self, is_over: &(dyn for<'a> Fn(&'a str) -> io::Result<bool> + Sync)) -> io::Result<()> {
         let _ = is_over;
         Ok(())
     }

@@ -49,9 +49,9 @@ impl StudyHistory {
         while self.needs_more()
             && let Some(trials) = pages.try_next().await?
         {
-            let own = trials.iter().filter(|trial| {
-                matches!(source_use(trial, &source.problem, &self.problem), SourceUse::Own(_))
-            });
+            let own = trials
+                .iter()
+                .filter(|trial| matches!(source_use(trial, &source.problem, &self.problem), SourceUse::Own(_)));
             for trial in own {
                 if let Ok(Some(number)) = self.number(&trial.parameters) {
                     self.used.insert(number);
