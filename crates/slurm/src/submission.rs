@@ -17,6 +17,9 @@ const TOKEN_CHARACTERS: usize = 12;
 /// Maximum length of the name of a job before its token. A guess, which every release accepts.
 const MAX_NAME: usize = 180;
 
+/// In place of a file for the output of the script.
+const NO_LOG: &str = "/dev/null";
+
 /// The options of `Placement` that are options of `sbatch` with a value.
 const PLACEMENT_OPTIONS: [&str; 9] =
     ["account", "clusters", "constraint", "exclude", "licenses", "nodelist", "nice", "qos", "reservation"];
@@ -57,7 +60,22 @@ fn short(token: &str) -> &str {
 
 /// The batch script: the supervisor takes the place of the shell, so that it gets the signals of Slurm.
 pub(crate) fn script(supervisor: &Path, folder: &Path) -> String {
-    format!("#!/bin/sh\nexec {} {SUPERVISE_SHARED_ARGUMENT} {}\n", quoted(supervisor), quoted(folder))
+    let log = match log_of_engine(folder).as_str() {
+        NO_LOG => format!(" >{} 2>&1", quoted(&folder.join(ENGINE_LOG))),
+        _ => String::new(),
+    };
+    format!("#!/bin/sh\nexec {} {SUPERVISE_SHARED_ARGUMENT} {}{log}\n", quoted(supervisor), quoted(folder))
+}
+
+/// The file for the output of the script, as `sbatch` takes it. `%` begins a pattern, and a backslash anywhere ends the use of all
+/// of them: a path with both cannot be escaped, and the script writes to the file itself.
+fn log_of_engine(folder: &Path) -> String {
+    let path = folder.join(ENGINE_LOG).display().to_string();
+    match (path.contains('%'), path.contains('\\')) {
+        (true, true) => NO_LOG.to_owned(),
+        (true, false) => path.replace('%', "%%"),
+        (false, _) => path,
+    }
 }
 
 fn quoted(path: &Path) -> String {
@@ -92,9 +110,7 @@ pub(crate) fn arguments(
         "--nodes=1".to_owned(),
         "--ntasks=1".to_owned(),
         format!("--chdir={}", folder.display()),
-        // Relative to that folder, in whose name Slurm sees no patterns: `%` begins one, and a backslash anywhere ends the use of
-        // all of them, so that no path with both can be escaped.
-        format!("--output={ENGINE_LOG}"),
+        format!("--output={}", log_of_engine(folder)),
     ];
     let names = settings.environment.of_this_process().into_iter().filter_map(|(name, _)| name.into_string().ok());
     let names: Vec<String> = names.filter(|name| !OF_ONE_MACHINE.contains(&name.as_str())).collect();
@@ -187,10 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_quoted_for_the_shell_and_are_no_patterns() {
+    fn paths_are_quoted_for_the_shell_and_for_patterns() {
         let script = script(Path::new("/a b/tune'smith"), Path::new("/s"));
         assert_eq!(script, "#!/bin/sh\nexec '/a b/tune'\\''smith' __supervise-shared '/s'\n");
-        assert!(of(&SlurmSettings::default(), &spec()).contains(&"--output=engine.log".to_owned()));
+        assert!(of(&SlurmSettings::default(), &spec()).contains(&"--output=/s/100%%/engine.log".to_owned()));
+        let both = Path::new("/s/%j and \\");
+        assert_eq!(log_of_engine(both), NO_LOG);
+        let script = super::script(Path::new("/t"), both);
+        assert_eq!(script, "#!/bin/sh\nexec '/t' __supervise-shared '/s/%j and \\' >'/s/%j and \\/engine.log' 2>&1\n");
     }
 
     #[test]
