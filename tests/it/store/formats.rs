@@ -171,7 +171,7 @@ async fn an_sqlite_store_of_a_later_format_is_refused() {
     drop(Kind::Sqlite.open(&path, OpenMode::Create).unwrap());
     version("PRAGMA user_version = 4");
     match Kind::Sqlite.open(&path, OpenMode::Create).err().unwrap() {
-        StoreError::TooNew { found, known, .. } => assert_eq!((found, known), (3, 2)),
+        StoreError::TooNew { found, known, .. } => assert_eq!((found, known), (4, 3)),
         other => panic!("{other:?}"),
     }
     version("PRAGMA user_version = 3");
