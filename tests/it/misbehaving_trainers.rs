@@ -150,6 +150,15 @@ fn line_that_cannot_be_read_is_quoted_in_the_reason() {
 }
 
 #[test]
+fn job_fails_with_the_line_that_cannot_be_read_and_not_with_another_name() {
+    let (workspace, run) = one_trial("echo 'loss=2 acc=0,93'", "");
+    run.expect(1);
+    let message = workspace.job()["errorMessage"].as_str().unwrap().to_owned();
+    assert!(message.contains("the line \"loss=2 acc=0,93\" on standard output is not a report of \"acc\""), "{message}");
+    assert!(!message.contains("did you mean"), "{message}");
+}
+
+#[test]
 fn longer_names_are_other_metrics_and_named_once() {
     assert_eq!(
         failure("echo 'Train acc: 0.99'; echo 'Test acc: 0.80'", ""),

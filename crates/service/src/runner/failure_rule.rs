@@ -70,6 +70,12 @@ impl FailureRule {
         let Some((field, tag)) = std::iter::once(first).chain(further).find(|(_, tag)| !seen.contains(*tag)) else {
             return;
         };
+        // A line with the name itself, which could not be read, explains more than another name.
+        let reason = trial.infeasible_reason.as_deref().unwrap_or_default();
+        if reason.contains(&format!("is not a report of {tag:?}")) {
+            self.wrong_tag = Some(format!("trial {}: {reason}", trial.id));
+            return;
+        }
         let wanted: Vec<&str> = plan.tags().collect();
         let nearest = seen
             .iter()
