@@ -144,6 +144,7 @@ mod tests {
                 elapsed_secs: None,
                 source: Source::Http,
                 mark: number,
+                folder: None,
                 metrics: values,
             };
             TrialStart::Completed(Completion::Succeeded { final_measurement })
