@@ -176,10 +176,10 @@ fn tokens_are_listed_without_their_secrets_and_invalid_ones_are_rejected() {
     let text = narrow(&[]);
     let (table, hint) = text.split_at(text.find("2 columns do not fit").unwrap_or_else(|| panic!("{text}")));
     assert!(table.lines().all(|line| line.trim_end().chars().count() <= 60) && table.contains(id), "{table}");
-    assert!(!table.contains("created") && hint.starts_with("2 columns do not fit: created, ends (--wide"), "{hint}");
+    assert!(!table.contains("CREATED") && hint.starts_with("2 columns do not fit: CREATED, ENDS (--wide"), "{hint}");
     assert_eq!(narrow(&["--wide"]), list);
     let words = narrow(&["--columns", "principal,id"]);
-    assert_eq!(words.split_whitespace().collect::<Vec<_>>(), ["principal", "id", "serviceAccount:ci", id]);
+    assert_eq!(words.split_whitespace().collect::<Vec<_>>(), ["PRINCIPAL", "ID", "serviceAccount:ci", id]);
     for (arguments, expected) in [
         (["--principal", "ada", "--role", "ml.admin"], "\"ada\" is not a principal"),
         (["--principal", "user:ada", "--role", "owner"], "\"owner\" is not a role"),

@@ -81,7 +81,8 @@ fn best_trial_of_two_metrics_is_the_best_by_the_first_one_everywhere() {
     let target = format!("http://{}", server.address);
     let list = ["trials", "list", "--study", "s", "--optimal", "--format", "json"];
     let listed = client(&workspace, &list, &["--server", &target]).expect(0).stdout;
-    assert_eq!(numbers(&serde_json::from_str(&listed).unwrap()), ["2", "3", "1", "4"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(numbers(&json!({"trials": listed})), ["2", "3", "1", "4"]);
 }
 
 #[test]

@@ -236,9 +236,12 @@ fn stated_noise_lets_a_study_try_parameters_again() {
         let mut count = 0;
         for _ in 0..6 {
             let body = json!({"clientId": "worker", "suggestionCount": 1});
-            let (_, operation) = server.post(&format!("{STUDIES}/{noise}/trials:suggest"), &body);
+            let (status, operation) = server.post(&format!("{STUDIES}/{noise}/trials:suggest"), &body);
+            if status == 429 {
+                break;
+            }
             let trial = server.wait(operation)["response"]["trials"][0].clone();
-            let Some(n) = trial["parameters"][0]["intValue"].as_str() else { break };
+            let n = trial["parameters"][0]["intValue"].as_str().unwrap();
             let loss = json!({"finalMeasurement": {"metrics": [{"metric": "loss", "value": number(n)}]}});
             assert_eq!(server.post(&format!("/v1/{}:complete", trial["name"].as_str().unwrap()), &loss).0, 200);
             count += 1;
