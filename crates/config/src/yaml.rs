@@ -142,7 +142,9 @@ impl Composer {
             Event::Scalar(text, style, anchor, tag) => {
                 let text_tag = self.tag_is_text(tag.as_deref(), &tag_span);
                 let plain = style == ScalarStyle::Plain && !text_tag;
-                let node = Node { span, content: Content::Scalar { text: text.into_owned(), plain } };
+                // The parser writes `~` for a value or key that is left out.
+                let text = if plain && span.is_empty() { String::new() } else { text.into_owned() };
+                let node = Node { span, content: Content::Scalar { text, plain } };
                 self.close(node, anchor)?;
             }
             Event::SequenceStart(_, anchor, tag) => {

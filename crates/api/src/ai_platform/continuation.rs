@@ -10,7 +10,8 @@ pub fn inherited_fields(input: &TrainingInput) -> Vec<&'static str> {
         ("goal", spec.goal == GoalType::GoalTypeUnspecified),
         ("params", spec.params.is_empty()),
         ("hyperparameterMetricTag", spec.hyperparameter_metric_tag.is_empty()),
-        ("algorithm", spec.algorithm == Algorithm::AlgorithmUnspecified),
+        // The algorithm is chosen for the parameters, and may be unable to search others.
+        ("algorithm", spec.params.is_empty() && spec.algorithm == Algorithm::AlgorithmUnspecified),
     ]
     .into_iter()
     .filter(|(_, is_absent)| *is_absent)

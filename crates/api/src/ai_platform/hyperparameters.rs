@@ -38,8 +38,8 @@ pub struct HyperparameterSpec {
     /// `checkpoint_path` and `timestamp` are reserved.
     #[serde(skip_serializing_if = "is_default")]
     pub hyperparameter_metric_tag: String,
-    /// A previous job whose study is continued; its trials are used by the search. `goal`, `params`,
-    /// `hyperparameterMetricTag` and `algorithm` that are absent are those of that job.
+    /// A previous job whose study is continued; its trials are used by the search. `goal`, `params`
+    /// and `hyperparameterMetricTag` that are absent are those of that job; `algorithm` as well, if `params` are absent.
     #[serde(skip_serializing_if = "is_default")]
     pub resume_previous_job_id: String,
     /// Whether trials that are unlikely to become the best are stopped early; `tunesmith.earlyStopping` selects the

@@ -311,8 +311,19 @@ impl JsonSchema for ProtoDuration {
         "Duration".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "protobuf-duration", "pattern": r"^[0-9]+(\.[0-9]{1,9})?s$" })
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let pattern = r"^[0-9]+(\.[0-9]{1,9})?s$";
+        if generator.contract().is_serialize() {
+            return json_schema!({ "type": "string", "format": "protobuf-duration", "pattern": pattern });
+        }
+        let whole = |most: u64| json_schema!({ "type": ["integer", "string"], "minimum": 0, "maximum": most, "pattern": "^[0-9]+$" });
+        json_schema!({
+            "type": ["string", "object"],
+            "format": "protobuf-duration",
+            "pattern": pattern,
+            "properties": { "seconds": whole(MAX_DURATION_SECS), "nanos": whole(999_999_999) },
+            "additionalProperties": false,
+        })
     }
 }
 

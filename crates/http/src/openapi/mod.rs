@@ -13,7 +13,7 @@ use serde_json::Value;
 use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, Paths};
 use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{
     Components, Content, ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
@@ -99,6 +99,13 @@ fn http_method(method: &Method) -> HttpMethod {
     }
 }
 
+/// The content of a body that is not text.
+fn bytes() -> Content {
+    let format = SchemaFormat::KnownFormat(KnownFormat::Binary);
+    let bytes = ObjectBuilder::new().schema_type(Type::String).format(Some(format)).build();
+    Content::new(Some(Schema::from(bytes)))
+}
+
 fn described_operation(
     operation: &Operation,
     all: &[Operation],
@@ -114,7 +121,7 @@ fn described_operation(
         success = success.content(content_type, Content::new(Some(Schema::from(text))));
     }
     if operation.returns_bytes {
-        success = success.content("application/octet-stream", Content::default());
+        success = success.content("application/octet-stream", bytes());
     }
     for (name, link) in links(operation, all) {
         success = success.link(name, link);
@@ -124,8 +131,8 @@ fn described_operation(
         let content = ContentBuilder::new().schema(Some(schema)).example(example);
         RequestBodyBuilder::new().content("application/json", content.build())
     });
-    let bytes = || RequestBodyBuilder::new().content("application/octet-stream", Content::default());
-    let body = body.or_else(|| operation.takes_bytes.then(bytes));
+    let sent_bytes = || RequestBodyBuilder::new().content("application/octet-stream", bytes());
+    let body = body.or_else(|| operation.takes_bytes.then(sent_bytes));
     let mut builder = OperationBuilder::new()
         .operation_id(Some(operation.id))
         .summary(Some(operation.summary))

@@ -72,8 +72,10 @@ impl Schemas {
         let mut sent = self.sent.take_definitions(true);
         for schema in sent.values_mut() {
             allow_null(schema);
+            remove_defaults_of_messages(schema);
         }
         let mut definitions = self.answered.take_definitions(true);
+        definitions.values_mut().for_each(remove_defaults_of_messages);
         let mut renamed = BTreeSet::new();
         loop {
             let more: Vec<String> = sent
@@ -145,6 +147,19 @@ fn allow_null(schema: &mut Value) {
                 Some(one @ Value::String(_)) if *one != "null" => *one = json!([one, "null"]),
                 _ => {}
             }
+        }
+    });
+}
+
+/// Removes the defaults of messages, lists and enums, which are empty or unspecified: generators of clients refuse defaults of
+/// types that a name refers to or that have several forms.
+fn remove_defaults_of_messages(schema: &mut Value) {
+    visit(schema, &mut |object| {
+        let is_named = object.contains_key("$ref") || object.contains_key("anyOf") || object.contains_key("oneOf");
+        let is_message = matches!(object.get("default"), Some(Value::Object(_) | Value::Array(_)));
+        // A field may have the name `default`: it is a schema there.
+        if object.contains_key("default") && (is_named || is_message && object.contains_key("type")) {
+            object.remove("default");
         }
     });
 }

@@ -56,7 +56,7 @@ pub(super) fn source_use(trial: &Trial, source: &ProblemStatement, problem: &Pro
     }
 }
 
-/// Describes what the search of `spec` takes over from the trials of `sources`; `None` without source studies.
+/// Describes what the search of `spec` takes over from the trials of `sources`; `None` if there are none.
 ///
 /// # Errors
 /// [`StoreError`], if the trials cannot be read.
@@ -98,6 +98,9 @@ pub(crate) async fn sources_in_words(
             };
             *reasons.entry(reason).or_default() += 1;
         }
+    }
+    if all == 0 {
+        return Ok(None);
     }
     let noun = if all == 1 { "trial" } else { "trials" };
     let count = |count: usize| if count == 0 { "none".to_owned() } else { count.to_string() };

@@ -312,7 +312,8 @@ impl Reading {
             ParameterType::Integer => {
                 let range = spec.integer_value_spec.as_ref()?;
                 for (name, bound) in [("minValue", range.min_value), ("maxValue", range.max_value)] {
-                    if Number::from(i128::from(bound.0)).as_exact_integer().is_none() {
+                    let number = Number::from(i128::from(bound.0));
+                    if number.is_rounded() || number.as_exact_integer().is_none() {
                         let reason =
                             format!("{bound} is too large to be exact; allowed: a whole number from -2^53 to 2^53");
                         self.refuse(format!("{field}.integerValueSpec.{name}"), reason);
