@@ -186,7 +186,7 @@ fn run_takes_the_flags_of_gcloud() {
     assert_eq!(job["labels"], json!({"team": "vision"}));
     assert_eq!(job["trainingInput"]["region"], "us-central1");
     let wrong = workspace.run(["--python-version", "9", "--", "true"]).expect(2).stderr;
-    assert!(wrong.contains("error: pythonVersion: \"9\" is not a Python version"), "{wrong}");
+    assert!(wrong.contains("error: --python-version: \"9\" is not a Python version"), "{wrong}");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn texts_that_are_no_messages_are_refused() {
         ("{\"a\": 1", "the body is not JSON: EOF"),
         ("null", "invalid type: null"),
         ("\"text\"", "invalid type: string"),
-        ("[{}]", "invalid type: sequence"),
+        ("[{}]", "invalid type: list"),
         ("{\"\": 1}", "unknown field ``"),
         ("{\"unknown\": 1}", "unknown field `unknown`"),
     ];

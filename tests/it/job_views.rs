@@ -58,7 +58,7 @@ fn job_reads_the_same_on_a_server_and_in_a_folder() {
         text.lines().filter(|line| !line.starts_with("logs: ")).map(str::to_owned).collect()
     };
     assert_eq!(without_logs(&of_server), without_logs(&of_folder));
-    for expected in ["best: trial ", "duration", "step", "SUCCEEDED", "job j is SUCCEEDED", "models: "] {
+    for expected in ["best: trial ", "DURATION", "STEP", "SUCCEEDED", "job j is SUCCEEDED", "models: "] {
         assert!(of_server.contains(expected), "{expected} is missing: {of_server}");
     }
     let logs = of_server.lines().find(|line| line.starts_with("logs: ")).unwrap();

@@ -58,7 +58,7 @@ created = jobs.create(
 assert created["jobId"] == "tuning_1" and created["state"] in ("QUEUED", "PREPARING", "RUNNING"), created
 expect_error(409, jobs.create(parent=project, body={"jobId": "tuning_1", "trainingInput": tuning}))
 expect_error(404, jobs.get(name=f"{project}/jobs/none"))
-bad = dict(tuning, hyperparameters=dict(hyperparameters, maxTrials=0))
+bad = dict(tuning, hyperparameters=dict(hyperparameters, maxTrials=-1))
 error = expect_error(400, jobs.create(parent=project, body={"jobId": "bad", "trainingInput": bad}))
 field = error.error_details[0]["fieldViolations"][0]["field"]
 assert field == "trainingInput.hyperparameters.maxTrials", field

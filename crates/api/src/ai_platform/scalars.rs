@@ -267,8 +267,8 @@ impl<'de> Deserialize<'de> for ProtoDuration {
         #[derive(Default, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         struct Fields {
-            seconds: Int64,
-            nanos: Int64,
+            seconds: Option<Int64>,
+            nanos: Option<Int64>,
         }
 
         impl<'de> Visitor<'de> for DurationVisitor {
@@ -283,8 +283,12 @@ impl<'de> Deserialize<'de> for ProtoDuration {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<ProtoDuration, A::Error> {
-                let Fields { seconds: Int64(seconds), nanos: Int64(nanos) } =
-                    Fields::deserialize(MapAccessDeserializer::new(fields))?;
+                let (seconds, nanos) = match Fields::deserialize(MapAccessDeserializer::new(fields))? {
+                    Fields { seconds: None, nanos: None } => {
+                        return Err(A::Error::custom("{} is not a duration such as \"3600s\""));
+                    }
+                    Fields { seconds, nanos } => (seconds.unwrap_or_default().0, nanos.unwrap_or_default().0),
+                };
                 let duration =
                     u64::try_from(seconds).ok().filter(|seconds| *seconds <= MAX_DURATION_SECS).and_then(|seconds| {
                         let nanos = u32::try_from(nanos).ok().filter(|nanos| *nanos < 1_000_000_000)?;
