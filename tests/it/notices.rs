@@ -139,7 +139,7 @@ fn reverse_logarithm_over_too_many_decades_is_noticed() {
         output.stdout + &output.stderr
     };
     let text =
-        "UNIT_REVERSE_LOG_SCALE from 1e-30 to 1: 47% of the scale rounds to its upper end, so that many trials get 1";
+        "UNIT_REVERSE_LOG_SCALE from 1e-30 to 1: 46% of the scale rounds to its upper end, so that many trials get 1";
     assert!(validate("1.0e-30").contains(text), "{}", validate("1.0e-30"));
     assert!(!validate("1.0e-10").contains("rounds to its upper end"));
     let workspace = Workspace::new("");
