@@ -54,7 +54,7 @@ fn short_configuration_continues_the_search_of_the_earlier_job() {
         "{}",
         second.stderr
     );
-    assert_eq!(sources(&second.stderr), "4 of the 4 earlier trials taken over as results of this search");
+    assert_eq!(sources(&second.stderr), "4 of 4 earlier trials count as results of this search");
     let mut all: Vec<String> = first.into_iter().chain(workspace.column("a")).collect();
     all.sort();
     assert_eq!(all, ["1", "2", "3", "4", "5", "6"], "no point of the first job is tried again");
@@ -85,17 +85,17 @@ fn job_says_why_earlier_trials_are_not_taken_over() {
         (
             "tag",
             resumed(&[("Tag: score", "Tag: accuracy")]),
-            "none of the 4 earlier trials taken over as results of this search: 4 have no result of \"accuracy\"",
+            "0 of 4 earlier trials count as results of this search: 4 have no result of \"accuracy\"",
         ),
         (
             "name",
             resumed(&[("parameterName: a", "parameterName: b")]),
-            "none of the 4 earlier trials taken over as results of this search: 4 have no parameter \"b\"",
+            "0 of 4 earlier trials count as results of this search: 4 have no parameter \"b\"",
         ),
         (
             "range",
             resumed(&[("minValue: 1", "minValue: 3")]),
-            "2 of the 4 earlier trials taken over as results of this search: 2 have a value of \"a\" that is out of range",
+            "2 of 4 earlier trials count as results of this search: 2 have a value of \"a\" that is out of range",
         ),
         (
             "transfer",
@@ -103,7 +103,7 @@ fn job_says_why_earlier_trials_are_not_taken_over() {
                 ("minValue: 1", "minValue: 3"),
                 ("  algorithm: GRID_SEARCH\n", "  algorithm: GAUSSIAN_PROCESS_BANDIT\n"),
             ]),
-            "2 of the 4 earlier trials taken over as results of this search: 2 have a value of \"a\" that is out of range; 2 outside the search space still inform it as trials of another one",
+            "2 of 4 earlier trials count as results of this search: 2 have a value of \"a\" that is out of range; 2 outside the search space still inform it as trials of another one",
         ),
     ];
     for (id, text, expected) in cases {

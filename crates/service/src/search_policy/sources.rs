@@ -102,9 +102,7 @@ pub(crate) async fn sources_in_words(
     if all == 0 {
         return Ok(None);
     }
-    let noun = if all == 1 { "trial" } else { "trials" };
-    let count = |count: usize| if count == 0 { "none".to_owned() } else { count.to_string() };
-    let mut text = format!("{} of the {all} earlier {noun} taken over as results of this search", count(own));
+    let mut text = format!("{own} of {all} earlier trials count as results of this search");
     if own < all {
         let listed: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         text = format!("{text}: {}", listed.join(", "));
