@@ -87,7 +87,7 @@ parser.add_argument("--rate", type=float)
 parser.add_argument("--units", type=int)
 parser.add_argument("--greeting")
 args = parser.parse_args()
-print(f"{args.greeting} accuracy={args.units / 64} step=3")
+print(f"{args.greeting}: accuracy={args.units / 64} step=3")
 "#,
     );
     let config = workspace.read("hptuning_config.yaml");

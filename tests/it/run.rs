@@ -328,7 +328,8 @@ fn first_ctrl_c_leaves_a_resumable_job() {
     wait_for_line(&mut child, "trial 3 started");
     signal(&child, Signal::INT);
     let interrupted = wait(child).expect(130);
-    assert!(interrupted.stdout.contains("--job-id j"), "{}", interrupted.stdout);
+    let advice = "interrupted; to resume job j, give the same command\n";
+    assert!(interrupted.stdout.ends_with(advice), "{}", interrupted.stdout);
     assert_eq!(workspace.job()["state"], "QUEUED");
     workspace.write("go", "");
     let resumed = workspace.run(args).expect(0);
