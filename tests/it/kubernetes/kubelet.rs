@@ -208,7 +208,11 @@ impl Node {
 
     async fn run_pod(self, key: Key, job: Key, pod: Value) {
         let folder = tempfile::tempdir_in(&self.folder).unwrap();
-        let volumes = self.volumes(&key.1, &pod, folder.path()).await;
+        let Some(volumes) = self.volumes(&key, &pod, folder.path()).await else {
+            // It was deleted before its container started.
+            self.server.remove(&key);
+            return;
+        };
         let spec = &pod["spec"];
         for container in spec["initContainers"].as_array().unwrap() {
             let argv = arguments(container, &volumes);
@@ -285,8 +289,9 @@ impl Node {
         }
     }
 
-    /// The folders of this machine for the paths at which the container mounts volumes.
-    async fn volumes(&self, namespace: &str, pod: &Value, folder: &Path) -> Vec<(String, PathBuf)> {
+    /// The folders of this machine for the paths at which the containers of the pod `key` mount volumes; `None` if the pod is
+    /// deleted meanwhile.
+    async fn volumes(&self, key: &Key, pod: &Value, folder: &Path) -> Option<Vec<(String, PathBuf)>> {
         let mut changes = self.server.changes();
         let mut folders = BTreeMap::new();
         for volume in pod["spec"]["volumes"].as_array().unwrap() {
@@ -294,9 +299,12 @@ impl Node {
             let path = folder.join(name);
             fs::create_dir(&path).unwrap();
             if let Some(secret) = volume["secret"]["secretName"].as_str() {
-                let key = ("secrets".to_owned(), namespace.to_owned(), secret.to_owned());
+                let secret = ("secrets".to_owned(), key.1.clone(), secret.to_owned());
                 let content = loop {
-                    match self.server.get(&key) {
+                    if self.server.get(key).is_none_or(|pod| !pod["metadata"]["deletionTimestamp"].is_null()) {
+                        return None;
+                    }
+                    match self.server.get(&secret) {
                         Some(secret) => break secret,
                         None => changes.changed().await.unwrap(),
                     }
@@ -316,7 +324,7 @@ impl Node {
                 None => folder.clone(),
             }
         };
-        mounts.map(|mount| (text(&mount["mountPath"]), source(mount))).collect()
+        Some(mounts.map(|mount| (text(&mount["mountPath"]), source(mount))).collect())
     }
 }
 
