@@ -67,15 +67,11 @@ pub(crate) fn script(supervisor: &Path, folder: &Path) -> String {
     format!("#!/bin/sh\nexec {} {SUPERVISE_SHARED_ARGUMENT} {}{log}\n", quoted(supervisor), quoted(folder))
 }
 
-/// The file for the output of the script, as `sbatch` takes it. `%` begins a pattern, and a backslash anywhere ends the use of all
-/// of them: a path with both cannot be escaped, and the script writes to the file itself.
+/// The file for the output of the script, as `sbatch` takes it. `%` begins a pattern, and Slurm removes a backslash from the path
+/// and then expands no pattern: a path with a backslash cannot be escaped, and the script writes to the file itself.
 fn log_of_engine(folder: &Path) -> String {
     let path = folder.join(ENGINE_LOG).display().to_string();
-    match (path.contains('%'), path.contains('\\')) {
-        (true, true) => NO_LOG.to_owned(),
-        (true, false) => path.replace('%', "%%"),
-        (false, _) => path,
-    }
+    if path.contains('\\') { NO_LOG.to_owned() } else { path.replace('%', "%%") }
 }
 
 fn quoted(path: &Path) -> String {
