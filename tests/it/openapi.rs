@@ -170,7 +170,7 @@ fn generated_client_has_every_operation() {
     let config = "post_hooks: []\ncontent_type_overrides: {application/openmetrics-text: text/plain}\n";
     fs::write(folder.path().join("config.yaml"), config).unwrap();
     let document_path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/openapi.json");
-    let output = Command::new(python.with_file_name("openapi-python-client"))
+    let output = crate::support::program(python.with_file_name("openapi-python-client"))
         .args(["generate", "--fail-on-warning", "--meta", "none", "--config", "config.yaml", "--output-path", "client"])
         .arg("--path")
         .arg(document_path)

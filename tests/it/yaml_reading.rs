@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 use tunesmith_config::{ConfigErrors, HptuningConfig, outline, parse};
@@ -145,7 +144,7 @@ struct Differences {
 fn compare(arguments: &[&str]) -> Differences {
     let python = python::interpreter(&["PyYAML==6.0.3"]);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/yaml/corpus.py");
-    let output = Command::new(python).arg(script).args(arguments).output().unwrap();
+    let output = crate::support::program(python).arg(script).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut found = Differences::default();
     for line in String::from_utf8(output.stdout).unwrap().lines() {
