@@ -83,10 +83,13 @@ mod tests {
             studies.create_study(samples::study(name)).await.unwrap();
         }
         // The number of histories and summaries that are left after these looks, each of two studies.
-        let left_after = async |looks: &[(usize, bool)]| {
+        let left_after = async |client: &str, looks: &[(usize, bool)]| {
             for name in ["p/l/a", "p/l/b"] {
-                let request =
-                    SuggestionRequest { client_id: "c".to_owned(), count: NonZeroUsize::new(2).unwrap(), lease: None };
+                let request = SuggestionRequest {
+                    client_id: client.to_owned(),
+                    count: NonZeroUsize::new(2).unwrap(),
+                    lease: None,
+                };
                 let study = name.parse().unwrap();
                 studies.suggest(&study, &request).await.unwrap();
                 studies.optimal_trials(&studies.study(&study).await.unwrap()).await.unwrap();
@@ -96,11 +99,11 @@ mod tests {
             }
             studies.drop_idle(0)
         };
-        assert_eq!(left_after(&[(usize::MAX, false); 20]).await, 4);
+        assert_eq!(left_after("a", &[(usize::MAX, false); 20]).await, 4);
         // One history: the next request needs the other one, and the summaries.
-        assert_eq!(left_after(&[(0, false)]).await, 3);
-        assert_eq!(left_after(&[(usize::MAX, true), (0, false)]).await, 0);
-        assert_eq!(left_after(&[(usize::MAX, true); 10]).await, 4);
-        assert_eq!(left_after(&[(usize::MAX, true); 11]).await, 0);
+        assert_eq!(left_after("b", &[(0, false)]).await, 3);
+        assert_eq!(left_after("c", &[(usize::MAX, true), (0, false)]).await, 0);
+        assert_eq!(left_after("d", &[(usize::MAX, true); 10]).await, 4);
+        assert_eq!(left_after("e", &[(usize::MAX, true); 11]).await, 0);
     }
 }

@@ -74,7 +74,7 @@ fn short_configuration_continues_the_search_of_the_earlier_job() {
 }
 
 #[test]
-fn job_says_why_earlier_trials_are_not_taken_over() {
+fn job_states_why_earlier_trials_are_not_taken_over() {
     let workspace = Workspace::new(FIRST);
     workspace.run(job("first")).expect(0);
     let resumed = |changes: &[(&str, &str)]| {
@@ -155,7 +155,7 @@ fn short_configuration_is_accepted_over_http() {
         (&json!("MINIMIZE"), &params, &json!("RANDOM_SEARCH"), &json!("loss"))
     );
     let notices = second["tunesmith"]["notices"].as_array().unwrap();
-    for field in ["goal", "params", "algorithm", "resumePreviousJobId", "maxTrials"] {
+    for field in ["goal", "params", "algorithm", "maxTrials"] {
         let field = format!("trainingInput.hyperparameters.{field}");
         assert!(notices.iter().any(|notice| notice["field"] == field), "{field}: {notices:?}");
     }

@@ -136,7 +136,7 @@ gcloud beta ai-platform jobs describe "$JOB" --summarize > summary
 gcloud ai-platform jobs update "$JOB" --update-labels seen=yes
 for OLD in $(gcloud ai-platform jobs list --filter='createTime<-p30d' --uri); do echo "$OLD" >&2; exit 1; done
 gcloud ai-platform jobs stream-logs "$JOB" > logs
-# What has no counterpart says so, and what is no command of AI Platform belongs to the real gcloud.
+# What has no counterpart is named, and what is no command of AI Platform belongs to the real gcloud.
 if gcloud ai-platform models create census 2> models; then exit 1; fi
 grep -q 'does not serve predictions' models
 test "$(gcloud storage ls)" = "the real one: storage ls"

@@ -154,7 +154,10 @@ fn job_fails_with_the_line_that_cannot_be_read_and_not_with_another_name() {
     let (workspace, run) = one_trial("echo 'loss=2 acc=0,93'", "");
     run.expect(1);
     let message = workspace.job()["errorMessage"].as_str().unwrap().to_owned();
-    assert!(message.contains("the line \"loss=2 acc=0,93\" on standard output is not a report of \"acc\""), "{message}");
+    assert!(
+        message.contains("the line \"loss=2 acc=0,93\" on standard output is not a report of \"acc\""),
+        "{message}"
+    );
     assert!(!message.contains("did you mean"), "{message}");
 }
 

@@ -12,9 +12,12 @@ fn second_run_on_a_data_folder_names_the_first_and_the_ways_out() {
     wait_for_line(first.stderr.as_mut().unwrap(), "created, in ");
     let second = workspace.run(["--", "true"]).expect(2);
     let holder = format!("is in use by process {} (tunesmith run --config hptuning_config.yaml) since 2", first.id());
-    for part in
-        [holder.as_str(), "give another --data-dir", "`tunesmith serve`", "tunesmith jobs submit training --server"]
-    {
+    for part in [
+        holder.as_str(),
+        "give another folder, such as --data-dir .tunesmith-2",
+        "`tunesmith serve`",
+        "tunesmith jobs submit training --server",
+    ] {
         assert!(second.stderr.contains(part), "{part}: {}", second.stderr);
     }
     let other = workspace.run(["--data-dir", "other", "--", "true"]);

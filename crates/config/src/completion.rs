@@ -35,7 +35,7 @@ impl Completion {
                     MessageError::Syntax(_) | MessageError::Whole(_) => error.to_string(),
                 };
                 let flag = self.flag(field).unwrap_or("the command line");
-                findings.push(Finding { flag: Some(flag), ..Finding::error(flag, 0..0, message, "") });
+                findings.push(Finding { is_flag: true, ..Finding::error(flag, 0..0, message, "") });
             }
         }
     }
@@ -63,7 +63,7 @@ impl Completion {
             Some(flag) => (flag.to_owned(), 0..0),
             None => (place.clone(), locations.span(&place)),
         };
-        Finding { severity, field, span, message, allowed, help, flag }
+        Finding { severity, field, span, message, allowed, help, is_flag: flag.is_some() }
     }
 
     /// Whether the command line gives `field`, or a message that contains it.

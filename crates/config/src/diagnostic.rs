@@ -41,8 +41,8 @@ pub(super) struct Finding {
     pub(super) message: String,
     pub(super) allowed: String,
     pub(super) help: Option<String>,
-    /// The flag of the command line that is meant, in place of a span of the text.
-    pub(super) flag: Option<&'static str>,
+    /// Whether `field` is a flag of the command line, in place of a span of the text.
+    pub(super) is_flag: bool,
 }
 
 impl Finding {
@@ -53,7 +53,7 @@ impl Finding {
         allowed: impl Into<String>,
     ) -> Self {
         let (field, message, allowed) = (field.into(), message.into(), allowed.into());
-        Self { severity: Severity::Error, field, span, message, allowed, help: None, flag: None }
+        Self { severity: Severity::Error, field, span, message, allowed, help: None, is_flag: false }
     }
 }
 
@@ -89,7 +89,7 @@ struct Excerpt {
 
 impl Diagnostic {
     pub(super) fn new(source: &Source<'_>, finding: Finding) -> Self {
-        if finding.flag.is_some() {
+        if finding.is_flag {
             return Self::without_place("", finding);
         }
         let text = source.text;

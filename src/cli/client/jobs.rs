@@ -121,7 +121,7 @@ async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The line that says which trials of an earlier job the search takes over, if the job continues one.
+/// The line that states which trials of an earlier job the search takes over, if the job continues one.
 fn sources_line(job: &Value) -> String {
     let notices = list(&job["tunesmith"], "notices");
     let field = format!("trainingInput.{RESUME_PREVIOUS_JOB}");

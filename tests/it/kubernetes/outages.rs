@@ -7,8 +7,8 @@ use super::InProcess;
 use super::runs::{STUDY, command, finish, job};
 use crate::support::Workspace;
 
-/// Runs a job of four trials on `place`, whose API server answers again once it has had `requests` like `refused`. Returns what the
-/// job says.
+/// Runs a job of four trials on `place`, whose API server answers again once it has had `requests` like `refused`. Returns the
+/// output of the job.
 async fn run_through(place: &InProcess, refused: &str, requests: usize) -> String {
     let workspace = Workspace::new(&format!("{STUDY}tunesmith: {{metricFromStdout: true}}\n"));
     let mut run = command(place, &workspace);

@@ -390,16 +390,20 @@ mod tests {
             assert!(text.parse::<ProtoDuration>().is_err(), "{text}");
         }
         for (message, text) in [
-            (json!({}), "0s"),
             (json!({"seconds": 0}), "0s"),
             (json!({"seconds": "3600", "nanos": 0}), "3600s"),
             (json!({"seconds": 1, "nanos": 500_000_000}), "1.5s"),
         ] {
             assert_eq!(from_value::<ProtoDuration>(message).unwrap().to_string(), text);
         }
-        for message in
-            [json!({"seconds": -1}), json!({"nanos": 1_000_000_000}), json!({"secs": 1}), json!(5), json!(null)]
-        {
+        for message in [
+            json!({}),
+            json!({"seconds": -1}),
+            json!({"nanos": 1_000_000_000}),
+            json!({"secs": 1}),
+            json!(5),
+            json!(null),
+        ] {
             assert!(from_value::<ProtoDuration>(message.clone()).is_err(), "{message}");
         }
     }

@@ -59,7 +59,11 @@ fn every_error_names_its_place_and_the_allowed_values() {
     assert_eq!(found[0].3, CPUS_TEXT);
     assert_eq!(found[4].3, "one of BASIC, STANDARD_1, PREMIUM_1, BASIC_GPU, BASIC_TPU");
     assert!(found[5].3.contains("n1-standard-4, "), "{}", found[5].3);
-    assert!(found[6].3.starts_with("one of accelerators, executor, executors, kubernetes, "), "{}", found[6].3);
+    assert!(
+        found[6].3.starts_with("one of accelerators, allowedFolders, executor, executors, kubernetes, "),
+        "{}",
+        found[6].3
+    );
 }
 
 const CPUS_TEXT: &str = "a number of processors from 0.001 to 1000000";

@@ -140,17 +140,6 @@ impl Inbox {
         self.folder_of(agent).join("contact").try_exists()
     }
 
-    /// Whether the attempt with the ID `id`, as text, needs no agent any more: it has ended, was asked to stop before an agent has
-    /// reported, or is forgotten.
-    ///
-    /// # Errors
-    /// If that cannot be determined.
-    pub fn is_over(&self, id: &str) -> io::Result<bool> {
-        let attempt = self.folder.join(id);
-        let has = |name: &str| attempt.join(name).try_exists();
-        Ok(!attempt.try_exists()? || has("end.json")? || (has("stop.json")? && !has("contact")?))
-    }
-
     /// Returns the end of the attempt `id`, if it was recorded.
     ///
     /// # Errors

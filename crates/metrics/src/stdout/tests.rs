@@ -150,7 +150,7 @@ fn line_that_cannot_be_read_is_a_problem_of_a_metric_without_reports() {
         assert_eq!(collector.problems().len(), 1);
 
         // A metric with a report needs no cure.
-        write(&folder.path().join("stdout.log"), format!("acc=0.5\nacc=0,93\nacc 0.43\n"));
+        write(&folder.path().join("stdout.log"), "acc=0.5\nacc=0,93\nacc 0.43\n");
         let mut reported = super::super::tests::collector(folder.path(), &[]);
         assert_eq!(points(&reported.finish()), [(1, 0.5)]);
         assert!(reported.problems().is_empty());

@@ -58,6 +58,7 @@ pub(super) fn submission(id: &str, program: ProgramPlan) -> Submission {
             replicas: Vec::new(),
             working_directory: "/".into(),
             job_dir: None,
+            job_dir_flag: None,
             machines: MachinePlan::default(),
             ..samples::plan()
         },

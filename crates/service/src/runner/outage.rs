@@ -21,7 +21,7 @@ use tunesmith_executor::{Executor, ExecutorError, ExecutorJobId, ExecutorJobStat
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// Whether `error` may pass without a change of the job or of this machine. A missing folder, say, has to be mended by somebody.
+/// Whether `error` may pass without a change of the job or of this machine. A missing folder, for example, has to be created.
 fn is_out_of_reach(error: &ExecutorError) -> bool {
     matches!(error, ExecutorError::Unreachable { source, .. } if source.raw_os_error().is_none() || may_pass(source))
 }

@@ -158,6 +158,7 @@ async fn run_in(study: Option<StudySpec>, ends: Vec<ExecutorJobState>, queue_dea
         replicas: Vec::new(),
         working_directory: "/".into(),
         job_dir: None,
+        job_dir_flag: None,
         max_running_time: None,
         ..samples::plan()
     };

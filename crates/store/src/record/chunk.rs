@@ -7,6 +7,7 @@
 //! NaN payloads included.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use super::RecordError;
@@ -144,10 +145,11 @@ impl<'a> Reader<'a> {
             None
         } else {
             let index = self.count()?;
-            if !folders.contains_key(&index) {
-                folders.insert(index, Arc::from(name(index)?));
-            }
-            folders.get(&index).cloned()
+            let folder = match folders.entry(index) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(Arc::from(name(index)?)),
+            };
+            Some(Arc::clone(folder))
         };
         let mut metrics = Vec::new();
         for _ in 0..self.count()? {

