@@ -227,7 +227,7 @@ impl ConfigErrors {
         Self { file: file.to_owned(), diagnostics: vec![diagnostic], errors: 1 }
     }
 
-    /// The first errors and warnings, [`MAX_FINDINGS`](super::MAX_FINDINGS) at most; at least one error.
+    /// The first errors and warnings, [`MAX_FINDINGS`] at most; at least one error.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }

@@ -56,7 +56,7 @@ impl Unread {
     }
 }
 
-/// Parses `line`, which is a [`plain_text`], as a report of `tag`. Calls `note_name` with every name that has a number as
+/// Parses `line`, which is a [`plain_text()`], as a report of `tag`. Calls `note_name` with every name that has a number as
 /// its value. If the tag is `step`, the pair is the metric, not the step.
 pub(super) fn parse(line: &str, tag: &str, mut note_name: impl FnMut(&str)) -> LineReading {
     let mut reading = LineReading::default();
