@@ -173,7 +173,7 @@ async fn exhausted_quota_is_the_reason_of_a_job_without_pods() {
     while waits(&*executor, &spec).await != wanted {
         tokio::task::yield_now().await;
     }
-    assert_eq!(count(&place.api().requests(), "WATCH events"), 1, "one watch for all Jobs");
+    assert_eq!(count(&place.api().requests(), "GET events"), 1, "one list for all Jobs, which is then watched");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
