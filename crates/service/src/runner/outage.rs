@@ -3,6 +3,7 @@
 //! Nothing is concluded about an attempt while its executor is out of reach: a program that runs goes on, and one that has to be
 //! submitted waits. The reason is shown as that for which the trial waits.
 
+use std::io;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -14,7 +15,7 @@ use crate::JobEvent;
 use crate::live_trials::LiveTrial;
 use crate::search_policy::error_text;
 use tunesmith_domain::TrialId;
-use tunesmith_executor::{Executor, ExecutorError, ExecutorJobId, ExecutorJobState, may_pass};
+use tunesmith_executor::{Executor, ExecutorError, ExecutorJobId, ExecutorJobState};
 
 /// The pause before the first retry, which doubles up to [`MAX_PAUSE`]. Guesses: an API server restarts within seconds, and people
 /// read the reason.
@@ -23,7 +24,19 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// Whether `error` may pass without a change of the job or of this machine. A missing folder, for example, has to be created.
 fn is_out_of_reach(error: &ExecutorError) -> bool {
-    matches!(error, ExecutorError::Unreachable { source, .. } if source.raw_os_error().is_none() || may_pass(source))
+    matches!(error, ExecutorError::Unreachable { source, .. } if !needs_change(source))
+}
+
+/// Whether something on this machine is missing or forbidden, by `error` or one of its causes.
+fn needs_change(error: &(dyn std::error::Error + 'static)) -> bool {
+    use io::ErrorKind::{
+        AlreadyExists, InvalidInput, IsADirectory, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+    };
+    let Some(io) = error.downcast_ref::<io::Error>() else { return error.source().is_some_and(needs_change) };
+    matches!(
+        io.kind(),
+        AlreadyExists | InvalidInput | IsADirectory | NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem
+    ) || io.get_ref().is_some_and(|cause| needs_change(cause))
 }
 
 /// The calls of an attempt to its executor, which are retried until it is reached.
@@ -108,5 +121,25 @@ impl Reach<'_> {
             () = until_at_least(&mut control, Control::Detach) => {}
             () = abandoned => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id() -> ExecutorJobId {
+        ExecutorJobId { job: "job".parse().unwrap(), trial: None, attempt: 1 }
+    }
+
+    #[test]
+    fn what_is_missing_on_this_machine_is_no_outage() {
+        let of = |source| is_out_of_reach(&ExecutorError::Unreachable { id: id(), source });
+        assert!(of(io::Error::other("the API server answers 403")));
+        assert!(of(io::ErrorKind::ConnectionRefused.into()) && of(io::ErrorKind::StorageFull.into()));
+        assert!(!of(io::ErrorKind::NotFound.into()));
+        assert!(!of(io::Error::other(io::Error::new(io::ErrorKind::PermissionDenied, "no supervisor"))));
+        let reason = "no such command".to_owned();
+        assert!(!is_out_of_reach(&ExecutorError::Rejected { id: id(), reason }));
     }
 }
