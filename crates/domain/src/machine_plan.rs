@@ -21,7 +21,7 @@ pub struct MachinePlan {
     pub options: BTreeMap<String, String>,
     /// The Python interpreter of the program; `None` for `python3` on the `PATH`.
     pub python: Option<PathBuf>,
-    /// What the fields that name machines do not do, and what the job takes over from the one that it continues. `None` in a
+    /// Effects that fields for machines lack, and trials that the job takes over from the one that it continues. `None` in a
     /// plan of a version without machine plans, in which none
     /// of them has an effect.
     pub notices: Option<Vec<MachineNotice>>,

@@ -96,7 +96,7 @@ pub fn folder_order(a: &str, b: &str) -> Ordering {
         .then_with(|| a.cmp(b))
 }
 
-/// What the measurements in a folder are made with, the best first.
+/// Data on which the measurements in a folder are made, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Purpose {
     Evaluation,

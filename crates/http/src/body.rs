@@ -54,7 +54,7 @@ async fn message<T: DeserializeOwned, S: Send + Sync>(request: Request, state: &
     read(&bytes, progress.as_ref())
 }
 
-/// How far the handler of `request` is.
+/// Progress of the handler of `request`.
 fn progress(request: &Request) -> Option<Progress> {
     request.extensions().get().cloned()
 }

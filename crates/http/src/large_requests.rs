@@ -23,7 +23,7 @@ pub(super) fn lanes() -> PerPrincipal {
     PerPrincipal::new((renderers() / 2).max(1))
 }
 
-/// How far the handler of one request is, as an extension of the request.
+/// Progress of the handler of one request, as an extension of the request.
 #[derive(Debug, Clone)]
 pub(super) struct Progress(Arc<State>);
 

@@ -84,7 +84,7 @@ pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-/// What a request is for. Each purpose has its own rate, so that many reads do not delay a submission or a cancellation.
+/// Purpose of a request. Each purpose has its own rate, so that many reads do not delay a submission or a cancellation.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose {
     Create,

@@ -224,7 +224,7 @@ fn trial_container(image: String, settings: &PodSettings, place: &Place, resourc
     }
 }
 
-/// What the Pod Security Standard `restricted` demands of each container, beside a user who is not root.
+/// Demands of the Pod Security Standard `restricted` on each container, beside a user who is not root.
 fn security() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),

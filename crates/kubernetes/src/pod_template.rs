@@ -192,7 +192,7 @@ fn merged_lists(mut under: Vec<Value>, over: Vec<Value>) -> Vec<Value> {
     list
 }
 
-/// What identifies an object in a list: the path of a mount, or a name.
+/// Key of an object in a list: the path of a mount, or a name.
 fn key(item: &Value) -> Option<&str> {
     let fields: &Map<String, Value> = item.as_object()?;
     fields.get("mountPath").or_else(|| fields.get("name"))?.as_str()

@@ -8,7 +8,7 @@ use crate::packages::Packages;
 use tunesmith_files::Place;
 use tunesmith_packages::{LocalArchive, Package, PackageError, PackageSource, ProgramUser, SourceFolder};
 
-/// Who names packages, and who reads them.
+/// Owner and reader of the packages of a job.
 #[derive(Clone, Copy)]
 pub(crate) struct PackageReader<'a> {
     /// The packages that clients have uploaded.

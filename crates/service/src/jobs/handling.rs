@@ -27,7 +27,7 @@ const FILE: &str = "handling";
 /// Maximum size of the file in bytes.
 const MAX_BYTES: u64 = 128;
 
-/// What a process does with a job, recorded before it does it.
+/// Handling of a job by a process, recorded before it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Phase {
     /// Nothing: the deaths of former processes are counted.

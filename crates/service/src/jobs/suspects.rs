@@ -31,7 +31,7 @@ const PROBATION: Duration = Duration::from_secs(5);
 /// The largest number of doublings of [`PROBATION`]: ten minutes in all.
 const MAX_DOUBLINGS: u32 = 7;
 
-/// How a job is started.
+/// Start of a job from the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Start {
     /// The phase of its handling.

@@ -29,7 +29,7 @@ pub(super) fn write<T: Serialize>(folder: &Path, name: &str, value: &T, durable:
 /// Maximum length of a log, holes included. A guess: four times what is read of standard output.
 pub(super) const MAX_LOG_BYTES: u64 = 16 << 30;
 
-/// What became of a part of a log.
+/// Outcome of receiving a part of a log.
 pub(super) enum Appended {
     /// The log has this size now.
     Size(u64),

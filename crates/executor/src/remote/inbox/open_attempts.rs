@@ -13,7 +13,7 @@ pub(super) struct OpenAttempts(Mutex<HashMap<ExecutorJobId, Arc<OpenAttempt>>>);
 #[derive(Debug, Default)]
 pub(super) struct OpenAttempt(Mutex<Known>);
 
-/// What is known of an attempt without reading its files.
+/// Facts of an attempt that are known without reading its files.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// The tasks of all its replicas, once its specification was read.

@@ -1,4 +1,4 @@
-//! What the agents of an attempt have reported about their reads, within limits.
+//! Reports of an attempt's agents about their reads, within limits.
 
 use std::collections::BTreeSet;
 
