@@ -63,7 +63,7 @@ fn invalid_requests_are_answered_with_a_google_status() {
     assert_error(server.send("POST", &suggest, form, "a=b"), 415, invalid, "application/json");
     assert_error(send("{\"clientId\":\n 1,}"), 400, invalid, "not JSON: trailing comma at line 2 column 4");
     assert_error(send("{\"clientId\": \"c\"} {}"), 400, invalid, "trailing characters at line 1 column 19");
-    assert_error(send("[]"), 400, invalid, "invalid type: sequence");
+    assert_error(send("[]"), 400, invalid, "invalid type: list, expected an object");
     assert_error(send("{\"clientId\": \"a\", \"clientId\": \"b\"}"), 400, invalid, "\"clientId\" is given twice");
     assert_error(
         server.get("/v1/projects/p/nothing"),

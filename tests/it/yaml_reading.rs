@@ -193,7 +193,9 @@ const STRICTER_IN_PYYAML: [&str; 10] = [
 ];
 
 /// Reasons for which a text is refused here only.
-const STRICTER_HERE: [&str; 6] = [
+const STRICTER_HERE: [&str; 7] = [
+    // A text without a document, which PyYAML reads as null.
+    "the file is empty",
     // `&0: {…}` in a flow mapping: the colon belongs to the name of the anchor in YAML 1.2, and the mapping is a key.
     "a list or mapping cannot be a key",
     // `"a"#b`, which YAML 1.2 refuses as well.

@@ -244,9 +244,12 @@ impl Composer {
         entries
     }
 
-    /// Whether `tag` declares a scalar as text. Unknown tags are reported.
+    /// Whether `tag` declares a scalar as text, as `!!str` and the non-specific tag `!` do. Unknown tags are reported.
     fn tag_is_text(&mut self, tag: Option<&Tag>, span: &Range<usize>) -> bool {
         let Some(tag) = tag else { return false };
+        if tag.original() == "!" {
+            return true;
+        }
         let Some(name) = tag.core_suffix() else {
             let message = format!("the tag `{tag}` is not known");
             self.findings.push(Finding::error("", span.clone(), message, "no tags"));

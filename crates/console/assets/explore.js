@@ -199,6 +199,7 @@ function go(changes) {
 function show() {
   version += 1;
   offset = 0;
+  delete root.dataset.shown;
   input.value = selected("filter");
   for (const name of CHOICES) {
     const choice = form.ownerDocument.querySelector(`select[name="${name}"]`);

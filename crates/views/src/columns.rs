@@ -395,7 +395,10 @@ impl Columns {
             let others = |a: u32, b: u32| {
                 let losses = |row: u32| {
                     let others = (0..self.metrics.len()).filter(move |other| *other != metric);
-                    others.map(move |other| self.goal(other).loss(self.metrics[other][row as usize]))
+                    // A metric without a finite value is worse than every value.
+                    others.map(move |other| {
+                        self.metric(other, row as usize).map_or(f64::INFINITY, |value| self.goal(other).loss(value))
+                    })
                 };
                 losses(a).zip(losses(b)).fold(Ordering::Equal, |order, (a, b)| order.then(a.total_cmp(&b)))
             };

@@ -135,7 +135,7 @@ with opened(expected="status of 4", viewport={"width": 1280, "height": 900}, col
     # What is special about them.
     page.set_viewport_size({"width": 1280, "height": 900})
     page.goto(f"{STUDIES}/three")
-    expect(page.get_by_text("optimal trials, the first is")).to_be_visible()
+    expect(page.get_by_text("optimal trials").first).to_be_visible()
     page.goto(f"{STUDIES}/constrained/trials")
     expect(page.get_by_role("columnheader", name="latency")).to_contain_text("at most 0.5")
     expect(page.locator("tbody .bad", has_text="violates latency")).to_have_count(6)

@@ -144,6 +144,8 @@ def text_of(rng, damaged):
 
 
 def value_of(node):
+    if not node.tag.startswith("tag:yaml.org,2002:"):
+        raise ValueError("could not determine a constructor for the tag %r" % node.tag)
     if isinstance(node, yaml.ScalarNode):
         return None if node.style is None and node.value in NULLS else node.value
     if isinstance(node, yaml.SequenceNode):

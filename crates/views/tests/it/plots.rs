@@ -16,11 +16,17 @@ fn measured(columns: &Columns, rows: &Rows) -> Vec<(u64, f64)> {
     rows.iter().filter_map(|row| Some((columns.number(row), columns.metric(0, row)?))).collect()
 }
 
-/// The numbers of the best trials, best first.
+/// The numbers of the trials with the lowest loss, best first; of equal ones those with the highest speed, then by number.
 fn best(columns: &Columns, rows: &Rows, count: usize) -> Vec<u64> {
-    let mut all = measured(columns, rows);
-    all.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
-    all.into_iter().take(count).map(|(number, _)| number).collect()
+    let mut all: Vec<(f64, f64, u64)> = rows
+        .iter()
+        .filter_map(|row| {
+            let slowness = columns.metric(1, row).map_or(f64::INFINITY, |speed| -speed);
+            Some((columns.metric(0, row)?, slowness, columns.number(row)))
+        })
+        .collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
+    all.into_iter().take(count).map(|(.., number)| number).collect()
 }
 
 /// Rows with an even number, or all.
