@@ -244,11 +244,12 @@ impl Composer {
         entries
     }
 
-    /// Whether `tag` declares a scalar as text, as `!!str` and the non-specific tag `!` do. Unknown tags are reported.
+    /// Whether `tag` declares a scalar as text, as `!!str` does. Unknown tags are reported. The non-specific tag `!` changes
+    /// nothing, as in PyYAML.
     fn tag_is_text(&mut self, tag: Option<&Tag>, span: &Range<usize>) -> bool {
         let Some(tag) = tag else { return false };
         if tag.original() == "!" {
-            return true;
+            return false;
         }
         let Some(name) = tag.core_suffix() else {
             let message = format!("the tag `{tag}` is not known");

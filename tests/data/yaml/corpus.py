@@ -154,6 +154,7 @@ def value_of(node):
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
             raise ValueError("a key is no text")
+        value_of(key)
         if key.value in pairs:
             raise ValueError("a key comes twice")
         pairs[key.value] = value_of(value)
