@@ -61,18 +61,10 @@ impl StudyStopping {
         is_before(self.min_time) || self.min_trials.is_some_and(|least| (ended as u64) < least)
     }
 
-    /// The reason why a study that was created at `created` ends at `now`, if it does. `trials` are its ended trials, in any
-    /// order, and `gain` is the expected improvement by a further one, if it is known.
-    pub fn reason(
-        &self,
-        goal: Goal,
-        trials: impl IntoIterator<Item = EndedTrial>,
-        gain: Option<f64>,
-        created: Timestamp,
-        now: Timestamp,
-    ) -> Option<String> {
-        let mut trials: Vec<EndedTrial> = trials.into_iter().collect();
-        if self.is_too_early(trials.len(), created, now) {
+    /// The reason why a study that was created at `created` ends at `now`, if it does. `progress` is that of its ended trials, and
+    /// `gain` is the expected improvement by a further one, if it is known.
+    pub fn reason(&self, progress: &Progress, gain: Option<f64>, created: Timestamp, now: Timestamp) -> Option<String> {
+        if self.is_too_early(progress.ended, created, now) {
             return None;
         }
         if let Some(limit) = self.max_time.filter(|limit| limit.is_over(created, now)) {
@@ -81,20 +73,8 @@ impl StudyStopping {
                 StudyTime::At(time) => format!("the end time {time} of the study is reached"),
             });
         }
-        trials.sort_by_key(|trial| (trial.end_time, trial.id));
-        let (mut best, mut since) = (None::<EndedTrial>, 0);
-        for trial in trials {
-            let value = trial.value.filter(|value| !value.is_nan());
-            let is_better = value
-                .is_some_and(|value| best.and_then(|best| best.value).is_none_or(|best| goal.is_better(value, best)));
-            if is_better {
-                (best, since) = (Some(trial), 0);
-            } else {
-                since += 1;
-            }
-        }
         // Without any result, the rules of failed trials decide.
-        let best = best?;
+        let (best, since) = (progress.best?, progress.since);
         if self.max_trials_without_progress.is_some_and(|most| since >= most) {
             let trials = if since == 1 { "trial was" } else { "trials in a row were" };
             return Some(format!("{since} {trials} not better than trial {}", best.id));
@@ -105,6 +85,46 @@ impl StudyStopping {
         let (gain, least) = gain.zip(self.min_expected_gain)?;
         (gain < least)
             .then(|| format!("a further trial is expected to gain {}, less than {}", Rounded(gain), Rounded(least)))
+    }
+}
+
+/// The progress of a study: its best trial so far, in the order in which trials ended.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Progress {
+    /// The number of ended trials.
+    ended: usize,
+    /// The first of the best trials; `None` before the first result.
+    best: Option<EndedTrial>,
+    /// The number of trials that ended after the best one.
+    since: u64,
+    /// The last trial, by the time of its end and its number.
+    last: Option<(Timestamp, TrialId)>,
+}
+
+impl Progress {
+    /// The progress of `trials`, in any order.
+    pub fn of(goal: Goal, mut trials: Vec<EndedTrial>) -> Self {
+        trials.sort_unstable_by_key(|trial| (trial.end_time, trial.id));
+        let progress = trials.into_iter().try_fold(Self::default(), |progress, trial| progress.with(goal, trial));
+        progress.unwrap_or_default()
+    }
+
+    /// The number of ended trials.
+    pub fn ended(&self) -> usize {
+        self.ended
+    }
+
+    /// The progress with one more trial; `None` if it ended before the last one.
+    pub fn with(self, goal: Goal, trial: EndedTrial) -> Option<Self> {
+        let end = (trial.end_time, trial.id);
+        if self.last.is_some_and(|last| end <= last) {
+            return None;
+        }
+        let best = self.best.and_then(|best| best.value);
+        let value = trial.value.filter(|value| !value.is_nan());
+        let is_best = value.is_some_and(|value| best.is_none_or(|best| goal.is_better(value, best)));
+        let (best, since) = if is_best { (Some(trial), 0) } else { (self.best, self.since + 1) };
+        Some(Self { ended: self.ended + 1, best, since, last: Some(end) })
     }
 }
 
@@ -132,7 +152,7 @@ mod tests {
     }
 
     fn reason(rules: &StudyStopping, values: &[f64], now: i64) -> Option<String> {
-        rules.reason(Goal::Minimize, trials(values), None, at(0), at(now))
+        rules.reason(&Progress::of(Goal::Minimize, trials(values)), None, at(0), at(now))
     }
 
     #[test]
@@ -149,9 +169,19 @@ mod tests {
         // The order of the ends counts, not that of the numbers.
         let mut late = trials(&[1.0, 2.0, 3.0, 4.0]);
         late[0].end_time = at(9);
-        assert_eq!(rules.reason(Goal::Minimize, late, None, at(0), at(9)), None);
-        let maximized = rules.reason(Goal::Maximize, trials(&[5.0, 4.0, 4.0, 6.0, 5.0]), None, at(0), at(9));
-        assert_eq!(maximized, None);
+        assert_eq!(rules.reason(&Progress::of(Goal::Minimize, late), None, at(0), at(9)), None);
+        let maximized = Progress::of(Goal::Maximize, trials(&[5.0, 4.0, 4.0, 6.0, 5.0]));
+        assert_eq!(rules.reason(&maximized, None, at(0), at(9)), None);
+    }
+
+    #[test]
+    fn progress_is_added_to_in_the_order_of_the_ends() {
+        let all = trials(&[5.0, 4.0, f64::NAN, 6.0]);
+        let progress = Progress::of(Goal::Minimize, all[..2].to_vec());
+        let progress = progress.with(Goal::Minimize, all[2]).and_then(|two| two.with(Goal::Minimize, all[3])).unwrap();
+        assert_eq!(progress, Progress::of(Goal::Minimize, all.iter().rev().copied().collect()));
+        assert_eq!(progress.with(Goal::Minimize, all[3]), None);
+        assert_eq!(progress.with(Goal::Minimize, all[0]), None);
     }
 
     #[test]
@@ -166,7 +196,7 @@ mod tests {
     #[test]
     fn study_ends_when_little_is_to_be_gained() {
         let rules = StudyStopping { min_expected_gain: Some(0.25), min_trials: Some(2), ..StudyStopping::default() };
-        let reason = |values, gain| rules.reason(Goal::Minimize, trials(values), gain, at(0), at(9));
+        let reason = |values, gain| rules.reason(&Progress::of(Goal::Minimize, trials(values)), gain, at(0), at(9));
         assert_eq!(reason(&[2.0, 1.0], None), None);
         assert_eq!(reason(&[2.0, 1.0], Some(0.25)), None);
         assert_eq!(reason(&[2.0], Some(0.125)), None);

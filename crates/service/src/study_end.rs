@@ -1,6 +1,6 @@
 //! Decides by the rules of a study whether it gets further trials, and keeps the results of its ended trials.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use futures::TryStreamExt;
 use jiff::Timestamp;
 use tunesmith_algorithms::designer::History;
 use tunesmith_algorithms::expected_gain::expected_gain;
-use tunesmith_algorithms::problem::{CompletedTrial, TrialId};
+use tunesmith_algorithms::problem::{CompletedTrial, Goal, TrialId};
 
 use crate::pages;
 use crate::search_policy::outcome;
-use tunesmith_domain::{EndedTrial, Study, StudyStopping, Trial, TrialState};
+use tunesmith_domain::{EndedTrial, Progress, Study, StudyStopping, Trial, TrialState};
 use tunesmith_store::{Store, StoreError};
 
 /// The ended trials of one study.
@@ -22,7 +22,9 @@ pub(crate) struct EndedTrials {
     create_time: Option<Timestamp>,
     /// Revision of the study up to which trials have been read.
     revision: u64,
-    ended: BTreeMap<TrialId, EndedTrial>,
+    ended: HashMap<TrialId, EndedTrial>,
+    /// The progress of the ended trials; `None` if it has to be determined anew, since a trial was not added at the end.
+    progress: Option<Progress>,
     /// The ended trials as algorithms get them, if a rule needs a model.
     completed: BTreeMap<TrialId, CompletedTrial>,
     /// The expected gain, once it was computed since the last change of the trials.
@@ -55,8 +57,23 @@ impl EndedTrials {
         } else {
             None
         };
-        let goal = study.problem.metrics()[0].goal;
-        Ok(rules.reason(goal, self.ended.values().copied(), gain, study.create_time, now))
+        let progress = self.progress(study.problem.metrics()[0].goal).await;
+        Ok(rules.reason(&progress, gain, study.create_time, now))
+    }
+
+    /// The progress of the ended trials.
+    async fn progress(&mut self, goal: Goal) -> Progress {
+        if let Some(progress) = self.progress {
+            return progress;
+        }
+        let ended: Vec<EndedTrial> = self.ended.values().copied().collect();
+        match tokio::task::spawn_blocking(move || Progress::of(goal, ended)).await {
+            Ok(progress) => *self.progress.insert(progress),
+            Err(error) => {
+                tracing::error!(%error, "the progress of a study cannot be determined");
+                Progress::default()
+            }
+        }
     }
 
     /// The expected improvement by a further trial; `None` if it cannot be computed.
@@ -80,6 +97,7 @@ impl EndedTrials {
         let Some(end_time) = trial.end_time.filter(|_| trial.state.is_final() && !is_deleted) else {
             // A retried trial had ended before.
             if self.ended.remove(&trial.id).is_some() {
+                self.progress = None;
                 self.completed.remove(&trial.id);
                 self.gain = None;
             }
@@ -89,7 +107,12 @@ impl EndedTrials {
         let counts = is_whole && study.is_feasible(trial);
         let measured = trial.final_measurement.as_ref().filter(|_| counts);
         let value = measured.and_then(|measurement| measurement.value(&study.problem.metrics()[0].name));
-        self.ended.insert(trial.id, EndedTrial { id: trial.id, end_time, value });
+        let ended = EndedTrial { id: trial.id, end_time, value };
+        let known = self.ended.insert(trial.id, ended);
+        if known != Some(ended) {
+            let goal = study.problem.metrics()[0].goal;
+            self.progress = self.progress.filter(|_| known.is_none()).and_then(|progress| progress.with(goal, ended));
+        }
         if study.study_stopping.min_expected_gain.is_some() {
             let outcome = outcome(trial, &study.problem);
             let completed = CompletedTrial { id: trial.id, parameters: trial.parameters.clone(), outcome };
