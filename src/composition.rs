@@ -48,7 +48,7 @@ pub(crate) struct ContainerOptions {
     pub(crate) run: Vec<String>,
 }
 
-/// What the programs of jobs inherit, as whom they run, and which folders jobs may name.
+/// Environment and user of the programs of jobs, and the folders that jobs may name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Isolation {
     /// The variables of this process that programs inherit.

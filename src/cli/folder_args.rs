@@ -62,7 +62,7 @@ pub(super) fn words(name: &str, text: &str) -> anyhow::Result<Vec<String>> {
     shlex::split(text).ok_or_else(|| anyhow::anyhow!("{name}: {text:?} has a quote that is not closed"))
 }
 
-/// What happens to the jobs of a copied data folder.
+/// Treatment of the jobs of a copied data folder.
 #[derive(Debug, Args)]
 pub(super) struct CopyArgs {
     /// Run the unfinished jobs of a data folder that was copied, or restored from a backup. Without it they are not run, since

@@ -114,7 +114,7 @@ fn lists_are_selected_sorted_and_printed_in_the_formats_of_gcloud() {
     assert_eq!(trials.lines().next(), Some("1\tCOMPLETED"));
 }
 
-/// What a night of submissions asks of gcloud. Each line ends the script if it fails.
+/// A nightly script of submissions with gcloud. Each line ends the script if it fails.
 const NIGHTLY: &str = r#"
 set -euo pipefail
 DAY=$(date +%Y%m%d)

@@ -16,7 +16,7 @@ use serde_json::Value;
 /// The number of repetitions.
 const TIMES: usize = 50;
 
-/// What a file of tests that start processes contains.
+/// Texts by which a file of tests that start processes is recognised.
 const STARTERS: [&str; 5] = ["program(", "Workspace::", "Server::", "Cluster::", "Site::"];
 
 /// Time after which a repetition counts as hung.

@@ -23,7 +23,7 @@ pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePla
 pub use ranking::{best_at_bounds, best_first, compare_results, compare_values, optimal_of_several};
 pub use resources::{Accelerators, Resources};
 pub use study::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyChange, StudyFields, StudyState};
-pub use study_stopping::{EndedTrial, Progress, StudyStopping, StudyTime};
+pub use study_stopping::{EndedTrial, StudyProgress, StudyStopping, StudyTime};
 pub use trial::{
     AttemptPlace, Completion, Lease, LossCause, NewTrial, RecordedRequest, ReplicaNode, RequestKey, Trial, TrialChange,
     TrialFields, TrialStart, TrialState,

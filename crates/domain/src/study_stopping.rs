@@ -63,7 +63,13 @@ impl StudyStopping {
 
     /// The reason why a study that was created at `created` ends at `now`, if it does. `progress` is that of its ended trials, and
     /// `gain` is the expected improvement by a further one, if it is known.
-    pub fn reason(&self, progress: &Progress, gain: Option<f64>, created: Timestamp, now: Timestamp) -> Option<String> {
+    pub fn reason(
+        &self,
+        progress: &StudyProgress,
+        gain: Option<f64>,
+        created: Timestamp,
+        now: Timestamp,
+    ) -> Option<String> {
         if self.is_too_early(progress.ended, created, now) {
             return None;
         }
@@ -90,7 +96,7 @@ impl StudyStopping {
 
 /// The progress of a study: its best trial so far, in the order in which trials ended.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Progress {
+pub struct StudyProgress {
     /// The number of ended trials.
     ended: usize,
     /// The first of the best trials; `None` before the first result.
@@ -101,7 +107,7 @@ pub struct Progress {
     last: Option<(Timestamp, TrialId)>,
 }
 
-impl Progress {
+impl StudyProgress {
     /// The progress of `trials`, in any order.
     pub fn of(goal: Goal, mut trials: Vec<EndedTrial>) -> Self {
         trials.sort_unstable_by_key(|trial| (trial.end_time, trial.id));
@@ -152,7 +158,7 @@ mod tests {
     }
 
     fn reason(rules: &StudyStopping, values: &[f64], now: i64) -> Option<String> {
-        rules.reason(&Progress::of(Goal::Minimize, trials(values)), None, at(0), at(now))
+        rules.reason(&StudyProgress::of(Goal::Minimize, trials(values)), None, at(0), at(now))
     }
 
     #[test]
@@ -169,17 +175,17 @@ mod tests {
         // The order of the ends counts, not that of the numbers.
         let mut late = trials(&[1.0, 2.0, 3.0, 4.0]);
         late[0].end_time = at(9);
-        assert_eq!(rules.reason(&Progress::of(Goal::Minimize, late), None, at(0), at(9)), None);
-        let maximized = Progress::of(Goal::Maximize, trials(&[5.0, 4.0, 4.0, 6.0, 5.0]));
+        assert_eq!(rules.reason(&StudyProgress::of(Goal::Minimize, late), None, at(0), at(9)), None);
+        let maximized = StudyProgress::of(Goal::Maximize, trials(&[5.0, 4.0, 4.0, 6.0, 5.0]));
         assert_eq!(rules.reason(&maximized, None, at(0), at(9)), None);
     }
 
     #[test]
     fn progress_is_added_to_in_the_order_of_the_ends() {
         let all = trials(&[5.0, 4.0, f64::NAN, 6.0]);
-        let progress = Progress::of(Goal::Minimize, all[..2].to_vec());
+        let progress = StudyProgress::of(Goal::Minimize, all[..2].to_vec());
         let progress = progress.with(Goal::Minimize, all[2]).and_then(|two| two.with(Goal::Minimize, all[3])).unwrap();
-        assert_eq!(progress, Progress::of(Goal::Minimize, all.iter().rev().copied().collect()));
+        assert_eq!(progress, StudyProgress::of(Goal::Minimize, all.iter().rev().copied().collect()));
         assert_eq!(progress.with(Goal::Minimize, all[3]), None);
         assert_eq!(progress.with(Goal::Minimize, all[0]), None);
     }
@@ -196,7 +202,8 @@ mod tests {
     #[test]
     fn study_ends_when_little_is_to_be_gained() {
         let rules = StudyStopping { min_expected_gain: Some(0.25), min_trials: Some(2), ..StudyStopping::default() };
-        let reason = |values, gain| rules.reason(&Progress::of(Goal::Minimize, trials(values)), gain, at(0), at(9));
+        let reason =
+            |values, gain| rules.reason(&StudyProgress::of(Goal::Minimize, trials(values)), gain, at(0), at(9));
         assert_eq!(reason(&[2.0, 1.0], None), None);
         assert_eq!(reason(&[2.0, 1.0], Some(0.25)), None);
         assert_eq!(reason(&[2.0], Some(0.125)), None);

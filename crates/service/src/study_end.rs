@@ -12,7 +12,7 @@ use tunesmith_algorithms::problem::{CompletedTrial, Goal, TrialId};
 
 use crate::pages;
 use crate::search_policy::outcome;
-use tunesmith_domain::{EndedTrial, Progress, Study, StudyStopping, Trial, TrialState};
+use tunesmith_domain::{EndedTrial, Study, StudyProgress, StudyStopping, Trial, TrialState};
 use tunesmith_store::{Store, StoreError};
 
 /// The ended trials of one study.
@@ -24,7 +24,7 @@ pub(crate) struct EndedTrials {
     revision: u64,
     ended: HashMap<TrialId, EndedTrial>,
     /// The progress of the ended trials; `None` if it has to be determined anew, since a trial was not added at the end.
-    progress: Option<Progress>,
+    progress: Option<StudyProgress>,
     /// The ended trials as algorithms get them, if a rule needs a model.
     completed: BTreeMap<TrialId, CompletedTrial>,
     /// The expected gain, once it was computed since the last change of the trials.
@@ -62,16 +62,16 @@ impl EndedTrials {
     }
 
     /// The progress of the ended trials.
-    async fn progress(&mut self, goal: Goal) -> Progress {
+    async fn progress(&mut self, goal: Goal) -> StudyProgress {
         if let Some(progress) = self.progress {
             return progress;
         }
         let ended: Vec<EndedTrial> = self.ended.values().copied().collect();
-        match tokio::task::spawn_blocking(move || Progress::of(goal, ended)).await {
+        match tokio::task::spawn_blocking(move || StudyProgress::of(goal, ended)).await {
             Ok(progress) => *self.progress.insert(progress),
             Err(error) => {
                 tracing::error!(%error, "the progress of a study cannot be determined");
-                Progress::default()
+                StudyProgress::default()
             }
         }
     }

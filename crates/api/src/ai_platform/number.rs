@@ -13,7 +13,7 @@ use super::Double;
 
 /// A [`Double`] that remembers the whole number that was written, if no double equals it: 2^53 + 1 is read as 2^53.
 ///
-/// Whether that matters depends on the parameter: an `INTEGER` must not have such bounds, a `DOUBLE` may.
+/// Such bounds are an error for an `INTEGER`, and allowed for a `DOUBLE`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Number {
     value: Double,

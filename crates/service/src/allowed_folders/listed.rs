@@ -26,7 +26,7 @@ pub struct AllowedFolder {
     pub location: Location,
 }
 
-/// Where an allowed folder is.
+/// Location of an allowed folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     /// A folder of this machine, or of the machines where programs run.

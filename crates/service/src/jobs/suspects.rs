@@ -52,7 +52,7 @@ impl Start {
     }
 }
 
-/// What the queue does next.
+/// Next step of the queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Start(JobId, Start),
@@ -104,7 +104,7 @@ impl Suspects {
         self.waiting.iter().map(|suspect| suspect.record.deaths).max()
     }
 
-    /// What the queue does next with `running` jobs, at `now`.
+    /// Next step of the queue beside `running` jobs, at `now`.
     pub(super) fn next(&mut self, state: &mut State, running: usize, now: Instant) -> Next {
         // Some may have been cancelled, or be run by another server.
         self.waiting.retain(|suspect| state.queue.position(&suspect.job).is_some());

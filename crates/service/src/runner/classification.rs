@@ -9,7 +9,7 @@ use tunesmith_executor::{ExitStatus, ProgramEnd, StopReason};
 /// Maximum number of problems in the reason of a trial without a metric.
 const MAX_PROBLEMS: usize = 2;
 
-/// What was found in the reports of an attempt, beside measurements.
+/// Findings in the reports of an attempt, beside measurements.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Findings {
     /// The names of all metrics that were seen.

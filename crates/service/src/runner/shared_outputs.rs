@@ -25,7 +25,7 @@ const CACHES: [&str; 2] = ["__pycache__", "node_modules"];
 /// The times of the last changes of files.
 type Changes = BTreeMap<PathBuf, SystemTime>;
 
-/// How far the detection is.
+/// State of the detection.
 #[derive(Debug)]
 pub(super) enum SharedOutputs {
     /// No trial has ended since this time.

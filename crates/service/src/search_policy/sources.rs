@@ -12,7 +12,7 @@ use super::history::outcome;
 use crate::pages;
 use crate::study_spec::StudySpec;
 
-/// What a study makes of a trial of a source study.
+/// A trial of a source study, as the search of another study uses it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum SourceUse {
     /// The trial is a point of the study's own search space, and counts as one of its trials.
@@ -25,7 +25,7 @@ pub(super) enum SourceUse {
     Unfinished,
 }
 
-/// What a study with `problem` makes of `trial`, whose own study has the problem `source`.
+/// Converts `trial`, of a study with the problem `source`, for a study with `problem`.
 pub(super) fn source_use(trial: &Trial, source: &ProblemStatement, problem: &ProblemStatement) -> SourceUse {
     if !trial.state.is_final() {
         return SourceUse::Unfinished;

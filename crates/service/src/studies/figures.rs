@@ -22,7 +22,7 @@ pub const MAX_POINTS: usize = 100_000;
 /// Maximum number of different reasons of infeasible trials that are counted each.
 const MAX_REASONS: usize = 50;
 
-/// What the trials of a study amount to.
+/// Counts and lost time of the trials of a study.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StudyFigures {
     /// Number of trials without an owner.
@@ -39,7 +39,7 @@ pub struct StudyFigures {
     pub ended: EndedFigures,
 }
 
-/// What the trials that have ended amount to. Stored summaries contain it: a change requires another version of their format.
+/// Summary of the ended trials. Stored as part of summaries: a change requires another version of their format.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndedFigures {

@@ -36,7 +36,7 @@ const MAX_BYTES: usize = 4 << 20;
 #[derive(Default)]
 pub(super) struct Summaries(StudyCache<Summary>);
 
-/// What the trials of a study amount to, up to a revision of the study.
+/// Summary of the trials of a study, up to a revision of the study.
 #[derive(Debug, Clone, PartialEq)]
 struct Summary {
     /// Distinguishes studies of the same name.

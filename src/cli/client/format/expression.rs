@@ -31,7 +31,7 @@ const KINDS: [(&str, Kind); 12] = [
 const ATTRIBUTES: [&str; 8] =
     ["no-heading", "separator", "terminator", "delimiter", "quote", "box", "all-box", "title"];
 
-/// How selected fields are printed.
+/// Output format of selected fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Value,
