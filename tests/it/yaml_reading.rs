@@ -123,6 +123,12 @@ fn wrong_indentation_and_unclosed_collections_are_found() {
     }
 }
 
+#[test]
+fn colon_in_front_of_a_collection_needs_a_space() {
+    let errors = parse("c.yaml", "trainingInput: {args:[a]}\n").unwrap_err().to_string();
+    assert!(errors.contains("':' may not precede any of") && errors.contains("a space after the colon"), "{errors}");
+}
+
 /// The reason why `text` is refused.
 fn refusal(text: &str) -> String {
     let errors = parse("c.yaml", text).unwrap_err();

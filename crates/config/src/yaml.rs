@@ -98,7 +98,11 @@ fn syntax_error(text: &str, error: &ScanError) -> Finding {
         return too_deep(at..at);
     }
     let tab = text[..at].ends_with('\t') || text[at..].starts_with('\t');
-    let allowed = if tab { "indent with spaces, not with tabs" } else { "YAML or JSON" };
+    let allowed = match error.kind() {
+        ErrorKind::FlowMappingValueAdjacentCollection => "a space after the colon",
+        _ if tab => "indent with spaces, not with tabs",
+        _ => "YAML or JSON",
+    };
     Finding::error("", at..at, format!("cannot be parsed: {}", error.info()), allowed)
 }
 
