@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::output::{Followed, Writers, write_line};
-use tunesmith_executor::logs::{LogName, LogStream, MASTER, logs};
+use tunesmith_executor::logs::{LogName, LogStream, MASTER, PACKAGES, logs};
 
 /// Shows the output of a job's program, line by line.
 pub(super) struct JobOutput {
@@ -42,7 +42,9 @@ impl JobOutput {
         writers: Writers,
         mut each: impl FnMut(&LogName, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        for log in logs(&self.directory, None)?.into_iter().filter(|log| log.name.trial.is_none()) {
+        // The progress of the job shows the output of the installer.
+        let is_shown = |name: &LogName| name.trial.is_none() && name.task != PACKAGES;
+        for log in logs(&self.directory, None)?.into_iter().filter(|log| is_shown(&log.name)) {
             let path = log.name.path(&self.directory);
             self.followed.new_lines(&path, writers, |line| each(&log.name, line))?;
         }

@@ -2,7 +2,8 @@
 //!
 //! An executor writes the output of an attempt to the folder of the attempt: `stdout.log` and `stderr.log` for the
 //! master,
-//! `<role>-<index>-stdout.log` and `<role>-<index>-stderr.log` for other replicas.
+//! `<role>-<index>-stdout.log` and `<role>-<index>-stderr.log` for other replicas. The output of the installer of a job's
+//! packages is `packages.log` in the folder of the job.
 
 use std::fmt;
 use std::fs::File;
@@ -23,15 +24,18 @@ const ROLES: [&str; 3] = ["worker", "ps", "evaluator"];
 /// The task whose files have no prefix.
 pub const MASTER: &str = "master-0";
 
+/// The task that installs the packages of a job, before the first attempt.
+pub const PACKAGES: &str = "packages";
+
 /// The name of one log of a job. Its text is `trial-3.attempt-1.worker-0.stdout`; a job without hyperparameters has no
-/// first part.
+/// first part, and the output of its installer is `attempt-0.packages.stdout`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogName {
     /// The trial.
     pub trial: Option<u64>,
     /// The attempt.
     pub attempt: u64,
-    /// The replica, such as `master-0`, `worker-1`, `ps-0` or `evaluator-0`.
+    /// The replica, such as `master-0`, `worker-1`, `ps-0` or `evaluator-0`, or [`PACKAGES`].
     pub task: String,
     /// The output stream.
     pub stream: LogStream,
@@ -110,23 +114,35 @@ impl FromStr for LogName {
             };
             let stream = [LogStream::Stderr, LogStream::Stdout].into_iter().find(|known| known.as_str() == stream)?;
             let attempt = numbered(attempt, "attempt")?;
-            is_task(task).then(|| Self { trial, attempt, task: task.to_owned(), stream })
+            let name = Self { trial, attempt, task: task.to_owned(), stream };
+            (is_task(task) || name == Self::packages()).then_some(name)
         };
         parse().ok_or("the name of a log has the form trial-3.attempt-1.master-0.stdout")
     }
 }
 
 impl LogName {
+    /// The output of the installer of a job's packages.
+    pub fn packages() -> Self {
+        Self { trial: None, attempt: 0, task: PACKAGES.to_owned(), stream: LogStream::Stdout }
+    }
+
     /// Returns the path of the log of a job with the folder `job`.
     pub fn path(&self, job: &Path) -> PathBuf {
         self.place(job).path()
     }
 
     pub(crate) fn place(&self, job: &Path) -> Place {
-        let job = Place::from(job.to_owned());
+        self.place_in(&Place::from(job.to_owned()))
+    }
+
+    fn place_in(&self, job: &Place) -> Place {
+        if self.task == PACKAGES {
+            return job.join("packages.log");
+        }
         let attempts = match self.trial {
             Some(trial) => job.join("trials").join(trial.to_string()),
-            None => job,
+            None => job.clone(),
         };
         let attempt = attempts.join(format!("attempt-{}", self.attempt));
         let stream = self.stream.as_str();
@@ -155,18 +171,24 @@ pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
             let Some(attempt) = numbered(&name, "attempt") else { continue };
             for (file, place) in entries(&place, |entry| entry.is_file)? {
                 let Some((task, stream)) = task_and_stream(&file) else { continue };
-                // A program may remove or replace it meanwhile.
-                let Some(metadata) = unless_absent(place.metadata())?.filter(std::fs::Metadata::is_file) else {
-                    continue;
-                };
-                let name = LogName { trial, attempt, task, stream };
-                let (size_bytes, space_bytes) = (metadata.len(), log_space::of(&metadata));
-                found.push(LogFile { name, size_bytes, space_bytes, modified: metadata.modified()? });
+                found.extend(log_at(LogName { trial, attempt, task, stream }, &place)?);
             }
         }
     }
+    if trial.is_none() {
+        let name = LogName::packages();
+        let place = name.place_in(&job);
+        found.extend(log_at(name, &place)?);
+    }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(found)
+}
+
+/// The log `name` at `place`; `None` if a program has removed or replaced it meanwhile.
+fn log_at(name: LogName, place: &Place) -> io::Result<Option<LogFile>> {
+    let Some(metadata) = unless_absent(place.metadata())?.filter(std::fs::Metadata::is_file) else { return Ok(None) };
+    let (size_bytes, space_bytes) = (metadata.len(), log_space::of(&metadata));
+    Ok(Some(LogFile { name, size_bytes, space_bytes, modified: metadata.modified()? }))
 }
 
 /// Reads about `limit` bytes of the log `name` in the folder `job`, beginning at `start`; `None` if there is no such
@@ -308,6 +330,7 @@ mod tests {
     fn logs_are_listed_in_order_and_read_by_name() {
         let job = tempfile::tempdir().unwrap();
         for (path, text) in [
+            ("packages.log", "Collecting numpy"),
             ("trials/10/attempt-1/stdout.log", "ten"),
             ("trials/2/attempt-1/stdout.log", "two"),
             ("trials/2/attempt-2/worker-0-stderr.log", "worker"),
@@ -322,6 +345,7 @@ mod tests {
         assert_eq!(
             names,
             [
+                "attempt-0.packages.stdout",
                 "trial-2.attempt-1.master-0.stdout",
                 "trial-2.attempt-2.worker-0.stderr",
                 "trial-10.attempt-1.master-0.stdout"

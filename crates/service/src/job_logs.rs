@@ -3,7 +3,7 @@
 use std::io;
 
 use tunesmith_domain::{JobId, JobState};
-pub use tunesmith_executor::logs::{LogChunk, LogFile, LogName, LogStart, LogStream, MASTER};
+pub use tunesmith_executor::logs::{LogChunk, LogFile, LogName, LogStart, LogStream, MASTER, PACKAGES};
 use tunesmith_store::StoreError;
 
 use super::jobs::Jobs;

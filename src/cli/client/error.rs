@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::cli::BAD_INPUT;
+use crate::cli::results::shell_word;
 use crate::data_dir::DataDirError;
 
 /// Why a request failed.
@@ -47,6 +48,12 @@ pub(super) enum ClientError {
         given: String,
         /// The most similar ID.
         similar: Option<String>,
+    },
+    /// No job has the given name, but a study has.
+    #[error("job {name} does not exist; for the study of this name: --study {}", shell_word(.name))]
+    StudyNotJob {
+        /// The given name.
+        name: String,
     },
     /// Several jobs have IDs that start with the given name.
     #[error("several jobs start with {given:?}: {matching}; give more of the name")]
@@ -118,7 +125,7 @@ impl ClientError {
     /// Returns 2 for invalid input, otherwise 1.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Folder(_) | Self::UnknownJob { .. } | Self::AmbiguousJob { .. } => BAD_INPUT,
+            Self::Folder(_) | Self::UnknownJob { .. } | Self::StudyNotJob { .. } | Self::AmbiguousJob { .. } => BAD_INPUT,
             Self::Refused(refusal) => match refusal.code.as_str() {
                 "INVALID_ARGUMENT" | "NOT_FOUND" | "ALREADY_EXISTS" | "UNIMPLEMENTED" => BAD_INPUT,
                 _ => 1,
@@ -134,7 +141,11 @@ impl ClientError {
             Self::Unreachable { .. } => true,
             Self::Refused(refusal) => matches!(refusal.status, 429 | 503) && !self.is_study_completed(),
             Self::NoPage { status, .. } => matches!(status, 429 | 503),
-            Self::Foreign { .. } | Self::Folder { .. } | Self::UnknownJob { .. } | Self::AmbiguousJob { .. } => false,
+            Self::Foreign { .. }
+            | Self::Folder { .. }
+            | Self::UnknownJob { .. }
+            | Self::StudyNotJob { .. }
+            | Self::AmbiguousJob { .. } => false,
         }
     }
 

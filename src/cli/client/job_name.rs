@@ -38,6 +38,22 @@ pub(super) async fn find_job(client: &Client, given: &JobId) -> Result<Value, Cl
     }
 }
 
+/// As [`find_job`], for a command that also takes a study of `location`: if `given` is the name of one, the error says so.
+///
+/// # Errors
+/// [`ClientError::StudyNotJob`], and those of [`find_job`].
+pub(super) async fn find_job_not_study(client: &Client, location: &str, given: &JobId) -> Result<Value, ClientError> {
+    let unknown = match find_job(client, given).await {
+        Err(error @ ClientError::UnknownJob { .. }) => error,
+        outcome => return outcome,
+    };
+    let name = given.parts().1;
+    match client.get(&client.path(&["locations", location, "studies", name]), &[]).await {
+        Ok(_) => Err(ClientError::StudyNotJob { name: name.to_owned() }),
+        Err(_) => Err(unknown),
+    }
+}
+
 /// Returns the ID of the job `given`, or the only ID that starts with it.
 ///
 /// # Errors

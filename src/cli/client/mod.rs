@@ -72,17 +72,26 @@ pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
     outcome.or_else(report)
 }
 
-/// Reads a job with its trials.
-pub(super) async fn job_results(target: &TargetArgs, job: &JobId) -> anyhow::Result<Results> {
+/// Reads a job with its trials. `location` is that of a study to propose if it is no job.
+pub(super) async fn job_results(
+    target: &TargetArgs,
+    location: &LocationArgs,
+    job: &JobId,
+) -> anyhow::Result<Results> {
     let client = target.client_in(target.project_of(job), Purpose::Look).await?;
-    let job = job_name::find_job(&client, job).await?;
+    let job = job_name::find_job_not_study(&client, &location.region, job).await?;
     read_back::job_results(&client, &job).await
 }
 
-/// Reads the report of a job as HTML, with the ID of the job.
-pub(super) async fn job_report(target: &TargetArgs, job: &JobId) -> anyhow::Result<(String, Bytes)> {
+/// Reads the report of a job as HTML, with the ID of the job. `location` is that of a study to propose if it is no job.
+pub(super) async fn job_report(
+    target: &TargetArgs,
+    location: &LocationArgs,
+    job: &JobId,
+) -> anyhow::Result<(String, Bytes)> {
     let client = target.client_in(target.project_of(job), Purpose::Look).await?;
-    let id = job_name::find_job_id(&client, job).await?;
+    let job = job_name::find_job_not_study(&client, &location.region, job).await?;
+    let id = request::text(&job, "jobId").to_owned();
     let page = client.page(&["jobs", &id, "report"]).await?;
     Ok((id, page))
 }

@@ -49,6 +49,11 @@ impl Client {
         path
     }
 
+    /// The address of a page of the console.
+    pub(super) fn page_address(&self, segments: &[&str]) -> String {
+        format!("{}{}", self.address().trim_end_matches('/'), self.path_below("/console", segments))
+    }
+
     /// Sends a GET request.
     pub(super) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, ClientError> {
         self.send(Method::GET, path, query, Payload::None).await

@@ -241,7 +241,9 @@ pub(super) fn print_next_commands(target: &TargetArgs, client: &Client, job: &Jo
             };
             notice(&format!(
                 "to describe it: tunesmith jobs describe {name}{server}\n\
-                 to follow it: tunesmith jobs stream-logs {name}{server}"
+                 to follow it: tunesmith jobs stream-logs {name}{server}\n\
+                 to see it in a browser: {}",
+                client.page_address(&["jobs", id])
             ));
         }
     }

@@ -83,7 +83,7 @@ async fn read(args: &ExplainArgs) -> anyhow::Result<Explained> {
             trials,
         });
     };
-    let Results { job, study, trials, .. } = client::job_results(&args.target, job).await?;
+    let Results { job, study, trials, .. } = client::job_results(&args.target, &args.location, job).await?;
     let Some(study) = study else { bail!("job {} has no hyperparameters, so there is nothing to explain", job.id) };
     Ok(Explained { subject: Subject::Job(job.id.to_string()), state: job.state.to_string(), study, trials })
 }

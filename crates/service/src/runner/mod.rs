@@ -45,6 +45,7 @@ use crate::packages::{Packages, PackagesError};
 use crate::resource_pool::ResourcePool;
 use crate::search_policy::{SearchPolicy, error_text};
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial, TrialId};
+use tunesmith_executor::logs::LogName;
 use tunesmith_executor::{
     AgentPackages, ENVIRONMENT_PYTHON, Executor, ExecutorError, ExecutorJobState, ExitStatus, ProgramEnd,
 };
@@ -296,7 +297,10 @@ impl Runner {
         let job = if job.state == JobState::Queued { self.set_state(JobState::Preparing, "").await? } else { job };
         let mut control = self.control.level.clone();
         let mut cancelled = self.control.cancelled.clone();
-        let observer = |step: Step| self.emit(JobEvent::Busy { activity: Some(step.into()) });
+        let observer = |step: Step| {
+            self.share_log(&step);
+            self.emit(JobEvent::Busy { activity: Some(step.into()) });
+        };
         let prepared = tokio::select! {
             prepared = self.prepare(&plan, &observer) => prepared,
             () = until_at_least(&mut control, Control::Drain) => {
@@ -345,6 +349,21 @@ impl Runner {
             return program::prepare(environments, plan, wanted, user, observer).await;
         }
         program::stage(environments, plan, wanted, &self.directory.join(STAGED_PACKAGES), observer).await
+    }
+
+    /// Makes the output of an installer a log of the job, while it grows.
+    fn share_log(&self, step: &Step) {
+        let (Step::Installing { log, .. } | Step::Waiting { log }) = step else { return };
+        let own = LogName::packages().path(&self.directory);
+        // That of a former run of the job.
+        let linked = match std::fs::remove_file(&own) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => std::fs::hard_link(log, &own),
+        };
+        if let Err(error) = linked {
+            // The log is shown for information. That of another process may not exist yet.
+            tracing::debug!(log.path = %log.display(), %error, "the output of the installer is no log of the job");
+        }
     }
 
     async fn set_state(&self, state: JobState, error_message: &str) -> Result<Job, StoreError> {
