@@ -5,6 +5,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::relative_time::{is_duration, relative_time};
+use super::test::Pattern;
 use super::{Comparison, Expression, Filter, FilterError, Restriction, Test};
 
 /// The fields of a resource.
@@ -61,7 +62,7 @@ impl Filter {
 
     /// Compiles the filter for a resource with `fields`.
     ///
-    /// Times relative to now are resolved. `!=` becomes the negation of `=`, which holds for a resource without a value of that field.
+    /// Times relative to now are resolved. `!=` and `!~` become the negation of `=` and `~`, which holds for a resource without a value of that field.
     ///
     /// # Errors
     /// If a field does not exist, or a value does not have its kind.
@@ -73,16 +74,27 @@ impl Filter {
                 return Err(FilterError { column: restriction.column, message });
             };
             let leaf = Expression::Leaf(Condition { field: found, test: test(restriction, &kind)? });
-            Ok(if *comparison == Comparison::NotEqual { Expression::Not(Box::new(leaf)) } else { leaf })
+            let is_negated = matches!(comparison, Comparison::NotEqual | Comparison::NotMatches);
+            Ok(if is_negated { Expression::Not(Box::new(leaf)) } else { leaf })
         })
     }
 }
 
-/// The test of `restriction` for values of `kind`; that of `=` for `!=`.
+/// The test of `restriction` for values of `kind`; that of `=` for `!=`, and of `~` for `!~`.
 fn test(restriction: &Restriction, kind: &Kind) -> Result<Test, FilterError> {
     let Restriction { field, comparison, value, value_column, .. } = restriction;
     let error = |column: usize, message: String| Err(FilterError { column, message });
     let refuse = |expected: String| error(*value_column, format!("found {value}; {field} {expected}"));
+    if matches!(comparison, Comparison::Matches | Comparison::NotMatches) {
+        let is_text = matches!(kind, Kind::Text | Kind::Word(_) | Kind::OpenWord(_));
+        if !is_text {
+            return refuse(format!("has no text, which {} searches", comparison.symbol()));
+        }
+        // The star belongs to the regular expression.
+        let text = format!("{}{}", value.text, if value.is_prefix { "*" } else { "" });
+        let pattern = Pattern::new(&text).map(Test::Pattern);
+        return pattern.or_else(|fault| refuse(format!("needs a regular expression: {fault}")));
+    }
     let comparison = if *comparison == Comparison::NotEqual { Comparison::Equal } else { *comparison };
     let is_equality = matches!(comparison, Comparison::Has | Comparison::Equal);
     if comparison == Comparison::Has && value.is_prefix && value.text.is_empty() {

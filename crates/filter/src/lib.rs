@@ -10,7 +10,7 @@ mod test;
 pub use check::{Condition, Fields, Kind};
 pub use expression::Expression;
 pub use restriction::{Comparison, Field, Filter, Restriction, Value};
-pub use test::Test;
+pub use test::{Pattern, Test};
 
 /// Why a text is not a filter, or not a filter of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,17 +2,18 @@
 //!
 //! ```text
 //! filter      = [ expression ]
-//! expression  = factor { "AND" factor } | factor { "OR" factor }
+//! expression  = group { group }
+//! group       = factor { "AND" factor } | factor { "OR" factor }
 //! factor      = "NOT" factor | "(" expression ")" | restriction
-//! restriction = field comparison value
+//! restriction = field comparison ( value | "(" value { [ "," | "OR" ] value } ")" )
 //! field       = word [ "." ( word | quoted ) ]
-//! comparison  = ":" | "=" | "!=" | "<" | "<=" | ">" | ">="
+//! comparison  = ":" | "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" | "!~"
 //! value       = ( word | quoted ) [ "*" ]
 //! ```
 //!
-//! `AND` and `OR` are not mixed without parentheses: AIP-160 and most languages disagree about their order. A value
-//! after `:` may consist of several words, and may contain parentheses, as in the filters of `jobs.list` before there
-//! were others.
+//! All groups hold, as in gcloud. `AND` and `OR` are not mixed without parentheses: AIP-160 and most languages disagree about
+//! their order. A value after `:` may consist of several words, and may contain parentheses, as in the filters of `jobs.list`
+//! before there were others: it ends before what begins a restriction.
 
 use std::cell::Cell;
 
@@ -24,6 +25,9 @@ const MAX_BYTES: usize = 16 << 10;
 /// Maximum number of restrictions: each is evaluated for every resource of a list.
 const MAX_RESTRICTIONS: usize = 100;
 
+/// Maximum number of regular expressions. A guess: each costs some 100 times as much as another restriction.
+const MAX_PATTERNS: usize = 10;
+
 /// Maximum number of nested parentheses and negations: the expression is evaluated recursively.
 const MAX_DEPTH: usize = 50;
 
@@ -32,7 +36,7 @@ const QUOTED: usize = 30;
 
 /// Whether a field may contain `c` without quotation marks.
 pub(super) fn is_of_field(c: char) -> bool {
-    !c.is_whitespace() && !matches!(c, ':' | '=' | '<' | '>' | '!' | '(' | ')' | '"' | '\\' | '*')
+    !c.is_whitespace() && !matches!(c, ':' | '=' | '<' | '>' | '!' | '~' | '(' | ')' | '"' | '\\' | '*')
 }
 
 /// Whether a value may be written without quotation marks.
@@ -51,7 +55,7 @@ pub(super) fn parse(text: &str) -> Result<Filter, FilterError> {
         let message = format!("the filter has {} bytes; at most {MAX_BYTES} are allowed", text.len());
         return Err(FilterError { column: 1, message });
     }
-    let mut parser = Parser { text, at: 0, depth: 0, restrictions: 0, counted: Cell::new((0, 0)) };
+    let mut parser = Parser { text, at: 0, depth: 0, restrictions: 0, patterns: 0, counted: Cell::new((0, 0)) };
     parser.skip_space();
     if parser.rest().is_empty() {
         return Ok(Filter::default());
@@ -72,6 +76,8 @@ struct Parser<'a> {
     depth: usize,
     /// Number of restrictions that were read.
     restrictions: usize,
+    /// Number of them with a regular expression.
+    patterns: usize,
     /// A position in bytes and the number of characters before it. Columns are counted from there, so that those of a whole
     /// filter cost one pass.
     counted: Cell<(usize, usize)>,
@@ -124,6 +130,14 @@ impl<'a> Parser<'a> {
     }
 
     fn expression(&mut self) -> Result<Expression<Restriction>, FilterError> {
+        let mut groups = vec![self.group()?];
+        while begins_factor(self.rest().trim_start(), true) {
+            groups.push(self.group()?);
+        }
+        Ok(if groups.len() == 1 { groups.remove(0) } else { Expression::All(groups) })
+    }
+
+    fn group(&mut self) -> Result<Expression<Restriction>, FilterError> {
         let first = self.factor()?;
         let mut parts = vec![first];
         let mut joined_by = None;
@@ -159,7 +173,7 @@ impl<'a> Parser<'a> {
             return Ok(Expression::Not(Box::new(part)));
         }
         if self.next() != Some('(') {
-            return self.restriction().map(Expression::Leaf);
+            return self.restriction();
         }
         self.at += 1;
         self.depth += 1;
@@ -174,27 +188,107 @@ impl<'a> Parser<'a> {
         Ok(expression)
     }
 
-    fn restriction(&mut self) -> Result<Restriction, FilterError> {
+    fn restriction(&mut self) -> Result<Expression<Restriction>, FilterError> {
         let start = self.at;
         let word = self.word(is_of_field);
         if word.is_empty() || is_keyword(word) {
             self.at = start;
             return Err(self.expected("a field, NOT or ("));
         }
-        self.restrictions += 1;
-        if self.restrictions > MAX_RESTRICTIONS {
-            return Err(self.error(start, format!("the filter has more than {MAX_RESTRICTIONS} restrictions")));
-        }
+        self.count(start)?;
         let field = self.field(word, start)?;
         self.skip_space();
         let symbol = Comparison::SYMBOLS.into_iter().find(|(symbol, _)| self.rest().starts_with(symbol));
         let Some((symbol, comparison)) = symbol else {
-            return Err(self.expected(&format!("one of : = != < <= > >= after {field}")));
+            return Err(self.expected(&format!("one of : = != < <= > >= ~ !~ after {field}")));
         };
         self.at += symbol.len();
+        if matches!(comparison, Comparison::Matches | Comparison::NotMatches) {
+            self.patterns += 1;
+            if self.patterns > MAX_PATTERNS {
+                return Err(self.error(start, format!("the filter has more than {MAX_PATTERNS} regular expressions")));
+            }
+        }
+        let column = self.column(start);
+        let leaf = |value: Value, value_column: usize| {
+            let field = field.clone();
+            Expression::Leaf(Restriction { field, comparison, value, column, value_column })
+        };
+        if let Some(values) = self.list(comparison)? {
+            let any: Vec<_> = values.into_iter().map(|(value, at)| leaf(value, at)).collect();
+            return Ok(match any {
+                mut one if one.len() == 1 => one.remove(0),
+                all if comparison == Comparison::NotEqual => Expression::All(all),
+                any => Expression::Any(any),
+            });
+        }
         let (value, value_start) = self.value(&field, comparison)?;
-        let (column, value_column) = (self.column(start), self.column(value_start));
-        Ok(Restriction { field, comparison, value, column, value_column })
+        let value_column = self.column(value_start);
+        Ok(leaf(value, value_column))
+    }
+
+    /// Counts a restriction that begins at `start`.
+    fn count(&mut self, start: usize) -> Result<(), FilterError> {
+        self.restrictions += 1;
+        if self.restrictions > MAX_RESTRICTIONS {
+            return Err(self.error(start, format!("the filter has more than {MAX_RESTRICTIONS} restrictions")));
+        }
+        Ok(())
+    }
+
+    /// The values in parentheses that follow `comparison`, with their columns; `None`, and nothing is consumed, if it is
+    /// followed by another value.
+    fn list(&mut self, comparison: Comparison) -> Result<Option<Vec<(Value, usize)>>, FilterError> {
+        let start = self.at;
+        self.skip_space();
+        if !matches!(comparison, Comparison::Has | Comparison::Equal | Comparison::NotEqual) || self.next() != Some('(')
+        {
+            self.at = start;
+            return Ok(None);
+        }
+        self.at += 1;
+        // A single value after a colon is text in parentheses, as it was before there were lists.
+        let fewest = if comparison == Comparison::Has { 2 } else { 1 };
+        let mut values = Vec::new();
+        loop {
+            self.at +=
+                self.rest().len() - self.rest().trim_start_matches(|c: char| c.is_whitespace() || c == ',').len();
+            if !values.is_empty() {
+                self.takes_keyword("OR");
+                self.skip_space();
+            }
+            let from = self.at;
+            match self.next() {
+                Some(')') if values.len() >= fewest => {
+                    self.at += 1;
+                    if self.is_at_boundary() {
+                        return Ok(Some(values));
+                    }
+                    break;
+                }
+                Some('"') => {
+                    let Ok(text) = self.quoted() else { break };
+                    let is_prefix = self.next() == Some('*');
+                    self.at += usize::from(is_prefix);
+                    values.push((Value { text, is_prefix }, self.column(from)));
+                }
+                _ => {
+                    let word = self.word(|c| (is_of_field(c) || c == ':') && c != ',');
+                    let is_prefix = self.next() == Some('*');
+                    if word.is_empty() && !is_prefix {
+                        break;
+                    }
+                    let text = word.to_owned();
+                    self.at += usize::from(is_prefix);
+                    values.push((Value { text, is_prefix }, self.column(from)));
+                }
+            }
+            if values.len() > 1 {
+                self.count(from)?;
+            }
+        }
+        self.at = start;
+        Ok(None)
     }
 
     /// The characters that `belongs` accepts.
@@ -251,18 +345,13 @@ impl<'a> Parser<'a> {
         let rest = self.rest();
         let trimmed = rest.trim_start();
         let is_spaced = trimmed.len() < rest.len();
-        trimmed.is_empty()
-            || (self.depth > 0 && trimmed.starts_with(')'))
-            || (is_spaced && ["AND", "OR"].into_iter().any(|word| starts_with_keyword(trimmed, word)))
+        trimmed.is_empty() || (self.depth > 0 && trimmed.starts_with(')')) || (is_spaced && ends_words(trimmed))
     }
 
     /// All words up to the end of the restriction.
     fn words(&mut self) -> &'a str {
         let rest = self.rest();
-        let ends = |tail: &str| {
-            let trimmed = tail.trim_start();
-            ["AND", "OR"].into_iter().any(|word| starts_with_keyword(trimmed, word))
-        };
+        let ends = |tail: &str| ends_words(tail.trim_start());
         // The space before a keyword is looked at once, from its beginning.
         let mut is_in_space = false;
         let end = rest.char_indices().find(|(at, c)| {
@@ -316,6 +405,39 @@ fn raw_length(text: &str, depth: usize, ends: impl Fn(char) -> bool) -> usize {
         }
     }
     text.len()
+}
+
+/// Whether `text` begins with what ends a value of several words.
+fn ends_words(text: &str) -> bool {
+    ["AND", "OR"].into_iter().any(|word| starts_with_keyword(text, word)) || begins_factor(text, false)
+}
+
+/// Whether `text` begins with a restriction, possibly in parentheses or negated: with the name of a field and a comparison. With
+/// `may_be_spaced`, there may be space between the two, and before the value.
+fn begins_factor(text: &str, may_be_spaced: bool) -> bool {
+    let mut rest = text;
+    loop {
+        let inner = rest.strip_prefix('(').or_else(|| rest.strip_prefix("NOT ")).or_else(|| {
+            // The parenthesis remains.
+            rest.strip_prefix("NOT").filter(|after| after.starts_with('('))
+        });
+        let Some(inner) = inner else { break };
+        rest = inner.trim_start();
+    }
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let name = &rest[..rest.find(|c| !is_of_name(c)).unwrap_or(rest.len())];
+    let mut after = &rest[name.len()..];
+    if name.ends_with('.') && after.starts_with('"') {
+        after = after[1..].split_once('"').map_or("", |(_, after)| after);
+    }
+    if may_be_spaced {
+        after = after.trim_start();
+    }
+    let symbol = Comparison::SYMBOLS.into_iter().find(|(symbol, _)| after.starts_with(symbol));
+    let has_value = |symbol: &str| after[symbol.len()..].starts_with(|c: char| !c.is_whitespace());
+    name.starts_with(char::is_alphabetic)
+        && !is_keyword(name)
+        && symbol.is_some_and(|(symbol, _)| may_be_spaced || has_value(symbol))
 }
 
 fn starts_with_keyword(text: &str, keyword: &str) -> bool {

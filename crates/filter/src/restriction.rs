@@ -86,11 +86,15 @@ pub enum Comparison {
     Greater,
     /// `>=`.
     GreaterOrEqual,
+    /// `~`: the value has a match for a regular expression.
+    Matches,
+    /// `!~`.
+    NotMatches,
 }
 
 impl Comparison {
     /// The symbols, each before those that begin like it.
-    pub(super) const SYMBOLS: [(&'static str, Self); 7] = [
+    pub(super) const SYMBOLS: [(&'static str, Self); 9] = [
         (":", Self::Has),
         ("=", Self::Equal),
         ("!=", Self::NotEqual),
@@ -98,6 +102,8 @@ impl Comparison {
         ("<", Self::Less),
         (">=", Self::GreaterOrEqual),
         (">", Self::Greater),
+        ("~", Self::Matches),
+        ("!~", Self::NotMatches),
     ];
 
     /// The symbol.

@@ -1,6 +1,36 @@
 //! What a value is tested for.
 
+use regex::{Regex, RegexBuilder};
+
 use super::Comparison;
+
+/// Maximum size of a compiled regular expression in bytes, and of its cache. A guess: some thousand characters.
+const MAX_PATTERN_BYTES: usize = 256 << 10;
+
+/// A regular expression. Two are equal if they are written alike.
+#[derive(Debug, Clone)]
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// The regular expression `text`, in the language of the crate `regex`: its time is linear in the text that is searched.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    pub(super) fn new(text: &str) -> Result<Self, String> {
+        let compiled = RegexBuilder::new(text).size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES).build();
+        compiled.map(Self).map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => "is too large when compiled".to_owned(),
+            // The last line states the fault, after a picture of its place.
+            error => error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned(),
+        })
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
+}
 
 /// What the value of a field is tested for.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,6 +44,8 @@ pub enum Test {
         /// Whether it is only the beginning of the value.
         is_prefix: bool,
     },
+    /// That it has a match for a regular expression.
+    Pattern(Pattern),
     /// That it compares so with a number.
     Number {
         /// The comparison; [`Comparison::Has`] is equality.
@@ -41,6 +73,7 @@ impl Test {
             Self::Present => true,
             Self::Text { text, is_prefix: true } => value.starts_with(text),
             Self::Text { text, is_prefix: false } => value == text,
+            Self::Pattern(pattern) => pattern.0.is_match(value),
             Self::Number { .. } | Self::Time { .. } | Self::Flag(_) => false,
         }
     }
@@ -55,6 +88,7 @@ impl Test {
             Comparison::LessOrEqual => value <= *bound,
             Comparison::Greater => value > *bound,
             Comparison::GreaterOrEqual => value >= *bound,
+            Comparison::Matches | Comparison::NotMatches => false,
         }
     }
 
@@ -68,6 +102,7 @@ impl Test {
             Comparison::LessOrEqual => value < *end,
             Comparison::Greater => value >= *end,
             Comparison::GreaterOrEqual => value >= *start,
+            Comparison::Matches | Comparison::NotMatches => false,
         }
     }
 

@@ -74,12 +74,74 @@ fn values_after_a_colon_may_have_several_words_and_parentheses() {
     assert_eq!(both.to_string(), r#"(errorMessage:"no (more) memory" OR state:FAILED) AND labels.a:"" AND jobId:b"#);
 }
 
+/// The forms of `gcloud topic filters`.
+#[test]
+fn terms_side_by_side_lists_and_regular_expressions_are_those_of_gcloud() {
+    for (text, printed) in [
+        ("state=RUNNING labels.a=b", "state = RUNNING AND labels.a = b"),
+        ("state:RUNNING labels.a:b", "state:RUNNING AND labels.a:b"),
+        ("a:1 OR b:2 c:3", "(a:1 OR b:2) AND c:3"),
+        ("a=1 b=2 OR c=3 d=4", "a = 1 AND (b = 2 OR c = 3) AND d = 4"),
+        ("state:RUNNING NOT labels.a:b", "state:RUNNING AND NOT labels.a:b"),
+        ("state:RUNNING (labels.a:b OR labels.c:d)", "state:RUNNING AND (labels.a:b OR labels.c:d)"),
+        (r#"a:1 labels."x y"=2"#, r#"a:1 AND labels."x y" = 2"#),
+        ("createTime>-P7D AND labels.team:vision", "createTime > -P7D AND labels.team:vision"),
+        ("state=(A B)", "state = A OR state = B"),
+        ("state:(A, B ,C)", "state:A OR state:B OR state:C"),
+        ("jobId:(census* OR \"a b\")", "jobId:census* OR jobId:\"a b\""),
+        ("state=(A)", "state = A"),
+        ("state!=(A B) x=1", "(state != A AND state != B) AND x = 1"),
+        ("NOT state=(A B)", "NOT (state = A OR state = B)"),
+        ("(state=(A B) OR c=1)", "(state = A OR state = B) OR c = 1"),
+        ("jobId~^census", "jobId ~ ^census"),
+        (r"jobId ~ ^(a|b)_\d+$ state=A", r#"jobId ~ "^(a|b)_\\d+$" AND state = A"#),
+        ("jobId !~ x*", r#"jobId !~ x*"#),
+        // As published: no list, and no further restriction.
+        ("errorMessage:(one)", r#"errorMessage:"(one)""#),
+        ("errorMessage:disk full: no space", r#"errorMessage:"disk full: no space""#),
+        ("errorMessage:(a b) c", r#"errorMessage:"(a b) c""#),
+    ] {
+        let filter: Filter = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(filter.to_string(), printed, "{text}");
+        assert_eq!(filter.to_string().parse(), Ok(filter), "{text}");
+    }
+}
+
+#[test]
+fn regular_expressions_search_texts_and_are_bounded() {
+    let accepts = |filter: &str, value: &str| {
+        filter.parse::<Filter>().unwrap().check(&Sample).unwrap().holds(&mut |leaf| leaf.test.accepts_text(value))
+    };
+    assert!(accepts("id ~ ^ab", "abc") && accepts("id~b", "abc") && !accepts("id~^b", "abc"));
+    assert!(accepts("id~ab*c", "xac") && !accepts("id~(?i)^B", "ab") && accepts("id~(?i)^B", "ba"));
+    assert!(accepts("id!~^b", "abc") && !accepts("id!~^a", "abc") && accepts("state~SUCC|ACT", "ACTIVE"));
+    for (text, expected) in [
+        ("id ~ (a", "column 6: found \"(a\"; id needs a regular expression: unclosed group"),
+        (
+            "id ~ (x{999}){999}",
+            "column 6: found \"(x{999}){999}\"; id needs a regular expression: is too large when compiled",
+        ),
+        ("metric.loss ~ 1", "column 15: found 1; metric.loss has no text, which ~ searches"),
+        ("created !~ 2026", "column 12: found 2026; created has no text, which !~ searches"),
+    ] {
+        assert_eq!(text.parse::<Filter>().unwrap().check(&Sample).unwrap_err().to_string(), expected, "{text}");
+    }
+    let many = |count: usize| vec!["id~a"; count].join(" ").parse::<Filter>();
+    assert!(many(10).is_ok());
+    assert_eq!(many(11).unwrap_err().to_string(), "column 51: the filter has more than 10 regular expressions");
+    let list = |count: usize| format!("id=({})", vec!["a"; count].join(" ")).parse::<Filter>();
+    assert!(list(100).is_ok());
+    assert_eq!(list(101).unwrap_err().to_string(), "column 205: the filter has more than 100 restrictions");
+    // Exponential in engines that try one way after the other.
+    assert!(!accepts("id~^(a+)+$", &format!("{}!", "a".repeat(100_000))));
+}
+
 #[test]
 fn errors_name_the_column_what_was_found_and_what_is_allowed() {
     for (text, expected) in [
-        ("rnn", "column 4: found the end; expected one of : = != < <= > >= after rnn"),
+        ("rnn", "column 4: found the end; expected one of : = != < <= > >= ~ !~ after rnn"),
         ("a = 1 and b = 2", "column 7: found \"and\"; expected AND, OR or the end: write AND in upper case"),
-        ("a = 1 b = 2", "column 7: found \"b\"; expected AND, OR or the end"),
+        ("a = 1 b", "column 7: found \"b\"; expected AND, OR or the end"),
         ("a = 1 AND", "column 10: found the end; expected a field, NOT or ("),
         ("a:1 AND b:2 OR c:3", "column 13: found OR after AND; use parentheses, as in a AND (b OR c)"),
         ("(a = 1", "column 7: found the end; expected AND, OR or ) for the parenthesis of column 1"),
@@ -209,6 +271,7 @@ fn any_restriction() -> impl Strategy<Value = Expression<Restriction>> {
         Comparison::LessOrEqual,
         Comparison::Greater,
         Comparison::GreaterOrEqual,
+        Comparison::Matches,
     ]);
     let value =
         prop_oneof!["[ -~]{0,12}", any::<String>(), Just("AND".to_owned()), any::<f64>().prop_map(|x| x.to_string())];
@@ -247,7 +310,7 @@ proptest! {
     fn any_text_of_the_grammars_words_is_a_filter_or_an_error(
         words in prop::collection::vec(
             prop::sample::select(vec![
-                "AND", "OR", "NOT", "(", ")", " ", "a", "metric.loss", ":", "=", "!=", "<", ">", "\"", "\\", "*", "1", "ä", ".",
+                "AND", "OR", "NOT", "(", ")", " ", ",", "a", "id", "metric.loss", ":", "=", "!=", "~", "<", ">", "\"", "\\", "*", "1", "ä", ".",
             ]),
             0..30,
         )
