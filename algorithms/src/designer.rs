@@ -14,6 +14,7 @@ use std::num::NonZeroUsize;
 
 use crate::designers::UsedPoints;
 use crate::encoding::EncodingError;
+use crate::interruption::Interruption;
 use crate::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialSuggestion};
 
 /// The trials on which a suggestion is based.
@@ -84,7 +85,21 @@ pub trait Designer: Send + Sync {
     ///
     /// # Errors
     /// [`DesignerError`] states whether another algorithm could be used instead.
-    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError>;
+    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+        self.suggest_until(history, request, &Interruption::default())
+    }
+
+    /// As [`Self::suggest`]. A designer whose suggestions take long checks `interruption` between two of them and between
+    /// the fits of its models.
+    ///
+    /// # Errors
+    /// [`DesignerError`]; [`DesignerError::Interrupted`] soon after `interruption` was requested.
+    fn suggest_until(
+        &self,
+        history: History<'_>,
+        request: SuggestRequest,
+        interruption: &Interruption,
+    ) -> Result<Vec<TrialSuggestion>, DesignerError>;
 
     /// The algorithm as one that uses only the points of a history; `None` if it uses more of it.
     fn by_points(&self) -> Option<&dyn PointDesigner> {
@@ -142,4 +157,7 @@ pub enum DesignerError {
         /// The step that failed, and its input.
         reason: String,
     },
+    /// The caller requested the end of the computation.
+    #[error("the computation was interrupted")]
+    Interrupted,
 }

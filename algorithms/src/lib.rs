@@ -8,6 +8,7 @@ pub mod encoding;
 pub mod expected_gain;
 pub mod gp;
 pub mod insight;
+pub mod interruption;
 pub mod numerics;
 pub mod output_warp;
 pub mod prior;

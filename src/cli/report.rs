@@ -38,7 +38,9 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let read = async {
         match (&args.job, &args.study) {
-            (Some(job), _) => client::job_report(&args.target, &args.location, job).await.map(|(id, page)| ("job", id, page)),
+            (Some(job), _) => {
+                client::job_report(&args.target, &args.location, job).await.map(|(id, page)| ("job", id, page))
+            }
             (None, study) => {
                 let study = study.clone().unwrap_or_default();
                 let page = client::study_report(&args.target, &args.location, &study).await?;

@@ -23,6 +23,7 @@ use super::tpe::START_TRIALS;
 use super::{CmaEs, GpBandit, QuasiRandomSearch, TreeParzen};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, Feature, FeatureKind};
+use crate::interruption::Interruption;
 use crate::problem::{
     AlgorithmName, CompletedTrial, ParameterKind, ParameterSpec, ProblemStatement, TrialOutcome, TrialSuggestion,
 };
@@ -182,7 +183,12 @@ impl Designer for Automatic {
         self.gaussian_process.capabilities()
     }
 
-    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+    fn suggest_until(
+        &self,
+        history: History<'_>,
+        request: SuggestRequest,
+        interruption: &Interruption,
+    ) -> Result<Vec<TrialSuggestion>, DesignerError> {
         let choice = choose_algorithm(&self.problem, history.completed);
         let source_models_propose = self.gaussian_process.has_source_models() && history.completed.len() < START_TRIALS;
         let chosen: &dyn Designer = match (choice.algorithm, &self.parzen, &self.evolution) {
@@ -191,7 +197,7 @@ impl Designer for Automatic {
             (AlgorithmName::CmaEs, _, Some(evolution)) => evolution,
             _ => &self.gaussian_process,
         };
-        or_fallback(chosen.suggest(history, request), &self.quasi_random, history, request)
+        or_fallback(chosen.suggest_until(history, request, interruption), &self.quasi_random, history, request)
     }
 }
 

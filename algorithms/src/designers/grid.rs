@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, PointDesigner, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError, PointNumbering};
+use crate::interruption::Interruption;
 use crate::problem::{
     AlgorithmName, Origin, ParameterKind, ParameterValue, ParameterValues, ProblemStatement, TrialSuggestion,
 };
@@ -116,7 +117,12 @@ impl Designer for GridSearch {
         Capabilities { doubles: self.accepts_doubles, ..Capabilities::any_problem(false) }
     }
 
-    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+    fn suggest_until(
+        &self,
+        history: History<'_>,
+        request: SuggestRequest,
+        _: &Interruption,
+    ) -> Result<Vec<TrialSuggestion>, DesignerError> {
         let mut used = UsedPoints::default();
         used.add_history(history, |parameters| self.number(parameters))?;
         Ok(self.suggest_unused(&mut used, request))

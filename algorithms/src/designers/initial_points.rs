@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use super::UsedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, PointDesigner, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError};
+use crate::interruption::Interruption;
 use crate::prior::{PriorDensity, middle};
 use crate::problem::{
     AlgorithmName, Origin, ParameterPrior, ParameterValues, PendingTrial, ProblemStatement, SearchSpace,
@@ -105,7 +106,12 @@ impl Designer for InitialPoints {
         self.designer.capabilities()
     }
 
-    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+    fn suggest_until(
+        &self,
+        history: History<'_>,
+        request: SuggestRequest,
+        interruption: &Interruption,
+    ) -> Result<Vec<TrialSuggestion>, DesignerError> {
         let completed = history.completed.iter().map(|trial| &trial.parameters);
         let mut known: Vec<&ParameterValues> =
             completed.chain(history.pending.iter().map(|trial| &trial.parameters)).collect();
@@ -118,7 +124,7 @@ impl Designer for InitialPoints {
             }
         }
         if first.is_empty() {
-            return self.designer.suggest(history, request);
+            return self.designer.suggest_until(history, request, interruption);
         }
         self.check(history)?;
         let left = request.count.get() - first.len();
@@ -130,7 +136,8 @@ impl Designer for InitialPoints {
             id = id.offset(1);
         }
         let history = History { completed: history.completed, pending: &pending };
-        first.extend(self.designer.suggest(history, SuggestRequest { first_trial_id: id, count: left })?);
+        let rest = SuggestRequest { first_trial_id: id, count: left };
+        first.extend(self.designer.suggest_until(history, rest, interruption)?);
         Ok(first)
     }
 

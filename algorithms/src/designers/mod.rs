@@ -26,6 +26,7 @@ mod few_doubles_tests;
 mod gp_bandit;
 mod grid;
 mod initial_points;
+mod point_search;
 mod quasi_random;
 mod random;
 #[cfg(test)]

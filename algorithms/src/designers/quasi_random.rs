@@ -3,10 +3,9 @@
 //! The number of the trial is the position in the sequence (see [`sobol_point`]). In a finite space, a trial whose
 //! point is already used gets a random unused one.
 
-use super::{NumberedPoints, UsedPoints};
-use crate::designer::{Capabilities, Designer, DesignerError, History, PointDesigner, SuggestRequest};
-use crate::encoding::{Encoding, EncodingError};
-use crate::problem::{AlgorithmName, Origin, ParameterValues, ProblemStatement, TrialSuggestion};
+use super::point_search::PointSearch;
+use crate::encoding::Encoding;
+use crate::problem::{AlgorithmName, ProblemStatement, TrialId};
 use crate::sampling::{RandomPoints, sobol_point};
 
 /// A designer that suggests the points of a scrambled Sobol sequence.
@@ -23,40 +22,20 @@ impl QuasiRandomSearch {
     }
 }
 
-impl Designer for QuasiRandomSearch {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::any_problem(false)
+impl PointSearch for QuasiRandomSearch {
+    const ALGORITHM: AlgorithmName = AlgorithmName::QuasiRandomSearch;
+    const PRIORS: bool = false;
+
+    fn encoding(&self) -> &Encoding {
+        &self.encoding
     }
 
-    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
-        let mut used = NumberedPoints::new(&self.encoding).used_by(history)?;
-        Ok(self.suggest_unused(&mut used, request))
+    fn seed(&self) -> u64 {
+        self.seed
     }
 
-    fn by_points(&self) -> Option<&dyn PointDesigner> {
-        Some(self)
-    }
-}
-
-impl PointDesigner for QuasiRandomSearch {
-    fn is_finite(&self) -> bool {
-        NumberedPoints::new(&self.encoding).is_finite()
-    }
-
-    fn number(&self, parameters: &ParameterValues) -> Result<Option<u128>, EncodingError> {
-        NumberedPoints::new(&self.encoding).number(parameters)
-    }
-
-    fn suggest_unused(&self, used: &mut UsedPoints, request: SuggestRequest) -> Vec<TrialSuggestion> {
-        let points = NumberedPoints::new(&self.encoding);
-        let trials = (0..request.count.get() as u64).map(|place| request.first_trial_id.offset(place));
-        trials
-            .map_while(|trial| {
-                let even = std::iter::once_with(|| sobol_point(&self.encoding, self.seed, trial));
-                let random = RandomPoints::new(&self.encoding, self.seed, trial, "quasi_random");
-                points.take_unused(used, even.chain(random), self.seed, trial)
-            })
-            .map(|parameters| TrialSuggestion { parameters, origin: Origin::of(AlgorithmName::QuasiRandomSearch) })
-            .collect()
+    fn proposals(&self, trial: TrialId) -> impl Iterator<Item = Vec<f64>> {
+        let even = std::iter::once_with(move || sobol_point(&self.encoding, self.seed, trial));
+        even.chain(RandomPoints::new(&self.encoding, self.seed, trial, "quasi_random"))
     }
 }

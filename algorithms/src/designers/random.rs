@@ -6,11 +6,10 @@
 //! A parameter with a [prior](crate::problem::ParameterPrior) is drawn from its prior, whose density is positive
 //! everywhere.
 
-use super::{NumberedPoints, UsedPoints};
-use crate::designer::{Capabilities, Designer, DesignerError, History, PointDesigner, SuggestRequest};
-use crate::encoding::{Encoding, EncodingError};
+use super::point_search::PointSearch;
+use crate::encoding::Encoding;
 use crate::prior::PriorDensity;
-use crate::problem::{AlgorithmName, Origin, ParameterValues, ProblemStatement, TrialSuggestion};
+use crate::problem::{AlgorithmName, ProblemStatement, TrialId};
 use crate::sampling::RandomPoints;
 
 /// A designer that draws each parameter at random.
@@ -31,40 +30,19 @@ impl RandomSearch {
     }
 }
 
-impl Designer for RandomSearch {
-    fn capabilities(&self) -> Capabilities {
-        Capabilities { priors: true, ..Capabilities::any_problem(false) }
+impl PointSearch for RandomSearch {
+    const ALGORITHM: AlgorithmName = AlgorithmName::RandomSearch;
+    const PRIORS: bool = true;
+
+    fn encoding(&self) -> &Encoding {
+        &self.encoding
     }
 
-    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
-        let mut used = NumberedPoints::new(&self.encoding).used_by(history)?;
-        Ok(self.suggest_unused(&mut used, request))
+    fn seed(&self) -> u64 {
+        self.seed
     }
 
-    fn by_points(&self) -> Option<&dyn PointDesigner> {
-        Some(self)
-    }
-}
-
-impl PointDesigner for RandomSearch {
-    fn is_finite(&self) -> bool {
-        NumberedPoints::new(&self.encoding).is_finite()
-    }
-
-    fn number(&self, parameters: &ParameterValues) -> Result<Option<u128>, EncodingError> {
-        NumberedPoints::new(&self.encoding).number(parameters)
-    }
-
-    fn suggest_unused(&self, used: &mut UsedPoints, request: SuggestRequest) -> Vec<TrialSuggestion> {
-        let points = NumberedPoints::new(&self.encoding);
-        let trials = (0..request.count.get() as u64).map(|place| request.first_trial_id.offset(place));
-        trials
-            .map_while(|trial| {
-                let proposals =
-                    RandomPoints::new(&self.encoding, self.seed, trial, "random").with_prior(self.prior.as_ref());
-                points.take_unused(used, proposals, self.seed, trial)
-            })
-            .map(|parameters| TrialSuggestion { parameters, origin: Origin::of(AlgorithmName::RandomSearch) })
-            .collect()
+    fn proposals(&self, trial: TrialId) -> impl Iterator<Item = Vec<f64>> {
+        RandomPoints::new(&self.encoding, self.seed, trial, "random").with_prior(self.prior.as_ref())
     }
 }

@@ -10,6 +10,7 @@ use super::problems::{
 };
 use crate::designer::{Capabilities, Designer, DesignerError, SuggestRequest};
 use crate::encoding::{Encoding, Key};
+use crate::interruption::Interruption;
 use crate::problem::{
     CompletedTrial, ParameterKind, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
 };
@@ -47,6 +48,7 @@ pub fn designer_contract(factory: impl Fn(&ProblemStatement, u64) -> Result<Box<
         for history in [OwnedHistory::default(), everyday_history(problem)] {
             kit.check_invariances(problem, &history, &format!("space {space:?}, {} trials", history.len()));
         }
+        kit.check_interruption(problem, &format!("space {space:?}"));
     }
     for count in 1..=4 {
         kit.check_exhaustion("finite", &kit.finite, count);
@@ -202,6 +204,23 @@ impl<'a> Kit<'a> {
         assert_eq!(self.suggest(&problem, &history, 1, context), Some(vec![]), "{context}: after the end");
     }
 
+    /// An interrupted call has no result or that of an uninterrupted one, and does not affect later calls.
+    fn check_interruption(&self, problem: &ProblemStatement, context: &str) {
+        let history = everyday_history(problem);
+        let Some(expected) = self.suggest(problem, &history, 2, context) else { return };
+        let count = NonZeroUsize::new(2).expect("it is 2");
+        let request = SuggestRequest { first_trial_id: history.next_id(), count };
+        let designer = self.build(problem).expect("it was built before");
+        let interruption = Interruption::default();
+        interruption.interrupt();
+        match designer.suggest_until(history.as_history(), request, &interruption) {
+            Err(DesignerError::Interrupted) => {}
+            answer => assert_eq!(answer.as_ref(), Ok(&expected), "{context}: interrupted"),
+        }
+        let later = designer.suggest(history.as_history(), request);
+        assert_eq!(later.as_ref(), Ok(&expected), "{context}: after an interrupted call");
+    }
+
     /// A trial outside a finite space is reported as the caller's fault, with its id.
     fn check_foreign_trials(&self) {
         let foreign = PendingTrial { id: TrialId(7), parameters: [].into() };
@@ -247,10 +266,11 @@ mod tests {
             self.inner.capabilities()
         }
 
-        fn suggest(
+        fn suggest_until(
             &self,
             mut history: History<'_>,
             mut request: SuggestRequest,
+            interruption: &Interruption,
         ) -> Result<Vec<TrialSuggestion>, DesignerError> {
             if let Fault::ForgetsPending = self.fault {
                 history.pending = &[];
@@ -258,7 +278,7 @@ mod tests {
             if let (Fault::DependsOnOrder, Some(trial)) = (self.fault, history.completed.first()) {
                 request.first_trial_id = request.first_trial_id.offset(trial.id.0);
             }
-            let mut suggestions = self.inner.suggest(history, request)?;
+            let mut suggestions = self.inner.suggest_until(history, request, interruption)?;
             if let Fault::StopsShort = self.fault {
                 suggestions.truncate(2);
             }

@@ -4,9 +4,10 @@ use axum::Json;
 use axum::extract::State;
 
 use super::body::Body;
-use super::jobs::{JOB, resource};
+use super::jobs::{JOB, rendered};
 use super::names::{Names, job_id};
 use super::openapi::Operation;
+use super::rendered::Rendered;
 use super::routes::Routes;
 use super::state::JobsState;
 use super::status::ApiError;
@@ -54,9 +55,9 @@ async fn retry(
     State(api): State<JobsState>,
     Names([project, id]): Names<2>,
     Body(_): Body<Empty>,
-) -> Result<Json<JobResource>, ApiError> {
+) -> Result<Rendered<JobResource>, ApiError> {
     let job = api.jobs.retry(&job_id(&project, &id)?).await?;
-    Ok(Json(resource(&api.jobs.report(&job.id).await?)))
+    rendered(api.jobs.report(&job.id).await?).await
 }
 
 async fn delete(State(api): State<JobsState>, Names([project, id]): Names<2>) -> Result<Json<Empty>, ApiError> {

@@ -232,24 +232,29 @@ async fn list(
     State(api): State<JobsState>,
     Names([project]): Names<1>,
     Query(query): Query<ListQuery>,
-) -> Result<Json<JobList>, ApiError> {
+) -> Result<Rendered<JobList>, ApiError> {
     names::project(&project)?;
     let filter: JobFilter =
         query.filter.parse().map_err(|error: FilterError| ApiError::invalid("filter", error.to_string()))?;
     let Page { limit, after } = Page::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
     let wanted = move |job: &Job| filter.accepts(job);
     let (jobs, has_more) = api.jobs.list(&project, wanted, after, limit).await?;
-    let mut resources = Vec::with_capacity(jobs.len());
+    let mut reports = Vec::with_capacity(jobs.len());
     for job in &jobs {
-        resources.push(resource(&api.jobs.report(&job.id).await?));
+        reports.push(api.jobs.report(&job.id).await?);
     }
     let last = jobs.last().filter(|_| has_more);
     let next_page_token = last.map(|last| paging::token(last.id.as_str())).unwrap_or_default();
-    Ok(Json(JobList { jobs: resources, next_page_token }))
+    let size = reports.iter().map(|report| 1 + report.trials.len()).sum();
+    Rendered::of(size, move || JobList { jobs: reports.iter().map(resource).collect(), next_page_token }).await
 }
 
 async fn get(State(api): State<JobsState>, Names([project, id]): Names<2>) -> Result<Rendered<JobResource>, ApiError> {
-    let report = api.jobs.report(&job_id(&project, &id)?).await?;
+    rendered(api.jobs.report(&job_id(&project, &id)?).await?).await
+}
+
+/// The answer with a job and its trials.
+pub(super) async fn rendered(report: JobReport) -> Result<Rendered<JobResource>, ApiError> {
     Rendered::of(report.trials.len(), move || resource(&report)).await
 }
 
@@ -279,7 +284,7 @@ async fn patch(
     Names([project, id]): Names<2>,
     Query(query): Query<PatchQuery>,
     Body(request): Body<JobRequest>,
-) -> Result<Json<JobResource>, ApiError> {
+) -> Result<Rendered<JobResource>, ApiError> {
     let id = job_id(&project, &id)?;
     let fields: Vec<&str> = query.update_mask.split(',').map(str::trim).filter(|field| !field.is_empty()).collect();
     let is_known = |field: &str| matches!(field, "labels" | "etag" | MAX_TRIALS | MAX_PARALLEL_TRIALS);
@@ -304,7 +309,7 @@ async fn patch(
     if labels {
         api.jobs.change(&id, JobChange::SetLabels { labels: request.labels, revision }).await?;
     }
-    Ok(Json(resource(&api.jobs.report(&id).await?)))
+    rendered(api.jobs.report(&id).await?).await
 }
 
 fn revision_of(etag: &str) -> Result<u64, ApiError> {

@@ -53,7 +53,7 @@ pub(super) fn routes(routes: Routes<StudiesState>) -> Routes<StudiesState> {
             openapi::Operation::post(
                 "/v1/projects/{project}/locations/{location}/operations/{operation}:cancel",
                 "ml.projects.locations.operations.cancel",
-                "Cancels an operation. A started suggestion is not interrupted.",
+                "Cancels an operation. A suggestion that is being computed ends; its trials that exist already belong to the client.",
             )
             .permission(Permission::OperationsCancel)
             .or_not_found(),
@@ -135,6 +135,15 @@ impl Task {
             started: operation.start_time.as_millisecond(),
             ended: end_time.as_millisecond(),
         }
+    }
+
+    /// The suggestion of `study` that may still be computed; `None` for other operations.
+    fn pending(&self, study: StudyId) -> Option<SuggestionOperation> {
+        let Self::Suggest { client, count, lease_millis, started, .. } = self else { return None };
+        let count = NonZeroUsize::new(*count).unwrap_or(NonZeroUsize::MIN);
+        let lease = lease_millis.map(Duration::from_millis);
+        let request = SuggestionRequest { client_id: client.clone(), count, lease };
+        Some(SuggestionOperation { study, request, start_time: time(*started) })
     }
 
     fn study(&self) -> &str {
@@ -282,11 +291,9 @@ async fn get(
             let trials = existing(&api, &study.id, trials).await?;
             done(&api, &study, &trials, &task).await?
         }
-        Task::Suggest { client, count, lease_millis, started, .. } => {
-            let count = NonZeroUsize::new(*count).unwrap_or(NonZeroUsize::MIN);
-            let lease = lease_millis.map(Duration::from_millis);
-            let request = SuggestionRequest { client_id: client.clone(), count, lease };
-            let operation = SuggestionOperation { study, request, start_time: time(*started) };
+        Task::Suggest { .. } => {
+            let operation = task.pending(study).ok_or_else(|| not_found(&task.id()))?;
+            let count = operation.request.count;
             let known = api.studies.suggestion_progress(&operation).await?;
             let progress = match known.ok_or_else(|| not_found(&task.id()))? {
                 SuggestionProgress::Running => Progress::Running,
@@ -319,10 +326,14 @@ async fn existing(api: &StudiesState, study: &StudyId, ranges: &[(u64, u64)]) ->
     Ok(trials)
 }
 
-/// A started suggestion is not interrupted; its trials belong to the client.
 async fn cancel(
+    State(api): State<StudiesState>,
     Names([project, location, operation]): Names<3>,
     Body(_): Body<Empty>,
 ) -> Result<Json<Empty>, ApiError> {
-    task(&project, &location, &operation).map(|_| Json(Empty {}))
+    let (task, study) = task(&project, &location, &operation)?;
+    if let Some(operation) = task.pending(study) {
+        api.studies.cancel_suggestion(&operation);
+    }
+    Ok(Json(Empty {}))
 }

@@ -14,6 +14,7 @@ use tunesmith_api::ai_platform::rpc::{
 use tunesmith_api::ai_platform::{MAX_VIOLATIONS, with_omitted};
 use tunesmith_domain::TransitionError;
 use tunesmith_service::jobs::JobsError;
+use tunesmith_service::search_policy::SearchPolicyError;
 use tunesmith_service::studies::StudiesError;
 use tunesmith_service::{PlanPart, ReportError, SubmitError};
 use tunesmith_store::StoreError;
@@ -46,6 +47,8 @@ pub(super) enum Code {
     Unavailable,
     /// The time limit was exceeded.
     DeadlineExceeded,
+    /// The caller has cancelled the operation.
+    Cancelled,
     /// The caller is not authenticated.
     Unauthenticated,
     /// The resource does not exist.
@@ -73,6 +76,8 @@ impl Code {
             Self::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
+            // The status of `CANCELLED` in other APIs of Google; it has no name.
+            Self::Cancelled => StatusCode::from_u16(499).unwrap_or(StatusCode::CONFLICT),
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::AlreadyExists | Self::Aborted => StatusCode::CONFLICT,
             Self::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -91,6 +96,7 @@ impl Code {
             Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
             Self::Unavailable => "UNAVAILABLE",
             Self::DeadlineExceeded => "DEADLINE_EXCEEDED",
+            Self::Cancelled => "CANCELLED",
             Self::NotFound => "NOT_FOUND",
             Self::AlreadyExists => "ALREADY_EXISTS",
             Self::Aborted => "ABORTED",
@@ -109,6 +115,7 @@ impl Code {
     fn number(self) -> i32 {
         match self {
             Self::InvalidArgument | Self::PayloadTooLarge | Self::UnsupportedMediaType => 3,
+            Self::Cancelled => 1,
             Self::DeadlineExceeded => 4,
             Self::NotFound => 5,
             Self::AlreadyExists => 6,
@@ -252,6 +259,10 @@ impl From<&StudiesError> for ApiError {
             StudiesError::Interrupted { .. } => {
                 tracing::error!(error = error as &dyn std::error::Error, "a computation was interrupted");
                 Self::new(Code::Internal, error.to_string())
+            }
+            StudiesError::Cancelled { .. } => Self::new(Code::Cancelled, error.to_string()),
+            StudiesError::NoSuggestion(SearchPolicyError::TooLong { .. }) => {
+                Self::new(Code::DeadlineExceeded, error.to_string())
             }
             StudiesError::NoSuggestion(_) => {
                 tracing::error!(error = error as &dyn std::error::Error, "no suggestion could be computed");

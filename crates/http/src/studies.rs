@@ -19,7 +19,7 @@ use super::status::ApiError;
 use tunesmith_access::Permission;
 use tunesmith_api::ai_platform::optimizer::{StudyList, StudyMessage, StudyRequest, study_plan};
 use tunesmith_api::ai_platform::rpc::Empty;
-use tunesmith_domain::StudyId;
+use tunesmith_domain::{Study, StudyId};
 use tunesmith_service::NewStudy;
 use tunesmith_service::filters::{FilterError, StudyFilter};
 use tunesmith_service::studies::StudiesError;
@@ -164,11 +164,13 @@ async fn list(
     }
     let filter: StudyFilter =
         query.filter.parse().map_err(|error: FilterError| ApiError::invalid("filter", error.to_string()))?;
-    let mut studies = match is_of_all {
-        true => api.studies.pick(|study| (study.id.parts().0 == project).then_some(study)).await?,
-        false => api.studies.studies(&project, &location).await?,
+    let studies = match is_of_all {
+        true => {
+            let is_listed = |study: &Study| study.id.parts().0 == project && filter.accepts(study);
+            api.studies.pick(|study| is_listed(&study).then_some(study)).await?
+        }
+        false => api.studies.studies(&project, &location, |study| filter.accepts(study)).await?,
     };
-    studies.retain(|study| filter.accepts(study));
     let count = studies.len();
     let list = move || StudyList { studies: studies.iter().map(StudyMessage::from).collect() };
     Rendered::of(count, list).await

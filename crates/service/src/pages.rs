@@ -11,16 +11,19 @@ use tunesmith_store::{FEW, Store, StoreError};
 /// Number of records in every page but the first.
 pub(crate) const PAGE: usize = 1000;
 
+/// Number of records after which a caller that looks at each of them lets other tasks run. A guess: 1 ms with the largest filter.
+const STEP: usize = 32;
+
 /// Number of pages that are read at the same time.
 const READS: usize = 4;
 
 /// Returns all jobs by ID, starting after `after`.
 pub fn jobs(store: &dyn Store, after: Option<JobId>) -> impl Stream<Item = Result<Job, StoreError>> + Send {
-    records(
+    in_steps(records(
         after,
         move |after, limit| Box::pin(async move { store.jobs(after.as_ref(), limit).await }),
         |job| Some(job.id.clone()),
-    )
+    ))
 }
 
 /// Returns all trials of `study` by number.
@@ -90,22 +93,22 @@ pub(crate) fn studies<'a>(
     project: &'a str,
     location: &'a str,
 ) -> impl Stream<Item = Result<Study, StoreError>> + Send + use<'a> {
-    records(
+    in_steps(records(
         None,
         move |after: Option<StudyId>, limit| {
             Box::pin(async move { store.studies(project, location, after.as_ref(), limit).await })
         },
         |study| Some(study.id.clone()),
-    )
+    ))
 }
 
 /// Returns the studies of all projects and locations that belong to no job, by ID.
 pub(crate) fn all_studies(store: &dyn Store) -> impl Stream<Item = Result<Study, StoreError>> + Send {
-    records(
+    in_steps(records(
         None,
         move |after: Option<StudyId>, limit| Box::pin(async move { store.all_studies(after.as_ref(), limit).await }),
         |study| Some(study.id.clone()),
-    )
+    ))
 }
 
 /// Returns the measurements of the curves that `trial` had when it was read, in the order of their arrival: of a metric in
@@ -133,6 +136,18 @@ pub(crate) async fn measurements(
         found.extend(page);
     }
     Ok(found)
+}
+
+/// Lets other tasks run after every [`STEP`] records: callers evaluate filters on the threads of the runtime.
+fn in_steps<T: Send>(
+    records: impl Stream<Item = Result<T, StoreError>> + Send,
+) -> impl Stream<Item = Result<T, StoreError>> + Send {
+    records.enumerate().then(async |(index, record)| {
+        if index % STEP == STEP - 1 {
+            tokio::task::yield_now().await;
+        }
+        record
+    })
 }
 
 /// Returns the records of [`record_pages`].

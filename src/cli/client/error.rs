@@ -125,7 +125,9 @@ impl ClientError {
     /// Returns 2 for invalid input, otherwise 1.
     pub(super) fn exit_code(&self) -> u8 {
         match self {
-            Self::Folder(_) | Self::UnknownJob { .. } | Self::StudyNotJob { .. } | Self::AmbiguousJob { .. } => BAD_INPUT,
+            Self::Folder(_) | Self::UnknownJob { .. } | Self::StudyNotJob { .. } | Self::AmbiguousJob { .. } => {
+                BAD_INPUT
+            }
             Self::Refused(refusal) => match refusal.code.as_str() {
                 "INVALID_ARGUMENT" | "NOT_FOUND" | "ALREADY_EXISTS" | "UNIMPLEMENTED" => BAD_INPUT,
                 _ => 1,

@@ -73,11 +73,7 @@ pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads a job with its trials. `location` is that of a study to propose if it is no job.
-pub(super) async fn job_results(
-    target: &TargetArgs,
-    location: &LocationArgs,
-    job: &JobId,
-) -> anyhow::Result<Results> {
+pub(super) async fn job_results(target: &TargetArgs, location: &LocationArgs, job: &JobId) -> anyhow::Result<Results> {
     let client = target.client_in(target.project_of(job), Purpose::Look).await?;
     let job = job_name::find_job_not_study(&client, &location.region, job).await?;
     read_back::job_results(&client, &job).await

@@ -36,6 +36,7 @@ use self::replay::{Completed, State};
 use super::NumberedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError};
+use crate::interruption::Interruption;
 use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialOutcome, TrialSuggestion};
 use crate::rng::stream;
 
@@ -118,7 +119,12 @@ impl Designer for CmaEs {
         }
     }
 
-    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+    fn suggest_until(
+        &self,
+        history: History<'_>,
+        request: SuggestRequest,
+        interruption: &Interruption,
+    ) -> Result<Vec<TrialSuggestion>, DesignerError> {
         let points = NumberedPoints::new(&self.encoding);
         let mut used = points.used_by(history)?;
         let search = SearchRange { encoding: &self.encoding, ranges: &self.ranges, seed: self.seed };
@@ -129,7 +135,8 @@ impl Designer for CmaEs {
         };
         let origin = Origin::with_step(AlgorithmName::CmaEs, Step::Model);
         let trials = (0..request.count.get() as u64).map(|place| request.first_trial_id.offset(place));
-        Ok(trials
+        let suggested = trials
+            .take_while(|_| !interruption.is_requested())
             .map_while(|trial| match &state {
                 Some(state) => {
                     let proposals = search.proposals(&state.distribution, trial);
@@ -139,7 +146,9 @@ impl Designer for CmaEs {
                 None => points.take_unused(&mut used, [vec![]], self.seed, trial),
             })
             .map(|parameters| TrialSuggestion { parameters, origin })
-            .collect())
+            .collect();
+        interruption.check()?;
+        Ok(suggested)
     }
 }
 

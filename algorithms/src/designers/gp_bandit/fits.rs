@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::gp::Hyperparameters;
+use crate::interruption::Interruption;
 
 /// The first checkpoint; each further one is at twice as many trials.
 const FIRST_CHECKPOINT: usize = 10;
@@ -63,9 +64,22 @@ pub(super) type Fingerprint = [u8; 32];
 
 /// The memory of one designer and its clones.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fits(Arc<Mutex<VecDeque<(Fingerprint, Hyperparameters)>>>);
+pub(super) struct Fits {
+    results: Arc<Mutex<VecDeque<(Fingerprint, Hyperparameters)>>>,
+    interruption: Interruption,
+}
 
 impl Fits {
+    /// The same memory for a request that ends at `interruption`.
+    pub(super) fn until(&self, interruption: &Interruption) -> Self {
+        Self { results: Arc::clone(&self.results), interruption: interruption.clone() }
+    }
+
+    /// Whether no further model is needed.
+    pub(super) fn are_interrupted(&self) -> bool {
+        self.interruption.is_requested()
+    }
+
     /// The remembered result for `fingerprint`, or the result of `compute`.
     pub(super) fn remembered(
         &self,
@@ -73,7 +87,7 @@ impl Fits {
         compute: impl FnOnce() -> Hyperparameters,
     ) -> Hyperparameters {
         // Entries are complete even if another holder of the lock panicked.
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let mut results = lock();
         if let Some(place) = results.iter().position(|(known, _)| *known == fingerprint)
             && let Some(entry) = results.remove(place)
@@ -132,6 +146,6 @@ mod tests {
         // The first result was used again, so the second is dropped first.
         assert_eq!(fits.remembered([0; 32], || result(9.0)), result(0.0));
         assert_eq!(fits.remembered([1; 32], || result(9.0)), result(9.0));
-        assert_eq!(fits.0.lock().unwrap().len(), REMEMBERED);
+        assert_eq!(fits.results.lock().unwrap().len(), REMEMBERED);
     }
 }

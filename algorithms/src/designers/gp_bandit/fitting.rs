@@ -116,6 +116,9 @@ impl<'a> Fitting<'a> {
         output: Output,
         center: Option<&[f64]>,
     ) -> Option<(Posterior, Vec<f64>)> {
+        if self.fits.are_interrupted() {
+            return None;
+        }
         let data = output.training_set(self.evidence)?;
         let terms = self.options.kernel_terms();
         let near = data.select(&representative_subset(&data, EXACT_SIZE, center));
@@ -128,6 +131,9 @@ impl<'a> Fitting<'a> {
     /// The hyperparameters according to the schedule of fits.
     fn hyperparameters(&self, output: Output) -> Hyperparameters {
         let terms = self.options.kernel_terms();
+        if self.fits.are_interrupted() {
+            return Hyperparameters::default_with_terms(&categorical(self.encoding), terms);
+        }
         let Schedule { checkpoint, refit: last } = Schedule::after(self.observations.completed());
         if last <= checkpoint {
             return self.full_fit(output, checkpoint, terms);

@@ -100,6 +100,7 @@ use crate::acquisition::PriorWeighted;
 use crate::acquisition::hypervolume::HypervolumeImprovement;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, EncodingError, FeatureKind, Key};
+use crate::interruption::Interruption;
 use crate::numerics::latin_hypercube::stratified_normals;
 use crate::prior::{DECAY, PriorDensity};
 use crate::problem::{AlgorithmName, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
@@ -263,7 +264,7 @@ impl GpBandit {
     fn model_point(&self, state: &mut State, trial: TrialId, only_on_source_model: bool) -> Option<(Vec<f64>, Step)> {
         if state.model.is_none() || self.is_scalarized() {
             let known = state.outcomes.objectives[0].completed() + state.pending.len();
-            let mut model = self.with_prior(self.model(&state.outcomes, trial, state.parallel)?, known);
+            let mut model = self.with_prior(self.model(&state.outcomes, &state.fits, trial, state.parallel)?, known);
             let incumbent = model.anchors.first().map(Vec::as_slice);
             let fantasised = fantasies::fantasised(&self.encoding, &state.pending, incumbent, state.missing);
             for &index in &fantasised {
@@ -292,8 +293,8 @@ impl GpBandit {
     }
 
     /// The model for `trial`, one of `parallel` trials that run at the same time.
-    fn model(&self, outcomes: &Outcomes, trial: TrialId, parallel: usize) -> Option<Model> {
-        let Self { encoding, outputs, options, fits, source_models, .. } = self;
+    fn model(&self, outcomes: &Outcomes, fits: &Fits, trial: TrialId, parallel: usize) -> Option<Model> {
+        let Self { encoding, outputs, options, source_models, .. } = self;
         if self.is_scalarized() {
             let scalarized = outcomes.scalarized(outputs, self.seed, trial);
             let options = GpBanditOptions { trust_region: false, ..*options };
@@ -344,6 +345,8 @@ struct State {
     missing: usize,
     /// Number of trials that run at the same time after this request.
     parallel: usize,
+    /// The fits, which end with the request.
+    fits: Fits,
 }
 
 impl Designer for GpBandit {
@@ -351,19 +354,28 @@ impl Designer for GpBandit {
         Capabilities { several_metrics: !self.has_source_models(), priors: true, ..Capabilities::any_problem(true) }
     }
 
-    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+    fn suggest_until(
+        &self,
+        history: History<'_>,
+        request: SuggestRequest,
+        interruption: &Interruption,
+    ) -> Result<Vec<TrialSuggestion>, DesignerError> {
         let outcomes = Outcomes::new(&self.encoding, &self.outputs, history)?;
         let observations = &outcomes.objectives[0];
         let (used, pending) = (observations.keys().cloned().collect(), observations.pending.clone());
         let closed = observations.closed_keys().cloned().collect();
         let parallel = pending.len() + request.count.get();
         let missing = request.count.get();
-        let mut state = State { outcomes, pending, used, closed, model: None, fantasies: 0, missing, parallel };
+        let fits = self.fits.until(interruption);
+        let mut state = State { outcomes, pending, used, closed, model: None, fantasies: 0, missing, parallel, fits };
         let mut suggestions = Vec::with_capacity(request.count.get());
         for offset in 0..request.count.get() {
             let id = request.first_trial_id.offset(offset as u64);
             state.missing = request.count.get() - offset;
-            let Some((point, step)) = self.next_point(&mut state, id)? else { break };
+            let next = self.next_point(&mut state, id);
+            // Without it, the point may be one for lack of a model.
+            interruption.check()?;
+            let Some((point, step)) = next? else { break };
             let parameters = self.encoding.decode(&point);
             let key = self
                 .encoding

@@ -249,3 +249,21 @@ fn wanted_share_of_safe_trials_makes_the_search_cautious() {
     let (usual, cautious) = (unsafe_trials(0.0), unsafe_trials(1.0));
     assert!(2 * cautious < usual, "{usual} and {cautious} unsafe trials");
 }
+
+#[test]
+fn interrupted_request_ends_before_all_its_suggestions() {
+    let bandit = GpBandit::new(minimized(4), 3).unwrap();
+    let completed = history(60, first(4));
+    let request = SuggestRequest { first_trial_id: TrialId(61), count: 1_000_000.try_into().unwrap() };
+    let interruption = Interruption::default();
+    let answer = std::thread::scope(|scope| {
+        let history = History { completed: &completed, pending: &[] };
+        let computing = scope.spawn({
+            let (bandit, interruption) = (&bandit, &interruption);
+            move || bandit.suggest_until(history, request, interruption)
+        });
+        interruption.interrupt();
+        computing.join().unwrap()
+    });
+    assert_eq!(answer, Err(DesignerError::Interrupted));
+}

@@ -35,6 +35,7 @@ use self::widths::{Group, kernels};
 use super::NumberedPoints;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
 use crate::encoding::{Encoding, FeatureKind};
+use crate::interruption::Interruption;
 use crate::prior::{DECAY, PriorDensity};
 use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
@@ -144,12 +145,18 @@ impl Designer for TreeParzen {
         }
     }
 
-    fn suggest(&self, history: History<'_>, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+    fn suggest_until(
+        &self,
+        history: History<'_>,
+        request: SuggestRequest,
+        interruption: &Interruption,
+    ) -> Result<Vec<TrialSuggestion>, DesignerError> {
         let points = NumberedPoints::new(&self.encoding);
         let mut used = points.used_by(history)?;
         let mut groups = Groups::new(&self.encoding, self.goal, history)?;
         let mut suggestions = Vec::with_capacity(request.count.get());
         for place in 0..request.count.get() as u64 {
+            interruption.check()?;
             let trial = request.first_trial_id.offset(place);
             let (step, proposals) = if groups.completed < START_TRIALS {
                 (Step::Start, self.start_points(trial))

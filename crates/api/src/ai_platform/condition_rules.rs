@@ -1,6 +1,7 @@
 //! The rules of `tunesmith.conditions`, and the meaning of its values.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use tunesmith_algorithms::problem::ParameterValue;
 
@@ -10,6 +11,8 @@ use super::{Additions, HyperparameterSpec, ParameterSpec, ParameterType, ParentV
 /// Checks the conditions of `additions` against the parameters of `spec`.
 pub(super) fn check_conditions(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
     let names: Vec<&str> = spec.params.iter().map(|parameter| parameter.parameter_name.as_str()).collect();
+    // The first parameter of a name that occurs twice, which is reported elsewhere.
+    let by_name: HashMap<&str, &ParameterSpec> = names.iter().copied().zip(&spec.params).rev().collect();
     // Index of the condition of each parameter that has one.
     let mut conditions: HashMap<&str, usize> = HashMap::new();
     for (index, condition) in additions.conditions.iter().enumerate() {
@@ -18,7 +21,7 @@ pub(super) fn check_conditions(spec: &HyperparameterSpec, additions: &Additions,
         }
         let path = format!("tunesmith.conditions[{index}]");
         for (field, name) in [("parameter", &condition.parameter), ("parent", &condition.parent)] {
-            if !names.contains(&name.as_str()) {
+            if !by_name.contains_key(name.as_str()) {
                 violations.error_with_help(
                     format_args!("{path}.{field}"),
                     format_args!("{name:?} is not a parameter of this config"),
@@ -43,7 +46,7 @@ pub(super) fn check_conditions(spec: &HyperparameterSpec, additions: &Additions,
             let field = format_args!("{path}.values");
             violations.error(field, "is empty", "at least one value of the parent");
         }
-        if let Some(parent) = spec.params.iter().find(|parameter| parameter.parameter_name == condition.parent) {
+        if let Some(parent) = by_name.get(condition.parent.as_str()) {
             check_parent(&path, parent, &condition.values, violations);
         }
     }
@@ -89,18 +92,41 @@ fn check_parent(path: &str, parent: &ParameterSpec, values: &[ParentValue], viol
 /// Reports each parameter that is its own ancestor.
 fn check_circles(additions: &Additions, conditions: &HashMap<&str, usize>, violations: &mut Violations) {
     let parent = |name: &str| conditions.get(name).map(|&index| additions.conditions[index].parent.as_str());
-    for (&name, index) in conditions {
-        // A parameter that is its own parent is already reported.
-        let Some(first) = parent(name).filter(|parent| *parent != name) else { continue };
-        let mut above = std::iter::successors(Some(first), |name| parent(name)).take(conditions.len());
-        if above.any(|ancestor| ancestor == name) {
+    let circular = circular(additions, parent);
+    for (index, condition) in additions.conditions.iter().enumerate() {
+        let (name, above) = (condition.parameter.as_str(), condition.parent.as_str());
+        // A parameter that is its own parent is already reported, and so is a second condition.
+        if name != above && circular.contains(name) && conditions.get(name) == Some(&index) {
             violations.error(
                 format_args!("tunesmith.conditions[{index}].parent"),
-                format_args!("{first:?} is itself conditional on {name:?}, directly or indirectly"),
+                format_args!("{above:?} is itself conditional on {name:?}, directly or indirectly"),
                 "a parameter that exists without this one",
             );
         }
     }
+}
+
+/// The parameters that are their own ancestors. Each is visited once.
+fn circular<'a>(additions: &'a Additions, parent: impl Fn(&'a str) -> Option<&'a str>) -> HashSet<&'a str> {
+    let mut circular = HashSet::new();
+    // The walk by which each parameter was reached.
+    let mut reached: HashMap<&str, usize> = HashMap::new();
+    for (walk, condition) in additions.conditions.iter().enumerate() {
+        let mut name = condition.parameter.as_str();
+        while let Entry::Vacant(new) = reached.entry(name) {
+            new.insert(walk);
+            let Some(above) = parent(name) else { break };
+            name = above;
+        }
+        if reached[name] == walk && parent(name).is_some() {
+            // The walk has come back to it.
+            while circular.insert(name) {
+                let Some(above) = parent(name) else { break };
+                name = above;
+            }
+        }
+    }
+    circular
 }
 
 /// The value of `parent` that `written` stands for; `None` if `parent` does not have it.

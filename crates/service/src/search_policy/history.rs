@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
 use tunesmith_algorithms::designers::{NumberedPoints, UsedPoints};
 use tunesmith_algorithms::encoding::{Encoding, EncodingError};
+use tunesmith_algorithms::interruption::Interruption;
 use tunesmith_algorithms::problem::{
     Origin, ParameterValues, ProblemStatement, Step, TrialId, TrialOutcome, TrialSuggestion,
 };
@@ -218,12 +219,17 @@ impl StudyHistory {
         study: &Study,
         count: NonZeroUsize,
         purpose: Purpose,
+        interruption: &Interruption,
     ) -> Result<Computed, DesignerError> {
         let (first_id, allowed, end) = self.next(study, count);
         let Some(count) = allowed else {
             return Ok(self.give_out(first_id, Vec::new(), end, purpose, SuggestionSource::Computed));
         };
-        let points = self.points(SuggestRequest { first_trial_id: self.designer_id(first_id), count })?;
+        let points = self.points(SuggestRequest { first_trial_id: self.designer_id(first_id), count }, interruption)?;
+        if interruption.is_requested() {
+            // The caller may no longer wait: nothing is reserved.
+            return Err(DesignerError::Interrupted);
+        }
         let end = if points.len() < count.get() { Some(StudyEnd::Exhausted) } else { end };
         if end.is_none() {
             self.prepared = Some(Prepared { version: self.version, first_id, count, points: points.clone() });
@@ -231,13 +237,17 @@ impl StudyHistory {
         Ok(self.give_out(first_id, points, end, purpose, SuggestionSource::Computed))
     }
 
-    fn points(&mut self, request: SuggestRequest) -> Result<Vec<TrialSuggestion>, DesignerError> {
+    fn points(
+        &mut self,
+        request: SuggestRequest,
+        interruption: &Interruption,
+    ) -> Result<Vec<TrialSuggestion>, DesignerError> {
         if let Some(foreign) = &self.foreign {
             return Err(foreign.clone());
         }
         let mut points = match self.designer.by_points() {
             Some(designer) => designer.suggest_unused(&mut self.used, request),
-            None => self.designer.suggest(self.trials.as_history(), request)?,
+            None => self.designer.suggest_until(self.trials.as_history(), request, interruption)?,
         };
         if self.trials.is_partial() && self.counts_points() {
             self.replace_used(&mut points, request);

@@ -4,19 +4,21 @@
 //! it costs time and does not change the result. Points are computed on blocking threads, at most as many at once as
 //! the policy allows.
 
+mod bounded;
 mod history;
 mod model_trials;
 mod sources;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tunesmith_algorithms::designer::{Designer, DesignerError};
 use tunesmith_algorithms::designers::{
     Automatic, CmaEs, GpBandit, GridSearch, InitialPoints, QuasiRandomSearch, RandomSearch, TreeParzen,
 };
+use tunesmith_algorithms::interruption::Interruption;
 use tunesmith_algorithms::problem::{
     AlgorithmName, Origin, ParameterValues, ProblemStatement, TrialId, TrialSuggestion,
 };
@@ -102,6 +104,22 @@ pub enum SearchPolicyError {
         #[source]
         source: DesignerError,
     },
+    /// The caller requested the end of the computation.
+    #[error("study {study}: the suggestion was cancelled")]
+    Cancelled {
+        /// The study.
+        study: StudyId,
+    },
+    /// The points of one request took too long.
+    #[error("study {study}: computing {count} suggestions took longer than {} s; request fewer at once", .limit.as_secs())]
+    TooLong {
+        /// The study.
+        study: StudyId,
+        /// The number of requested points.
+        count: NonZeroUsize,
+        /// The limit.
+        limit: Duration,
+    },
     /// The computation was interrupted.
     #[error("study {study}: the search algorithm stopped unexpectedly")]
     Interrupted {
@@ -136,6 +154,8 @@ pub struct SearchPolicy {
     store: Arc<dyn Store>,
     processors: Arc<Semaphore>,
     histories: BoundedCache<Mutex<StudyHistory>>,
+    /// Longest computation of the points of a reservation.
+    max_time: Duration,
 }
 
 impl SearchPolicy {
@@ -147,7 +167,18 @@ impl SearchPolicy {
     /// As [`Self::new`]. The least recently used histories are dropped when all histories together take more than
     /// approximately `memory` bytes.
     pub fn with_memory(store: Arc<dyn Store>, processors: usize, memory: usize) -> Self {
-        Self { store, processors: Arc::new(Semaphore::new(processors.max(1))), histories: BoundedCache::new(memory) }
+        Self {
+            store,
+            processors: Arc::new(Semaphore::new(processors.max(1))),
+            histories: BoundedCache::new(memory),
+            max_time: bounded::MAX_TIME,
+        }
+    }
+
+    /// Sets the longest computation of the points of one request; 5 minutes by default.
+    #[must_use]
+    pub fn with_max_time(self, max_time: Duration) -> Self {
+        Self { max_time, ..self }
     }
 
     /// The next point of `study`, given the current state of the store.
@@ -156,7 +187,9 @@ impl SearchPolicy {
     /// [`SearchPolicyError`]; nothing was changed.
     pub async fn propose(&self, study: &StudyId) -> Result<Proposal, SearchPolicyError> {
         let study = self.store.study(study).await?;
-        let Computed { suggestions, .. } = self.compute(&study, NonZeroUsize::MIN, Purpose::Proposal).await?;
+        let interruption = Interruption::default();
+        let computed = self.compute(&study, NonZeroUsize::MIN, Purpose::Proposal, &interruption).await;
+        let Computed { suggestions, .. } = computed?;
         Ok(match suggestions.points.into_iter().next() {
             Some(TrialSuggestion { parameters, origin }) => {
                 Proposal::Trial { id: suggestions.first_id, parameters, origin }
@@ -172,12 +205,29 @@ impl SearchPolicy {
     /// # Errors
     /// [`SearchPolicyError`]; nothing was changed.
     pub async fn suggest(&self, study: &Study, count: NonZeroUsize) -> Result<Suggestions, SearchPolicyError> {
-        let failure = match self.compute(study, count, Purpose::Reservation).await {
+        self.suggest_until(study, count, &Interruption::default()).await
+    }
+
+    /// As [`Self::suggest`]; the computation ends when `interruption` is requested, or when the returned future is dropped.
+    ///
+    /// # Errors
+    /// [`SearchPolicyError`]; nothing was changed.
+    pub async fn suggest_until(
+        &self,
+        study: &Study,
+        count: NonZeroUsize,
+        interruption: &Interruption,
+    ) -> Result<Suggestions, SearchPolicyError> {
+        let failure = match self.compute(study, count, Purpose::Reservation, interruption).await {
             Ok(Computed { suggestions, algorithm, source }) => {
                 telemetry().suggested(algorithm, source, suggestions.points.len());
                 return Ok(suggestions);
             }
-            Err(error @ SearchPolicyError::Store(_)) => return Err(error),
+            Err(
+                error @ (SearchPolicyError::Store(_)
+                | SearchPolicyError::Cancelled { .. }
+                | SearchPolicyError::TooLong { .. }),
+            ) => return Err(error),
             Err(error) => error_text(&error),
         };
         // The cached state of the algorithm may be the cause of its failure.
@@ -187,7 +237,7 @@ impl SearchPolicy {
         let fallback = Study::restore(fallback);
         let mut history = StudyHistory::open(&*self.store, &fallback).await?;
         history.refresh(&*self.store, &fallback).await?;
-        let computed = history.suggestions(study, count, Purpose::Proposal);
+        let computed = history.suggestions(study, count, Purpose::Proposal, interruption);
         let computed = computed.map_err(|source| SearchPolicyError::Designer { study: study.id.clone(), source })?;
         Ok(Suggestions { failure: Some(failure), ..computed.suggestions })
     }
@@ -213,7 +263,8 @@ impl SearchPolicy {
             let Ok(history) = policy.history(&study).await else { return };
             let Ok(history) = history.try_lock_owned() else { return };
             let Ok(processor) = Arc::clone(&policy.processors).try_acquire_owned() else { return };
-            let _ = policy.compute_with(history, processor, &study, NonZeroUsize::MIN, Purpose::Preparation).await;
+            let (one, interruption) = (NonZeroUsize::MIN, Interruption::default());
+            let _ = policy.compute_with(history, processor, &study, one, Purpose::Preparation, &interruption).await;
         });
     }
 
@@ -244,6 +295,7 @@ impl SearchPolicy {
         study: &Study,
         count: NonZeroUsize,
         purpose: Purpose,
+        interruption: &Interruption,
     ) -> Result<Computed, SearchPolicyError> {
         let begin = Instant::now();
         let mut history = self.history(study).await?.lock_owned().await;
@@ -255,7 +307,7 @@ impl SearchPolicy {
         let processor = Arc::clone(&self.processors).acquire_owned().await;
         let processor = processor.expect("the semaphore is never closed");
         telemetry().suggestion_time(history.algorithm(), SuggestionPhase::Wait, begin.elapsed());
-        self.compute_with(history, processor, study, count, purpose).await
+        self.compute_with(history, processor, study, count, purpose, interruption).await
     }
 
     async fn compute_with(
@@ -265,6 +317,7 @@ impl SearchPolicy {
         study: &Study,
         count: NonZeroUsize,
         purpose: Purpose,
+        interruption: &Interruption,
     ) -> Result<Computed, SearchPolicyError> {
         let begin = Instant::now();
         if !history.is_of(study) {
@@ -277,26 +330,35 @@ impl SearchPolicy {
         }
         let id = study.id.clone();
         let at_once = !history.computes_long() && count.get() <= FEW;
+        let request = interruption.clone();
         let compute = move |study: &Study| {
             let _processor = processor;
             let begin = Instant::now();
-            let computed = history.suggestions(study, count, purpose);
+            let computed = history.suggestions(study, count, purpose, &request);
             telemetry().suggestion_time(history.algorithm(), SuggestionPhase::Compute, begin.elapsed());
             (computed, history.bytes())
         };
-        let (outcome, bytes) = if at_once {
-            compute(study)
+        let limit = (purpose == Purpose::Reservation).then_some(self.max_time);
+        let ((outcome, bytes), is_late) = if at_once {
+            (compute(study), false)
         } else {
             let study = study.clone();
-            let computing = tokio::task::spawn_blocking(move || compute(&study)).await;
-            computing.map_err(|source| SearchPolicyError::Interrupted { study: id.clone(), source })?
+            let computing = tokio::task::spawn_blocking(move || compute(&study));
+            let (computed, is_late) = bounded::bounded(computing, interruption, limit).await;
+            (computed.map_err(|source| SearchPolicyError::Interrupted { study: id.clone(), source })?, is_late)
         };
         let removed = self.histories.set_size(&id, bytes);
         if !removed.is_empty() {
             // Not awaited: the suggestion is ready.
             drop(tokio::task::spawn_blocking(move || drop(removed)));
         }
-        outcome.map_err(|source| SearchPolicyError::Designer { study: id, source })
+        outcome.map_err(|source| match source {
+            DesignerError::Interrupted if is_late => {
+                SearchPolicyError::TooLong { study: id, count, limit: self.max_time }
+            }
+            DesignerError::Interrupted => SearchPolicyError::Cancelled { study: id },
+            source => SearchPolicyError::Designer { study: id, source },
+        })
     }
 
     async fn history(&self, study: &Study) -> Result<Arc<Mutex<StudyHistory>>, SearchPolicyError> {

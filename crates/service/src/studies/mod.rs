@@ -4,6 +4,9 @@
 //! complete. A trial with a lease is taken from a client that sends nothing for longer than the lease, and is given to the
 //! next client that requests one; later reports of the former owner are refused.
 
+mod cancellation;
+#[cfg(test)]
+mod cancellation_tests;
 mod completion;
 mod figures;
 mod keyed_queue;
@@ -26,6 +29,7 @@ use futures::TryStreamExt;
 use serde_json::Value;
 use tunesmith_algorithms::problem::{TrialId, ValueError};
 
+use self::cancellation::Cancellations;
 pub use self::figures::{EndedFigures, MAX_POINTS, StudyFigures};
 use self::keyed_queue::KeyedQueues;
 use self::leases::Presence;
@@ -58,6 +62,12 @@ pub enum StudiesError {
     /// No suggestion could be computed.
     #[error(transparent)]
     NoSuggestion(SearchPolicyError),
+    /// The suggestion was cancelled.
+    #[error("study {study}: the suggestion was cancelled")]
+    Cancelled {
+        /// The study.
+        study: StudyId,
+    },
     /// The study belongs to a job, and only the job's runner may change its trials.
     #[error("study {study} belongs to a job: its trials are run by the service")]
     OfJob {
@@ -126,6 +136,7 @@ impl From<SearchPolicyError> for StudiesError {
     fn from(error: SearchPolicyError) -> Self {
         match error {
             SearchPolicyError::Store(error) => Self::Store(error),
+            SearchPolicyError::Cancelled { study } => Self::Cancelled { study },
             error => Self::NoSuggestion(error),
         }
     }
@@ -183,6 +194,7 @@ pub struct Studies {
     stopping: StoppingRules,
     ends: StudyCache<EndedTrials>,
     operations: SuggestionOperations,
+    cancellations: Cancellations,
     summaries: Summaries,
     views: StudyViews,
     pending: PendingSuggestions,
@@ -202,6 +214,7 @@ impl Studies {
             stopping: StoppingRules::default(),
             ends: StudyCache::default(),
             operations: SuggestionOperations::default(),
+            cancellations: Cancellations::default(),
             summaries: Summaries::default(),
             views: StudyViews::default(),
             pending: PendingSuggestions::default(),
@@ -255,12 +268,24 @@ impl Studies {
         Ok(self.store.study(id).await?)
     }
 
-    /// All studies of `project` at `location`, by ID.
+    /// The studies of `project` at `location` that `wanted` accepts, by ID.
     ///
     /// # Errors
     /// [`StudiesError::Store`].
-    pub async fn studies(&self, project: &str, location: &str) -> Result<Vec<Study>, StudiesError> {
-        Ok(pages::studies(&*self.store, project, location).try_collect().await?)
+    pub async fn studies(
+        &self,
+        project: &str,
+        location: &str,
+        wanted: impl Fn(&Study) -> bool + Send,
+    ) -> Result<Vec<Study>, StudiesError> {
+        let mut studies = std::pin::pin!(pages::studies(&*self.store, project, location));
+        let mut found = Vec::new();
+        while let Some(study) = studies.try_next().await? {
+            if wanted(&study) {
+                found.push(study);
+            }
+        }
+        Ok(found)
     }
 
     /// Returns what `pick` returns for the studies of all projects and locations that belong to no job, by ID.
@@ -289,12 +314,13 @@ impl Studies {
         Ok(self.store.change_study(id, change).await?)
     }
 
-    /// Removes a study with all its trials.
+    /// Removes a study with all its trials. Suggestions that are computed for it end.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StudiesError::OfJob`].
     pub async fn delete_study(&self, id: &StudyId) -> Result<(), StudiesError> {
         refuse_study_of_job(id)?;
+        self.cancellations.cancel_all(id);
         let _entered = self.study_queues.enter(id).await;
         self.store.delete_study(id).await?;
         self.policy.forget(id);

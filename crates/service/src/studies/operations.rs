@@ -53,6 +53,11 @@ pub enum SuggestionProgress {
 pub(super) struct SuggestionOperations(Mutex<HashMap<SuggestionOperation, watch::Receiver<SuggestionProgress>>>);
 
 impl SuggestionOperations {
+    /// The progress of `operation`, if this process knows it.
+    pub(super) fn of(&self, operation: &SuggestionOperation) -> Option<watch::Receiver<SuggestionProgress>> {
+        self.lock().get(operation).cloned()
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<SuggestionOperation, watch::Receiver<SuggestionProgress>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,10 +74,7 @@ impl Studies {
         operation: &SuggestionOperation,
         held: impl Send + 'static,
     ) -> Result<SuggestionProgress, StudiesError> {
-        let mut work = Box::pin({
-            let (studies, operation) = (Arc::clone(self), operation.clone());
-            async move { studies.suggest(&operation.study, &operation.request).await }
-        });
+        let mut work = Box::pin(Arc::clone(self).cancellable(operation));
         if let Ok(outcome) = tokio::time::timeout(INLINE_LIMIT, &mut work).await {
             return outcome.map(|suggested| SuggestionProgress::Done {
                 suggested: Box::new(suggested),
@@ -102,12 +104,27 @@ impl Studies {
         Ok(operations.len())
     }
 
+    /// The suggestion of `operation`, which [`Self::cancel_suggestion`] can end from now on. It also ends if it is dropped.
+    fn cancellable(
+        self: Arc<Self>,
+        operation: &SuggestionOperation,
+    ) -> impl Future<Output = Result<Suggested, StudiesError>> + Send + use<> {
+        let (registered, operation) = (self.cancellations.register(operation), operation.clone());
+        async move {
+            let SuggestionOperation { study, request, .. } = &operation;
+            self.suggest_unless_cancelled(study, request, &registered.cancellation).await
+        }
+    }
+
+    /// Requests the end of a suggestion that this process computes; has no effect on others. Trials that were assigned already
+    /// stay the client's.
+    pub fn cancel_suggestion(&self, operation: &SuggestionOperation) {
+        self.cancellations.cancel(operation);
+    }
+
     /// Continues a stored operation, unless this process does so already.
     fn resume(self: &Arc<Self>, operation: &SuggestionOperation) {
-        let work = {
-            let (studies, operation) = (Arc::clone(self), operation.clone());
-            async move { studies.suggest(&operation.study, &operation.request).await }
-        };
+        let work = Arc::clone(self).cancellable(operation);
         let (_, is_stored) = oneshot::channel();
         self.continue_in_background(operation, work, is_stored);
     }
@@ -121,7 +138,7 @@ impl Studies {
         self: &Arc<Self>,
         operation: &SuggestionOperation,
     ) -> Result<Option<SuggestionProgress>, StudiesError> {
-        let known = self.operations.lock().get(operation).map(|progress| progress.borrow().clone());
+        let known = self.operations.of(operation).map(|progress| progress.borrow().clone());
         if known.is_some() {
             return Ok(known);
         }

@@ -10,9 +10,11 @@ use futures::TryStreamExt;
 use futures::future::{join, join_all};
 use tunesmith_algorithms::problem::TrialSuggestion;
 
+use super::cancellation::Cancellation;
 use super::keyed_queue::Entered;
 use super::{Studies, StudiesError, refuse_study_of_job};
 use crate::pages;
+use crate::search_policy::Suggestions;
 use crate::study_end::EndedTrials;
 use tunesmith_domain::{
     Lease, NewTrial, Study, StudyChange, StudyId, StudyState, StudyStopping, Trial, TrialChange, TrialStart, TrialState,
@@ -48,10 +50,24 @@ impl Studies {
     /// # Errors
     /// [`StudiesError`]; trials that were assigned before the error stay the client's.
     pub async fn suggest(&self, id: &StudyId, request: &SuggestionRequest) -> Result<Suggested, StudiesError> {
+        self.suggest_unless_cancelled(id, request, &Cancellation::default()).await
+    }
+
+    /// As [`Self::suggest`].
+    ///
+    /// # Errors
+    /// [`StudiesError`]; [`StudiesError::Cancelled`] soon after `cancellation`.
+    pub(super) async fn suggest_unless_cancelled(
+        &self,
+        id: &StudyId,
+        request: &SuggestionRequest,
+        cancellation: &Cancellation,
+    ) -> Result<Suggested, StudiesError> {
         refuse_study_of_job(id)?;
+        let key = (id.clone(), request.client_id.clone());
         // The client owns trials that are on their way to the store and cannot be read yet.
-        let _client = self.client_queues.enter(&(id.clone(), request.client_id.clone())).await;
-        let mut entered = self.study_queues.enter(id).await;
+        let _client = cancellation.unless(id, self.client_queues.enter(&key)).await?;
+        let mut entered = cancellation.unless(id, self.study_queues.enter(id)).await?;
         let (mut study, mut trials, lease) = self.known_trials(id, request).await?;
         while let Some(missing) = NonZeroUsize::new(request.count.get() - trials.len()) {
             if study.state != StudyState::Active {
@@ -61,14 +77,15 @@ impl Studies {
                 study = self.finish(&study, &reason).await?;
                 break;
             }
-            let (new, after) = self.new_trials(entered, study, missing, &request.client_id, lease).await?;
+            let suggestions = self.policy.suggest_until(&study, missing, cancellation.interruption()).await?;
+            let (new, after) = self.new_trials(entered, study, suggestions, &request.client_id, lease).await?;
             let (is_taken, is_complete) = (new.is_empty(), trials.len() + new.len() == request.count.get());
             trials.extend(new);
             study = after;
             if is_complete {
                 break;
             }
-            entered = self.study_queues.enter(id).await;
+            entered = cancellation.unless(id, self.study_queues.enter(id)).await?;
             if is_taken && study.state == StudyState::Active {
                 (study, trials, _) = self.known_trials(id, request).await?;
             }
@@ -140,7 +157,7 @@ impl Studies {
         Ok((study, own, queued))
     }
 
-    /// Creates up to `count` new trials in one transaction, and returns them with the study after it. Returns no trials if
+    /// Creates the trials of `suggestions` in one transaction, and returns them with the study after it. Returns no trials if
     /// the study is no longer active or another process created trials with the same numbers.
     ///
     /// The study's queue is left once the trials are on their way to the store: the next suggestion can be computed while
@@ -149,11 +166,10 @@ impl Studies {
         &self,
         entered: Entered<'_, StudyId>,
         study: Study,
-        count: NonZeroUsize,
+        suggestions: Suggestions,
         client_id: &str,
         lease: Option<Duration>,
     ) -> Result<(Vec<Trial>, Study), StudiesError> {
-        let suggestions = self.policy.suggest(&study, count).await?;
         let study = self.count_failure(study, suggestions.failure.as_deref()).await?;
         if study.state != StudyState::Active {
             self.policy.take_back(&study.id, suggestions.reservation).await;

@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use tunesmith_algorithms::interruption::Interruption;
 use tunesmith_algorithms::problem::{
     Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace,
 };
@@ -51,7 +52,8 @@ async fn delete(store: &dyn Store, id: &StudyId, trial: u64) {
 /// The next point, which is not given out.
 async fn next(policy: &SearchPolicy, store: &dyn Store, id: &StudyId) -> Option<ParameterValue> {
     let study = store.study(id).await.unwrap();
-    let computed = policy.compute(&study, NonZeroUsize::MIN, Purpose::Proposal).await.unwrap();
+    let computed =
+        policy.compute(&study, NonZeroUsize::MIN, Purpose::Proposal, &Interruption::default()).await.unwrap();
     computed.suggestions.points.first().map(|point| point.parameters["x"].clone())
 }
 
@@ -162,7 +164,10 @@ async fn model_of_a_part_of_the_trials_repeats_no_point_of_the_others() {
     loop {
         let study = store.study(&study.id).await.unwrap();
         history.refresh(&*store, &study).await.unwrap();
-        let suggested = history.suggestions(&study, NonZeroUsize::MIN, Purpose::Proposal).unwrap().suggestions;
+        let suggested = history
+            .suggestions(&study, NonZeroUsize::MIN, Purpose::Proposal, &Interruption::default())
+            .unwrap()
+            .suggestions;
         let Some(point) = suggested.points.first() else {
             assert_eq!(suggested.end, Some(StudyEnd::Exhausted));
             break;
