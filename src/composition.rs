@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, PackageRules, ProgramUser};
 use tunesmith_service::allowed_folders::AllowedFolders;
 use tunesmith_service::clock::{Clock, SystemClock};
-use tunesmith_service::jobs::{Jobs, RETRY_PAUSES};
+use tunesmith_service::jobs::{Jobs, RETRY_PAUSES, SlotCounts};
 use tunesmith_service::packages::Packages;
 use tunesmith_service::resource_pool::{Capacity, PoolSettings};
 use tunesmith_service::search_policy::SearchPolicy;
@@ -78,6 +78,17 @@ pub(crate) struct AccessSettings {
 
 /// The memory budget in bytes of commands that have no option for it.
 pub(crate) const MEMORY: usize = 256 << 20;
+
+/// Default number of jobs that run at once on other machines. Each takes about a megabyte of memory, by measurement.
+const REMOTE_JOB_SLOTS: NonZeroUsize = NonZeroUsize::new(256).expect("it is not 0");
+
+/// The slots of jobs, as far as they are given.
+pub(crate) fn slots(local: Option<NonZeroU16>, remote: Option<NonZeroU16>) -> SlotCounts {
+    SlotCounts {
+        local: local.map_or_else(processors, NonZeroUsize::from),
+        remote: remote.map_or(REMOTE_JOB_SLOTS, NonZeroUsize::from),
+    }
+}
 
 /// The services on one data folder.
 pub(crate) struct Application {

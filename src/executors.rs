@@ -119,6 +119,12 @@ impl ExecutorOptions {
         NamedOptions { kind, slurm: self.slurm.clone(), ray: self.ray.clone(), kubernetes: self.kubernetes.clone() }
     }
 
+    /// The addresses at which agents reach the server, as far as they are given.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &str> {
+        let named = self.named.values().flat_map(|named| [&named.kubernetes.pods.server, &named.ray.server]);
+        [&self.kubernetes.pods.server, &self.ray.server].into_iter().chain(named).flatten().map(String::as_str)
+    }
+
     /// The kinds of the executors `names`.
     pub(crate) fn kinds(&self, names: &BTreeSet<String>) -> BTreeMap<String, ExecutorKind> {
         names.iter().filter_map(|name| Some((name.clone(), self.named(name).ok()?.kind))).collect()

@@ -28,7 +28,16 @@ const SERVE: Groups = &[
     ("Data", &["data_dir", "store", "retention"]),
     (
         "Jobs",
-        &["job_slots", "executor", "server_config", "run_as", "allow_unisolated_programs", "drain", "stop_trials"],
+        &[
+            "job_slots",
+            "remote_job_slots",
+            "executor",
+            "server_config",
+            "run_as",
+            "allow_unisolated_programs",
+            "drain",
+            "stop_trials",
+        ],
     ),
 ];
 

@@ -4,7 +4,7 @@ mod facts;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ use crate::copied;
 use crate::data_dir::DataDir;
 #[cfg(feature = "postgres")]
 use crate::data_dir::StoreKind;
-use crate::executors::{self, ExecutorKind};
+use crate::executors::{self, ExecutorKind, ExecutorOptions};
 use crate::memory;
 use crate::server_settings::ServerSettings;
 use tunesmith_config::KnownExecutor;
@@ -74,9 +74,13 @@ pub(super) struct ServeArgs {
     /// Seconds after which another server on the same database continues the jobs of this one if it has died.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     job_lease: u64,
-    /// Number of jobs to run at once. The number of processors by default.
+    /// Number of jobs to run at once whose programs run on this machine. The number of processors by default.
     #[arg(long, value_name = "N")]
     job_slots: Option<NonZeroU16>,
+    /// Number of jobs to run at once whose programs run on other machines, by Slurm, Ray or Kubernetes. They take memory of this
+    /// machine, but no processor. 256 by default.
+    #[arg(long, value_name = "N")]
+    remote_job_slots: Option<NonZeroU16>,
     /// Certificate chain in PEM format. Enables HTTPS.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,
@@ -91,7 +95,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "URL")]
     public_url: Option<Url>,
     /// Another name under which clients address the server; may be repeated. Loopback names, the address of --listen and
-    /// the host of --public-url need not be given. Requests for other names are refused, as are those of web pages.
+    /// the hosts of --public-url and of the addresses for agents (--kubernetes-server) need not be given. Requests for other names are refused, as are those of web pages.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<HostName>,
     /// Folder or bucket that jobs may name as jobDir and in packageUris on a server with tokens: /FOLDER, gs://BUCKET[/FOLDER] or
@@ -200,6 +204,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     let access = access(args, &data_dir)?;
     let principals = access.authenticator.valid_principals(SystemClock.now())?;
     let executor = args.executor.options(&settings.executor)?;
+    let hosts = hosts(args, &executor)?;
     let unisolated = executors::unisolated(data_dir.path(), &executor, &settings.machines.other_executors())?;
     let isolation = args.identity.isolation(&args.environment, principals, unisolated.as_deref())?;
     let allowed_folders = Arc::new(allowed_folders(args, &settings, &data_dir)?);
@@ -240,7 +245,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     let listens_on = format!("{scheme}://{address}");
     let facts = facts::facts(args, &data_dir, &application, listens_on, endpoint.clone(), &limits);
     let (set_control, control) = watch::channel(Control::Run);
-    let slots = args.job_slots.map_or_else(composition::processors, NonZeroUsize::from);
+    let slots = composition::slots(args.job_slots, args.remote_job_slots);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
     let sweeper = tokio::spawn(sweep(Arc::clone(&application.studies)));
     let log_limiter = tokio::spawn(log_args::keep(Arc::clone(&application.jobs), args.logs.limits()));
@@ -272,7 +277,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     let mut store_stopped = pin!(store_stopped);
     let service = application.http_service(
         ServiceAccess::Checked(Box::new(access)),
-        Some(hosts(args)?),
+        Some(hosts),
         Duration::from_secs(args.request_timeout),
     )?;
     let console = tunesmith_console::Services {
@@ -333,9 +338,12 @@ fn connection_limits(args: &ServeArgs) -> ConnectionLimits {
     ConnectionLimits { total: total.min(half), per_address: count(args.connections_per_address) }
 }
 
-/// Returns the names of the server.
-fn hosts(args: &ServeArgs) -> anyhow::Result<AllowedHosts> {
+/// Returns the names of the server. Agents reach it under those in the settings of their executors.
+fn hosts(args: &ServeArgs, executor: &ExecutorOptions) -> anyhow::Result<AllowedHosts> {
     let mut configured = args.allowed_host.clone();
+    // An address without a host is refused where the executor is built.
+    let of_agents = executor.servers().filter_map(|server| server.parse::<Url>().ok()?.host_str()?.parse().ok());
+    configured.extend(of_agents);
     if let Some(url) = &args.public_url {
         let host = url.host_str().with_context(|| format!("--public-url {url}: a host is missing"))?;
         configured.push(host.parse().with_context(|| format!("--public-url {url}"))?);

@@ -38,7 +38,7 @@ struct Engine {
 #[async_trait::async_trait]
 impl AgentEngine for Engine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { shares_files: false }
+        Capabilities::ELSEWHERE
     }
 
     async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {

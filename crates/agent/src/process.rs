@@ -107,7 +107,7 @@ fn lock_file(folder: &Path) -> io::Result<File> {
 #[async_trait]
 impl AgentEngine for ProcessEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { shares_files: true }
+        Capabilities::LOCAL
     }
 
     async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {

@@ -33,6 +33,8 @@ struct TrialPage {
     badge: Badge,
     reason: Option<String>,
     has_failed: bool,
+    /// Why its program has not started.
+    waiting: Option<String>,
     fallback_reason: Option<String>,
     results: Vec<(String, &'static str, Option<Number>)>,
     constraints: Vec<(String, Option<Number>)>,
@@ -128,6 +130,7 @@ async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response,
         badge: Badge::of_trial(trial.state, trial.stopped_early),
         reason: trial.infeasible_reason.clone(),
         has_failed: trial.has_failed(),
+        waiting: console.jobs.waiting_reason(&study.id, trial.id),
         fallback_reason: trial.fallback_reason.clone(),
         results: metrics
             .iter()

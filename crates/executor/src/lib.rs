@@ -45,7 +45,7 @@ pub trait Executor: Send + Sync + 'static {
     /// What the engine offers to the programs of jobs with `placement`.
     fn capabilities(&self, placement: &Placement) -> Capabilities {
         let _ = placement;
-        Capabilities { shares_files: true }
+        Capabilities::LOCAL
     }
 
     /// Whether `path` is on a volume that the programs of jobs with `placement` find where they run, and this machine need not have.
@@ -187,6 +187,17 @@ pub struct Capabilities {
     /// Whether programs see the files of the server under the same paths: installed packages, the working directory, local
     /// job-dirs.
     pub shares_files: bool,
+    /// Whether programs take processors of the server's machine.
+    pub runs_here: bool,
+    /// Whether an image that is given without a command is started by its entry point.
+    pub starts_entry_points: bool,
+}
+
+impl Capabilities {
+    /// Those of the machine of the server.
+    pub const LOCAL: Self = Self { shares_files: true, runs_here: true, starts_entry_points: true };
+    /// Those of machines that share nothing with it, on which agents start the programs.
+    pub const ELSEWHERE: Self = Self { shares_files: false, runs_here: false, starts_entry_points: false };
 }
 
 /// An attempt whose reports are read.

@@ -247,11 +247,15 @@ fn gone(reason: &str) -> PlaceState {
 #[async_trait]
 impl AgentEngine for KubernetesEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { shares_files: false }
+        Capabilities::ELSEWHERE
     }
 
     fn has_volume(&self, path: &Path) -> bool {
         self.settings.pods.volumes.keys().any(|volume| path.starts_with(volume))
+    }
+
+    fn server(&self) -> Option<&str> {
+        self.settings.pods.server.as_deref()
     }
 
     async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {

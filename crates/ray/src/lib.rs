@@ -126,7 +126,11 @@ fn unreachable(id: &ExecutorJobId, error: ClientError) -> ExecutorError {
 #[async_trait]
 impl AgentEngine for RayEngine {
     fn capabilities(&self) -> Capabilities {
-        Capabilities { shares_files: false }
+        Capabilities::ELSEWHERE
+    }
+
+    fn server(&self) -> Option<&str> {
+        self.settings.server.as_deref()
     }
 
     async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {

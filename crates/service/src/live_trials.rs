@@ -1,6 +1,6 @@
 //! The trials whose programs run under this process, with their tokens and their stored curves.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -63,6 +63,18 @@ impl LiveTrials {
     /// does not run under this process.
     pub fn waiting_reason(&self, key: &TrialKey) -> Option<String> {
         self.get(key)?.waiting_reason()
+    }
+
+    /// Returns the reasons for which programs of trials of `study` have not started, each with the first trial and the number of trials.
+    pub(crate) fn waiting_reasons(&self, study: &StudyId) -> BTreeMap<String, (TrialId, u64)> {
+        let mut reasons = BTreeMap::new();
+        for (key, live) in self.lock().iter().filter(|(key, _)| key.study == *study) {
+            let Some(reason) = live.waiting_reason() else { continue };
+            let (first, count) = reasons.entry(reason).or_insert((key.trial, 0));
+            *first = key.trial.min(*first);
+            *count += 1;
+        }
+        reasons
     }
 
     /// Notes that the trial `key` was changed in the store: another server has stored measurements, or a user stops it.

@@ -99,6 +99,21 @@ pub(super) fn problems(
     found
 }
 
+/// Returns which image of `plan` has no command, for an executor that starts no entry points.
+pub(super) fn entry_point_problem(plan: &JobPlan) -> Option<PlanProblem> {
+    let programs = plan.replicas.iter().filter_map(|replicas| replicas.program.as_ref());
+    std::iter::once(&plan.program).chain(programs).find_map(|program| match program {
+        ProgramPlan::Container { image, command, .. } if command.is_empty() => Some(PlanProblem {
+            part: PlanPart::Command,
+            message: format!(
+                "the image {image} has no command: this executor does not know its entry point; state it in containerCommand, \
+                 or after -- on the command line"
+            ),
+        }),
+        _ => None,
+    })
+}
+
 fn program_problem(program: &ProgramPlan, working_directory: &Path) -> Option<PlanProblem> {
     let ProgramPlan::Command { argv } = program else { return None };
     let name = argv.first().map(String::as_str).unwrap_or_default();

@@ -148,7 +148,8 @@ pub(super) async fn submit(
     };
     let (project, name) = id.parts();
     let user = program_user(project);
-    let is_here = executor.capabilities(&placement(&submission.plan.machines)).shares_files;
+    let capabilities = executor.capabilities(&placement(&submission.plan.machines));
+    let is_here = capabilities.shares_files;
     if submission.plan.job_dir_flag.is_some() && submission.plan.job_dir.is_none() {
         if !is_here {
             let message =
@@ -166,6 +167,9 @@ pub(super) async fn submit(
     let folder = services.job_folder(&id, &submission.plan);
     let (named, mut problems) = plan_check::named(&submission.plan, folder, allowed_folders, reader);
     let named = Arc::new(named);
+    if !capabilities.starts_entry_points {
+        problems.extend(plan_check::entry_point_problem(&submission.plan));
+    }
     // This process may read and create what the user of the programs may not: then the run finds what is wrong.
     if user.is_none() {
         let (plan, named) = (submission.plan.clone(), Arc::clone(&named));

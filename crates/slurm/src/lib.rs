@@ -23,7 +23,8 @@ use tunesmith_executor::local::PassedEnvironment;
 use tunesmith_executor::local::shared::{SharedAttempts, SharedTimes};
 use tunesmith_executor::{AttemptPlace, ReplicaNode};
 use tunesmith_executor::{
-    Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, FolderFailure, StopMode, create_folders,
+    Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, FolderFailure, Placement,
+    StopMode, create_folders,
 };
 
 use self::command::CommandError;
@@ -218,6 +219,10 @@ impl SlurmExecutor {
 
 #[async_trait]
 impl Executor for SlurmExecutor {
+    fn capabilities(&self, _: &Placement) -> Capabilities {
+        Capabilities { runs_here: false, ..Capabilities::LOCAL }
+    }
+
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
         let rejected = |reason| ExecutorError::Rejected { id: spec.id.clone(), reason };
         SharedAttempts::check(spec).and_then(|()| submission::check(spec)).map_err(rejected)?;

@@ -135,7 +135,7 @@ impl Folder {
     /// Runs the jobs that were submitted to this value, until `control` is raised.
     pub(super) fn run_jobs(&self, control: watch::Receiver<Control>) -> impl Future<Output = ()> + Send + use<> {
         let jobs = Arc::clone(&self.jobs);
-        let settings = QueueSettings { endpoint: self.endpoint.clone(), slots: composition::processors() };
+        let settings = QueueSettings { endpoint: self.endpoint.clone(), slots: composition::slots(None, None) };
         async move { jobs.run(settings, control).await }
     }
 

@@ -13,6 +13,7 @@ mod manifests;
 mod outages;
 mod places;
 mod runs;
+mod served;
 mod volumes;
 
 use std::path::Path;

@@ -55,6 +55,11 @@ pub trait AgentEngine: Send + Sync + 'static {
         false
     }
 
+    /// The address at which agents reach the server; `None` for that in their specification.
+    fn server(&self) -> Option<&str> {
+        None
+    }
+
     /// Starts `tunesmith agent` with the specification `spec`, which is in `file`, or a copy of it. The agent runs
     /// [`ExecutorJobSpec::own_replicas`]. A second start of an [`AgentId`] has no effect.
     ///

@@ -12,6 +12,7 @@ mod engine;
 mod inbox;
 mod messages;
 mod placement_queue;
+mod silence;
 mod submitted;
 
 use std::collections::BTreeSet;
@@ -28,6 +29,8 @@ pub use self::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPiece, Lo
 pub use self::placement_queue::PLACEMENT_TIMEOUT;
 use self::placement_queue::PlacementQueue;
 use self::placement_queue::Position;
+pub use self::silence::CONTACT_TIMEOUT;
+use self::silence::Contacts;
 pub use self::submitted::{Submitted, random_name};
 use super::logs::LogName;
 use super::reports::{Reports, SentReports};
@@ -48,18 +51,26 @@ pub struct RemoteExecutor<E> {
     inbox: Arc<Inbox>,
     /// The attempts with several replicas that get their places.
     queue: PlacementQueue,
+    contacts: Contacts,
 }
 
 impl<E: AgentEngine> RemoteExecutor<E> {
     /// An executor whose agents are started by `engine` and report to `inbox`. Does no IO.
     pub fn new(engine: E, inbox: Arc<Inbox>) -> Self {
-        Self { engine, inbox, queue: PlacementQueue::new(PLACEMENT_TIMEOUT) }
+        let (queue, contacts) = (PlacementQueue::new(PLACEMENT_TIMEOUT), Contacts::new(CONTACT_TIMEOUT));
+        Self { engine, inbox, queue, contacts }
     }
 
     /// The same, whose attempts with several replicas give their places back if they do not get all of them within `timeout`.
     #[must_use]
     pub fn with_placement_timeout(self, timeout: Duration) -> Self {
         Self { queue: PlacementQueue::new(timeout), ..self }
+    }
+
+    /// The same, which states after `timeout` that an agent runs and does not report.
+    #[must_use]
+    pub fn with_contact_timeout(self, timeout: Duration) -> Self {
+        Self { contacts: Contacts::new(timeout), ..self }
     }
 
     /// Runs `work` on the inbox, on a thread that may block.
@@ -183,6 +194,38 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         Ok(())
     }
 
+    /// Whether `agent` has reported. Remembers that it has.
+    async fn has_contact(&self, agent: &AgentId) -> Result<bool, ExecutorError> {
+        if self.contacts.is_made(agent) {
+            return Ok(true);
+        }
+        let known = agent.clone();
+        let has_contact = self.blocking(&agent.run, move |inbox| inbox.has_contact(&known)).await?;
+        if has_contact {
+            self.contacts.made(agent);
+        }
+        Ok(has_contact)
+    }
+
+    /// Why nothing was heard of `agent`, which runs; `None` if it has reported, or has started recently.
+    async fn silence(&self, agent: &AgentId) -> Result<Option<String>, ExecutorError> {
+        if self.has_contact(agent).await? {
+            return Ok(None);
+        }
+        let Some(silence) = self.contacts.silence(agent, Instant::now()) else { return Ok(None) };
+        let id = agent.run.clone();
+        let server = match self.engine.server() {
+            Some(server) => server.to_owned(),
+            None => self
+                .blocking(&agent.run, move |inbox| inbox.spec(&id))
+                .await?
+                .map(|spec| spec.server.address)
+                .unwrap_or_default(),
+        };
+        let silence = silence.as_secs_f64();
+        Ok(Some(format!("its agent runs and has not reported for {silence} s; it reaches the server at {server}")))
+    }
+
     /// Asks the engine for the open agents of `id`, records the ends of those that are gone, and returns the state if the attempt
     /// has not ended.
     async fn look(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
@@ -211,9 +254,8 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         for agent in agents {
             match self.engine.place(&agent).await? {
                 PlaceState::Unknown => {
-                    let known = agent.clone();
                     let is_unwanted = is_over || (gets_places && is_stopped);
-                    if is_unwanted || self.blocking(id, move |inbox| inbox.has_contact(&known)).await? {
+                    if is_unwanted || self.has_contact(&agent).await? {
                         let reason = "its engine does not know it any more".to_owned();
                         self.close(&agent, lost(LossCause::Failure, reason)).await?;
                     } else {
@@ -223,10 +265,17 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                 // It would wait for a program that has ended.
                 PlaceState::Waiting { .. } if is_over => self.engine.stop(&agent, StopMode::Graceful).await?,
                 PlaceState::Waiting { reason } => {
-                    let reason = agent.task.map_or(reason.clone(), |task| format!("{task}: {reason}"));
-                    waiting.get_or_insert(reason);
+                    waiting.get_or_insert(of_task(&agent, reason));
                 }
-                PlaceState::Running => running += 1,
+                PlaceState::Running => {
+                    running += 1;
+                    match self.silence(&agent).await? {
+                        // It would not hear of the request.
+                        Some(_) if is_over || is_stopped => self.engine.tidy(&agent).await?,
+                        Some(reason) => drop(waiting.get_or_insert(of_task(&agent, reason))),
+                        None => {}
+                    }
+                }
                 PlaceState::Ended(status) => self.close(&agent, AgentEnd::Ended(status)).await?,
                 PlaceState::Gone { cause, reason } => self.close(&agent, lost(cause, reason)).await?,
             }
@@ -287,6 +336,14 @@ fn open_agents(inbox: &Inbox, id: &ExecutorJobId) -> io::Result<OpenAgents> {
     })
 }
 
+/// `reason`, with the task of `agent` if it is one of several.
+fn of_task(agent: &AgentId, reason: String) -> String {
+    match &agent.task {
+        Some(task) => format!("{task}: {reason}"),
+        None => reason,
+    }
+}
+
 fn lost(cause: LossCause, reason: String) -> AgentEnd {
     match cause {
         LossCause::Preemption => AgentEnd::Preempted { reason },
@@ -331,6 +388,7 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
     async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
         if let Some(end) = self.end(id).await? {
             self.queue.ended(id);
+            self.contacts.forget(|known| known == id);
             return Ok(end);
         }
         let known = id.clone();
@@ -399,6 +457,7 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
     async fn forget(&self, job: &JobId) -> io::Result<()> {
         self.engine.forget(job).await?;
         self.queue.forget(job);
+        self.contacts.forget(|known| known.job == *job);
         let (inbox, job) = (Arc::clone(&self.inbox), job.clone());
         tokio::task::spawn_blocking(move || inbox.forget(&job)).await?
     }

@@ -23,7 +23,7 @@ impl Fixed {
 #[async_trait]
 impl Executor for Fixed {
     fn capabilities(&self, _: &Placement) -> Capabilities {
-        Capabilities { shares_files: self.code == 1 }
+        Capabilities { shares_files: self.code == 1, ..Capabilities::LOCAL }
     }
 
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {

@@ -77,7 +77,7 @@ impl Jobs {
             running.cancel.send_replace(true);
         } else if job.plan().is_err() && !state.is_started(&job.id) && state.queue.position(&job.id).is_none() {
             // It was not queued, because its plan cannot be read.
-            state.queue.push_front(job);
+            state.queue.push_front(job, self.slot_kind(job));
             self.changed.notify_one();
         }
     }

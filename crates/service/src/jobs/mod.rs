@@ -16,6 +16,7 @@ mod retention;
 mod retries;
 mod running;
 mod sharing;
+mod slots;
 mod suspects;
 mod sweeping;
 #[cfg(test)]
@@ -26,9 +27,9 @@ pub use log_space::{LogLimiter, LogLimits};
 pub use overview::QueueLoad;
 pub use queue_limits::QueueLimits;
 pub use reopen::Extension;
+pub use slots::SlotCounts;
 
 use std::collections::{HashMap, HashSet};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,6 +43,7 @@ use tunesmith_algorithms::problem::ValueError;
 use self::queue::{Moment, Queue};
 use self::retries::AfterFailure;
 use self::running::{Registered, RunningJob};
+use self::slots::{SlotKind, Slots};
 use self::suspects::Next;
 use super::pages;
 use super::resource_pool::Waiting;
@@ -134,8 +136,8 @@ pub enum JobsError {
 pub struct QueueSettings {
     /// Base address for reports over HTTP.
     pub endpoint: String,
-    /// Maximum number of jobs that run at once.
-    pub slots: NonZeroUsize,
+    /// Maximum numbers of jobs that run at once.
+    pub slots: SlotCounts,
 }
 
 /// The jobs of one store.
@@ -161,8 +163,8 @@ struct State {
     starting: HashSet<JobId>,
     /// The running jobs, and those that wait to be run again after a failure.
     running: HashMap<JobId, RunningJob>,
-    /// Number of job slots and of those in use, while the queue is run.
-    slots: Option<(usize, usize)>,
+    /// The slots, while the queue is run.
+    slots: Option<Slots>,
     /// Number of failed runs in succession.
     failed_runs: HashMap<JobId, usize>,
     /// Why jobs wait to be run again.
@@ -174,12 +176,12 @@ struct State {
 }
 
 impl State {
-    /// Removes and returns the job to start next. It is not queued again until it has been claimed, or another server
+    /// Removes and returns the job to start next among those for whose slots `has_free` is true. It is not queued again until it has been claimed, or another server
     /// turns out to run it.
-    fn start_next(&mut self) -> Option<JobId> {
-        let id = self.queue.pop()?;
+    fn start_next(&mut self, has_free: impl Fn(SlotKind) -> bool) -> Option<(JobId, SlotKind)> {
+        let (id, slot) = self.queue.pop(has_free)?;
         self.starting.insert(id.clone());
-        Some(id)
+        Some((id, slot))
     }
 
     /// Whether the job `id` is run by this process, or is about to be.
@@ -351,6 +353,8 @@ impl Jobs {
     /// Runs the queued jobs until `control` is raised. Then ends the running ones in the way of `control`, so that the
     /// next process can resume them, and waits for them.
     pub async fn run(self: &Arc<Self>, settings: QueueSettings, mut control: watch::Receiver<Control>) {
+        let slots = Slots::new(settings.slots);
+        self.state().slots = Some(slots.clone());
         let mut running = JoinSet::new();
         let mut waiting = JoinSet::new();
         let mut sharing = pin!(self.share());
@@ -362,24 +366,22 @@ impl Jobs {
             if *control.borrow() >= Control::Drain {
                 break;
             }
-            let mut held_until = None;
-            while running.len() < settings.slots.get() {
-                let next = suspects.next(&mut self.state(), running.len(), Instant::now());
+            let held_until = loop {
+                let has_free = |kind| slots.has_free(kind);
+                let next = suspects.next(&mut self.state(), running.len(), has_free, Instant::now());
                 match next {
-                    Next::Start(id, start) => {
-                        running.spawn(Arc::clone(self).run_queued(
-                            id,
-                            start,
-                            settings.endpoint.clone(),
-                            control.clone(),
-                        ));
+                    Next::Start(id, kind, start) => {
+                        let slot = slots.take(kind);
+                        let (endpoint, control) = (settings.endpoint.clone(), control.clone());
+                        let run = Arc::clone(self).run_queued(id, start, endpoint, control);
+                        running.spawn(async move {
+                            let _slot = slot;
+                            run.await
+                        });
                     }
-                    Next::Wait(until) => {
-                        held_until = until;
-                        break;
-                    }
+                    Next::Wait(until) => break until,
                 }
-            }
+            };
             let deadline = self.state().queue.next_deadline().into_iter().chain(held_until).min();
             let overdue = async {
                 match deadline {
@@ -387,10 +389,9 @@ impl Jobs {
                     None => std::future::pending().await,
                 }
             };
-            self.record_load(running.len(), settings.slots);
+            self.record_load(running.len(), &slots);
             {
                 let mut state = self.state();
-                state.slots = Some((running.len(), settings.slots.get()));
                 state.deaths = suspects.deaths();
             }
             tokio::select! {
@@ -479,11 +480,11 @@ impl Jobs {
         outcome
     }
 
-    fn record_load(&self, running: usize, slots: NonZeroUsize) {
+    fn record_load(&self, running: usize, slots: &Slots) {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         telemetry().jobs_queued.set(count(self.state().queue.len()));
         telemetry().jobs_running.set(count(running));
-        telemetry().job_slots.set(count(slots.get()));
+        telemetry().job_slots.set(count(slots.load(self.usual_slot_kind()).1));
     }
 
     fn moment(&self) -> Moment {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::slots::SlotKind;
 use tunesmith_domain::{Job, JobId, JobPlan};
 
 /// The sort key: higher priority first, then the older job, then by name.
@@ -35,6 +36,8 @@ struct Entry {
     until: Option<(Instant, Overdue)>,
     /// Who submitted it.
     principal: Option<String>,
+    /// The slot that it waits for.
+    slot: SlotKind,
 }
 
 /// The waiting jobs, in the order in which they are started.
@@ -44,8 +47,8 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Adds a job at `now`. The waiting time of a job that has run before is not limited.
-    pub(super) fn push(&mut self, job: &Job, plan: &JobPlan, now: Moment, deadline: Option<Duration>) {
+    /// Adds a job, which waits for a slot of the kind `slot`, at `now`. The waiting time of a job that has run before is not limited.
+    pub(super) fn push(&mut self, job: &Job, plan: &JobPlan, slot: SlotKind, now: Moment, deadline: Option<Duration>) {
         let limits = [(plan.max_wait_time, Overdue::MaxWaitTime), (deadline, Overdue::QueueDeadline)];
         let queued = job.requeue_time.unwrap_or(job.create_time);
         // A submission in the future is the result of a changed system clock.
@@ -54,7 +57,7 @@ impl Queue {
             .into_iter()
             .filter(|_| job.start_time.is_none())
             .filter_map(|(limit, overdue)| Some((now.instant.checked_add(limit?.saturating_sub(waited))?, overdue)));
-        let entry = Entry { until: ends.min(), principal: plan.principal.clone() };
+        let entry = Entry { until: ends.min(), principal: plan.principal.clone(), slot };
         self.places.insert((Reverse(plan.priority), job.create_time, job.id.clone()), entry);
     }
 
@@ -64,29 +67,40 @@ impl Queue {
     }
 
     /// Adds a job that is being cancelled, in front of the others.
-    pub(super) fn push_front(&mut self, job: &Job) {
+    pub(super) fn push_front(&mut self, job: &Job, slot: SlotKind) {
         let principal = job.plan.as_ref().ok().and_then(|plan| plan.principal.clone());
-        let entry = Entry { until: None, principal };
+        let entry = Entry { until: None, principal, slot };
         self.places.insert((Reverse(i32::MAX), job.create_time, job.id.clone()), entry);
     }
 
     /// Moves `job` to the front, and removes the limit of its waiting time. Does nothing if it does not wait.
     pub(super) fn move_to_front(&mut self, job: &Job) {
-        if self.remove(&job.id) {
-            self.push_front(job);
+        if let Some(slot) = self.remove(&job.id) {
+            self.push_front(job, slot);
         }
     }
 
-    /// Removes and returns the job to start next.
-    pub(super) fn pop(&mut self) -> Option<JobId> {
-        self.places.pop_first().map(|((_, _, id), _)| id)
+    /// Removes and returns the job to start next among those for whose slots `has_free` is true.
+    pub(super) fn pop(&mut self, has_free: impl Fn(SlotKind) -> bool) -> Option<(JobId, SlotKind)> {
+        let (place, slot) = self
+            .places
+            .iter()
+            .find(|(_, entry)| has_free(entry.slot))
+            .map(|(place, entry)| (place.clone(), entry.slot))?;
+        self.places.remove(&place);
+        Some((place.2, slot))
     }
 
-    /// Removes `job`, and returns whether it was in the queue.
-    pub(super) fn remove(&mut self, job: &JobId) -> bool {
-        let before = self.places.len();
+    /// Removes `job`, and returns the slot that it waited for; `None` if it was not in the queue.
+    pub(super) fn remove(&mut self, job: &JobId) -> Option<SlotKind> {
+        let slot = self.slot(job);
         self.places.retain(|(_, _, id), _| id != job);
-        self.places.len() < before
+        slot
+    }
+
+    /// Returns the slot that `job` waits for; `None` if it does not wait.
+    pub(super) fn slot(&self, job: &JobId) -> Option<SlotKind> {
+        self.places.iter().find(|((_, _, id), _)| id == job).map(|(_, entry)| entry.slot)
     }
 
     /// Removes the jobs for which `keeps` is false.
@@ -99,9 +113,11 @@ impl Queue {
         self.places.len()
     }
 
-    /// Returns the number of jobs ahead of `job`; `None` if it does not wait.
+    /// Returns the number of jobs ahead of `job` that wait for the same slots; `None` if it does not wait.
     pub(super) fn position(&self, job: &JobId) -> Option<usize> {
-        self.places.keys().position(|(_, _, id)| id == job)
+        let slot = self.slot(job)?;
+        let mut same = self.places.iter().filter(|(_, entry)| entry.slot == slot);
+        same.position(|((_, _, id), _)| id == job)
     }
 
     /// Removes and returns a job whose waiting time is over at `now`.
@@ -137,13 +153,18 @@ mod tests {
         let mut queue = Queue::default();
         let jobs = [("young", 2, 0), ("old", 1, 0), ("important", 3, 5), ("cancelled", 4, 0)];
         for (id, create_secs, priority) in jobs {
-            queue.push(&job(id, create_secs), &plan(priority, None), at(0, Instant::now()), None);
+            queue.push(&job(id, create_secs), &plan(priority, None), SlotKind::Local, at(0, Instant::now()), None);
         }
+        let important = plan(9, None);
+        queue.push(&job("elsewhere", 0), &important, SlotKind::Remote, at(0, Instant::now()), None);
         queue.move_to_front(&job("cancelled", 4));
         queue.move_to_front(&job("unknown", 4));
         assert_eq!(queue.position(&"old".parse().unwrap()), Some(2));
-        let order: Vec<String> = std::iter::from_fn(|| queue.pop()).map(|id| id.to_string()).collect();
+        assert_eq!(queue.position(&"elsewhere".parse().unwrap()), Some(0));
+        let mut next = |wanted| queue.pop(|slot| slot == wanted).map(|(id, _)| id.to_string());
+        let order: Vec<String> = std::iter::from_fn(|| next(SlotKind::Local)).collect();
         assert_eq!(order, ["cancelled", "important", "old", "young"]);
+        assert_eq!(next(SlotKind::Remote).as_deref(), Some("elsewhere"));
     }
 
     /// The moment `instant`, at which the system clock shows `secs`.
@@ -156,10 +177,16 @@ mod tests {
         let begin = Instant::now();
         let after = |secs| begin + Duration::from_secs(secs);
         let mut queue = Queue::default();
-        queue.push(&job("patient", 0), &plan(9, None), at(0, begin), None);
-        queue.push(&job("waits", 0), &plan(0, Some(60)), at(10, begin), None);
+        queue.push(&job("patient", 0), &plan(9, None), SlotKind::Local, at(0, begin), None);
+        queue.push(&job("waits", 0), &plan(0, Some(60)), SlotKind::Local, at(10, begin), None);
         let started = JobFields { start_time: Some(samples::at(1)), ..(*job("started", 0)).clone() };
-        queue.push(&Job::restore(started), &plan(0, Some(10)), at(10, begin), Some(Duration::from_secs(1)));
+        queue.push(
+            &Job::restore(started),
+            &plan(0, Some(10)),
+            SlotKind::Local,
+            at(10, begin),
+            Some(Duration::from_secs(1)),
+        );
         assert_eq!(queue.next_deadline(), Some(after(50)));
         assert_eq!(queue.pop_overdue(after(49)), None);
         assert_eq!(queue.pop_overdue(after(50)), Some(("waits".parse().unwrap(), Overdue::MaxWaitTime)));
@@ -170,7 +197,7 @@ mod tests {
     fn job_that_was_submitted_in_the_future_waits_for_its_whole_time() {
         let begin = Instant::now();
         let mut queue = Queue::default();
-        queue.push(&job("waits", 9000), &plan(0, Some(60)), at(0, begin), None);
+        queue.push(&job("waits", 9000), &plan(0, Some(60)), SlotKind::Local, at(0, begin), None);
         assert_eq!(queue.next_deadline(), Some(begin + Duration::from_secs(60)));
     }
 
@@ -178,7 +205,7 @@ mod tests {
     fn queue_deadline_of_the_server_ends_the_waiting_of_a_job_with_a_longer_one() {
         let begin = Instant::now();
         let mut queue = Queue::default();
-        queue.push(&job("waits", 0), &plan(0, Some(60)), at(0, begin), Some(Duration::from_secs(9)));
+        queue.push(&job("waits", 0), &plan(0, Some(60)), SlotKind::Local, at(0, begin), Some(Duration::from_secs(9)));
         let over = begin + Duration::from_secs(9);
         assert_eq!(queue.pop_overdue(over), Some(("waits".parse().unwrap(), Overdue::QueueDeadline)));
     }

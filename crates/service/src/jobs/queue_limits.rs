@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 
 use super::queue::Overdue;
+use super::slots::SlotKind;
 use super::{Jobs, JobsError};
 use crate::Submission;
 use crate::live_trials::TrialKey;
@@ -67,10 +68,10 @@ impl Jobs {
 
     /// Adds `job` to the queue, unless it has been started.
     pub(super) fn push(&self, job: &Job) -> Result<(), PlanError> {
-        let (plan, now) = (job.plan()?, self.moment());
+        let (plan, slot, now) = (job.plan()?, self.slot_kind(job), self.moment());
         let mut state = self.state();
         if !state.is_started(&job.id) {
-            state.queue.push(job, plan, now, self.services.pool.queue_deadline());
+            state.queue.push(job, plan, slot, now, self.services.pool.queue_deadline());
         }
         Ok(())
     }
@@ -94,7 +95,17 @@ impl Jobs {
                 1 => "1 job is ahead of it".to_owned(),
                 position => format!("{position} jobs are ahead of it"),
             };
-            let slots = state.slots.map(|(running, slots)| format!("{running} of {slots} job slots are in use, and "));
+            let slots = state.slots.as_ref().map(|slots| {
+                let kind = state.queue.slot(&job.id).unwrap_or(SlotKind::Local);
+                let ((used, all), name) = (
+                    slots.load(kind),
+                    match kind {
+                        SlotKind::Local => "job slots",
+                        SlotKind::Remote => "remote job slots",
+                    },
+                );
+                format!("{used} of {all} {name} are in use, and ")
+            });
             let before = match state.deaths {
                 Some(deaths) => {
                     Some(format!("the server died {deaths} times in a row, so that jobs start one by one, and "))

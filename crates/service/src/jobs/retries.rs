@@ -167,15 +167,15 @@ impl Jobs {
                 Err(_) => tokio::time::sleep(self.last_pause()).await,
             }
         };
-        let now = self.moment();
+        let (slot, now) = (self.slot_kind(&job), self.moment());
         {
             let mut state = self.state();
             state.running.remove(&retry.id);
             match job.plan() {
                 Ok(plan) if job.state != JobState::Cancelling => {
-                    state.queue.push(&job, plan, now, self.services.pool.queue_deadline());
+                    state.queue.push(&job, plan, slot, now, self.services.pool.queue_deadline());
                 }
-                _ => state.queue.push_front(&job),
+                _ => state.queue.push_front(&job, slot),
             }
         }
         self.changed.notify_one();

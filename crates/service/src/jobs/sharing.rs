@@ -130,14 +130,14 @@ impl Jobs {
                 Ok(_) | Err(StoreError::NotFound { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            let now = self.moment();
+            let (slot, now) = (self.slot_kind(&job), self.moment());
             let mut state = self.state();
             if state.is_started(&id) {
                 continue;
             }
             match job.plan() {
-                _ if job.state == JobState::Cancelling => state.queue.push_front(&job),
-                Ok(plan) => state.queue.push(&job, plan, now, self.services.pool.queue_deadline()),
+                _ if job.state == JobState::Cancelling => state.queue.push_front(&job, slot),
+                Ok(plan) => state.queue.push(&job, plan, slot, now, self.services.pool.queue_deadline()),
                 Err(error) => tracing::error!(job.id = %job.id, error = %error, "a job cannot be resumed"),
             }
             self.changed.notify_one();

@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::handling::{HandlingFile, Phase, Record};
+use super::slots::SlotKind;
 use super::{Jobs, State};
 use tunesmith_domain::JobId;
 
@@ -55,7 +56,7 @@ impl Start {
 /// Next step of the queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    Start(JobId, Start),
+    Start(JobId, SlotKind, Start),
     /// Nothing before another event, or this time.
     Wait(Option<Instant>),
 }
@@ -104,16 +105,22 @@ impl Suspects {
         self.waiting.iter().map(|suspect| suspect.record.deaths).max()
     }
 
-    /// Next step of the queue beside `running` jobs, at `now`.
-    pub(super) fn next(&mut self, state: &mut State, running: usize, now: Instant) -> Next {
+    /// Next step of the queue beside `running` jobs, with the slots for which `has_free` is true, at `now`.
+    pub(super) fn next(
+        &mut self,
+        state: &mut State,
+        running: usize,
+        has_free: impl Fn(SlotKind) -> bool,
+        now: Instant,
+    ) -> Next {
         // Some may have been cancelled, or be run by another server.
         self.waiting.retain(|suspect| state.queue.position(&suspect.job).is_some());
         if state.on_probation.is_some() {
             return Next::Wait(None);
         }
         let Some(first) = self.waiting.first() else {
-            return match state.start_next() {
-                Some(job) => Next::Start(job, Start::TOGETHER),
+            return match state.start_next(has_free) {
+                Some((job, slot)) => Next::Start(job, slot, Start::TOGETHER),
                 None => Next::Wait(None),
             };
         };
@@ -121,6 +128,7 @@ impl Suspects {
             return Next::Wait(Some(until));
         }
         let (job, record) = (first.job.clone(), first.record);
+        let Some(slot) = state.queue.slot(&job).filter(|slot| has_free(*slot)) else { return Next::Wait(None) };
         let phase = match running {
             // It is set aside, and its programs are not handled.
             _ if record.alone >= MAX_ALONE => Phase::Idle,
@@ -132,7 +140,7 @@ impl Suspects {
         state.queue.remove(&job);
         state.starting.insert(job.clone());
         state.on_probation = Some(job.clone());
-        Next::Start(job, Start { phase, probation: Some(record.probation()), record: Some(record) })
+        Next::Start(job, slot, Start { phase, probation: Some(record.probation()), record: Some(record) })
     }
 }
 
@@ -215,7 +223,7 @@ mod tests {
             for (number, (id, record)) in (0..).zip(&mut self.records) {
                 let fields = JobFields { create_time: samples::at(number), ..(*samples::job(id.as_str())).clone() };
                 let now = Moment { time: samples::at(0), instant: begin };
-                state.queue.push(&Job::restore(fields), &samples::plan(), now, None);
+                state.queue.push(&Job::restore(fields), &samples::plan(), SlotKind::Local, now, None);
                 let left = *record;
                 *record = record.after_death();
                 records.push((id.clone(), left, *record));
@@ -238,7 +246,8 @@ mod tests {
                 self.record(&job).phase = Phase::Passed;
             }
             loop {
-                let Next::Start(job, start) = process.suspects.next(&mut process.state, process.running.len(), now)
+                let running = process.running.len();
+                let Next::Start(job, _, start) = process.suspects.next(&mut process.state, running, |_| true, now)
                 else {
                     return aside;
                 };

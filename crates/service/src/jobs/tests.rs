@@ -1,3 +1,4 @@
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,7 +85,8 @@ async fn until(jobs: &Jobs, id: &str, state: JobState) -> Job {
 /// Runs the queue with one slot.
 fn run(jobs: &Arc<Jobs>) -> watch::Sender<Control> {
     let (control, level) = watch::channel(Control::Run);
-    let settings = QueueSettings { endpoint: String::new(), slots: NonZeroUsize::MIN };
+    let slots = SlotCounts { local: NonZeroUsize::MIN, remote: NonZeroUsize::MIN };
+    let settings = QueueSettings { endpoint: String::new(), slots };
     let jobs = Arc::clone(jobs);
     tokio::spawn(async move { jobs.run(settings, level).await });
     control
@@ -155,7 +157,7 @@ async fn job_that_is_being_claimed_is_not_queued_a_second_time() {
     let folder = TempDir::new().unwrap();
     let jobs = jobs(&folder, Vec::new());
     let job = jobs.create(submission("one", command()), 1).await.unwrap();
-    assert_eq!(jobs.state().start_next(), Some(job.id.clone()));
+    assert_eq!(jobs.state().start_next(|_| true), Some((job.id.clone(), SlotKind::Local)));
     // Another server announces a job, and a request of the creator comes late.
     jobs.look_for_jobs().await.unwrap();
     jobs.push(&job).unwrap();
@@ -180,7 +182,7 @@ async fn job_that_waits_in_no_queue_is_cancelled_at_once() {
     assert!(jobs.cancel(&"one".parse().unwrap()).await.is_err(), "it has ended");
     // One that is being claimed is stopped by its run.
     let job = jobs.create(submission("two", command()), 1).await.unwrap();
-    assert_eq!(jobs.state().start_next(), Some(job.id.clone()));
+    assert_eq!(jobs.state().start_next(|_| true), Some((job.id.clone(), SlotKind::Local)));
     jobs.cancel(&job.id).await.unwrap();
     assert_eq!(jobs.job(&job.id).await.unwrap().state, JobState::Cancelling);
     let registered = jobs.register(&job.id).await.unwrap().unwrap();
@@ -192,7 +194,7 @@ async fn job_that_another_server_has_run_since_it_was_queued_is_not_started() {
     let folder = TempDir::new().unwrap();
     let jobs = jobs(&folder, Vec::new());
     let job = jobs.create(submission("one", command()), 1).await.unwrap();
-    assert_eq!(jobs.state().start_next(), Some(job.id.clone()));
+    assert_eq!(jobs.state().start_next(|_| true), Some((job.id.clone(), SlotKind::Local)));
     let end = JobChange::Become { state: JobState::Failed, error_message: "x".to_owned(), at: Timestamp::UNIX_EPOCH };
     jobs.change(&job.id, end).await.unwrap();
     let (_control, level) = watch::channel(Control::Run);

@@ -10,7 +10,7 @@ use super::files::{FILES_TIMEOUT, FileReader};
 use super::grants::until;
 use super::trial_run::TrialRun;
 use super::trial_wait::until_abandoned;
-use super::waiting::until_started;
+use super::waiting::{until_started, until_waiting};
 use super::{Control, RunError, until_at_least};
 use crate::JobEvent;
 use crate::live_trials::LiveTrial;
@@ -68,6 +68,9 @@ impl Attempt<'_> {
         let reason = if let ExecutorJobState::Waiting { reason } = state { reason.clone() } else { String::new() };
         let started = until_started(&context, self.trial.id, &id, live, reason);
         tokio::pin!(started);
+        let suspected = until_waiting(&context, &id);
+        tokio::pin!(suspected);
+        let mut has_started = !waits;
         let mut tick = tokio::time::interval(COLLECT_INTERVAL);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (mut node_pause, mut node_due) = (COLLECT_INTERVAL, Some(Instant::now()));
@@ -96,7 +99,14 @@ impl Attempt<'_> {
                 }
                 () = &mut started, if waits => {
                     waits = false;
-                    self.run.emit_started(&self.trial, adopted);
+                    suspected.set(until_waiting(&context, &id));
+                    if !std::mem::replace(&mut has_started, true) {
+                        self.run.emit_started(&self.trial, adopted);
+                    }
+                }
+                reason = &mut suspected, if !waits => {
+                    waits = true;
+                    started.set(until_started(&context, self.trial.id, &id, live, reason));
                 }
                 () = self.live.reported.notified() => self.consider_stopping().await?,
                 () = self.live.outdated.notified() => {

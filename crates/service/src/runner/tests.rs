@@ -52,7 +52,7 @@ impl Scripted {
 #[async_trait]
 impl Executor for Scripted {
     fn capabilities(&self, _: &Placement) -> Capabilities {
-        Capabilities { shares_files: false }
+        Capabilities::ELSEWHERE
     }
 
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {

@@ -11,6 +11,10 @@ use tunesmith_executor::{Executor, ExecutorJobId, ExecutorJobState};
 /// Interval at which the engine is asked why an attempt waits. A guess: people read the reason.
 const INTERVAL: Duration = Duration::from_secs(2);
 
+/// Interval at which the engine is asked whether an attempt that counts as running has started at all: its agent may not reach the
+/// server.
+const RUNNING_INTERVAL: Duration = Duration::from_secs(5);
+
 /// Returns the state of the job `id`, which was submitted just now: it waits, or counts as running until
 /// [`Executor::wait`] returns its end.
 pub(super) async fn after_submission(executor: &dyn Executor, id: &ExecutorJobId) -> ExecutorJobState {
@@ -48,4 +52,14 @@ pub(super) async fn until_started(
         }
     }
     live.set_waiting(None);
+}
+
+/// Waits until the engine states that the job `id`, which counted as running, has not started, and returns the reason.
+pub(super) async fn until_waiting(context: &Context, id: &ExecutorJobId) -> String {
+    loop {
+        tokio::time::sleep(RUNNING_INTERVAL).await;
+        if let Ok(ExecutorJobState::Waiting { reason }) = context.services().executor.state(id).await {
+            return reason;
+        }
+    }
 }

@@ -1,0 +1,89 @@
+//! Agents that run and do not report.
+//!
+//! An agent starts its program once the server has answered its first report: until then, nothing runs in its place.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::AgentId;
+use crate::ExecutorJobId;
+
+/// Time that an agent has for its first report. A guess: it reports every second.
+pub const CONTACT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is known of an agent that runs.
+#[derive(Debug, Clone, Copy)]
+enum Contact {
+    Made,
+    /// Since this moment, at which it was first seen to run.
+    Awaited(Instant),
+}
+
+/// The agents that were seen to run.
+#[derive(Debug)]
+pub(super) struct Contacts {
+    timeout: Duration,
+    agents: Mutex<HashMap<AgentId, Contact>>,
+}
+
+impl Contacts {
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self { timeout, agents: Mutex::default() }
+    }
+
+    /// Whether `agent` is known to have reported.
+    pub(super) fn is_made(&self, agent: &AgentId) -> bool {
+        matches!(self.agents().get(agent), Some(Contact::Made))
+    }
+
+    /// Notes that `agent`, which runs, has reported.
+    pub(super) fn made(&self, agent: &AgentId) {
+        self.agents().insert(agent.clone(), Contact::Made);
+    }
+
+    /// The time without a report of `agent`, which runs at `now` and has not reported: a multiple of the timeout that doubles;
+    /// `None` below it.
+    pub(super) fn silence(&self, agent: &AgentId, now: Instant) -> Option<Duration> {
+        let mut agents = self.agents();
+        let Contact::Awaited(since) = *agents.entry(agent.clone()).or_insert(Contact::Awaited(now)) else {
+            return None;
+        };
+        let elapsed = now.duration_since(since);
+        let mut silence = self.timeout;
+        while silence * 2 <= elapsed && !silence.is_zero() {
+            silence *= 2;
+        }
+        (elapsed >= self.timeout).then_some(silence)
+    }
+
+    /// Forgets the agents of attempts that `is_over` accepts.
+    pub(super) fn forget(&self, is_over: impl Fn(&ExecutorJobId) -> bool) {
+        self.agents().retain(|agent, _| !is_over(&agent.run));
+    }
+
+    fn agents(&self) -> MutexGuard<'_, HashMap<AgentId, Contact>> {
+        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_begins_after_the_timeout_and_is_told_in_steps() {
+        let run = ExecutorJobId { job: "project/job".parse().unwrap(), trial: None, attempt: 1 };
+        let (agent, begin) = (AgentId::from(&run), Instant::now());
+        let contacts = Contacts::new(Duration::from_secs(30));
+        let told = |secs| contacts.silence(&agent, begin + Duration::from_secs(secs)).map(|silence| silence.as_secs());
+        assert_eq!(
+            [0, 29, 30, 59, 60, 119, 300].map(told),
+            [None, None, Some(30), Some(30), Some(60), Some(60), Some(240)]
+        );
+        contacts.made(&agent);
+        assert!(contacts.is_made(&agent) && told(900).is_none());
+        contacts.forget(|other| *other == run);
+        assert_eq!((contacts.is_made(&agent), told(900)), (false, None), "it is another agent");
+    }
+}
