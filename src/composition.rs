@@ -132,6 +132,8 @@ pub(crate) async fn compose_shared(
     store.finish_deletions().await?;
     let inbox = Arc::new(Inbox::new(data_dir.path().join("agents")).with_log_quota(isolation.log_quota_bytes));
     let others = executor.names_beside(&settings.machines.other_executors());
+    let executor =
+        ExecutorOptions { queues: settings.machines.queues(), store: data_dir.shared_identity(), ..executor };
     let limits = executor.max_running_trials.clone();
     let (kinds, default) = (executor.kinds(&others), executor.default.clone());
     let (kind, executor) =

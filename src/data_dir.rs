@@ -242,6 +242,14 @@ impl DataDir {
         self.store.get().and_then(|handle| handle.database.clone())
     }
 
+    /// Returns the identity of the store if [`Self::store`] has opened it in a database, which other servers may use.
+    pub fn shared_identity(&self) -> Option<String> {
+        #[cfg(feature = "postgres")]
+        return self.shared_store().map(|store| store.identity().to_owned());
+        #[cfg(not(feature = "postgres"))]
+        None
+    }
+
     #[cfg(not(feature = "postgres"))]
     async fn database(&self) -> Result<StoreHandle, DataDirError> {
         Err(DataDirError::NotBuilt { kind: StoreKind::Postgres })

@@ -90,6 +90,10 @@ pub(crate) struct ExecutorOptions {
     pub(crate) placement_timeout: Option<Duration>,
     /// Maximum numbers of trials that run at the same time, by name of the executor.
     pub(crate) max_running_trials: BTreeMap<String, NonZeroU32>,
+    /// The queues that jobs may name, by name of the executor.
+    pub(crate) queues: BTreeMap<String, BTreeSet<String>>,
+    /// The identity of the store, if other servers share it.
+    pub(crate) store: Option<String>,
 }
 
 /// An executor with a name of its own.
@@ -185,8 +189,9 @@ pub(crate) async fn executor(
 ) -> anyhow::Result<(ExecutorKind, Arc<dyn Executor>)> {
     let kind = settle(folder, options.kind)?;
     let placement_timeout = options.placement_timeout.unwrap_or(PLACEMENT_TIMEOUT);
-    let building = Building { placement_timeout, container, isolation, inbox };
-    let own = building.build(options.of_kind(kind), folder).await?;
+    let (queues, store) = (&options.queues, options.store.as_deref());
+    let building = Building { placement_timeout, container, isolation, inbox, queues, store };
+    let own = building.build(kind.as_str(), options.of_kind(kind), folder).await?;
     if kind != ExecutorKind::Local {
         keep(folder, kind)?;
     }
@@ -202,7 +207,7 @@ pub(crate) async fn executor(
         if options.named.contains_key(name) {
             keep_kind(&folder, name, other.kind)?;
         }
-        let built = building.build(other, &folder).await;
+        let built = building.build(name, other, &folder).await;
         named.insert(name.clone(), built.with_context(|| format!("the executor {name} of the server configuration"))?);
     }
     let routed = RoutedExecutor::new(kind.as_str().to_owned(), own, named, routes);
@@ -232,11 +237,15 @@ struct Building<'a> {
     container: ContainerOptions,
     isolation: Isolation,
     inbox: &'a Arc<Inbox>,
+    /// As [`ExecutorOptions::queues`].
+    queues: &'a BTreeMap<String, BTreeSet<String>>,
+    /// As [`ExecutorOptions::store`].
+    store: Option<&'a str>,
 }
 
 impl Building<'_> {
-    /// Builds the executor of `options`, which keeps its records in `folder`, and checks that it can be used.
-    async fn build(&self, options: NamedOptions, folder: &Path) -> anyhow::Result<Arc<dyn Executor>> {
+    /// Builds the executor `name` of `options`, which keeps its records in `folder`, and checks that it can be used.
+    async fn build(&self, name: &str, options: NamedOptions, folder: &Path) -> anyhow::Result<Arc<dyn Executor>> {
         let NamedOptions { kind, slurm, ray: ray_options, kubernetes: kubernetes_options } = options;
         let isolation = &self.isolation;
         if isolation.identities.are_given() {
@@ -272,7 +281,7 @@ impl Building<'_> {
                 self.remote(engine)
             }
             ExecutorKind::Kubernetes => {
-                let engine = kubernetes(folder, kubernetes_options).await?;
+                let engine = self.kubernetes(name, folder, kubernetes_options).await?;
                 engine.check().await?;
                 self.remote(engine)
             }
@@ -295,6 +304,37 @@ impl Building<'_> {
         let executor = RemoteExecutor::new(engine, Arc::clone(self.inbox));
         Arc::new(executor.with_placement_timeout(self.placement_timeout))
     }
+
+    /// The engine of the executor `name`.
+    async fn kubernetes(
+        &self,
+        name: &str,
+        folder: &Path,
+        options: KubernetesOptions,
+    ) -> anyhow::Result<KubernetesEngine> {
+        let KubernetesOptions { cluster, namespace, pods } = options;
+        if pods.agent_image.is_empty() {
+            bail!(
+                "--kubernetes-agent-image is missing: state the image with this program, from which pods get their agent; \
+             examples/kubernetes/Dockerfile makes one"
+            );
+        }
+        if let Some(server) = &pods.server {
+            let parsed: Option<Url> = server.parse().ok();
+            if !parsed.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+                bail!("--kubernetes-server {server:?}: expected http://HOST:PORT or https://HOST:PORT");
+            }
+        }
+        let settings = KubernetesSettings {
+            cluster,
+            namespace,
+            queues: self.queues.get(name).cloned().unwrap_or_default(),
+            pods,
+            registry: folder.join("kubernetes"),
+            store: self.store.map(str::to_owned),
+        };
+        Ok(KubernetesEngine::connect(settings).await?)
+    }
 }
 
 fn ray(folder: &Path, options: RayOptions) -> anyhow::Result<RayEngine> {
@@ -313,24 +353,6 @@ fn ray(folder: &Path, options: RayOptions) -> anyhow::Result<RayEngine> {
         registry: folder.join("ray"),
     };
     Ok(RayEngine::new(settings, http))
-}
-
-async fn kubernetes(folder: &Path, options: KubernetesOptions) -> anyhow::Result<KubernetesEngine> {
-    let KubernetesOptions { cluster, namespace, pods } = options;
-    if pods.agent_image.is_empty() {
-        bail!(
-            "--kubernetes-agent-image is missing: state the image with this program, from which pods get their agent; \
-             examples/kubernetes/Dockerfile makes one"
-        );
-    }
-    if let Some(server) = &pods.server {
-        let parsed: Option<Url> = server.parse().ok();
-        if !parsed.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
-            bail!("--kubernetes-server {server:?}: expected http://HOST:PORT or https://HOST:PORT");
-        }
-    }
-    let settings = KubernetesSettings { cluster, namespace, pods, registry: folder.join("kubernetes") };
-    Ok(KubernetesEngine::connect(settings).await?)
 }
 
 /// Lets the folder of the executor `name` keep its `kind`, which must not have changed.

@@ -103,6 +103,7 @@ impl ExecutorArgs {
             default,
             placement_timeout: config.placement_timeout,
             max_running_trials: config.max_running_trials.clone(),
+            ..ExecutorOptions::default()
         })
     }
 

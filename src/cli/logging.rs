@@ -37,6 +37,8 @@ pub(super) fn init(format: LogFormat) -> anyhow::Result<Logging> {
         LogFormat::Text => "warn",
         LogFormat::Json => "info",
     };
+    // The client of Kubernetes logs each failed request without its address; the executor logs each outage once, with it.
+    let default = format!("{default},kube_client::client::builder=off");
     let filter = EnvFilter::try_from_env("TUNESMITH_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let logs = match format {

@@ -59,6 +59,9 @@ const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// The time in which requests are answered after the store has stopped.
 const LAST_RESPONSES: Duration = Duration::from_millis(500);
 
+/// The largest number of connections by default. A guess, far above the agents of a cluster.
+const DEFAULT_CONNECTIONS: usize = 8192;
+
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
     /// Address to listen on. Port 0 takes a free port.
@@ -117,12 +120,14 @@ pub(super) struct ServeArgs {
     /// dropped, and read from the store again at their next use.
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u16).range(32..))]
     memory: u16,
-    /// Maximum number of connections. At most half of the files that the process may open.
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
-    connections: u32,
-    /// Maximum number of connections of one address.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
-    connections_per_address: u32,
+    /// Maximum number of connections, one for each running agent and more for people. At most half of the files that the process may
+    /// open (ulimit -n), which is the default, up to 8192.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    connections: Option<u32>,
+    /// Maximum number of connections of one address, such as that of a load balancer before all agents. Half of --connections by
+    /// default.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    connections_per_address: Option<u32>,
     /// Seconds after which a connection is closed whose client sends no complete head of a request or takes no response.
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
     idle_timeout: u64,
@@ -331,11 +336,12 @@ fn connection_limits(args: &ServeArgs) -> ConnectionLimits {
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let half = files.map_or(usize::MAX, |files| usize::try_from(files / 2).unwrap_or(usize::MAX)).max(1);
-    let total = count(args.connections);
-    if half < total {
-        tracing::warn!("the limit of open files allows {half} connections, not {total}: raise it with ulimit -n");
+    let wanted = args.connections.map_or(half.min(DEFAULT_CONNECTIONS), count);
+    if half < wanted {
+        tracing::warn!("the limit of open files allows {half} connections, not {wanted}: raise it with ulimit -n");
     }
-    ConnectionLimits { total: total.min(half), per_address: count(args.connections_per_address) }
+    let total = wanted.min(half);
+    ConnectionLimits { total, per_address: args.connections_per_address.map_or(total.div_ceil(2), count) }
 }
 
 /// Returns the names of the server. Agents reach it under those in the settings of their executors.

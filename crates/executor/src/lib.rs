@@ -96,6 +96,16 @@ pub trait Executor: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Ends what another server of the same store has started as `id`, as far as the engine finds it: this server has taken the job over,
+    /// and starts the next attempt. What ends may run until its grace period is over.
+    ///
+    /// # Errors
+    /// [`ExecutorError::Unreachable`] if something could not be removed.
+    async fn supersede(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        let _ = id;
+        Ok(())
+    }
+
     /// Removes what the engine still keeps of attempts that are over: [`Executor::tidy`] or [`Executor::stop`] may have failed, or
     /// a server may have died before. An engine that keeps nothing does nothing.
     ///

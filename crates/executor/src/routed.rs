@@ -152,6 +152,14 @@ impl Executor for RoutedExecutor {
         self.of(id)?.tidy(id).await
     }
 
+    async fn supersede(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        // The other server has its own record of the executor.
+        for executor in std::iter::once(&self.own).chain(self.others.values()) {
+            executor.supersede(id).await?;
+        }
+        Ok(())
+    }
+
     async fn sweep(&self) -> io::Result<()> {
         let mut swept = Ok(());
         for executor in std::iter::once(&self.own).chain(self.others.values()) {

@@ -7,12 +7,14 @@ mod placement;
 mod pod_template;
 mod state;
 mod submission;
+mod supersession;
 mod sweep;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use http::Uri;
@@ -55,8 +57,12 @@ pub struct KubernetesSettings {
     pub namespace: Option<String>,
     /// The pods.
     pub pods: PodSettings,
+    /// The namespaces beside it that jobs may name as their queue.
+    pub queues: BTreeSet<String>,
     /// Absolute path of the folder on this machine in which submissions are recorded. Created when needed.
     pub registry: PathBuf,
+    /// The identity of the store that this server shares with others, as the value of a label; `None` for the only server.
+    pub store: Option<String>,
 }
 
 /// The cluster among those that are configured on this machine.
@@ -154,6 +160,8 @@ pub struct KubernetesEngine {
     client: Client,
     submitted: Submitted,
     watched: Watched,
+    /// Whether it was logged that the address of the server is one of its own machine.
+    has_warned: AtomicBool,
 }
 
 impl KubernetesEngine {
@@ -183,35 +191,38 @@ impl KubernetesEngine {
             submitted: Submitted::new(settings.registry.clone()),
             watched: Watched::new(kube.clone()),
             client: Client::new(kube),
+            has_warned: AtomicBool::new(false),
             settings,
         })
     }
 
-    /// Checks that the cluster answers, and permits what this engine does.
+    /// Checks that the cluster answers, and permits what this engine does in each namespace.
     ///
     /// # Errors
     /// [`KubernetesUnusable`].
     pub async fn check(&self) -> Result<(), KubernetesUnusable> {
-        let mut missing = Vec::new();
-        for (group, resource, verb) in PERMISSIONS {
-            if !self.may(group, resource, verb).await.map_err(|error| self.unusable(&error))? {
-                let name = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
-                missing.push(format!("{verb} {name}"));
+        for namespace in std::iter::once(&self.namespace).chain(&self.settings.queues) {
+            let mut missing = Vec::new();
+            for (group, resource, verb) in PERMISSIONS {
+                if !self.may(namespace, group, resource, verb).await.map_err(|error| self.unusable(&error))? {
+                    let name = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+                    missing.push(format!("{verb} {name}"));
+                }
+            }
+            if !missing.is_empty() {
+                return Err(KubernetesUnusable::Permissions { namespace: namespace.clone(), missing });
             }
         }
-        if missing.is_empty() {
-            return Ok(());
-        }
-        Err(KubernetesUnusable::Permissions { namespace: self.namespace.clone(), missing })
+        Ok(())
     }
 
     fn unusable(&self, error: &ApiError) -> KubernetesUnusable {
         KubernetesUnusable::Cluster { address: self.address.to_string(), reason: error.to_string() }
     }
 
-    async fn may(&self, group: &str, resource: &str, verb: &str) -> Result<bool, ApiError> {
+    async fn may(&self, namespace: &str, group: &str, resource: &str, verb: &str) -> Result<bool, ApiError> {
         let attributes = ResourceAttributes {
-            namespace: Some(self.namespace.clone()),
+            namespace: Some(namespace.to_owned()),
             group: Some(group.to_owned()),
             resource: Some(resource.to_owned()),
             verb: Some(verb.to_owned()),
@@ -240,6 +251,9 @@ fn io_failed(id: &ExecutorJobId) -> impl Fn(io::Error) -> ExecutorError {
     |source| ExecutorError::Unreachable { id: id.clone(), source }
 }
 
+/// Why the place of an agent is gone whose Job is.
+const DELETED: &str = "its job was deleted from the cluster";
+
 fn gone(reason: &str) -> PlaceState {
     PlaceState::Gone { cause: LossCause::Failure, reason: reason.to_owned() }
 }
@@ -266,19 +280,32 @@ impl AgentEngine for KubernetesEngine {
         let Some(recorded) = self.recorded(id)? else { return Ok(PlaceState::Unknown) };
         let Some(job) = self.job(&id.run, &recorded).await? else {
             return Ok(match recorded.uid {
-                Some(_) => gone("its job was deleted from the cluster"),
+                Some(_) => gone(DELETED),
                 None => PlaceState::Unknown,
             });
         };
         let pods = self.pods(&id.run, &recorded, &job).await?;
         let place = state::place(&job, &pods);
-        // A suspended Job states its reason itself.
-        if pods.is_empty() && !state::is_suspended(&job) && matches!(place, PlaceState::Waiting { .. }) {
-            let (identity, uid) = (self.identity(&id.run)?, job.uid().unwrap_or_default());
-            let refusal = self.watched.refusal(&identity, &recorded.namespace, &uid);
-            return Ok(refusal.map_or(place, |reason| PlaceState::Waiting { reason }));
+        if !matches!(place, PlaceState::Waiting { .. }) {
+            return Ok(place);
         }
-        Ok(place)
+        let identity = self.identity(&id.run)?;
+        let reason = match state::newest(&pods) {
+            // A suspended Job states its reason itself.
+            None if state::is_suspended(&job) => None,
+            None => self.watched.refusal(&identity, &recorded.namespace, &job.uid().unwrap_or_default()),
+            Some(pod) if state::is_being_created(pod) => self.watched.pull(&identity, &recorded.namespace, pod),
+            Some(_) => None,
+        };
+        Ok(reason.map_or(place, |reason| PlaceState::Waiting { reason }))
+    }
+
+    async fn confirmed_place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
+        let Some(recorded) = self.recorded(id)? else { return Ok(PlaceState::Unknown) };
+        match self.read_job(&id.run, &recorded).await? {
+            Some(job) => Ok(state::place(&job, &self.read_pods(&id.run, &recorded, &job).await?)),
+            None => Ok(gone(DELETED)),
+        }
     }
 
     async fn stop(&self, id: &AgentId, _: StopMode) -> Result<(), ExecutorError> {
@@ -304,6 +331,10 @@ impl AgentEngine for KubernetesEngine {
             Some(recorded) => self.delete(&recorded).await.map_err(|error| unreachable(&id.run, error)),
             None => Ok(()),
         }
+    }
+
+    async fn supersede(&self, run: &ExecutorJobId) -> Result<(), ExecutorError> {
+        self.remove_of_other_servers(run).await
     }
 
     async fn sweep(&self, is_over: &(dyn for<'a> Fn(&'a str) -> io::Result<bool> + Sync)) -> io::Result<()> {

@@ -15,6 +15,9 @@ const MANAGED_LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "tunesmith"
 /// The label with the identity of the server.
 pub(super) const SERVER_LABEL: &str = "tunesmith.dev/server";
 
+/// The label with the identity of the store that several servers share.
+pub(super) const STORE_LABEL: &str = "tunesmith.dev/store";
+
 /// The label with the name of the Job of an agent.
 pub(super) const RUN_LABEL: &str = "tunesmith.dev/run";
 

@@ -18,6 +18,12 @@ const EVICTED: &str = "Evicted";
 /// The reasons of a waiting container that state nothing.
 const USUAL_REASONS: [&str; 2] = ["PodInitializing", "ContainerCreating"];
 
+/// The label with the name of a Job's queue of Kueue.
+const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+
+/// The reason of a pod on a node whose containers have not started.
+const BEING_CREATED: &str = "its container is being created";
+
 /// Maximum number of characters of a quoted message.
 const MAX_QUOTE: usize = 500;
 
@@ -44,7 +50,8 @@ pub(super) fn place(job: &Job, pods: &[Pod]) -> PlaceState {
     }
 }
 
-fn newest(pods: &[Pod]) -> Option<&Pod> {
+/// The newest of `pods`.
+pub(super) fn newest(pods: &[Pod]) -> Option<&Pod> {
     pods.iter().max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0))
 }
 
@@ -84,6 +91,9 @@ fn lost(pod: &Pod, text: &str) -> PlaceState {
     if disruption.is_none() && end.is_some_and(|end| end.reason.as_deref() == Some("OOMKilled")) {
         return PlaceState::Ended(ExitStatus { end: ProgramEnd::OutOfMemory, stopped: None });
     }
+    if let Some(reason) = start_failure(&status).filter(|_| disruption.is_none() && status.reason.is_none()) {
+        return PlaceState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None });
+    }
     let mut parts = vec![text.to_owned()];
     let mut cause = LossCause::Failure;
     if let Some(disruption) = disruption {
@@ -117,6 +127,19 @@ fn failed_copy(status: &PodStatus) -> Option<&ContainerStateTerminated> {
     ends.into_iter().find(|end| end.exit_code != 0)
 }
 
+/// Why the agent cannot start in its image, or not be copied there: it would end so again. The agent itself states with 1 or 2 that it
+/// cannot use what it was given, and the loader of programs with 1 or 127 that a library is missing.
+fn start_failure(status: &PodStatus) -> Option<String> {
+    let is_of_runtime = |end: &ContainerStateTerminated| {
+        matches!(end.exit_code, 126 | 127) || matches!(end.reason.as_deref(), Some("StartError" | "ContainerCannotRun"))
+    };
+    if let Some(end) = failed_copy(status).filter(|end| is_of_runtime(end)) {
+        return Some(terminated("the copy of its agent", end));
+    }
+    let end = trial_end(status).filter(|end| is_of_runtime(end) || matches!(end.exit_code, 1 | 2))?;
+    Some(terminated("its agent", end))
+}
+
 fn terminated_state(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     container.state.as_ref()?.terminated.as_ref()
 }
@@ -142,7 +165,11 @@ pub(super) fn is_suspended(job: &Job) -> bool {
 /// Why a Job without pods waits.
 fn without_pod(job: &Job) -> String {
     if is_suspended(job) {
-        return "its job is suspended: it waits for its turn in a queue of the cluster".to_owned();
+        let labels = job.metadata.labels.as_ref();
+        return match labels.and_then(|labels| labels.get(QUEUE_LABEL)) {
+            Some(queue) => format!("queued by Kueue in {queue}: its job is suspended until it is admitted"),
+            None => "its job is suspended: it waits for its turn in a queue of the cluster".to_owned(),
+        };
     }
     "its pod was not created yet".to_owned()
 }
@@ -160,8 +187,22 @@ fn waiting_reason(status: &PodStatus) -> String {
         conditions.into_iter().find(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
     match unscheduled {
         Some(condition) => named(condition.reason.as_deref().unwrap_or("Unschedulable"), condition.message.as_deref()),
-        None => "its container is being created".to_owned(),
+        None => BEING_CREATED.to_owned(),
     }
+}
+
+/// Whether the containers of `pod` are being created, which includes the pull of their images.
+pub(super) fn is_being_created(pod: &Pod) -> bool {
+    pod.status.as_ref().is_some_and(|status| waiting_reason(status) == BEING_CREATED)
+}
+
+/// Whether the container of `pod` at `path`, such as `spec.containers{trial}`, has not started.
+pub(super) fn waits_for(pod: &Pod, path: &str) -> bool {
+    let Some(status) = &pod.status else { return true };
+    let containers = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
+    let name = path.split_once('{').and_then(|(_, rest)| rest.strip_suffix('}')).unwrap_or_default();
+    let mut named = containers.filter(|container| container.name == name);
+    named.all(|container| container.state.as_ref().is_none_or(|state| state.waiting.is_some()))
 }
 
 fn named(reason: &str, message: Option<&str>) -> String {

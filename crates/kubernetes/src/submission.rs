@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use http::Uri;
 use k8s_openapi::api::batch::v1::Job;
@@ -15,7 +16,7 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, P
 use serde_json::json;
 
 use super::client::{ApiError, Purpose};
-use super::names::{RUN_LABEL, SERVER_LABEL, name_of};
+use super::names::{RUN_LABEL, SERVER_LABEL, STORE_LABEL, name_of};
 use super::{KubernetesEngine, io_failed, objects, state, unreachable};
 use tunesmith_executor::remote::{AgentId, AgentSpec};
 use tunesmith_executor::{ExecutorError, ExecutorJobId, ExecutorJobSpec};
@@ -68,7 +69,10 @@ impl KubernetesEngine {
         let agent: AgentSpec = serde_json::from_slice(&text).map_err(|error| io_failed(id)(error.into()))?;
         self.check_address(&agent.spec.server.address).map_err(rejected)?;
         let text = objects::agent_spec(agent).map_err(rejected)?;
-        let job = objects::job(&identity, spec, &self.settings.pods).map_err(rejected)?;
+        let mut job = objects::job(&identity, spec, &self.settings.pods).map_err(rejected)?;
+        if let Some(store) = &self.settings.store {
+            job.labels_mut().insert(STORE_LABEL.to_owned(), store.clone());
+        }
         let namespace = spec.placement.queue.as_deref().unwrap_or(&self.namespace);
         let name = name_of(&identity, &agent_id);
         self.submitted.add(&name, namespace).map_err(io_failed(id))?;
@@ -108,11 +112,19 @@ impl KubernetesEngine {
             host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
         };
         let parsed: Option<Uri> = address.parse().ok();
-        if is_local(parsed.as_ref().and_then(Uri::host)) && !is_local(self.address.host()) {
-            return Err(format!(
-                "pods cannot reach this server at {address}, which is an address of its own machine: start it with \
-                 --kubernetes-server and its address in the network of the cluster"
-            ));
+        if !is_local(parsed.as_ref().and_then(Uri::host)) {
+            return Ok(());
+        }
+        let text = format!(
+            "pods cannot reach this server at {address}, which is an address of its own machine: start it with \
+             --kubernetes-server and its address in the network of the cluster"
+        );
+        if !is_local(self.address.host()) {
+            return Err(text);
+        }
+        // The API server of kind or minikube listens there, too; only pods with the network of the machine reach it.
+        if !self.has_warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!("unless they share the network of this machine, {text}");
         }
         Ok(())
     }
@@ -154,9 +166,15 @@ impl KubernetesEngine {
             return Ok(Some(job));
         }
         // The watch may not have seen it yet.
-        let jobs = self.jobs(namespace);
-        let found = self.client.find(Purpose::Read, || jobs.get(name)).await.map_err(|error| unreachable(id, error))?;
-        Ok(found.filter(is_recorded).map(Arc::new))
+        Ok(self.read_job(id, recorded).await?.map(Arc::new))
+    }
+
+    /// As [`Self::job`], as the API server has it now.
+    pub(super) async fn read_job(&self, id: &ExecutorJobId, recorded: &Recorded) -> Result<Option<Job>, ExecutorError> {
+        let jobs = self.jobs(&recorded.namespace);
+        let found = self.client.find(Purpose::Read, || jobs.get(&recorded.name)).await;
+        let found = found.map_err(|error| unreachable(id, error))?;
+        Ok(found.filter(|job| recorded.uid.is_none() || job.uid() == recorded.uid))
     }
 
     /// The pods of `job`.
@@ -168,22 +186,24 @@ impl KubernetesEngine {
     ) -> Result<Vec<Pod>, ExecutorError> {
         let Recorded { name, namespace, .. } = recorded;
         let seen = self.watched.pods(&self.identity(id)?, namespace, name);
-        let mut pods = match seen {
+        match seen {
             // The watch of pods may be behind that of Jobs, and the pod states why the Job has ended.
-            Some(pods) if !state::has_ended(job) => pods,
-            _ => {
-                let pods: Api<Pod> = Api::namespaced(self.client.kube.clone(), namespace);
-                let params = ListParams::default().labels(&format!("{RUN_LABEL}={name}"));
-                self.client
-                    .call(Purpose::Read, || pods.list(&params))
-                    .await
-                    .map_err(|error| unreachable(id, error))?
-                    .items
-            }
-        };
-        let uid = job.uid();
-        pods.retain(|pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref()));
-        Ok(pods)
+            Some(pods) if !state::has_ended(job) => Ok(of_job(pods, job)),
+            _ => self.read_pods(id, recorded, job).await,
+        }
+    }
+
+    /// As [`Self::pods`], as the API server has them now.
+    pub(super) async fn read_pods(
+        &self,
+        id: &ExecutorJobId,
+        recorded: &Recorded,
+        job: &Job,
+    ) -> Result<Vec<Pod>, ExecutorError> {
+        let pods: Api<Pod> = Api::namespaced(self.client.kube.clone(), &recorded.namespace);
+        let params = ListParams::default().labels(&format!("{RUN_LABEL}={}", recorded.name));
+        let listed = self.client.call(Purpose::Read, || pods.list(&params)).await;
+        Ok(of_job(listed.map_err(|error| unreachable(id, error))?.items, job))
     }
 
     /// Deletes what was created for `recorded`, with its pods.
@@ -205,4 +225,11 @@ impl KubernetesEngine {
         let (secrets, params) = (self.secrets(namespace), DeleteParams::default());
         self.client.find(Purpose::Delete, || secrets.delete(name, &params)).await.map(drop)
     }
+}
+
+/// Those of `pods` that belong to `job`.
+fn of_job(mut pods: Vec<Pod>, job: &Job) -> Vec<Pod> {
+    let uid = job.uid();
+    pods.retain(|pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref()));
+    pods
 }

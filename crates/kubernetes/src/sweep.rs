@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use kube::api::ListParams;
 
 use super::KubernetesEngine;
-use super::client::Purpose;
+use super::client::{ApiError, Purpose};
 use super::names::{attempt_of, selector};
 use super::submission::Recorded;
 
@@ -29,7 +29,7 @@ impl KubernetesEngine {
             let listed = self.client.call(Purpose::Delete, || jobs.list(&params)).await.map_err(io::Error::other)?;
             for job in listed.items.iter().filter(|job| job.metadata.deletion_timestamp.is_none()) {
                 if attempt_of(job).map_or(Ok(false), is_over)? {
-                    self.delete(&recorded(job, &namespace)).await.map_err(io::Error::other)?;
+                    self.delete_listed(job, &namespace).await.map_err(io::Error::other)?;
                     removed += 1;
                 }
             }
@@ -41,8 +41,9 @@ impl KubernetesEngine {
     }
 
     /// The namespaces in which objects may have been created.
-    fn namespaces(&self) -> io::Result<BTreeSet<String>> {
-        let mut namespaces = BTreeSet::from([self.namespace.clone()]);
+    pub(super) fn namespaces(&self) -> io::Result<BTreeSet<String>> {
+        let mut namespaces = self.settings.queues.clone();
+        namespaces.insert(self.namespace.clone());
         for name in self.submitted.starting_with(super::names::PREFIX)? {
             if let Some(note) = self.submitted.note(&name)? {
                 namespaces.insert(Recorded::new(name, &note).namespace);
@@ -50,8 +51,9 @@ impl KubernetesEngine {
         }
         Ok(namespaces)
     }
-}
 
-fn recorded(job: &Job, namespace: &str) -> Recorded {
-    Recorded { name: job.name_any(), namespace: namespace.to_owned(), uid: job.uid() }
+    /// Deletes `job` of `namespace`, with its pods.
+    pub(super) async fn delete_listed(&self, job: &Job, namespace: &str) -> Result<(), ApiError> {
+        self.delete(&Recorded { name: job.name_any(), namespace: namespace.to_owned(), uid: job.uid() }).await
+    }
 }

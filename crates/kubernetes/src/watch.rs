@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
 
 use super::names::{RUN_LABEL, selector};
-use super::state::quoted;
+use super::state::{quoted, waits_for};
 
 /// The code of the answer that a version of the state is not kept any more.
 const GONE: u16 = 410;
@@ -29,6 +29,9 @@ const RELIST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The events by which the Job controller reports that it cannot create a pod.
 const FAILED_CREATIONS: &str = "involvedObject.kind=Job,reason=FailedCreate";
+
+/// The events by which kubelets report that they pull images.
+const PULLS: &str = "involvedObject.kind=Pod,reason=Pulling";
 
 /// What is watched: one list and watch of each kind in each namespace.
 pub(super) struct Watched {
@@ -41,6 +44,8 @@ struct Namespace {
     pods: Watch<Pod>,
     /// Watched once a Job has no pod.
     events: OnceLock<Watch<Event>>,
+    /// Watched once a pod is being created.
+    pulls: OnceLock<Watch<Event>>,
 }
 
 /// The objects of one kind in a namespace, which a task keeps up to date.
@@ -83,13 +88,26 @@ impl Watched {
     /// nothing.
     pub(super) fn refusal(&self, identity: &str, namespace: &str, job: &str) -> Option<String> {
         let watched = self.namespace(identity, namespace);
-        let events = watched.events.get_or_init(|| {
-            let config = Config::default().fields(FAILED_CREATIONS);
-            watch(Api::namespaced(self.client.clone(), namespace), config)
-        });
-        let found = events.objects.state_filter(|event| event.involved_object.uid.as_deref() == Some(job));
-        let newest = found.into_iter().max_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0))?;
+        let events = watched.events.get_or_init(|| self.events(namespace, FAILED_CREATIONS));
+        let newest = newest(events, |event| event.involved_object.uid.as_deref() == Some(job))?;
         Some(format!("FailedCreate: {}", quoted(newest.message.as_deref().unwrap_or_default())))
+    }
+
+    /// The image that the kubelet pulls for a container of `pod` that waits for it, in words; `None` if it reports none.
+    pub(super) fn pull(&self, identity: &str, namespace: &str, pod: &Pod) -> Option<String> {
+        let watched = self.namespace(identity, namespace);
+        let events = watched.pulls.get_or_init(|| self.events(namespace, PULLS));
+        let newest = newest(events, |event| {
+            let object = &event.involved_object;
+            object.uid == pod.metadata.uid && object.field_path.as_deref().is_some_and(|path| waits_for(pod, path))
+        })?;
+        let message = quoted(newest.message.as_deref()?);
+        let image = message.strip_prefix("Pulling image ").unwrap_or(&message);
+        Some(format!("its node is pulling the image {image}"))
+    }
+
+    fn events(&self, namespace: &str, fields: &str) -> Watch<Event> {
+        watch(Api::namespaced(self.client.clone(), namespace), Config::default().fields(fields))
     }
 
     /// The state of `namespace`; starts to watch it if necessary.
@@ -101,10 +119,17 @@ impl Watched {
                 jobs: watch(Api::namespaced(self.client.clone(), namespace), ours.clone()),
                 pods: watch(Api::namespaced(self.client.clone(), namespace), ours),
                 events: OnceLock::new(),
+                pulls: OnceLock::new(),
             })
         });
         Arc::clone(watched)
     }
+}
+
+/// The newest of `events` that `is_wanted` accepts.
+fn newest(events: &Watch<Event>, is_wanted: impl Fn(&Event) -> bool) -> Option<Arc<Event>> {
+    let found = events.objects.state_filter(is_wanted);
+    found.into_iter().max_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0))
 }
 
 /// Lists and watches the objects of `api` that `config` selects, in a task.
@@ -133,9 +158,14 @@ where
     // It waits longer after each error.
     let changes = watcher(api.clone(), config).default_backoff().modify(|object| object.managed_fields_mut().clear());
     let mut changes = std::pin::pin!(changes);
+    // Each outage has one line.
+    let mut is_lost = false;
     while let Some(change) = changes.next().await {
         match change {
-            Ok(event) => writer.apply_watcher_event(&event),
+            Ok(event) => {
+                is_lost = false;
+                writer.apply_watcher_event(&event);
+            }
             Err(WatchError::WatchStartFailed(Error::Api(status))) if status.code == GONE => return,
             Err(WatchError::WatchError(status)) if status.code == GONE => {
                 tracing::debug!("the objects in Kubernetes are listed again");
@@ -143,7 +173,11 @@ where
             Err(error) => {
                 let kind = std::any::type_name::<K>().rsplit("::").next();
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(kubernetes.kind = kind, error, "lost the watch of the cluster; retrying");
+                if std::mem::replace(&mut is_lost, true) {
+                    tracing::debug!(kubernetes.kind = kind, error, "the watch of the cluster is still lost");
+                } else {
+                    tracing::warn!(kubernetes.kind = kind, error, "lost the watch of the cluster; retrying");
+                }
             }
         }
     }

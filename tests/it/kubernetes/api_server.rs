@@ -275,7 +275,8 @@ async fn review(State(server): State<ApiServer>, Json(mut review): Json<Value>) 
     }
     let attributes = &review["spec"]["resourceAttributes"];
     let asked = format!("{} {}", attributes["verb"].as_str().unwrap(), attributes["resource"].as_str().unwrap());
-    let is_allowed = !objects.forbidden.contains(&asked);
+    let there = format!("{asked} in {}", attributes["namespace"].as_str().unwrap());
+    let is_allowed = !objects.forbidden.contains(&asked) && !objects.forbidden.contains(&there);
     review["status"] = json!({"allowed": is_allowed});
     (StatusCode::CREATED, Json(review)).into_response()
 }

@@ -54,6 +54,8 @@ impl OnCluster {
     fn engine(&self) -> KubernetesEngine {
         let start = || agent_contract::serve_on(self.host(), &self.inbox, self.directory());
         let settings = KubernetesSettings {
+            queues: Default::default(),
+            store: None,
             cluster: Default::default(),
             namespace: variable("TUNESMITH_TEST_KUBERNETES_NAMESPACE"),
             pods: PodSettings {

@@ -83,6 +83,16 @@ impl Kubelet {
         });
     }
 
+    /// A queue suspends `job`: its pod is removed, and its agent gets `signal`. Returns the key of the job.
+    pub(super) fn suspend(&self, job: &str, signal: Signal) -> Key {
+        let pod = self.pod_of(job).unwrap();
+        let key = ("jobs".to_owned(), pod.1.clone(), job.to_owned());
+        self.server.change(&key, |job| job["spec"]["suspend"] = true.into());
+        self.signal(&pod.2, signal);
+        self.server.remove(&pod);
+        key
+    }
+
     /// Kills the container of the pod of `job` as the kernel does when it exceeds its memory.
     pub(super) fn exceed_memory(&self, job: &str) {
         let pod = self.pod_of(job).unwrap();

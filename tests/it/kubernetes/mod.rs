@@ -12,6 +12,7 @@ mod kubelet;
 mod manifests;
 mod outages;
 mod places;
+mod queues;
 mod runs;
 mod served;
 mod volumes;
@@ -74,8 +75,15 @@ impl InProcess {
     }
 
     fn engine(&self) -> KubernetesEngine {
+        self.engine_with(|_| {})
+    }
+
+    /// The engine with `changed` settings.
+    fn engine_with(&self, change: impl FnOnce(&mut KubernetesSettings)) -> KubernetesEngine {
         let server = self.server.get_or_init(|| agent_contract::serve(&self.inbox, self.directory())).clone();
-        let settings = KubernetesSettings {
+        let mut settings = KubernetesSettings {
+            queues: Default::default(),
+            store: None,
             cluster: Default::default(),
             namespace: Some("tests".to_owned()),
             pods: PodSettings {
@@ -87,6 +95,7 @@ impl InProcess {
             },
             registry: self.folder.path().join("kubernetes"),
         };
+        change(&mut settings);
         KubernetesEngine::new(settings, kube::Config::new(self.api().url.parse().unwrap())).unwrap()
     }
 

@@ -3,7 +3,7 @@
 //! Not here: fields that never have an effect ([`super::without_effect()`]).
 
 use super::violations::Violations;
-use super::{Int64, ReplicaConfig, TrainingInput};
+use super::{Int64, ReplicaConfig, ScaleTier, TrainingInput};
 
 /// Warns about each field of `input` that has no effect because of another one, and reports programs of which only one
 /// could be run.
@@ -54,9 +54,12 @@ fn check_replicas(input: &TrainingInput, violations: &mut Violations) {
         ("evaluator", input.evaluator_count, &input.evaluator_config),
     ];
     let has_image = input.master_config.as_ref().is_some_and(|master| !master.image_uri.is_empty());
+    let tier = input.scale_tier;
     for (role, Int64(count), config) in roles {
         let Some(config) = config else { continue };
-        if count == 0 {
+        // The tier has its own numbers.
+        let has_tier = role != "evaluator" && matches!(tier, Some(ScaleTier::Standard1 | ScaleTier::Premium1));
+        if count == 0 && !has_tier {
             violations.warning(
                 format_args!("{role}Config"),
                 format_args!("has no effect: {role}Count is 0"),

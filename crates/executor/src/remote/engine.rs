@@ -73,6 +73,14 @@ pub trait AgentEngine: Send + Sync + 'static {
     /// [`ExecutorError::Unreachable`] if that cannot be determined.
     async fn place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError>;
 
+    /// As [`Self::place`], which may be behind, as the place states it now.
+    ///
+    /// # Errors
+    /// As [`Self::place`].
+    async fn confirmed_place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
+        self.place(id).await
+    }
+
     /// Stops the agent of `id`, which may not have started. The agent also gets the request in the answer to its next report,
     /// so that an engine need not do anything for a running one.
     ///
@@ -96,6 +104,15 @@ pub trait AgentEngine: Send + Sync + 'static {
     /// [`ExecutorError::Unreachable`] if something could not be removed.
     async fn tidy(&self, id: &AgentId) -> Result<(), ExecutorError> {
         let _ = id;
+        Ok(())
+    }
+
+    /// As [`Executor::supersede`](crate::Executor::supersede).
+    ///
+    /// # Errors
+    /// [`ExecutorError::Unreachable`] if something could not be removed.
+    async fn supersede(&self, run: &ExecutorJobId) -> Result<(), ExecutorError> {
+        let _ = run;
         Ok(())
     }
 

@@ -264,6 +264,14 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                 }
                 // It would wait for a program that has ended.
                 PlaceState::Waiting { .. } if is_over => self.engine.stop(&agent, StopMode::Graceful).await?,
+                PlaceState::Waiting { reason } if self.has_contact(&agent).await? => {
+                    // It has run, and its place was taken without a notice that it could report, as by a queue that suspends it. What
+                    // the engine has noticed may be from before its start.
+                    if matches!(self.engine.confirmed_place(&agent).await?, PlaceState::Waiting { .. }) {
+                        let reason = format!("its place was taken after it had started: {reason}");
+                        self.close(&agent, lost(LossCause::Preemption, reason)).await?;
+                    }
+                }
                 PlaceState::Waiting { reason } => {
                     waiting.get_or_insert(of_task(&agent, reason));
                 }
@@ -275,6 +283,12 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                         Some(reason) => drop(waiting.get_or_insert(of_task(&agent, reason))),
                         None => {}
                     }
+                }
+                PlaceState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), .. })
+                    if self.has_contact(&agent).await? =>
+                {
+                    // The engine takes the end of an agent for that of one that never started.
+                    self.close(&agent, lost(LossCause::Failure, reason)).await?;
                 }
                 PlaceState::Ended(status) => self.close(&agent, AgentEnd::Ended(status)).await?,
                 PlaceState::Gone { cause, reason } => self.close(&agent, lost(cause, reason)).await?,
@@ -431,6 +445,10 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
             self.blocking(id, move |inbox| inbox.tidy(&known)).await?;
         }
         Ok(())
+    }
+
+    async fn supersede(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        self.engine.supersede(id).await
     }
 
     async fn sweep(&self) -> io::Result<()> {

@@ -116,13 +116,26 @@ fn failed_agent_is_a_failure_with_its_last_line() {
 }
 
 #[test]
-fn agent_that_cannot_be_copied_or_started_is_a_failure_with_the_reason() {
+fn agent_that_cannot_be_copied_or_started_was_not_started() {
+    let not_started = |status: &Value| match place(&job(&[("Failed", "BackoffLimitExceeded")]), &[pod(status)]) {
+        PlaceState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None }) => reason,
+        other => panic!("{other:?}"),
+    };
     let status = json!({"phase": "Failed", "initContainerStatuses": [
         {"name": "agent", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated":
             {"exitCode": 127, "reason": "StartError", "message": "exec: \"cp\": executable file not found in $PATH"}}}]});
-    let (cause, reason) = gone_of(&job(&[("Failed", "BackoffLimitExceeded")]), &status);
-    assert_eq!(cause, LossCause::Failure);
-    assert!(reason.contains("exit code 127 of the copy of its agent, StartError: exec: \"cp\""), "{reason}");
+    let reason = not_started(&status);
+    assert!(reason.starts_with("exit code 127 of the copy of its agent, StartError: exec: \"cp\""), "{reason}");
+    for (code, kind) in [(1, "Error"), (2, "Error"), (127, "Error"), (128, "StartError")] {
+        let reason = not_started(&failed(code, kind, None));
+        assert!(reason.starts_with(&format!("exit code {code} of its agent")), "{reason}");
+    }
+    // A node that takes the pod away is no fault of the image.
+    let (cause, _) = gone_of(
+        &job(&[("Failed", "PodFailurePolicy")]),
+        &failed(1, "Error", Some(("PreemptionByScheduler", "preempted"))),
+    );
+    assert_eq!(cause, LossCause::Preemption);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tunesmith_domain::{Completion, Measurement, NoFinalMeasurement, Trial, TrialState};
+use tunesmith_domain::{Completion, Measurement, NoFinalMeasurement, Resources, Trial, TrialState};
 use tunesmith_executor::{ExitStatus, ProgramEnd, StopReason};
 
 /// Maximum number of problems in the reason of a trial without a metric.
@@ -28,6 +28,8 @@ pub(super) struct EndedTrial<'a> {
     pub(super) final_measurement: Result<Measurement, NoFinalMeasurement>,
     pub(super) findings: &'a Findings,
     pub(super) time_limit: Option<Duration>,
+    /// The requested memory in bytes, which is the limit where an engine has one.
+    pub(super) memory_bytes: Option<u64>,
     /// Last line of the standard error of the program, or of the container engine.
     pub(super) last_error_line: Option<String>,
 }
@@ -57,6 +59,11 @@ impl EndedTrial<'_> {
         let reason = match &self.status.end {
             ProgramEnd::Exited(0) => return None,
             ProgramEnd::Exited(code) => format!("exit code {code}"),
+            ProgramEnd::Signaled(9) => {
+                let memory = Resources { memory_bytes: self.memory_bytes, ..Resources::default() };
+                let requested = self.memory_bytes.map(|_| format!("; it requested {memory}")).unwrap_or_default();
+                format!("killed by signal 9 (SIGKILL; often the kernel, out of memory{requested})")
+            }
             ProgramEnd::Signaled(signal) => format!("killed by signal {signal}{}", signal_name(*signal)),
             ProgramEnd::OutOfMemory => "killed because it took more memory than it may".to_owned(),
             ProgramEnd::NotStarted(reason) => format!("could not be started: {reason}"),
@@ -107,7 +114,6 @@ fn signal_name(signal: i32) -> &'static str {
         6 => " (SIGABRT)",
         7 => " (SIGBUS)",
         8 => " (SIGFPE)",
-        9 => " (SIGKILL; often the kernel, out of memory)",
         11 => " (SIGSEGV)",
         13 => " (SIGPIPE)",
         15 => " (SIGTERM)",

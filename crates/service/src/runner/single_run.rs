@@ -51,6 +51,9 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
                 },
             };
             granted.begin_use(&id);
+            if runner.control.is_taken_over {
+                reach(context).call(|| executor.supersede(&id)).await?;
+            }
             state = submit(context, &id, &granted).await?;
             grant = Some(granted);
         }

@@ -132,8 +132,13 @@ impl TrialRun {
         if !self.context.runner.control.is_taken_over || trial.state != TrialState::Active {
             return Ok(false);
         }
-        let id = self.executor_job(trial);
-        Ok(self.context.services().executor.state(&id).await? == ExecutorJobState::Unknown)
+        let (id, executor) = (self.executor_job(trial), &self.context.services().executor);
+        if executor.state(&id).await? != ExecutorJobState::Unknown {
+            return Ok(false);
+        }
+        let reach = Reach { context: &self.context, trial: None, abandon: Some(self.abandon.clone()) };
+        reach.call(|| executor.supersede(&id)).await?;
+        Ok(true)
     }
 
     /// Handles the end of an attempt.
@@ -207,6 +212,7 @@ impl TrialRun {
             final_measurement: self.final_measurement(trial).await?,
             findings,
             time_limit: self.context.plan.trial_time_limit,
+            memory_bytes: self.context.plan.machines.resources.memory_bytes,
             last_error_line: error_quote(
                 self.context.services(),
                 &self.context.runner.directory,
@@ -254,6 +260,12 @@ impl TrialRun {
     async fn tidy(&self, trial: &Trial) {
         for attempt in 1..=trial.attempt {
             self.tidy_attempt(&ExecutorJobId { attempt, ..self.executor_job(trial) }).await;
+        }
+        if self.context.runner.control.is_taken_over
+            && let Err(error) = self.context.services().executor.supersede(&self.executor_job(trial)).await
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(trial.id = %trial.id, error, "programs of another server may still run");
         }
     }
 

@@ -123,6 +123,17 @@ impl MachineMap {
         places.filter_map(|place| place.executor.as_deref()).filter(|name| *name != self.executor).collect()
     }
 
+    /// The queues that places name, by executor.
+    pub fn queues(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut queues: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let places = self.machine_types.values().map(|machine| &machine.place).chain(self.regions.values());
+        for place in places {
+            let executor = place.executor.as_ref().unwrap_or(&self.executor);
+            queues.entry(executor.clone()).or_default().extend(place.queue.clone());
+        }
+        queues
+    }
+
     /// The kind of `executor`, which is its name unless it has a name of its own.
     pub fn kind_of<'a>(&'a self, executor: &'a str) -> &'a str {
         self.kinds.get(executor).map_or(executor, String::as_str)
