@@ -150,6 +150,16 @@ mod tests {
         ];
         assert_eq!(fields(input_notices(&input, None)), expected);
         assert_eq!(fields(input_notices(&json!({"args": ["a"], "jobDir": "gs://bucket"}), None)), [""; 0]);
+        // The tier has workers and parameter servers of its own.
+        let config = json!({"containerCommand": ["true"]});
+        let tier = json!({"scaleTier": "STANDARD_1", "masterConfig": {"imageUri": "i"}, "workerConfig": config,
+            "parameterServerConfig": config, "evaluatorConfig": config});
+        let found = fields(input_notices(&tier, None));
+        assert!(found.contains(&"trainingInput.evaluatorConfig".to_owned()), "{found:?}");
+        assert!(
+            !found.iter().any(|field| field.contains("workerConfig") || field.contains("parameterServer")),
+            "{found:?}"
+        );
     }
 
     #[test]

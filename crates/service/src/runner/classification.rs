@@ -62,7 +62,7 @@ impl EndedTrial<'_> {
             ProgramEnd::Signaled(9) => {
                 let memory = Resources { memory_bytes: self.memory_bytes, ..Resources::default() };
                 let requested = self.memory_bytes.map(|_| format!("; it requested {memory}")).unwrap_or_default();
-                format!("killed by signal 9 (SIGKILL; often the kernel, out of memory{requested})")
+                format!("killed by signal 9 (SIGKILL; often the kernel, out of memory){requested}")
             }
             ProgramEnd::Signaled(signal) => format!("killed by signal {signal}{}", signal_name(*signal)),
             ProgramEnd::OutOfMemory => "killed because it took more memory than it may".to_owned(),
