@@ -79,7 +79,7 @@ pub(crate) struct AccessSettings {
 /// The memory budget in bytes of commands that have no option for it.
 pub(crate) const MEMORY: usize = 256 << 20;
 
-/// Default number of jobs that run at once on other machines. Each takes about a megabyte of memory, by measurement.
+/// Default number of jobs that run at once on other machines. A guess: each takes memory for its trials, and no processor.
 const REMOTE_JOB_SLOTS: NonZeroUsize = NonZeroUsize::new(256).expect("it is not 0");
 
 /// The slots of jobs, as far as they are given.
