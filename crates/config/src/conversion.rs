@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use super::diagnostic::{Finding, MAX_FINDINGS};
+use super::free_form;
 use super::schema::ConfigFile;
 use super::shape::Shape;
 use super::yaml::{Content, Entry, Node};
@@ -119,6 +120,7 @@ impl<'a> Conversion<'a> {
                 });
                 Some(Value::Array(values.collect()))
             }
+            (Shape::Any, _) => Some(free_form::value(node)),
             (_, Content::Scalar { text, plain }) if !node.is_null() => match scalar(text, *plain, shape) {
                 Ok(value) => Some(value),
                 Err(mismatch) => {
@@ -237,6 +239,7 @@ fn placeholder(shape: &Shape) -> Value {
         Shape::Duration => Value::from("0s"),
         Shape::Time => Value::from("1970-01-01T00:00:00Z"),
         Shape::Text | Shape::Choice(_) => Value::from(""),
+        Shape::Any => Value::Null,
     }
 }
 
@@ -252,6 +255,7 @@ fn noun(shape: &Shape) -> &'static str {
         Shape::Time => "a time",
         Shape::Integer { .. } => "a whole number",
         Shape::Double => "a number",
+        Shape::Any => "a value",
     }
 }
 
@@ -302,7 +306,7 @@ fn scalar(text: &str, plain: bool, shape: &Shape) -> Result<Value, Mismatch> {
             let value = double(text).ok_or_else(Mismatch::default)?;
             serde_json::to_value(value).map_err(|_| Mismatch::default())
         }
-        Shape::Message { .. } | Shape::Map(_) | Shape::List(_) => Err(Mismatch::default()),
+        Shape::Message { .. } | Shape::Map(_) | Shape::List(_) | Shape::Any => Err(Mismatch::default()),
     }
 }
 

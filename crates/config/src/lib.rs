@@ -6,6 +6,7 @@ mod describe;
 mod diagnostic;
 mod edit;
 mod foreign;
+mod free_form;
 mod hints;
 mod schema;
 mod server;

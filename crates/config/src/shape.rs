@@ -35,6 +35,8 @@ pub(super) enum Shape {
         max: i128,
     },
     Double,
+    /// A value whose form another format defines.
+    Any,
 }
 
 /// Maximum number of times that a message may contain itself, such as a parameter its children. Deeper ones are refused.
@@ -56,6 +58,9 @@ impl Shape {
     }
 
     fn of_value(schema: &Value, definitions: &Definitions<'_>) -> Self {
+        if *schema == Value::Bool(true) {
+            return Self::Any;
+        }
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
             let name = reference.rsplit('/').next().unwrap_or_default();
             if definitions.open.iter().filter(|open| **open == name).count() == MAX_NESTED {
@@ -119,6 +124,7 @@ impl Shape {
             Self::Time => "a time such as 2030-01-31T12:00:00Z".to_owned(),
             Self::Integer { min, max } => format!("a whole number from {min} to {max}"),
             Self::Double => "a number".to_owned(),
+            Self::Any => "any value".to_owned(),
         }
     }
 }

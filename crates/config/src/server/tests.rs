@@ -190,3 +190,35 @@ fn executors_with_names_are_checked() {
     ];
     assert_eq!(shown, expected);
 }
+
+#[test]
+fn pod_templates_keep_the_types_of_their_fields() {
+    let config = parse(
+        "executor: kubernetes\nkubernetes:\n  agentImage: tunesmith:1\n  podTemplate:\n    metadata:\n      annotations: {safe: \
+         \"false\", plain: text}\n    spec:\n      securityContext: {runAsNonRoot: true, runAsUser: 1000}\n      \
+         priority: -1\n      overhead: {cpu: 0.5, memory: 1e9, storage: 10Gi}\n      volumes:\n      - {name: keys, \
+         secret: {secretName: keys, defaultMode: 0440, optional: False}}\n      hostname: ~\n      subdomain: yes\n      \
+         nodeName: '7'\n  podTemplates:\n    gpu: {spec: {runtimeClassName: nvidia}}\n",
+    )
+    .unwrap();
+    let kubernetes = config.executor.kubernetes;
+    let expected = serde_json::json!({
+        "metadata": {"annotations": {"safe": "false", "plain": "text"}},
+        "spec": {
+            "securityContext": {"runAsNonRoot": true, "runAsUser": 1000},
+            "priority": -1,
+            "overhead": {"cpu": 0.5, "memory": 1e9, "storage": "10Gi"},
+            "volumes": [{"name": "keys", "secret": {"secretName": "keys", "defaultMode": 0o440, "optional": false}}],
+            "hostname": null,
+            "subdomain": "yes",
+            "nodeName": "7",
+        },
+    });
+    assert_eq!(serde_json::Value::Object(kubernetes.pod_template.unwrap()), expected);
+    let named = serde_json::Value::Object(kubernetes.pod_templates["gpu"].clone());
+    assert_eq!(named, serde_json::json!({"spec": {"runtimeClassName": "nvidia"}}));
+    let wrong = errors("kubernetes: {podTemplate: text}\n");
+    let allowed = "names and values, as `name: value`".to_owned();
+    let message = "`text` is not a mapping".to_owned();
+    assert_eq!(wrong, [(1, "kubernetes.podTemplate".to_owned(), message, allowed)]);
+}
