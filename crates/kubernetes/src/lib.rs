@@ -139,8 +139,8 @@ pub enum KubernetesUnusable {
     },
     /// Permissions are missing.
     #[error(
-        "this user may not {} in the namespace {namespace:?} of Kubernetes; examples/kubernetes/server.yaml has a Role with \
-         what is needed",
+        "this user may not {} in the namespace {namespace:?} of Kubernetes; give it the Role of \
+         examples/kubernetes in this namespace",
         missing.join(", ")
     )]
     Permissions {

@@ -105,3 +105,20 @@ fn quoted_messages_are_those_of_the_code() {
     let unknown: Vec<&&str> = unknown.collect();
     assert!(unknown.is_empty(), "no code has these messages: {unknown:#?}");
 }
+
+#[test]
+fn examples_of_the_server_configuration_are_valid() {
+    let page = read("docs/reference/server-configuration.md");
+    let examples: Vec<&str> = page.split("```yaml\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
+    assert!(examples.len() >= 3, "{examples:?}");
+    let mut templates = 0;
+    for text in examples {
+        let config = tunesmith_config::parse_server("server.yaml", text, Default::default()).unwrap();
+        let kubernetes = config.executor.kubernetes;
+        for template in kubernetes.pod_template.into_iter().chain(kubernetes.pod_templates.into_values()) {
+            tunesmith_kubernetes::PodTemplate::new(Value::Object(template)).unwrap();
+            templates += 1;
+        }
+    }
+    assert_eq!(templates, 2);
+}

@@ -36,7 +36,7 @@ fn files(path: &str, extension: &str) -> Vec<PathBuf> {
 
 /// Asserts that the file `path` has the content `expected`, or writes it if `UPDATE_DOCS` is set.
 #[track_caller]
-fn assert_current(path: &str, expected: &str) {
+pub(crate) fn assert_current(path: &str, expected: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(root().join(path), expected).unwrap();
     }

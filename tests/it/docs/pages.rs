@@ -50,7 +50,7 @@ pages! {
     from_ai_platform: "docs/guide/from-ai-platform.md", 1, &[];
     slurm: "docs/guide/slurm.md", 1, &[];
     ray: "docs/guide/ray.md", 1, &[];
-    kubernetes: "docs/guide/kubernetes.md", 2, &[];
+    kubernetes: "docs/guide/kubernetes.md", 4, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
     isolation: "docs/guide/isolation.md", 1, &[];
     troubleshooting: "docs/guide/troubleshooting.md", 0, &[];

@@ -319,7 +319,16 @@ impl Node {
                         None => changes.changed().await.unwrap(),
                     }
                 };
-                lay_out(&path, content["data"].as_object().unwrap());
+                let data = content["data"].as_object().unwrap().iter();
+                lay_out(
+                    &path,
+                    data.map(|(file, text)| (file, BASE64_STANDARD.decode(text.as_str().unwrap()).unwrap())),
+                );
+            }
+            if let Some(name) = volume["configMap"]["name"].as_str() {
+                let content = self.server.get(&("configmaps".to_owned(), key.1.clone(), name.to_owned())).unwrap();
+                let data = content["data"].as_object().unwrap().iter();
+                lay_out(&path, data.map(|(file, text)| (file, text.as_str().unwrap().into())));
             }
             folders.insert(name.to_owned(), path);
         }
@@ -338,13 +347,13 @@ impl Node {
     }
 }
 
-/// Lays the files of a Secret out as the kubelet's atomic writer does: each is a link through `..data`, which an update replaces.
-fn lay_out(folder: &Path, data: &serde_json::Map<String, Value>) {
+/// Lays the files of a Secret or ConfigMap out as the kubelet's atomic writer does: each is a link through `..data`, which an update
+/// replaces.
+fn lay_out<'a>(folder: &Path, data: impl Iterator<Item = (&'a String, Vec<u8>)>) {
     let version = "..2026_01_01_00_00_00.1234567890";
     fs::create_dir(folder.join(version)).unwrap();
     std::os::unix::fs::symlink(version, folder.join("..data")).unwrap();
-    for (file, bytes) in data {
-        let content = BASE64_STANDARD.decode(bytes.as_str().unwrap()).unwrap();
+    for (file, content) in data {
         fs::write(folder.join(version).join(file), content).unwrap();
         std::os::unix::fs::symlink(format!("..data/{file}"), folder.join(file)).unwrap();
     }

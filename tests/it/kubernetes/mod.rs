@@ -7,12 +7,14 @@
 
 mod api_server;
 mod cluster;
+mod deployment;
 mod engine;
 mod kubelet;
 mod manifests;
 mod outages;
 mod places;
 mod queues;
+mod rendering;
 mod runs;
 mod served;
 mod volumes;
