@@ -330,6 +330,14 @@ pub(crate) fn this_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("this program's own file cannot be found")
 }
 
+/// Returns the program of agents on other machines: `tunesmith-agent` beside this program, which needs no C library of theirs, or else
+/// this program.
+pub(crate) fn agent_program() -> anyhow::Result<PathBuf> {
+    let this = this_program()?;
+    let agent = this.with_file_name("tunesmith-agent");
+    Ok(if agent.is_file() { agent } else { this })
+}
+
 /// The folders of the files of jobs.
 fn directory_of(data_dir: &Arc<DataDir>) -> DirectoryOf {
     let data_dir = Arc::clone(data_dir);

@@ -14,9 +14,9 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use reqwest::Url;
 
-use crate::cli::client::http_client;
-use crate::composition::{ContainerOptions, Isolation, local_executor, this_program};
+use crate::composition::{ContainerOptions, Isolation, agent_program, local_executor, this_program};
 use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
+use tunesmith_client::http_client;
 use tunesmith_executor::remote::{AgentEngine, Inbox, PLACEMENT_TIMEOUT, RemoteExecutor};
 use tunesmith_executor::{Executor, NamedExecutors, RoutedExecutor};
 use tunesmith_files::Place;
@@ -159,7 +159,7 @@ pub(crate) struct RayOptions {
     pub(crate) address: Option<String>,
     /// Token for a cluster with authentication.
     pub(crate) token: RayToken,
-    /// Path of this program on the nodes; `None` if it is uploaded.
+    /// Path of `tunesmith-agent` or `tunesmith` on the nodes; `None` if the agent is uploaded.
     pub(crate) program: Option<PathBuf>,
     /// Address of this server, as the nodes reach it; `None` for the one that programs of this machine get.
     pub(crate) server: Option<String>,
@@ -315,8 +315,8 @@ impl Building<'_> {
         let KubernetesOptions { cluster, namespace, pods } = options;
         if pods.agent_image.is_empty() {
             bail!(
-                "--kubernetes-agent-image is missing: state the image with this program, from which pods get their agent; \
-             examples/kubernetes/Dockerfile makes one"
+                "--kubernetes-agent-image is missing: state the image with tunesmith-agent, from which pods get their agent; \
+                 examples/kubernetes/Dockerfile makes one"
             );
         }
         if let Some(server) = &pods.server {
@@ -348,7 +348,7 @@ fn ray(folder: &Path, options: RayOptions) -> anyhow::Result<RayEngine> {
         server: options.server,
         agent: match options.program {
             Some(path) => AgentProgram::Installed(path),
-            None => AgentProgram::Uploaded(this_program()?),
+            None => AgentProgram::Uploaded(agent_program()?),
         },
         registry: folder.join("ray"),
     };

@@ -53,7 +53,7 @@ pub(super) struct ExecutorArgs {
     /// Ray: address of the dashboard; default: http://127.0.0.1:8265.
     #[arg(long, value_name = "URL", env = "TUNESMITH_RAY_ADDRESS")]
     ray_address: Option<String>,
-    /// Ray: path of this program on the nodes; without it, this program is uploaded to the cluster.
+    /// Ray: path of tunesmith-agent, or of tunesmith, on the nodes; without it, the agent is uploaded to the cluster.
     #[arg(long, value_name = "PATH", env = "TUNESMITH_RAY_PROGRAM")]
     ray_program: Option<PathBuf>,
     /// Ray: address of this server, as the nodes reach it; default: the address that programs of this machine get.

@@ -1,23 +1,20 @@
 //! Arguments that determine what the programs of jobs may reach.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 
 use crate::composition::Isolation;
-use tunesmith_executor::local::{Identities, PassedEnvironment, VariablePattern};
+use tunesmith_executor::local::{Identities, PASS_ENVIRONMENT, PassedEnvironment};
 
 /// Default of `--log-quota`. A guess, far above the output of usual trainers.
 const DEFAULT_LOG_QUOTA_MIB: u32 = 256;
-
-/// The variable with the names, separated by commas.
-const VARIABLE: &str = "TUNESMITH_PASS_ENVIRONMENT";
 
 /// What programs inherit, and how much they may write to their logs.
 #[derive(Debug, Args)]
 pub(super) struct EnvironmentArgs {
     /// Environment variable that programs inherit in addition to the documented list: NAME, PREFIX* or *. May be given
     /// several times.
-    #[arg(long = "pass-environment", value_name = "NAME", env = VARIABLE, value_delimiter = ',')]
+    #[arg(long = "pass-environment", value_name = "NAME", env = PASS_ENVIRONMENT, value_delimiter = ',')]
     pass_environment: Vec<String>,
     /// Maximum disk space of the logs of one attempt, in MiB; 0 for any. A larger log keeps its head and its tail.
     #[arg(long, value_name = "MIB", default_value_t = DEFAULT_LOG_QUOTA_MIB)]
@@ -30,28 +27,13 @@ impl EnvironmentArgs {
     /// # Errors
     /// If a name is invalid.
     pub(super) fn passed(&self) -> anyhow::Result<PassedEnvironment> {
-        parse("--pass-environment", self.pass_environment.iter().map(String::as_str))
+        let names = self.pass_environment.iter().map(String::as_str);
+        PassedEnvironment::parse(names).context("--pass-environment")
     }
 
     /// Returns the quota of the logs of one attempt in bytes.
     pub(super) fn log_quota_bytes(&self) -> Option<u64> {
         Some(u64::from(self.log_quota) << 20).filter(|bytes| *bytes > 0)
-    }
-}
-
-/// Returns the variables that the environment gives to commands without [`EnvironmentArgs`].
-///
-/// # Errors
-/// If a name is invalid.
-pub(super) fn passed_environment_of_variable() -> anyhow::Result<PassedEnvironment> {
-    parse(VARIABLE, std::env::var(VARIABLE).unwrap_or_default().split(','))
-}
-
-fn parse<'a>(place: &str, names: impl Iterator<Item = &'a str>) -> anyhow::Result<PassedEnvironment> {
-    let patterns: Result<Vec<VariablePattern>, _> = names.filter(|name| !name.is_empty()).map(str::parse).collect();
-    match patterns {
-        Ok(patterns) => Ok(PassedEnvironment::new(patterns)),
-        Err(error) => bail!("{place}: {error}"),
     }
 }
 

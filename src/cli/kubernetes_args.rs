@@ -11,7 +11,7 @@ use tunesmith_config::KubernetesConfig;
 use tunesmith_kubernetes::{ClusterChoice, PodSettings, PodTemplate, PodTemplateError};
 
 /// The path of the program in the image of the agent.
-const AGENT_PATH: &str = "/usr/local/bin/tunesmith";
+const AGENT_PATH: &str = "/usr/local/bin/tunesmith-agent";
 
 /// The settings of Kubernetes.
 #[derive(Debug, Default, Args)]
@@ -22,10 +22,10 @@ pub(super) struct KubernetesArgs {
     /// Kubernetes: address of this server, as pods reach it; default: the address that programs of this machine get.
     #[arg(long, value_name = "URL", env = "TUNESMITH_KUBERNETES_SERVER")]
     kubernetes_server: Option<String>,
-    /// Kubernetes: image with this program and the command cp, from which pods get their agent.
+    /// Kubernetes: image with tunesmith-agent and the command cp, from which pods get their agent.
     #[arg(long, value_name = "IMAGE", env = "TUNESMITH_KUBERNETES_AGENT_IMAGE")]
     kubernetes_agent_image: Option<String>,
-    /// Kubernetes: path of this program in that image; default: /usr/local/bin/tunesmith.
+    /// Kubernetes: path of tunesmith-agent, or of tunesmith, in that image; default: /usr/local/bin/tunesmith-agent.
     #[arg(long, value_name = "PATH", env = "TUNESMITH_KUBERNETES_AGENT_PATH")]
     kubernetes_agent_path: Option<String>,
     /// Kubernetes: image of trials that name none.

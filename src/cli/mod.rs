@@ -3,7 +3,6 @@
 //! Exit codes: 0 success; 1 the job failed or was cancelled; 2 invalid input (arguments, configuration, data folder);
 //! 74 the disk takes no writes; 130 interrupted. `local train` returns the exit code of the trainer instead.
 
-mod agent;
 mod bench;
 mod busy;
 pub(crate) mod client;
@@ -45,6 +44,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::{FromArgMatches, Parser, Subcommand};
+use tunesmith_agent::AgentArgs;
 use tunesmith_files::use_private_umask;
 
 use self::logging::LogFormat;
@@ -110,7 +110,7 @@ enum Command {
     Bench(Box<bench::BenchArgs>),
     /// Run one attempt of a trial for a server, as an engine starts it. See docs/reference/agent.md.
     #[command(hide = true)]
-    Agent(agent::AgentArgs),
+    Agent(AgentArgs),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
     #[command(flatten)]
@@ -143,7 +143,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args, cli.log_format),
         Command::Serve(args) => serve::serve(&args),
-        Command::Agent(args) => agent::agent(args),
+        Command::Agent(args) => args.run().map_err(anyhow::Error::from),
         Command::Tokens(command) => tokens::tokens(&command),
         Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
         Command::Init(args) => init::run(&args),

@@ -1,9 +1,10 @@
 //! Checks of the repository: `cargo xtask ci` runs all of them and all tests, `cargo xtask rules` those that need no
 //! compiler, `cargo xtask glossary` prints each use of a word that `docs/glossary.md` excludes, and `cargo xtask campaign`
-//! runs the tests that break things on purpose, as large as wanted.
+//! runs the tests that break things on purpose, as large as wanted. `cargo xtask agent` builds the release of the agent.
 
 #![expect(clippy::print_stdout, reason = "a command line tool prints its results")]
 
+mod agent;
 mod campaign;
 mod ci;
 mod dependencies;
@@ -23,13 +24,14 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.first().map(String::as_str) {
+        Some("agent") => agent::run(&root()),
         Some("ci") => ci::run(&root()),
         Some("campaign") => campaign::run(&root(), &arguments[1..]),
         Some("rules") => rules(&root()),
         Some("glossary") => glossary::report(&root(), &arguments[1..]),
         _ => {
             println!(
-                "usage: cargo xtask ci|rules|glossary [FOLDER]...|campaign [FACTOR]|campaign repeat [TIMES] [FILTER]"
+                "usage: cargo xtask agent|ci|rules|glossary [FOLDER]...|campaign [FACTOR]|campaign repeat [TIMES] [FILTER]"
             );
             return ExitCode::from(2);
         }

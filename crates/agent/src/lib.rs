@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod client;
+mod command;
 mod endpoint;
 mod kept;
 mod packages;
@@ -22,9 +23,11 @@ use tokio::sync::{mpsc, watch};
 use self::client::Client;
 use self::endpoint::Endpoint;
 use self::kept::Kept;
+use self::packages::error_text;
 use self::rendezvous::{Reserved, host_towards};
 use self::shipper::{Event, Rendezvous, Shipper, Shipping};
-use tunesmith_executor::local::{LocalExecutor, LocalSettings, PassedEnvironment};
+use tunesmith_client::http_client;
+use tunesmith_executor::local::{LocalExecutor, LocalSettings, PassVariableError, PassedEnvironment};
 use tunesmith_executor::remote::{AgentEnd, AgentId, AgentSpec, SPEC_FORMAT};
 use tunesmith_executor::reports::SentReports;
 use tunesmith_executor::{
@@ -32,6 +35,8 @@ use tunesmith_executor::{
     StopMode, StopReason, host_name,
 };
 use tunesmith_files::Place;
+
+pub use self::command::AgentArgs;
 
 /// Environment variables of a program that reports over HTTP.
 const ENDPOINT: &str = "TUNESMITH_ENDPOINT";
@@ -60,8 +65,7 @@ pub struct AgentSettings {
     pub out_of_reach: Duration,
     /// Time between two reports.
     pub interval: Duration,
-    /// The program that supervises when its first argument is that of
-    /// [`SUPERVISE_ARGUMENT`](tunesmith_executor::local::SUPERVISE_ARGUMENT).
+    /// The program that calls [`supervise_if_asked`](tunesmith_executor::local::supervise_if_asked).
     pub supervisor: PathBuf,
     /// The variables of this process that programs inherit.
     pub environment: PassedEnvironment,
@@ -97,6 +101,24 @@ pub enum AgentFailure {
         /// What is wrong with it.
         reason: String,
     },
+    /// A folder has no absolute path.
+    #[error("the folder {path:?} has no absolute path")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The path of this program, which supervises as well, is unknown.
+    #[error("this program's own file cannot be found")]
+    OwnProgram(#[source] io::Error),
+    /// The threads of this program cannot be started.
+    #[error("the threads of this program cannot be started")]
+    Runtime(#[source] io::Error),
+    /// The selection of variables cannot be used.
+    #[error(transparent)]
+    Environment(#[from] PassVariableError),
     /// The spool folder cannot be used.
     #[error("the spool folder {} cannot be used", path.display())]
     Spool {
@@ -117,19 +139,16 @@ pub enum AgentFailure {
     Executor(#[from] ExecutorError),
 }
 
-/// Runs the attempt of `settings`, reports it through the client that `http` makes for an address, and returns when the server knows its end or does not want to
-/// know it any more.
+/// Runs the attempt of `settings`, reports it, and returns when the server knows its end or has superseded the attempt.
 ///
 /// # Errors
 /// [`AgentFailure`]; a program that was started is ended when this process ends.
-pub async fn run(
-    settings: AgentSettings,
-    http: impl FnOnce(&str) -> Result<reqwest::Client, String>,
-) -> Result<AgentOutcome, AgentFailure> {
+pub async fn run(settings: AgentSettings) -> Result<AgentOutcome, AgentFailure> {
     let spool_error = |source| AgentFailure::Spool { path: settings.spool.clone(), source };
     let AgentSpec { spec, log_quota_bytes, reports_node, .. } = read_spec(&settings.spec)?;
     let address = settings.server.as_ref().unwrap_or(&spec.server.address).clone();
-    let http = http(&address).map_err(|reason| AgentFailure::Server { address: address.clone(), reason })?;
+    let http = http_client(&address)
+        .map_err(|error| AgentFailure::Server { address: address.clone(), reason: error_text(&error) })?;
     let client = Client::new(http.clone(), &address, &settings, &spec)?;
     fs::create_dir_all(&settings.spool).map_err(spool_error)?;
     let job = settings.spool.join("job");

@@ -97,7 +97,7 @@ async fn fetch(client: &Client, folder: &Path, archive: &AgentArchive) -> Result
 }
 
 /// The message of `error` with those of its causes.
-fn error_text(error: &dyn std::error::Error) -> String {
+pub(super) fn error_text(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -3,7 +3,9 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use tokio::net::{TcpSocket, UdpSocket, lookup_host};
+use tokio::net::{TcpSocket, UdpSocket};
+
+use tunesmith_client::addresses;
 
 /// A port of this machine that no other process gets before the program starts.
 #[derive(Debug)]
@@ -35,7 +37,7 @@ pub(super) async fn host_towards(url: &reqwest::Url) -> io::Result<IpAddr> {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let port = url.port_or_known_default().unwrap_or(0);
     let mut failure = io::Error::new(io::ErrorKind::NotFound, format!("the name {host} has no address"));
-    for target in lookup_host((host, port)).await? {
+    for target in addresses(host, port).await? {
         let any = if target.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
         let socket = UdpSocket::bind((any, 0)).await?;
         match socket.connect(target).await {

@@ -96,7 +96,7 @@ fn unusable_config(error: &(dyn std::error::Error + 'static)) -> KubernetesUnusa
 /// How pods are made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodSettings {
-    /// The image with the program `tunesmith` and the command `cp`.
+    /// The image with the program `tunesmith-agent` or `tunesmith`, and the command `cp`.
     pub agent_image: String,
     /// The path of the program in that image.
     pub agent_path: String,

@@ -35,6 +35,9 @@ const CLAIM_VOLUMES: &str = "claim-";
 /// Folder of the agent's program in the container.
 pub(super) const AGENT_FOLDER: &str = "/tunesmith";
 
+/// Path of the agent's program in the container.
+const AGENT_PROGRAM: &str = "/tunesmith/tunesmith-agent";
+
 /// Path of the specification in the container. The file is mounted by itself: in the folder of a Secret, each file is a link.
 pub(super) const SPEC_PATH: &str = "/tunesmith-spec/spec.json";
 
@@ -178,8 +181,10 @@ fn agent_container(settings: &PodSettings, resources: ResourceRequirements) -> C
     Container {
         name: AGENT.to_owned(),
         image: Some(settings.agent_image.clone()),
-        command: Some(vec!["cp".to_owned(), settings.agent_path.clone(), format!("{AGENT_FOLDER}/tunesmith")]),
+        command: Some(vec!["cp".to_owned(), settings.agent_path.clone(), AGENT_PROGRAM.to_owned()]),
         volume_mounts: Some(vec![mount(AGENT, AGENT_FOLDER, false)]),
+        // An image without the program: the message of `cp` names the path.
+        termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
         // They are not added to those of the trial: a pod needs the larger ones.
         resources: Some(resources),
         security_context: Some(security()),
@@ -212,7 +217,7 @@ fn trial_container(image: String, settings: &PodSettings, place: &Place, resourc
     Container {
         name: TRIAL.to_owned(),
         image: Some(image),
-        command: Some(vec![format!("{AGENT_FOLDER}/tunesmith")]),
+        command: Some(vec![AGENT_PROGRAM.to_owned()]),
         args: Some(arguments.to_vec()),
         working_dir: place.working_directory.clone(),
         env: Some(environment),

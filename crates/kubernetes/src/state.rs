@@ -105,7 +105,9 @@ fn lost(pod: &Pod, text: &str) -> PlaceState {
     }
     parts.extend(status.reason.as_ref().map(|reason| named(reason, status.message.as_deref())));
     parts.extend(end.map(|end| terminated("its agent", end)));
-    parts.extend(failed_copy(&status).map(|end| terminated("the copy of its agent", end)));
+    if let Some(end) = failed_copy(&status) {
+        parts.push(copy_failure(end));
+    }
     parts.extend(pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()).map(|node| format!("on the node {node}")));
     PlaceState::Gone { cause, reason: parts.join(", ") }
 }
@@ -134,10 +136,15 @@ fn start_failure(status: &PodStatus) -> Option<String> {
         matches!(end.exit_code, 126 | 127) || matches!(end.reason.as_deref(), Some("StartError" | "ContainerCannotRun"))
     };
     if let Some(end) = failed_copy(status).filter(|end| is_of_runtime(end)) {
-        return Some(terminated("the copy of its agent", end));
+        return Some(copy_failure(end));
     }
     let end = trial_end(status).filter(|end| is_of_runtime(end) || matches!(end.exit_code, 1 | 2))?;
     Some(terminated("its agent", end))
+}
+
+fn copy_failure(end: &ContainerStateTerminated) -> String {
+    let ended = terminated("the copy of its agent", end);
+    format!("{ended}, the agent image must have cp, and the agent at --kubernetes-agent-path")
 }
 
 fn terminated_state(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::client::{DnsFuture, DnsResolver};
 use object_store::gcp::{GcpCredential, GoogleCloudStorageBuilder, GoogleConfigKey};
-use object_store::{ClientConfigKey, ObjectStore, RetryConfig, StaticCredentialProvider};
+use object_store::{Certificate, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig, StaticCredentialProvider};
 
 use super::{ObjectAddress, ObjectError, ObjectFolder};
+use tunesmith_client::{Standalone, standalone, system_has_certificates};
 
 /// Time after which a failing request is not repeated, and maximal number of repetitions. Small, because a user may be waiting at
 /// the terminal.
@@ -85,14 +87,43 @@ pub fn bucket(
     let name = address.bucket();
     Ok(match address.cloud() {
         Cloud::Amazon => {
-            let builder = AmazonS3Builder::new().with_bucket_name(name).with_retry(retry);
+            let builder =
+                AmazonS3Builder::new().with_bucket_name(name).with_retry(retry).with_client_options(client_options()?);
             Arc::new(variables.fold(builder, amazon_setting).build()?)
         }
         Cloud::Google => {
-            let builder = GoogleCloudStorageBuilder::new().with_bucket_name(name).with_retry(retry);
+            let builder = GoogleCloudStorageBuilder::new()
+                .with_bucket_name(name)
+                .with_retry(retry)
+                .with_client_options(client_options()?);
             Arc::new(variables.fold(builder, google_setting).build()?)
         }
     })
+}
+
+/// The settings of HTTP clients, with the services of a standalone program if this is one.
+fn client_options() -> object_store::Result<ClientOptions> {
+    let mut options = ClientOptions::new();
+    if let Some(standalone) = standalone() {
+        options = options.with_dns_resolver(Arc::new(OwnResolver(standalone)));
+        if !system_has_certificates() {
+            for root in standalone.roots {
+                options = options.with_root_certificate(Certificate::from_der(root)?);
+            }
+        }
+    }
+    Ok(options)
+}
+
+/// The resolver of a standalone program.
+#[derive(Debug)]
+struct OwnResolver(&'static Standalone);
+
+impl DnsResolver for OwnResolver {
+    fn resolve(&self, host: &str) -> DnsFuture {
+        let found = (self.0.resolve)(host.to_owned());
+        Box::pin(async move { Ok(found.await?) })
+    }
 }
 
 fn amazon_setting(builder: AmazonS3Builder, (name, value): (&str, &str)) -> AmazonS3Builder {

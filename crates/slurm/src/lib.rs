@@ -35,7 +35,7 @@ use self::tracked::Tracked;
 /// Settings of a [`SlurmExecutor`].
 #[derive(Debug, Clone)]
 pub struct SlurmSettings {
-    /// Path of the program on the nodes that calls `supervise_shared` for the argument `SUPERVISE_SHARED_ARGUMENT`.
+    /// Path of the program on the nodes that calls `supervise_if_asked`.
     pub supervisor: PathBuf,
     /// Absolute path, the same on the nodes, of the folder that contains a folder for each attempt. Created when needed.
     pub registry: PathBuf,

@@ -16,12 +16,12 @@ use super::error::ClientError;
 use super::request::{Answer, Payload, Request};
 use crate::cli::executor_args::executor_options_of_environment;
 use crate::cli::folder_args::container_options_of_environment;
-use crate::cli::isolation_args::passed_environment_of_variable;
 use crate::cli::results::shell_word;
 use crate::composition::{self, Isolation};
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
 use crate::server_settings::ServerSettings;
 use tunesmith_domain::JobId;
+use tunesmith_executor::local::PassedEnvironment;
 use tunesmith_http::agent_relay::answer_other_servers;
 use tunesmith_http::server::{self, ServiceAccess};
 use tunesmith_http::web_pages::AllowedHosts;
@@ -72,7 +72,7 @@ impl Folder {
             None => String::new(),
         };
         let isolation = Isolation {
-            environment: passed_environment_of_variable()?,
+            environment: PassedEnvironment::from_variable()?,
             private_packages: true,
             ..Isolation::default()
         };

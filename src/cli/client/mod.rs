@@ -24,7 +24,6 @@ mod study_target;
 mod submit;
 mod submit_flags;
 mod target;
-mod tls;
 mod trial_create;
 mod trial_view;
 mod trials;
@@ -36,7 +35,6 @@ use axum::body::Bytes;
 
 use self::error::ClientError;
 use self::folder::Purpose;
-pub(crate) use self::http::http_client;
 pub(super) use self::job_labels::label;
 pub(super) use self::jobs::JobsCommand;
 pub(super) use self::studies::StudiesCommand;

@@ -61,7 +61,7 @@ impl OnCluster {
             pods: PodSettings {
                 agent_image: variable("TUNESMITH_TEST_KUBERNETES_AGENT_IMAGE")
                     .unwrap_or_else(|| "tunesmith:test".to_owned()),
-                agent_path: "/usr/local/bin/tunesmith".to_owned(),
+                agent_path: "/usr/local/bin/tunesmith-agent".to_owned(),
                 default_image: Some(
                     variable("TUNESMITH_TEST_KUBERNETES_IMAGE").unwrap_or_else(|| "debian:bookworm-slim".to_owned()),
                 ),

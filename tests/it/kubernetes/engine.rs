@@ -125,6 +125,18 @@ async fn lost_node_is_a_loss_and_its_agent_is_superseded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agent_image_without_the_agent_is_the_reason_of_a_loss() {
+    let place = InProcess { agent_path: "/usr/local/bin/tunesmith-of-another-image", ..InProcess::new() };
+    let (executor, spec) = (place.executor(), shell(&place, 1, LONG));
+    executor.submit(&spec).await.unwrap();
+    let state = executor.wait(&spec.id).await.unwrap();
+    let ExecutorJobState::Lost { cause: LossCause::Failure, reason } = state else { panic!("{state:?}") };
+    let expected = "exit code 1 of the copy of its agent: cp: cannot stat '/usr/local/bin/tunesmith-of-another-image': No such file or \
+                    directory, the agent image must have cp, and the agent at --kubernetes-agent-path";
+    assert!(reason.contains(expected), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exceeded_memory_is_the_end_of_the_program() {
     let place = InProcess::new();
     let (executor, spec) = (place.executor(), shell(&place, 1, LONG));

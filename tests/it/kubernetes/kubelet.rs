@@ -227,6 +227,10 @@ impl Node {
         for container in spec["initContainers"].as_array().unwrap() {
             let argv = arguments(container, &volumes);
             assert_eq!(argv[0], "cp");
+            if !Path::new(&argv[1]).exists() {
+                let log = format!("cp: cannot stat '{}': No such file or directory\n", argv[1]);
+                return self.end(&key, &job, container, 1, &log);
+            }
             std::os::unix::fs::symlink(&argv[1], &argv[2]).unwrap();
         }
         let container = &spec["containers"][0];
@@ -267,11 +271,11 @@ impl Node {
         };
         self.processes.lock().unwrap().remove(&key.2);
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap());
-        self.end(&key, &job, code, &fs::read_to_string(&log).unwrap());
+        self.end(&key, &job, container, code, &fs::read_to_string(&log).unwrap());
     }
 
-    /// Records the end of a pod, and of its Job as the Job controller does.
-    fn end(&self, key: &Key, job: &Key, code: i32, log: &str) {
+    /// Records the end of a pod with its `container`, and of its Job as the Job controller does.
+    fn end(&self, key: &Key, job: &Key, container: &Value, code: i32, log: &str) {
         let Some(pod) = self.server.get(key) else { return };
         let is_disrupted = pod["status"]["conditions"].to_string().contains("DisruptionTarget");
         let reason = if pod["test/oom"] == true {
@@ -283,8 +287,11 @@ impl Node {
         };
         self.server.change(key, |pod| {
             pod["status"]["phase"] = if code == 0 { "Succeeded" } else { "Failed" }.into();
-            pod["status"]["containerStatuses"] = json!([{"name": "trial", "image": "", "imageID": "", "ready": false,
-                "restartCount": 0, "state": {"terminated": {"exitCode": code, "reason": reason, "message": log}}}]);
+            let statuses = if container["name"] == "trial" { "containerStatuses" } else { "initContainerStatuses" };
+            let has_log = container["terminationMessagePolicy"] == "FallbackToLogsOnError" && code != 0;
+            let message = if has_log { log } else { "" };
+            pod["status"][statuses] = json!([{"name": container["name"], "image": "", "imageID": "", "ready": false,
+                "restartCount": 0, "state": {"terminated": {"exitCode": code, "reason": reason, "message": message}}}]);
         });
         let (early, last, reason) = match (code, is_disrupted) {
             (_, true) => ("FailureTarget", "Failed", "PodFailurePolicy"),

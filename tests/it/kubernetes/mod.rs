@@ -39,6 +39,8 @@ struct InProcess {
     api: OnceLock<(ApiServer, Option<Kubelet>)>,
     server: OnceLock<String>,
     has_node: bool,
+    /// The file in the image of agents that is copied.
+    agent_path: &'static str,
 }
 
 impl InProcess {
@@ -51,7 +53,8 @@ impl InProcess {
         for name in ["pods", "elsewhere"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
-        Self { folder, inbox, api: OnceLock::new(), server: OnceLock::new(), has_node: true }
+        let agent_path = env!("CARGO_BIN_EXE_tunesmith");
+        Self { folder, inbox, api: OnceLock::new(), server: OnceLock::new(), has_node: true, agent_path }
     }
 
     /// A cluster without controllers and nodes.
@@ -90,7 +93,7 @@ impl InProcess {
             namespace: Some("tests".to_owned()),
             pods: PodSettings {
                 agent_image: "tunesmith:test".to_owned(),
-                agent_path: env!("CARGO_BIN_EXE_tunesmith").to_owned(),
+                agent_path: self.agent_path.to_owned(),
                 default_image: Some("trainer:1".to_owned()),
                 server: Some(server),
                 ..PodSettings::default()

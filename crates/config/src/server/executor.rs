@@ -103,9 +103,9 @@ pub struct KubernetesConfig {
     pub namespace: Option<String>,
     /// Address of this server, as pods reach it.
     pub server: Option<String>,
-    /// Image with this program and the command cp, from which pods get their agent.
+    /// Image with tunesmith-agent and the command cp, from which pods get their agent.
     pub agent_image: Option<String>,
-    /// Path of this program in that image; /usr/local/bin/tunesmith by default.
+    /// Path of tunesmith-agent, or of tunesmith, in that image; /usr/local/bin/tunesmith-agent by default.
     pub agent_path: Option<String>,
     /// Image of trials that name none.
     pub image: Option<String>,

@@ -85,6 +85,9 @@ pub const PASSED_PREFIXES: [&str; 32] = [
     "XLA_",
 ];
 
+/// The variable with patterns of further names.
+pub const PASS_ENVIRONMENT: &str = "TUNESMITH_PASS_ENVIRONMENT";
+
 /// The selection of variables: the lists of this module, and more by name or prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PassedEnvironment {
@@ -106,6 +109,11 @@ pub struct BadVariablePattern {
     pub text: String,
 }
 
+/// The error of parsing [`PASS_ENVIRONMENT`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{PASS_ENVIRONMENT}: {0}")]
+pub struct PassVariableError(#[from] BadVariablePattern);
+
 impl FromStr for VariablePattern {
     type Err = BadVariablePattern;
 
@@ -122,6 +130,24 @@ impl PassedEnvironment {
     /// The lists of this module, and `more`.
     pub fn new(more: Vec<VariablePattern>) -> Self {
         Self { more }
+    }
+
+    /// The lists of this module, and the patterns `texts`. Empty ones are ignored.
+    ///
+    /// # Errors
+    /// If one is not a pattern.
+    pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, BadVariablePattern> {
+        let more: Result<_, _> = texts.into_iter().filter(|text| !text.is_empty()).map(str::parse).collect();
+        Ok(Self { more: more? })
+    }
+
+    /// The lists of this module, and the patterns in [`PASS_ENVIRONMENT`], separated by commas.
+    ///
+    /// # Errors
+    /// If one is not a pattern.
+    pub fn from_variable() -> Result<Self, PassVariableError> {
+        let texts = std::env::var(PASS_ENVIRONMENT).unwrap_or_default();
+        Ok(Self::parse(texts.split(','))?)
     }
 
     /// All variables.

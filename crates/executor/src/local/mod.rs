@@ -43,11 +43,13 @@ use super::{
 };
 use tunesmith_files::umask_of_user;
 
-pub use self::environment::{BadVariablePattern, PASSED_NAMES, PASSED_PREFIXES, PassedEnvironment, VariablePattern};
+pub use self::environment::{
+    BadVariablePattern, PASS_ENVIRONMENT, PASSED_NAMES, PASSED_PREFIXES, PassVariableError, PassedEnvironment,
+};
 pub use self::identity::{Identities, Identity, IdentityError};
 pub use self::launch::log_files;
 pub(crate) use self::launch::replica_name;
-pub use self::supervisor::{SUPERVISOR_LOG, supervise, supervise_shared};
+pub use self::supervisor::{SUPERVISOR_LOG, supervise_if_asked};
 
 /// First argument of the supervisor program; the second is the folder of the attempt.
 pub const SUPERVISE_ARGUMENT: &str = "__supervise";
@@ -66,7 +68,7 @@ pub fn user_id() -> u32 {
 /// Settings of a [`LocalExecutor`].
 #[derive(Debug, Clone, Default)]
 pub struct LocalSettings {
-    /// The program that calls [`supervise`] when its first argument is [`SUPERVISE_ARGUMENT`].
+    /// The program that calls [`supervise_if_asked`].
     pub supervisor: PathBuf,
     /// Absolute path of the folder that contains, for each attempt, a folder with the files of its supervisor. Created
     /// when needed. Executors that share the registry find each other's jobs. The folder may be moved, together with its

@@ -5,6 +5,7 @@
 //! leaves its process group remains its descendant. SIGTERM and SIGINT stop the attempt gracefully, SIGUSR1 at once.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -31,6 +32,7 @@ use super::log_quota::LogQuota;
 use super::processes::{TOKEN_VARIABLE, descendants};
 use super::shared_watch::{self, Order, SharedWatch};
 use super::watchdog::monotonic;
+use super::{SUPERVISE_ARGUMENT, SUPERVISE_SHARED_ARGUMENT};
 use crate::tf_config::{CLUSTER_SPEC_VARIABLE, Cluster};
 use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason, may_pass};
 use tunesmith_files::Place;
@@ -48,8 +50,20 @@ pub const SUPERVISOR_LOG: &str = "supervisor.log";
 /// The exit code of docker and podman if they could not run the container.
 const ENGINE_FAILED: i32 = 125;
 
+/// Supervises an attempt if the `arguments` of this process, with its name, ask for it. Otherwise returns nothing, and does nothing.
+pub fn supervise_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter().skip(1);
+    let first = arguments.next()?;
+    let supervisor = match first.to_str()? {
+        SUPERVISE_ARGUMENT => supervise,
+        SUPERVISE_SHARED_ARGUMENT => supervise_shared,
+        _ => return None,
+    };
+    Some(arguments.next().map_or(ExitCode::FAILURE, |folder| supervisor(Path::new(&folder))))
+}
+
 /// Supervises the attempt whose files are in `folder` until its end. Standard input must be its locked file `lock`.
-pub fn supervise(folder: &Path) -> ExitCode {
+fn supervise(folder: &Path) -> ExitCode {
     // Relative paths remain those of the attempt if its data folder is moved.
     if std::env::set_current_dir(folder).is_err() {
         return ExitCode::FAILURE;
@@ -67,7 +81,7 @@ pub fn supervise(folder: &Path) -> ExitCode {
 
 /// Supervises the attempt whose files are in `folder` until its end, on a machine where an engine started this process.
 /// The folder is shared with the machine that submitted the attempt. Does nothing if the attempt has started before.
-pub fn supervise_shared(folder: &Path) -> ExitCode {
+fn supervise_shared(folder: &Path) -> ExitCode {
     if let Err(error) = std::env::set_current_dir(folder) {
         return shared_failure(&format!("the folder {} cannot be entered: {error}", folder.display()));
     }

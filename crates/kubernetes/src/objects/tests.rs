@@ -37,7 +37,7 @@ fn spec() -> ExecutorJobSpec {
 fn settings() -> PodSettings {
     PodSettings {
         agent_image: "tunesmith:0.1".to_owned(),
-        agent_path: "/usr/local/bin/tunesmith".to_owned(),
+        agent_path: "/usr/local/bin/tunesmith-agent".to_owned(),
         server: Some("http://tunesmith:8080".to_owned()),
         volumes: BTreeMap::from([("/models".to_owned(), "models".to_owned())]),
         ..PodSettings::default()
@@ -67,10 +67,10 @@ fn job_runs_the_agent_once_in_the_image_of_the_trial() {
     assert_eq!(pod["activeDeadlineSeconds"], 600 + 60 + 3600);
     let copy = &pod["initContainers"][0];
     assert_eq!(copy["image"], "tunesmith:0.1");
-    assert_eq!(copy["command"], json!(["cp", "/usr/local/bin/tunesmith", "/tunesmith/tunesmith"]));
+    assert_eq!(copy["command"], json!(["cp", "/usr/local/bin/tunesmith-agent", "/tunesmith/tunesmith-agent"]));
     let trial = &pod["containers"][0];
     assert_eq!(trial["image"], "trainer:1");
-    assert_eq!(trial["command"], json!(["/tunesmith/tunesmith"]));
+    assert_eq!(trial["command"], json!(["/tunesmith/tunesmith-agent"]));
     assert_eq!(trial["args"], json!(["agent", "--spec", "/tunesmith-spec/spec.json", "--spool", "/tunesmith-spool"]));
     assert_eq!(trial["env"][3], json!({"name": "TUNESMITH_SERVER", "value": "http://tunesmith:8080"}));
     assert_eq!(trial["terminationMessagePolicy"], "FallbackToLogsOnError");

@@ -125,7 +125,9 @@ fn agent_that_cannot_be_copied_or_started_was_not_started() {
         {"name": "agent", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated":
             {"exitCode": 127, "reason": "StartError", "message": "exec: \"cp\": executable file not found in $PATH"}}}]});
     let reason = not_started(&status);
-    assert!(reason.starts_with("exit code 127 of the copy of its agent, StartError: exec: \"cp\""), "{reason}");
+    let expected = "exit code 127 of the copy of its agent, StartError: exec: \"cp\": executable file not found in $PATH, the agent \
+                    image must have cp, and the agent at --kubernetes-agent-path";
+    assert!(reason.starts_with(expected), "{reason}");
     for (code, kind) in [(1, "Error"), (2, "Error"), (127, "Error"), (128, "StartError")] {
         let reason = not_started(&failed(code, kind, None));
         assert!(reason.starts_with(&format!("exit code {code} of its agent")), "{reason}");

@@ -1,24 +1,23 @@
-//! `tunesmith agent`: runs one attempt of a trial where an engine has started it.
+//! The command line of the agent: the subcommand `agent` of `tunesmith` and of `tunesmith-agent`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
+use tokio::runtime::Builder;
 
-use super::client::http_client;
-use super::isolation_args::passed_environment_of_variable;
-use tunesmith_agent::{AgentOutcome, AgentSettings, run};
+use super::{AgentFailure, AgentOutcome, AgentSettings, run};
+use tunesmith_executor::local::PassedEnvironment;
 
 /// The exit code for an attempt that the server does not want any more.
 const SUPERSEDED: u8 = 3;
 /// The exit code for a server that was not reached for too long.
 const OUT_OF_REACH: u8 = 4;
 
-/// Arguments of `tunesmith agent`.
+/// Arguments of the subcommand `agent`.
 #[derive(Debug, Args)]
-pub(super) struct AgentArgs {
+pub struct AgentArgs {
     /// File with the specification of the attempt.
     #[arg(long, value_name = "FILE")]
     spec: PathBuf,
@@ -60,28 +59,36 @@ fn user_cache() -> Option<PathBuf> {
     Some(caches.join("tunesmith"))
 }
 
-/// Runs an attempt.
-pub(super) fn agent(args: AgentArgs) -> anyhow::Result<ExitCode> {
-    let spool = std::path::absolute(&args.spool).context("the spool folder has no absolute path")?;
-    let cache = args.cache.or_else(user_cache).unwrap_or_else(|| spool.join("cache"));
-    let settings = AgentSettings {
-        spool,
-        cache: std::path::absolute(cache).context("the cache folder has no absolute path")?,
-        spec: args.spec,
-        server: args.server.filter(|server| !server.is_empty()),
-        token: args.token.filter(|token| !token.is_empty()),
-        host: args.host,
-        out_of_reach: Duration::from_secs_f64(args.out_of_reach),
-        interval: Duration::from_millis(args.interval_ms),
-        supervisor: std::env::current_exe().context("this program's own file cannot be found")?,
-        environment: passed_environment_of_variable()?,
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let outcome =
-        runtime.block_on(run(settings, |address| http_client(address).map_err(|error| format!("{error:#}"))))?;
-    Ok(match outcome {
-        AgentOutcome::Delivered => ExitCode::SUCCESS,
-        AgentOutcome::Superseded => ExitCode::from(SUPERSEDED),
-        AgentOutcome::OutOfReach => ExitCode::from(OUT_OF_REACH),
-    })
+impl AgentArgs {
+    /// Runs an attempt, and returns the exit code.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn run(self) -> Result<ExitCode, AgentFailure> {
+        let spool = absolute(&self.spool)?;
+        let cache = self.cache.or_else(user_cache).unwrap_or_else(|| spool.join("cache"));
+        let settings = AgentSettings {
+            spool,
+            cache: absolute(&cache)?,
+            spec: self.spec,
+            server: self.server.filter(|server| !server.is_empty()),
+            token: self.token.filter(|token| !token.is_empty()),
+            host: self.host,
+            out_of_reach: Duration::from_secs_f64(self.out_of_reach),
+            interval: Duration::from_millis(self.interval_ms),
+            supervisor: std::env::current_exe().map_err(AgentFailure::OwnProgram)?,
+            environment: PassedEnvironment::from_variable()?,
+        };
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let outcome = runtime.map_err(AgentFailure::Runtime)?.block_on(run(settings))?;
+        Ok(match outcome {
+            AgentOutcome::Delivered => ExitCode::SUCCESS,
+            AgentOutcome::Superseded => ExitCode::from(SUPERSEDED),
+            AgentOutcome::OutOfReach => ExitCode::from(OUT_OF_REACH),
+        })
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, AgentFailure> {
+    std::path::absolute(path).map_err(|source| AgentFailure::Folder { path: path.to_owned(), source })
 }

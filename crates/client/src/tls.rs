@@ -1,13 +1,13 @@
 //! Trust in the certificate of a server.
 //!
-//! The certificates of the system are trusted, or those in the file that `SSL_CERT_FILE` names. A server may present a
+//! The certificates of the system are trusted, or those in the file that `SSL_CERT_FILE` names. A standalone program trusts the
+//! roots of Mozilla where there are neither. A server may present a
 //! certificate of that file itself, also if it is marked as that of an authority, as `openssl req -x509` makes it.
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::pki_types::pem::PemObject;
@@ -15,34 +15,42 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
+use super::{ClientFailure, standalone};
+
 /// Environment variable with the path of trusted certificates.
-pub(super) const TRUSTED_VARIABLE: &str = "SSL_CERT_FILE";
+pub const TRUSTED_VARIABLE: &str = "SSL_CERT_FILE";
 
 /// Returns the settings of TLS for clients.
 ///
 /// # Errors
 /// If the file that `SSL_CERT_FILE` names has no certificate, or the system has none.
-pub(super) fn client_config() -> anyhow::Result<ClientConfig> {
+pub(super) fn client_config() -> Result<ClientConfig, ClientFailure> {
     let named = named_certificates()?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let found = rustls_native_certs::load_native_certs();
+    let mut found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
         tracing::warn!(%error, "a file of trusted certificates cannot be read");
+    }
+    if let Some(standalone) = standalone().filter(|_| found.certs.is_empty()) {
+        found.certs.extend_from_slice(standalone.roots);
     }
     let mut roots = RootCertStore::empty();
     let (_, ignored) = roots.add_parsable_certificates(found.certs);
     tracing::debug!(certificates.trusted = roots.len(), certificates.ignored = ignored, "read trusted certificates");
     let system = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
-    let system = system.with_context(|| {
-        format!("there are no trusted certificates on this system; set {TRUSTED_VARIABLE} to a file with some")
-    })?;
+    let system = system.map_err(ClientFailure::NoTrust)?;
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     let trust = Arc::new(Trust { named, system });
     Ok(config.dangerous().with_custom_certificate_verifier(trust).with_no_client_auth())
 }
 
+/// Whether the system, or the file that `SSL_CERT_FILE` names, has trusted certificates.
+pub fn system_has_certificates() -> bool {
+    !rustls_native_certs::load_native_certs().certs.is_empty()
+}
+
 /// Returns what a user can do about an error of a connection; `None` if its cause is not a certificate.
-pub(super) fn advice(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+pub fn advice(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(current) = next {
         // An IO error does not return the error that it wraps as its source.
@@ -80,15 +88,15 @@ fn untrusted() -> String {
     )
 }
 
-fn named_certificates() -> anyhow::Result<Vec<CertificateDer<'static>>> {
+fn named_certificates() -> Result<Vec<CertificateDer<'static>>, ClientFailure> {
     let Some(path) = std::env::var_os(TRUSTED_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from) else {
         return Ok(Vec::new());
     };
-    let name = path.display();
-    let certificates = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let certificates = certificates.with_context(|| format!("{TRUSTED_VARIABLE}: {name} cannot be read"))?;
-    anyhow::ensure!(!certificates.is_empty(), "{TRUSTED_VARIABLE}: {name} contains no certificate in PEM format");
-    Ok(certificates)
+    match CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
+        Ok(certificates) if certificates.is_empty() => Err(ClientFailure::NoCertificate { path }),
+        Ok(certificates) => Ok(certificates),
+        Err(source) => Err(ClientFailure::Certificates { path, source }),
+    }
 }
 
 /// Verifies certificates against those of the system, and accepts the named ones themselves.
