@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// Maximum size of the program in bytes: it is copied into every pod.
-const MAX_BYTES: u64 = 8_000_000;
+const MAX_BYTES: u64 = 8 << 20;
 
 /// Builds the program, checks its size, and places it beside the release build of `tunesmith`.
 pub(crate) fn run(root: &Path) -> Result<()> {

@@ -68,9 +68,12 @@ pub fn http_client(address: &str) -> Result<reqwest::Client, ClientFailure> {
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT);
-    if base.scheme() == "https" {
-        client = client.tls_backend_preconfigured(tls::client_config()?);
-    }
+    client = match tls::client_config() {
+        Ok(config) => client.tls_backend_preconfigured(config),
+        Err(failure) if base.scheme() == "https" => return Err(failure),
+        // Otherwise the client would look for certificates of the system itself, and fail without one.
+        Err(_) => client.tls_certs_only([]),
+    };
     if is_loopback(&base) {
         client = client.no_proxy();
     }
