@@ -212,6 +212,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
     let hosts = hosts(args, &executor)?;
     let unisolated = executors::unisolated(data_dir.path(), &executor, &settings.machines.other_executors())?;
     let isolation = args.identity.isolation(&args.environment, principals, unisolated.as_deref())?;
+    let listed = settings.allowed_folders.clone();
     let allowed_folders = Arc::new(allowed_folders(args, &settings, &data_dir)?);
     let isolation = Isolation { allowed_folders, ..isolation };
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
@@ -248,7 +249,7 @@ async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
         ))
     });
     let listens_on = format!("{scheme}://{address}");
-    let facts = facts::facts(args, &data_dir, &application, listens_on, endpoint.clone(), &limits);
+    let facts = facts::facts(args, &listed, &data_dir, &application, listens_on, endpoint.clone(), &limits);
     let (set_control, control) = watch::channel(Control::Run);
     let slots = composition::slots(args.job_slots, args.remote_job_slots);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });

@@ -127,6 +127,14 @@ fn study_is_reported_by_name_on_a_folder_and_on_a_server() {
         command(&[&["trials", "create"][..], &of, &["--parameter", &point[0], "--metric", &point[1]]].concat());
     }
     assert_eq!(command(&[&["report"][..], &of].concat()), "report of study sweep: sweep.html\n");
+    for (subcommand, region, expected) in [
+        ("report", "local", "job sweep does not exist; for the study of this name: --study sweep --region here"),
+        ("explain", "here", "job sweep does not exist; for the study of this name: --study sweep"),
+    ] {
+        let args = [subcommand, "sweep", "--region", region, "--data-dir", "data"];
+        let error = finished(workspace.command().args(args).output().unwrap()).expect(2).stderr;
+        assert_eq!(error, format!("error: {expected}\n"));
+    }
     assert!(workspace.read("sweep.html").contains("0.25"));
     let server = Server::start(&workspace, &[]);
     let url = format!("http://{}", server.address);

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::cli_client::{client, read_head};
 use crate::paced::until;
 use crate::server::Server;
-use crate::support::Workspace;
+use crate::support::{Workspace, write_probe_wheel};
 
 #[test]
 fn invalid_uploads_leave_no_files() {
@@ -98,4 +98,36 @@ fn logs_are_read_in_chunks() {
     }
     assert_eq!(server.get(&format!("{logs}/attempt-9.master-0.stdout")).0, 404);
     assert_eq!(server.get(&format!("{logs}?trial=x")).0, 400);
+}
+
+#[test]
+fn lines_of_the_installer_are_logs_of_the_job_and_the_page_of_the_job_is_named() {
+    let workspace = Workspace::new("pythonModule: probe\n");
+    let server = Server::start(&workspace, &[]);
+    let url = format!("http://{}", server.address);
+    write_probe_wheel(&workspace.path().join("probe-1.0-py3-none-any.whl"));
+    let submit = |job: &str, more: &[&str]| {
+        let wheel = "probe-1.0-py3-none-any.whl";
+        let args = ["jobs", "submit", "training", job, "--config", "hptuning_config.yaml", "--packages", wheel];
+        client(&workspace, &[&args[..], more].concat(), &["--server", &url]).expect(0)
+    };
+    let installer = |output: &str| {
+        let lines = output.lines().filter_map(|line| line.strip_prefix("[job packages] "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let streamed = submit("first", &["--stream-logs"]).stdout;
+    let lines = installer(&streamed);
+    assert!(lines.iter().any(|line| line.contains("probe")), "{streamed}");
+    assert!(streamed.find("[job packages]") < streamed.find("[job] acc=0.25"), "{streamed}");
+    // Later as well, and alone.
+    for more in [&[][..], &["--task-name", "packages"]] {
+        let args = [&["jobs", "stream-logs", "first"][..], more].concat();
+        let again = client(&workspace, &args, &["--server", &url]).expect(0).stdout;
+        assert_eq!(installer(&again), lines);
+        assert_eq!(again.contains("acc=0.25"), more.is_empty(), "{again}");
+    }
+    let submitted = submit("second", &[]).stderr;
+    let page = submitted.lines().find_map(|line| line.strip_prefix("to see it in a browser: ")).unwrap();
+    assert_eq!(page, format!("{url}/console/projects/local/jobs/second"));
+    assert_eq!(server.text("GET", page.strip_prefix(&url).unwrap()).0, 200);
 }

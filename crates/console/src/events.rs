@@ -43,7 +43,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The open streams.
 #[derive(Clone)]
 pub(crate) struct Streams {
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     of_principals: Arc<PerPrincipal>,
     ended: watch::Receiver<bool>,
     /// The last look at all jobs.
@@ -51,24 +51,24 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// The place of a stream of `principal`; `None` if there are too many.
-    fn place(&self, principal: Option<&str>) -> Option<Place> {
+    /// The slot of a stream of `principal`; `None` if there are too many.
+    fn slot(&self, principal: Option<&str>) -> Option<Slot> {
         let own = match principal {
             Some(principal) => Some(self.of_principals.of(principal).try_acquire_owned().ok()?),
             None => None,
         };
-        let of_all = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        Some(Place { _own: own, _of_all: of_all })
+        let of_all = Arc::clone(&self.slots).try_acquire_owned().ok()?;
+        Some(Slot { _own: own, _of_all: of_all })
     }
 
     pub(crate) fn new(ended: watch::Receiver<bool>) -> Self {
         let of_principals = Arc::new(PerPrincipal::new(MOST_OF_PRINCIPAL));
-        Self { places: Arc::new(Semaphore::new(MOST)), of_principals, ended, all: Arc::default() }
+        Self { slots: Arc::new(Semaphore::new(MOST)), of_principals, ended, all: Arc::default() }
     }
 }
 
-/// The place of an open stream, which is free once this value is dropped.
-struct Place {
+/// The slot of an open stream, which is free once this value is dropped.
+struct Slot {
     _own: Option<OwnedSemaphorePermit>,
     _of_all: OwnedSemaphorePermit,
 }
@@ -111,11 +111,11 @@ struct Stream {
     /// The request that opened the stream, which ends when its visitor may no longer make it.
     call: PageCall,
     parts: Parts,
-    _place: Place,
+    _slot: Slot,
 }
 
 async fn open(console: Console, visit: Visit, call: PageCall, watched: Watched) -> Result<Response, PageError> {
-    let Some(place) = console.streams.place(visit.visitor.principal()) else {
+    let Some(slot) = console.streams.slot(visit.visitor.principal()) else {
         let text = "too many pages are open; this one is loaded again from time to time";
         let mut response = (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("30"));
@@ -123,7 +123,7 @@ async fn open(console: Console, visit: Visit, call: PageCall, watched: Watched) 
     };
     let seen = console.look(&watched).await.unwrap_or_default();
     let parts = visit.parts;
-    let stream = Stream { console, watched, seen, last_sent: Instant::now(), call, parts, _place: place };
+    let stream = Stream { console, watched, seen, last_sent: Instant::now(), call, parts, _slot: slot };
     let begin = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"retry: 3000\n\n")) });
     let events = stream::unfold(stream, async |mut stream| {
         let event = stream.next().await?;

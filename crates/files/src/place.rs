@@ -9,7 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat, renameat, statat, unlinkat,
+};
 use rustix::io::Errno;
 
 use super::umask::umask_of_user;
@@ -31,6 +33,8 @@ pub struct Place {
     below: PathBuf,
     /// The user whose rights apply; `None` for those of this process.
     user: Option<Arc<FileUser>>,
+    /// A folder that is not opened, by device and inode: it may be mounted below the trusted folder.
+    closed: Option<(u64, u64)>,
 }
 
 /// One entry of a folder.
@@ -47,7 +51,7 @@ pub struct Entry {
 /// Why a file was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It is a link, a pipe, a device or of another unexpected kind, or its path leads through a link.
+    /// It is a link, a pipe, a device or of another unexpected kind, or its path leads through a link or a closed folder.
     #[error("not a regular file")]
     NotRegular,
     /// No file can have this name: it has a NUL, or is longer than the file system allows.
@@ -110,7 +114,7 @@ impl Place {
     pub fn new(folder: impl AsRef<Path>, below: impl Into<PathBuf>) -> Self {
         let folder = folder.as_ref();
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        Self { folder: folder.into(), below: below.into(), user: None }
+        Self { folder: folder.into(), below: below.into(), user: None, closed: None }
     }
 
     /// The place of the absolute `path`, no component of which may be a link.
@@ -125,10 +129,16 @@ impl Place {
         Self { user, ..self }
     }
 
+    /// This place, whose path must not lead through the folder with this device and inode.
+    #[must_use]
+    pub fn outside_of(self, closed: Option<(u64, u64)>) -> Self {
+        Self { closed, ..self }
+    }
+
     /// The place `name` below this one.
     #[must_use]
     pub fn join(&self, name: impl AsRef<Path>) -> Self {
-        Self { folder: Arc::clone(&self.folder), below: self.below.join(name), user: self.user.clone() }
+        Self { below: self.below.join(name), ..self.clone() }
     }
 
     /// The whole path, for messages.
@@ -260,7 +270,7 @@ impl Place {
     /// [`OpenError`].
     pub fn open_folder(&self) -> Result<OwnedFd, OpenError> {
         let (parent, name) = self.parent()?;
-        Ok(openat(&parent, name, folder_flags() | OFlags::NOFOLLOW, Mode::empty())?)
+        self.unless_closed(openat(&parent, name, folder_flags() | OFlags::NOFOLLOW, Mode::empty())?)
     }
 
     /// Creates the folder and those above it that are missing, in the mode that the user's umask gives.
@@ -287,6 +297,7 @@ impl Place {
                     },
                     opened => opened?,
                 };
+                folder = self.unless_closed(folder)?;
             }
             Ok(())
         })
@@ -357,9 +368,16 @@ impl Place {
         };
         let mut folder = openat(CWD, &*self.folder, pass_flags(), Mode::empty()).map_err(folder_error)?;
         for name in names {
-            folder = openat(&folder, name, pass_flags() | OFlags::NOFOLLOW, Mode::empty())?;
+            folder = self.unless_closed(openat(&folder, name, pass_flags() | OFlags::NOFOLLOW, Mode::empty())?)?;
         }
         Ok((folder, last))
+    }
+
+    /// `folder`, unless it is the one that is not opened.
+    fn unless_closed(&self, folder: OwnedFd) -> Result<OwnedFd, OpenError> {
+        let Some(closed) = self.closed else { return Ok(folder) };
+        let stat = fstat(&folder)?;
+        if (stat.st_dev, stat.st_ino) == closed { Err(OpenError::NotRegular) } else { Ok(folder) }
     }
 
     /// The components below the trusted folder.

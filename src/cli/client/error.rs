@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use crate::cli::BAD_INPUT;
-use crate::cli::results::shell_word;
 use crate::data_dir::DataDirError;
 
 /// Why a request failed.
@@ -50,10 +49,15 @@ pub(super) enum ClientError {
         similar: Option<String>,
     },
     /// No job has the given name, but a study has.
-    #[error("job {name} does not exist; for the study of this name: --study {}", shell_word(.name))]
+    #[error(
+        "job {name} does not exist; for the study of this name: --study {name}{}",
+        .location.as_ref().map(|location| format!(" --region {location}")).unwrap_or_default()
+    )]
     StudyNotJob {
         /// The given name.
         name: String,
+        /// The location of the study, unless it is that of the arguments.
+        location: Option<String>,
     },
     /// Several jobs have IDs that start with the given name.
     #[error("several jobs start with {given:?}: {matching}; give more of the name")]

@@ -9,6 +9,8 @@ use tunesmith_domain::JobId;
 
 /// Minimum similarity of an ID that is proposed in place of an unknown one: the Jaro-Winkler similarity, 0 to 1. A guess.
 const SIMILAR: f64 = 0.75;
+/// The location that stands for all of them.
+const ALL_LOCATIONS: &str = "-";
 /// Maximum number of IDs in a message.
 const LISTED: usize = 5;
 
@@ -38,7 +40,8 @@ pub(super) async fn find_job(client: &Client, given: &JobId) -> Result<Value, Cl
     }
 }
 
-/// As [`find_job`], for a command that also takes a study of `location`: if `given` is the name of one, the error says so.
+/// As [`find_job`], for a command that also takes a study, at `location` unless another one is given: if `given` is the name of
+/// one, the error proposes it.
 ///
 /// # Errors
 /// [`ClientError::StudyNotJob`], and those of [`find_job`].
@@ -48,10 +51,16 @@ pub(super) async fn find_job_not_study(client: &Client, location: &str, given: &
         outcome => return outcome,
     };
     let name = given.parts().1;
-    match client.get(&client.path(&["locations", location, "studies", name]), &[]).await {
-        Ok(_) => Err(ClientError::StudyNotJob { name: name.to_owned() }),
-        Err(_) => Err(unknown),
-    }
+    let all = client.path(&["locations", ALL_LOCATIONS, "studies"]);
+    let Ok(answer) = client.get(&all, &[("filter", &format!("studyId = {name}"))]).await else { return Err(unknown) };
+    let names = list(&answer, "studies").iter().map(|study| text(study, "name"));
+    let locations: Vec<&str> = names.filter_map(|name| name.split('/').nth(3)).collect();
+    let other = match locations[..] {
+        [] => return Err(unknown),
+        _ if locations.contains(&location) => None,
+        [first, ..] => Some(first.to_owned()),
+    };
+    Err(ClientError::StudyNotJob { name: name.to_owned(), location: other })
 }
 
 /// Returns the ID of the job `given`, or the only ID that starts with it.

@@ -8,10 +8,13 @@ use crate::composition::Application;
 use crate::data_dir::DataDir;
 use tunesmith_console::{ServerFacts, Setting};
 use tunesmith_http::connection_limits::ConnectionLimits;
+use tunesmith_service::allowed_folders::AllowedFolder;
 
-/// The facts about the server of `application`, which starts to serve now, and which listens on `listen`.
+/// The facts about the server of `application`, which starts to serve now, and which listens on `listen`. `listed` are the folders
+/// and buckets of the server configuration that jobs may name.
 pub(super) fn facts(
     args: &ServeArgs,
+    listed: &[AllowedFolder],
     data_dir: &DataDir,
     application: &Application,
     listen: String,
@@ -31,11 +34,11 @@ pub(super) fn facts(
         executor: application.executor.clone(),
         server_config: args.server_config.path().map(|path| path.display().to_string()),
         memory_budget: u64::from(args.memory) << 20,
-        settings: settings(args, connections),
+        settings: settings(args, listed, connections),
     }
 }
 
-fn settings(args: &ServeArgs, connections: &ConnectionLimits) -> Vec<Setting> {
+fn settings(args: &ServeArgs, listed: &[AllowedFolder], connections: &ConnectionLimits) -> Vec<Setting> {
     let setting = |option, meaning, value: String| Setting { option, meaning, value };
     let or_any = |number: u32| if number == 0 { "any number".to_owned() } else { number.to_string() };
     let seconds = |seconds: u64| duration_text(Duration::from_secs(seconds).as_secs_f64());
@@ -44,7 +47,15 @@ fn settings(args: &ServeArgs, connections: &ConnectionLimits) -> Vec<Setting> {
     let space =
         |bytes: Option<u64>| bytes.map_or_else(|| "any size".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
     let log_days = limits.retention.and_then(|span| u32::try_from(span.as_secs() / (24 * 60 * 60)).ok());
+    let folders = args.allowed_folder.iter().chain(listed).map(ToString::to_string);
     vec![
+        setting(
+            "--allowed-folder",
+            "folders and buckets that jobs may name once tokens exist, beside the area of their project",
+            Some(folders.collect::<Vec<_>>().join(", "))
+                .filter(|all| !all.is_empty())
+                .unwrap_or_else(|| "none".to_owned()),
+        ),
         setting("--request-rate", "requests per second and principal", or_any(args.request_rate)),
         setting(
             "--concurrent-suggestions",

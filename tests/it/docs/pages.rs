@@ -78,6 +78,11 @@ impl Block {
         self.marks.iter().any(|found| found == mark)
     }
 
+    /// The exit code of its commands.
+    fn exit_code(&self) -> i32 {
+        self.value("exit").map_or(0, |code| code.parse().unwrap())
+    }
+
     /// The value of the mark `key=value`.
     fn value(&self, key: &str) -> Option<&str> {
         self.marks
@@ -123,7 +128,7 @@ fn run(path: &str, no_run: usize, requirements: &[&str]) {
         } else if block.is("serve") {
             session.serve(&block.body);
         } else if block.is("test") {
-            let code = block.value("exit").map_or(0, |code| code.parse().unwrap());
+            let code = block.exit_code();
             let mut command = session.command(&block.language, &block.body);
             let done = finished(command.output().unwrap());
             assert_eq!(done.code, Some(code), "{place}\nstdout:\n{}\nstderr:\n{}", done.stdout, done.stderr);
@@ -133,7 +138,7 @@ fn run(path: &str, no_run: usize, requirements: &[&str]) {
                 assert!(session.output.contains(word), "{place}: {word:?} is not in the output:\n{}", session.output);
             }
         } else if block.language == "console" {
-            let actual = session.console(&block.body, &place);
+            let actual = session.console(&block, &place);
             if actual != block.body {
                 updated = updated.replacen(&block.body, &actual, 1);
             }
@@ -222,9 +227,9 @@ impl Session {
 
     /// Runs each command of a `console` block, and returns the block with the actual output where it differs from the
     /// expected one.
-    fn console(&mut self, body: &str, place: &str) -> String {
+    fn console(&mut self, block: &Block, place: &str) -> String {
         let mut actual = String::new();
-        let mut lines = body.lines().peekable();
+        let mut lines = block.body.lines().peekable();
         while let Some(line) = lines.next() {
             let command = line.strip_prefix("$ ").unwrap_or_else(|| panic!("{place}: {line:?} follows no command"));
             let mut expected = String::new();
@@ -233,14 +238,36 @@ impl Session {
             }
             let output = self.command("sh", &format!("{{ {command}\n}} 2>&1")).output().unwrap();
             let Finished { code, stdout, .. } = finished(output);
-            assert_eq!(code, Some(0), "{place}: {command}\n{stdout}");
+            assert_eq!(code, Some(block.exit_code()), "{place}: {command}\n{stdout}");
             let stdout: String = stdout.lines().map(|line| format!("{}\n", line.trim_end())).collect();
             let _ = writeln!(actual, "$ {command}");
-            actual.push_str(if matches(&expected, &stdout) { &expected } else { &stdout });
+            let is_expected = match block.is("numbers-vary") {
+                true => matches(&without_numbers(&expected), &without_numbers(&stdout)),
+                false => matches(&expected, &stdout),
+            };
+            actual.push_str(if is_expected { &expected } else { &stdout });
             self.output = stdout;
         }
         actual
     }
+}
+
+/// `text` with `0` for each number, and without the bars of plots and the spaces that align columns.
+fn without_numbers(text: &str) -> String {
+    let is_bar = |letter: char| ('▁'..='█').contains(&letter);
+    let word = |word: &str| {
+        let mut numbers = String::new();
+        for letter in word.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }) {
+            // `1e-5`, `0.25` and `7` are alike.
+            let is_part = numbers.ends_with('0') && matches!(letter, '0' | '.' | 'e' | '-');
+            if !is_part {
+                numbers.push(letter);
+            }
+        }
+        numbers
+    };
+    let line = |line: &str| line.replace(is_bar, " ").split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    text.lines().map(|text| format!("{}\n", line(text))).collect()
 }
 
 /// Whether `actual` is `expected`, where a line `...` stands for any lines.
@@ -259,5 +286,7 @@ fn matches(expected: &str, actual: &str) -> bool {
 #[test]
 fn an_ellipsis_stands_for_any_lines() {
     assert!(matches("a\nb\n", "a\nb\n") && matches("a\n...\nd\n", "a\nb\nc\nd\n") && matches("...\n", "a\n"));
+    let numbers = |text: &str| without_numbers(text);
+    assert_eq!(numbers("x  0.25 1e-5 -7 ▁▂ ▇ 12% trial-3\n...\n"), "x 0 0 -0 0% trial-0\n...\n");
     assert!(!matches("a\n", "a\nb\n") && !matches("a\n...\nd\n", "b\nd\n") && !matches("...\nd\n", "d\ne\n"));
 }

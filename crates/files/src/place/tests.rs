@@ -1,5 +1,5 @@
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
 
 use super::*;
@@ -122,4 +122,22 @@ fn impossible_names_are_not_found() {
         assert!(matches!(error, OpenError::ImpossibleName) && error.is_not_found(), "{error:?}");
         assert!(matches!(place.join(&name).create_folder(), Err(OpenError::ImpossibleName)));
     }
+}
+
+#[test]
+fn paths_do_not_lead_through_a_closed_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let closed = root.path().join("a/closed");
+    fs::create_dir_all(closed.join("inner")).unwrap();
+    fs::write(closed.join("secret"), "s").unwrap();
+    fs::write(root.path().join("a/open"), "o").unwrap();
+    let metadata = fs::metadata(&closed).unwrap();
+    let place = |below: &str| Place::new(root.path(), below).outside_of(Some((metadata.dev(), metadata.ino())));
+    assert_eq!(place("a/open").read(9).unwrap(), b"o");
+    let is_closed = |error: OpenError| matches!(error, OpenError::NotRegular);
+    assert!(is_closed(place("a/closed/secret").open().unwrap_err()));
+    assert!(is_closed(place("a/closed").entries().unwrap_err()));
+    assert!(is_closed(place("a").join("closed/inner").entries().unwrap_err()));
+    assert!(is_closed(place("a/closed/new").create_folder().unwrap_err()));
+    assert!(!closed.join("new").exists());
 }

@@ -105,7 +105,7 @@ impl AllowedFolders {
             return Ok(JobFolder::Elsewhere);
         }
         match restriction.path(project, &path, is_here) {
-            Some(resolved) if is_here => Ok(here(Place::without_links(&resolved), true, user)),
+            Some(resolved) if is_here => Ok(here(restriction.place(&resolved), true, user)),
             Some(_) => Ok(JobFolder::Elsewhere),
             None => Err(restriction.refuse(project, job_dir, is_here)),
         }

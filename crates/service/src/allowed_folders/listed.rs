@@ -49,6 +49,16 @@ impl fmt::Display for Location {
     }
 }
 
+/// As it is parsed.
+impl fmt::Display for AllowedFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(project) = &self.project {
+            write!(f, "{project}=")?;
+        }
+        self.location.fmt(f)
+    }
+}
+
 /// Why a folder or bucket cannot be allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum AllowedFolderError {

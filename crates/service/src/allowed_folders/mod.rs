@@ -19,6 +19,7 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) use self::job_folder::{HostFolder, JobFolder};
 pub use self::listed::{AllowedFolder, AllowedFolderError, Location};
 pub(crate) use self::package::PackageReader;
+use tunesmith_files::Place;
 use tunesmith_objects::ObjectAddress;
 use tunesmith_packages::{ProgramUser, let_pass};
 
@@ -35,6 +36,8 @@ struct Restriction {
     listed: Vec<AllowedFolder>,
     /// The folder with an area for each project. No component is a link.
     areas: PathBuf,
+    /// Device and inode of the data folder, which may be mounted below a listed folder as well.
+    data_folder: (u64, u64),
     /// Whether the restriction applies now.
     applies: Box<dyn Fn() -> bool + Send + Sync>,
 }
@@ -80,10 +83,12 @@ impl AllowedFolders {
         data_dir: &Path,
         applies: Box<dyn Fn() -> bool + Send + Sync>,
     ) -> Result<Self, AllowedFolderError> {
-        let data_dir = fs::canonicalize(data_dir)
-            .map_err(|source| AllowedFolderError::DataFolder { path: data_dir.to_owned(), source })?;
-        listed::check(&listed, &data_dir)?;
-        Ok(Self { restriction: Some(Restriction { listed, areas: data_dir.join(AREAS), applies }) })
+        let not_found = |source| AllowedFolderError::DataFolder { path: data_dir.to_owned(), source };
+        let resolved = fs::canonicalize(data_dir).map_err(not_found)?;
+        let metadata = fs::metadata(&resolved).map_err(not_found)?;
+        listed::check(&listed, &resolved)?;
+        let (areas, data_folder) = (resolved.join(AREAS), (metadata.dev(), metadata.ino()));
+        Ok(Self { restriction: Some(Restriction { listed, areas, data_folder, applies }) })
     }
 
     /// The folder of relative job folders of `project`; `None` for the working directory.
@@ -108,7 +113,21 @@ impl Restriction {
         if is_here && path.starts_with(&area) {
             return Some(path.components().collect());
         }
-        self.of(project).find_map(|allowed| allowed.resolve(path))
+        self.of(project).find_map(|allowed| allowed.resolve(path)).filter(|path| !is_here || !self.is_data(path))
+    }
+
+    /// Whether `path` is the data folder or in it under another path, such as that of a bind mount.
+    fn is_data(&self, path: &Path) -> bool {
+        let identity = |path: &Path| fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()));
+        // A link is refused when the path is opened, whatever it leads to.
+        let is_plain = |above: &Path| fs::canonicalize(above).is_ok_and(|resolved| resolved == above);
+        path.ancestors().any(|above| is_plain(above) && identity(above).is_ok_and(|found| found == self.data_folder))
+    }
+
+    /// The place of `path`, which is allowed. Without links, and outside of the data folder unless it is in an area.
+    fn place(&self, path: &Path) -> Place {
+        let closed = (!path.starts_with(&self.areas)).then_some(self.data_folder);
+        Place::without_links(path).outside_of(closed)
     }
 
     /// Whether a job of `project` may name `address`.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::{AllowedFolders, NotAllowed};
 use crate::packages::Packages;
-use tunesmith_files::Place;
 use tunesmith_packages::{LocalArchive, Package, PackageError, PackageSource, ProgramUser, SourceFolder};
 
 /// Owner and reader of the packages of a job.
@@ -43,7 +42,7 @@ impl AllowedFolders {
             (Some(path), _) => match restriction.path(reader.project, path, reader.is_here) {
                 Some(resolved) => {
                     let user = reader.user.map(|user| Arc::new(user.files()));
-                    let place = Place::without_links(&resolved).with_rights_of(user);
+                    let place = restriction.place(&resolved).with_rights_of(user);
                     Ok(Package::Local(LocalArchive { source, place }))
                 }
                 None => Err(refused(&source)),

@@ -213,3 +213,20 @@ fn area_of_a_project_is_created_privately() {
     }
     assert!(!Path::new(&disk.at("data/job-dirs/q")).exists());
 }
+
+#[test]
+fn data_folder_under_another_path_is_closed() {
+    let disk = Disk::new();
+    let mut allowed = disk.allow(&["~/models"]).unwrap();
+    let local = |allowed: &AllowedFolders, name: &str| resolve(allowed, "p", &disk.at(name), true);
+    assert_eq!(path_of(local(&allowed, "models/vision/a")), disk.at("models/vision/a"));
+    // As if the data folder were mounted there.
+    let metadata = fs::metadata(disk.at("models/vision")).unwrap();
+    allowed.restriction.as_mut().unwrap().data_folder = (metadata.dev(), metadata.ino());
+    for inside in ["models/vision", "models/vision/a"] {
+        assert_eq!(local(&allowed, inside).unwrap_err().value, disk.at(inside));
+    }
+    let Ok(JobFolder::Here(above)) = local(&allowed, "models") else { panic!("it is allowed") };
+    assert!(above.of(None).entries().is_ok());
+    assert!(matches!(above.of(None).join("vision").entries(), Err(tunesmith_files::OpenError::NotRegular)));
+}
