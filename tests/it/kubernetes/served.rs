@@ -66,7 +66,7 @@ async fn address_for_agents_is_a_name_of_the_server() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agent_that_does_not_reach_the_server_is_a_reason_for_waiting() {
     let place = InProcess::new();
-    // Nobody listens there.
+    // No server listens there.
     place.server.set("http://127.0.0.1:9".to_owned()).unwrap();
     let executor = RemoteExecutor::new(place.engine(), Arc::clone(&place.inbox));
     let executor = executor.with_contact_timeout(Duration::from_millis(1));

@@ -10,12 +10,12 @@
 
 mod engine;
 mod inbox;
+mod inbox_reports;
 mod messages;
 mod placement_queue;
 mod silence;
 mod submitted;
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,6 +25,7 @@ use async_trait::async_trait;
 
 pub use self::engine::{AgentEngine, AgentId, PlaceState};
 pub use self::inbox::Inbox;
+use self::inbox_reports::InboxReports;
 pub use self::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPiece, LogPosition, Received, SPEC_FORMAT};
 pub use self::placement_queue::PLACEMENT_TIMEOUT;
 use self::placement_queue::PlacementQueue;
@@ -33,7 +34,7 @@ pub use self::silence::CONTACT_TIMEOUT;
 use self::silence::Contacts;
 pub use self::submitted::{Submitted, random_name};
 use super::logs::LogName;
-use super::reports::{Reports, SentReports};
+use super::reports::Reports;
 use super::{
     AttemptPlace, AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec,
     ExecutorJobState, ExitStatus, FolderFailure, LossCause, Placement, ProgramEnd, ReplicaNode, StopMode, StopReason,
@@ -469,7 +470,7 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
     }
 
     fn reports(&self, attempt: &AttemptReports<'_>, _: bool, _: Vec<Measurement>) -> Box<dyn Reports> {
-        Box::new(InboxReports { inbox: Arc::clone(&self.inbox), id: attempt.id.clone(), sent: SentReports::default() })
+        Box::new(InboxReports::new(Arc::clone(&self.inbox), attempt.id.clone()))
     }
 
     async fn forget(&self, job: &JobId) -> io::Result<()> {
@@ -478,35 +479,6 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
         self.contacts.forget(|known| known.job == *job);
         let (inbox, job) = (Arc::clone(&self.inbox), job.clone());
         tokio::task::spawn_blocking(move || inbox.forget(&job)).await?
-    }
-}
-
-/// What an agent has reported about its reads when it ended.
-struct InboxReports {
-    inbox: Arc<Inbox>,
-    id: ExecutorJobId,
-    sent: SentReports,
-}
-
-impl Reports for InboxReports {
-    fn poll(&mut self) -> Vec<Measurement> {
-        Vec::new()
-    }
-
-    fn finish(&mut self) -> Vec<Measurement> {
-        match self.inbox.summary(&self.id) {
-            Ok(summary) => self.sent = summary,
-            Err(error) => self.sent.problems.push(format!("the summary of its agent cannot be read: {error}")),
-        }
-        Vec::new()
-    }
-
-    fn seen_tags(&self) -> BTreeSet<String> {
-        self.sent.seen_tags()
-    }
-
-    fn problems(&self) -> Vec<String> {
-        self.sent.problems()
     }
 }
 

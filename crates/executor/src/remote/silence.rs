@@ -72,18 +72,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_begins_after_the_timeout_and_is_told_in_steps() {
+    fn silence_begins_after_the_timeout_and_grows_in_steps() {
         let run = ExecutorJobId { job: "project/job".parse().unwrap(), trial: None, attempt: 1 };
         let (agent, begin) = (AgentId::from(&run), Instant::now());
         let contacts = Contacts::new(Duration::from_secs(30));
-        let told = |secs| contacts.silence(&agent, begin + Duration::from_secs(secs)).map(|silence| silence.as_secs());
+        let silence =
+            |secs| contacts.silence(&agent, begin + Duration::from_secs(secs)).map(|silence| silence.as_secs());
         assert_eq!(
-            [0, 29, 30, 59, 60, 119, 300].map(told),
+            [0, 29, 30, 59, 60, 119, 300].map(silence),
             [None, None, Some(30), Some(30), Some(60), Some(60), Some(240)]
         );
         contacts.made(&agent);
-        assert!(contacts.is_made(&agent) && told(900).is_none());
+        assert!(contacts.is_made(&agent) && silence(900).is_none());
         contacts.forget(|other| *other == run);
-        assert_eq!((contacts.is_made(&agent), told(900)), (false, None), "it is another agent");
+        assert_eq!((contacts.is_made(&agent), silence(900)), (false, None), "it is another agent");
     }
 }
