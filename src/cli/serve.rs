@@ -1,8 +1,8 @@
 //! `tunesmith serve`: serves the jobs and studies of a data folder over HTTP.
 
 mod facts;
+mod signals;
 
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
@@ -15,9 +15,9 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use reqwest::Url;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
+use self::signals::{EndSignals, failing_writes_beyond_limits};
 use super::BAD_INPUT;
 use super::executor_args::ExecutorArgs;
 use super::folder_args::{ContainerArgs, CopyArgs, DEFAULT_DATA_DIR, ServerConfigArgs, StoreArgs};
@@ -474,31 +474,5 @@ async fn until_stopped(mut condition: watch::Receiver<Condition>) -> StoreFault 
     match condition.wait_for(|now| matches!(now, Condition::Stopped(_))).await.as_deref() {
         Ok(Condition::Stopped(fault)) => fault.clone(),
         Ok(_) | Err(_) => std::future::pending().await,
-    }
-}
-
-/// Handles SIGXFSZ, which would end the process, while the returned value exists: a write beyond a limit on the size of
-/// files fails instead.
-fn failing_writes_beyond_limits() -> io::Result<Signal> {
-    signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
-}
-
-/// SIGINT and SIGTERM.
-struct EndSignals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl EndSignals {
-    fn new() -> anyhow::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    /// Waits for the next signal.
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "testing")]
 pub mod contract;
+mod end;
 mod event_copies;
 mod folders;
 mod form;
@@ -29,6 +30,7 @@ use self::logs::{LogChunk, LogFile, LogName, LogStart};
 use self::reports::{FileReports, ReportSources, Reports};
 use tunesmith_domain::{JobId, Measurement, TrialId};
 
+pub use self::end::{ExitStatus, ProgramEnd, StopReason};
 pub use self::folders::{FolderFailure, create_folders, may_pass};
 pub use self::nodes::host_name;
 pub use self::part::AttemptPart;
@@ -449,37 +451,6 @@ impl ExecutorJobState {
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Waiting { .. } | Self::Running)
     }
-}
-
-/// How the master of a job ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExitStatus {
-    /// The end of the program.
-    pub end: ProgramEnd,
-    /// The reason for which the executor stopped the job; `None` if it did not.
-    pub stopped: Option<StopReason>,
-}
-
-/// How a program ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ProgramEnd {
-    /// The program exited with this code; 0 is success.
-    Exited(i32),
-    /// The program was killed by this signal.
-    Signaled(i32),
-    /// The program was killed because it took more memory than it may.
-    OutOfMemory,
-    /// The program could not be started, for this reason.
-    NotStarted(String),
-}
-
-/// The reason for which an executor stopped a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StopReason {
-    /// [`Executor::stop`] was called.
-    Requested,
-    /// The job exceeded its time limit.
-    TimeLimit,
 }
 
 /// Errors of an executor.

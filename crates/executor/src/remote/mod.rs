@@ -12,6 +12,7 @@ mod engine;
 mod inbox;
 mod inbox_reports;
 mod messages;
+mod open_agents;
 mod placement_queue;
 mod silence;
 mod submitted;
@@ -27,6 +28,7 @@ pub use self::engine::{AgentEngine, AgentId, PlaceState};
 pub use self::inbox::Inbox;
 use self::inbox_reports::InboxReports;
 pub use self::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPiece, LogPosition, Received, SPEC_FORMAT};
+use self::open_agents::OpenAgents;
 pub use self::placement_queue::PLACEMENT_TIMEOUT;
 use self::placement_queue::PlacementQueue;
 use self::placement_queue::Position;
@@ -232,7 +234,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
     async fn look(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
         let known = id.clone();
         let OpenAgents { agents, count, is_over, has_met, is_stopped } =
-            self.blocking(id, move |inbox| open_agents(inbox, &known)).await?;
+            self.blocking(id, move |inbox| OpenAgents::of(inbox, &known)).await?;
         if is_over || has_met {
             self.queue.ended(id);
         }
@@ -314,41 +316,6 @@ impl<E: AgentEngine> RemoteExecutor<E> {
             None => ExecutorJobState::Running,
         })
     }
-}
-
-/// The agents of an attempt.
-struct OpenAgents {
-    /// Those that have not ended.
-    agents: Vec<AgentId>,
-    /// The number of all.
-    count: usize,
-    /// Whether all of the attempt is to end.
-    is_over: bool,
-    /// Whether all of them know each other's addresses.
-    has_met: bool,
-    /// Whether it was asked to stop.
-    is_stopped: bool,
-}
-
-fn open_agents(inbox: &Inbox, id: &ExecutorJobId) -> io::Result<OpenAgents> {
-    let all = inbox.agents(id)?;
-    let count = all.len();
-    let mut agents = Vec::new();
-    for agent in all {
-        if inbox.end_of(&agent)?.is_none() {
-            agents.push(agent);
-        }
-    }
-    if agents.is_empty() {
-        inbox.settle(id)?;
-    }
-    Ok(OpenAgents {
-        agents,
-        count,
-        is_over: inbox.outcome(id)?.is_some(),
-        has_met: count > 1 && inbox.has_met(id)?,
-        is_stopped: inbox.stop_request(id)?.is_some(),
-    })
 }
 
 /// `reason`, with the task of `agent` if it is one of several.
