@@ -355,11 +355,11 @@ mod tests {
             .iter()
             .map(|name| read(job.path(), &name.parse().unwrap(), LogStart::At(0), 100).unwrap().unwrap().text)
             .collect();
-        assert_eq!(texts, ["two", "worker", "ten"]);
+        assert_eq!(texts, ["Collecting numpy", "two", "worker", "ten"]);
         assert_eq!(logs(job.path(), Some(10)).unwrap().len(), 1);
         assert_eq!(logs(&job.path().join("absent"), None).unwrap(), []);
         write(job.path(), "attempt-1/stderr.log", b"");
-        assert_eq!(logs(job.path(), None).unwrap()[0].name.to_string(), "attempt-1.master-0.stderr");
+        assert_eq!(logs(job.path(), None).unwrap()[1].name.to_string(), "attempt-1.master-0.stderr");
     }
 
     #[test]
