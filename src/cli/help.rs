@@ -28,16 +28,7 @@ const SERVE: Groups = &[
     ("Data", &["data_dir", "store", "retention"]),
     (
         "Jobs",
-        &[
-            "job_slots",
-            "remote_job_slots",
-            "executor",
-            "server_config",
-            "run_as",
-            "allow_unisolated_programs",
-            "drain",
-            "stop_trials",
-        ],
+        &["job_slots", "executor", "server_config", "run_as", "allow_unisolated_programs", "drain", "stop_trials"],
     ),
 ];
 
@@ -48,7 +39,7 @@ const ALL: [(&str, &[&str]); 8] = [
     ("Kubernetes", &["kubernetes_"]),
     ("Store", &["store", "job_lease", "resume_copied"]),
     ("Programs", &["options", "run_options", "pass_environment", "log_quota", "allow"]),
-    ("Limits", &["request_", "concurrent_suggestions", "memory", "connections", "idle_timeout"]),
+    ("Limits", &["remote_job_slots", "request_", "concurrent_suggestions", "memory", "connections", "idle_timeout"]),
     ("Logs and audit", &["job_log_quota", "project_log_quota", "log_retention", "data_access_log", "on_audit_failure"]),
     ("AI Platform: flags of gcloud ai-platform jobs submit training", &[""]),
 ];

@@ -95,7 +95,8 @@ pub fn bucket(
             let builder = GoogleCloudStorageBuilder::new()
                 .with_bucket_name(name)
                 .with_retry(retry)
-                .with_client_options(client_options()?);
+                // As by default: emulators have addresses of HTTP.
+                .with_client_options(client_options()?.with_allow_http(true));
             Arc::new(variables.fold(builder, google_setting).build()?)
         }
     })
