@@ -101,7 +101,7 @@ pub struct VariablePattern {
     is_prefix: bool,
 }
 
-/// The error of parsing a [`VariablePattern`].
+/// Error of a text that is no name or pattern of a variable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not the name of a variable: use NAME, PREFIX* or *")]
 pub struct BadVariablePattern {
