@@ -416,7 +416,8 @@ fn ends_words(text: &str) -> bool {
 /// `may_be_spaced`, there may be space between the two, and before the value.
 fn begins_factor(text: &str, may_be_spaced: bool) -> bool {
     let mut rest = text;
-    loop {
+    // Deeper nesting is refused. Without a limit, words in front of many parentheses would take quadratic time.
+    for _ in 0..MAX_DEPTH {
         let inner = rest.strip_prefix('(').or_else(|| rest.strip_prefix("NOT ")).or_else(|| {
             // The parenthesis remains.
             rest.strip_prefix("NOT").filter(|after| after.starts_with('('))

@@ -15,7 +15,7 @@ impl Pattern {
     /// The regular expression `text`, in the language of the crate `regex`: its time is linear in the text that is searched.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// The fault, in one line.
     pub(super) fn new(text: &str) -> Result<Self, String> {
         let compiled = RegexBuilder::new(text).size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES).build();
         compiled.map(Self).map_err(|error| match error {

@@ -63,7 +63,7 @@ pub(super) fn objects(text: &str) -> Vec<Value> {
     documents.filter(|document| !document.is_null()).collect()
 }
 
-/// What the schemas of a version of Kubernetes say against `objects`.
+/// Violations by `objects` of the schemas of a version of Kubernetes.
 pub(super) fn faults(objects: &[Value], version: &str) -> Vec<String> {
     let mut command = program(interpreter(&SCHEMAS));
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/scripts/kubernetes_schemas.py")).arg(version);

@@ -12,11 +12,11 @@ use crate::ExecutorJobId;
 /// Time that an agent has for its first report. A guess: it reports every second.
 pub const CONTACT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is known of an agent that runs.
+/// Contact with a running agent.
 #[derive(Debug, Clone, Copy)]
 enum Contact {
     Made,
-    /// Since this moment, at which it was first seen to run.
+    /// No report since the agent was first seen running, at this moment.
     Awaited(Instant),
 }
 
