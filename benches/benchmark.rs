@@ -7,14 +7,14 @@ use std::num::NonZeroUsize;
 use criterion::{BatchSize, BenchmarkId, Criterion, criterion_group, criterion_main};
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
+use tunesmith_algorithms::hypervolume::hypervolume_curve;
 use tunesmith_algorithms::problem::{Goal, ParameterValues, ProblemStatement, TrialId};
-use tunesmith_benchmark::hypervolume::hypervolume_curve;
 use tunesmith_benchmark::problem::{Draw, Problem};
 use tunesmith_benchmark::problems::bbob::bbob;
-use tunesmith_benchmark::statistics::bootstrap::bootstrap_interval;
-use tunesmith_benchmark::statistics::summary::mean;
-use tunesmith_benchmark::statistics::wilcoxon::wilcoxon;
 use tunesmith_harness::suites::{Selection, tasks};
+use tunesmith_statistics::bootstrap::bootstrap_interval;
+use tunesmith_statistics::summary::mean;
+use tunesmith_statistics::wilcoxon::wilcoxon;
 
 const DRAW: Draw = Draw { seed: 1, trial: TrialId(1) };
 

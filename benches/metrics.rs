@@ -48,6 +48,7 @@ fn metrics(criterion: &mut Criterion) {
     criterion.bench_function("poll without news", |bencher| {
         let mut collector = Collector::new(
             CollectorConfig {
+                attempt: 1,
                 tags: vec![TAG.to_owned()],
                 metric_file: metric_file.clone().into(),
                 event_dir: Some(job_dir.clone().into()),
@@ -97,6 +98,7 @@ fn read_all(collector: &mut Collector) -> usize {
 /// A configuration without any source.
 fn nothing() -> CollectorConfig {
     CollectorConfig {
+        attempt: 1,
         tags: vec![TAG.to_owned()],
         metric_file: PathBuf::from("/absent").into(),
         event_dir: None,

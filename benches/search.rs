@@ -25,11 +25,14 @@ use tunesmith_algorithms::problem::{
 };
 use tunesmith_benchmark::problem::Problem;
 
+#[path = "measure/commands/problem.rs"]
+mod problem_of_latency;
+
 const SEED: u64 = 1;
 
-/// Three doubles, an integer, a list and a category: what `tunesmith bench latency` is measured on.
+/// Three doubles, an integer, a list and a category: the problem of `measure latency`.
 fn mixed_problem() -> ProblemStatement {
-    tunesmith_harness::latency::mixed_problem().unwrap().statement().clone()
+    problem_of_latency::mixed_problem().unwrap().statement().clone()
 }
 
 /// 4,000,000 points.

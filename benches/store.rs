@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures::future::join_all;
 use tokio::runtime::Runtime;
+use tunesmith_contract::{MemoryStore, samples};
 use tunesmith_domain::{StudyId, TrialId};
-use tunesmith_store::contract::samples;
-use tunesmith_store::{MemoryStore, OpenMode, SledStore, SqliteStore, Store};
+use tunesmith_store::{OpenMode, SledStore, SqliteStore, Store};
 
 const CALLERS: [usize; 3] = [1, 8, 64];
 

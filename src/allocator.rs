@@ -1,7 +1,7 @@
-//! The memory that this process holds, and its return to the system.
+//! Memory statistics of the allocator, and release of free memory to the system.
 //!
-//! The numbers are those of the allocator of the GNU C library, without cost for an allocation. Elsewhere the resident
-//! memory stands for them, and nothing is returned.
+//! Uses glibc's counters, so an allocation costs nothing extra. With other C libraries, the resident set size is used
+//! and nothing is released.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod gnu {
@@ -14,11 +14,11 @@ mod gnu {
         ordblks: usize,
         smblks: usize,
         hblks: usize,
-        /// Bytes in allocations that have their own mapping.
+        /// Bytes in `mmap`ed allocations.
         pub(super) hblkhd: usize,
         usmblks: usize,
         fsmblks: usize,
-        /// Bytes in the other allocations.
+        /// Bytes in all other allocations.
         pub(super) uordblks: usize,
         fordblks: usize,
         keepcost: usize,
@@ -31,19 +31,19 @@ mod gnu {
     }
 }
 
-/// Size of a block in bytes, twice which the allocator keeps free at the end of each of its arenas.
+/// Block size in bytes; the allocator keeps twice as much free at the end of each arena.
 const KEPT_BLOCK: usize = 2 << 20;
 
-/// Lets the allocator keep a few MiB of free memory at the end of each arena, for the next allocations.
+/// Keeps a few MiB free at the end of each arena for the next allocations.
 ///
-/// Initially it returns free memory at the end of an arena beyond 128 KiB to the system at once, which costs a
-/// `madvise` and an interrupt of the other processors for every commit of the store (docs/experiments/070). It raises this
-/// threshold to twice the size of the largest mapped block that was freed (mallopt(3), `M_MMAP_THRESHOLD`).
+/// By default, glibc trims an arena above 128 KiB of free memory, which costs a `madvise` and an inter-processor
+/// interrupt per store commit (docs/experiments/070). The threshold becomes twice the size of the largest mapped
+/// block freed (mallopt(3), `M_MMAP_THRESHOLD`).
 pub(crate) fn keep_free_memory() {
     drop(std::hint::black_box(Vec::<u8>::with_capacity(KEPT_BLOCK)));
 }
 
-/// Number of bytes in allocations; `None` if it cannot be determined.
+/// Allocated bytes; `None` if unknown.
 pub(crate) fn held_bytes() -> Option<usize> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
@@ -54,7 +54,7 @@ pub(crate) fn held_bytes() -> Option<usize> {
     resident_bytes()
 }
 
-/// Number of bytes of this process in main memory; `None` if it cannot be determined.
+/// Resident set size in bytes; `None` if unknown.
 pub(crate) fn resident_bytes() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix("kB"))?;
@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs `check` of the test `name` in a process without other tests, whose allocations would be counted.
+    /// Runs the test `name` in a separate process, so that other tests' allocations are not counted.
     fn alone(name: &str, check: fn()) {
         const VARIABLE: &str = "TUNESMITH_TEST_IS_ALONE";
         if std::env::var_os(VARIABLE).is_some() {

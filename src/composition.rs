@@ -1,7 +1,7 @@
-//! Builds the application on one data folder.
+//! Composition of the application on one data folder.
 //!
-//! [`executors`] names the concrete executors, [`DataDir`] the concrete stores. `tunesmith run`,
-//! `tunesmith serve` and the commands on a data folder use the same [`Application`].
+//! [`executors`] names the concrete executors, [`DataDir`] the concrete stores. `tunesmith run`, `tunesmith serve`
+//! and offline commands share the same [`Application`].
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,71 +18,69 @@ use crate::executors::{self, ExecutorKind, ExecutorOptions};
 use crate::server_settings::ServerSettings;
 use crate::sharing::{self, Sharing};
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
+use tunesmith_admission::{Access, Owner, ServiceAccess};
 use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_executor::remote::Inbox;
-use tunesmith_http::authorization::{Access, Owner};
-use tunesmith_http::server::{Service, ServiceAccess};
-use tunesmith_http::web_pages::AllowedHosts;
+use tunesmith_http::AllowedHosts;
+use tunesmith_http::server::Service;
+use tunesmith_jobs::allowed_folders::AllowedFolders;
+use tunesmith_jobs::packages::Packages;
+use tunesmith_jobs::resource_pool::{Capacity, PoolSettings};
+use tunesmith_jobs::{AgentReports, DirectoryOf, JobServices, LiveTrials, ResourcePool, TrialReports};
+use tunesmith_jobs::{Jobs, RETRY_PAUSES, SlotCounts};
 use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, PackageRules, ProgramUser};
-use tunesmith_service::allowed_folders::AllowedFolders;
-use tunesmith_service::clock::{Clock, SystemClock};
-use tunesmith_service::jobs::{Jobs, RETRY_PAUSES, SlotCounts};
-use tunesmith_service::packages::Packages;
-use tunesmith_service::resource_pool::{Capacity, PoolSettings};
-use tunesmith_service::search_policy::SearchPolicy;
-use tunesmith_service::studies::{PendingSuggestions, Studies};
-use tunesmith_service::{AgentReports, DirectoryOf, JobServices, LiveTrials, ResourcePool, TrialReports};
 use tunesmith_store::Store;
+use tunesmith_studies::clock::{Clock, SystemClock};
+use tunesmith_studies::search_policy::SearchPolicy;
+use tunesmith_studies::{PendingSuggestions, Studies};
 
-/// The log of every change in the folder of audit logs.
+/// Audit log of all changes.
 const ADMIN_ACTIVITY: &str = "admin_activity.jsonl";
 
 /// Options of the container engine.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ContainerOptions {
-    /// Before `run`.
+    /// Options before `run`.
     pub(crate) engine: Vec<String>,
-    /// After `run`.
+    /// Options after `run`.
     pub(crate) run: Vec<String>,
 }
 
-/// Environment and user of the programs of jobs, and the folders that jobs may name.
+/// Environment, user and permitted folders of programs.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Isolation {
-    /// The variables of this process that programs inherit.
+    /// Variables that programs inherit from this process.
     pub(crate) environment: PassedEnvironment,
-    /// The users of programs.
     pub(crate) identities: Identities,
-    /// The folders and buckets that jobs may name; any by default.
+    /// Folders and buckets that jobs may name; any by default.
     pub(crate) allowed_folders: Arc<AllowedFolders>,
-    /// Whether packages may be fetched from addresses that are not public.
+    /// Whether packages may be fetched from non-public addresses.
     pub(crate) private_packages: bool,
-    /// Maximum disk space of the logs of one attempt in bytes; `None` for any.
+    /// Log quota per attempt in bytes; `None` for no limit.
     pub(crate) log_quota_bytes: Option<u64>,
 }
 
-/// Limits and records of a server with tokens.
+/// Limits and auditing of a server with tokens.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AccessSettings {
-    /// Maximum number of requests per second and principal; `None` for any number.
+    /// Requests per second and principal; `None` for no limit.
     pub(crate) request_rate: Option<NonZeroU32>,
-    /// Maximum number of suggestions that a principal waits for at once; `None` for any number.
+    /// Concurrent suggestion requests per principal; `None` for no limit.
     pub(crate) concurrent_suggestions: Option<NonZeroU32>,
-    /// Whether reading requests are recorded, too.
+    /// Whether reads are audited, too.
     pub(crate) records_reads: bool,
-    /// Whether changes are refused while they cannot be recorded.
+    /// Whether changes are rejected while the audit log cannot be written.
     pub(crate) refuses_unrecorded: bool,
 }
 
-/// The memory budget in bytes of commands that have no option for it.
+/// Default memory budget in bytes.
 pub(crate) const MEMORY: usize = 256 << 20;
 
-/// Default number of jobs that run at once on other machines. A guess: each takes memory for its trials, and no processor.
+/// Default number of concurrent remote jobs. A guess: each costs memory for its trials, but no processor.
 const REMOTE_JOB_SLOTS: NonZeroUsize = NonZeroUsize::new(256).expect("it is not 0");
 
-/// The slots of jobs, as far as they are given.
 pub(crate) fn slots(local: Option<NonZeroU16>, remote: Option<NonZeroU16>) -> SlotCounts {
     SlotCounts {
         local: local.map_or_else(processors, NonZeroUsize::from),
@@ -90,9 +88,9 @@ pub(crate) fn slots(local: Option<NonZeroU16>, remote: Option<NonZeroU16>) -> Sl
     }
 }
 
-/// The services on one data folder.
 pub(crate) struct Application {
-    /// The executor of jobs that name none, for people.
+    /// Display name of the default executor.
+    #[cfg_attr(not(feature = "console"), expect(dead_code, reason = "only the console shows it"))]
     pub(crate) executor: String,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -105,8 +103,8 @@ pub(crate) struct Application {
     pub(crate) agents: AgentReports,
 }
 
-/// Builds the services on `data_dir`. Starts no task and no program of a job, and queues no job.
-/// Histories that are kept between requests take at most about half of `memory` bytes.
+/// Composes the services on `data_dir` without starting tasks or programs, or queuing jobs. Cached histories take at
+/// most about half of `memory` bytes.
 pub(crate) async fn compose(
     data_dir: &Arc<DataDir>,
     container: ContainerOptions,
@@ -118,7 +116,7 @@ pub(crate) async fn compose(
     compose_shared(data_dir, container, isolation, executor, settings, memory, sharing::JOB_LEASE).await
 }
 
-/// As [`compose`], for a server whose jobs are continued by other servers `job_lease` after it has died.
+/// Like [`compose`], for a shared store: other servers take over jobs `job_lease` after this server has died.
 pub(crate) async fn compose_shared(
     data_dir: &Arc<DataDir>,
     container: ContainerOptions,
@@ -134,7 +132,7 @@ pub(crate) async fn compose_shared(
     let others = executor.names_beside(&settings.machines.other_executors());
     let executor =
         ExecutorOptions { queues: settings.machines.queues(), store: data_dir.shared_identity(), ..executor };
-    let limits = executor.max_running_trials.clone();
+    let limits = executor.config.max_running_trials.clone();
     let (kinds, default) = (executor.kinds(&others), executor.default.clone());
     let (kind, executor) =
         executors::executor(data_dir.path(), executor, &others, container, isolation.clone(), &inbox).await?;
@@ -153,7 +151,7 @@ pub(crate) async fn compose_shared(
         store: Arc::clone(&store),
         claims: Arc::clone(&claims),
         documents: documents.clone(),
-        program_user: Box::new({
+        program_user: Arc::new({
             let identities = isolation.identities.clone();
             move |project| {
                 let Identity { uid, gid, groups, home, .. } = identities.of(project)?.clone();
@@ -208,10 +206,10 @@ pub(crate) async fn compose_shared(
     })
 }
 
-/// `pool`, in which only the resources of this machine are counted: other executors count what their nodes have.
+/// Limits `pool` to this machine's resources; other executors do their own accounting.
 ///
-/// The executor of the data folder is of the kind `own`; the others are given with their kinds. Jobs that name none run on
-/// `default`, or on the own one.
+/// The data folder's executor has the kind `own`; the others come with their kinds. Jobs that name none run on
+/// `default`, or else on the own one.
 fn counted(
     mut pool: PoolSettings,
     own: ExecutorKind,
@@ -219,7 +217,7 @@ fn counted(
     default: Option<String>,
 ) -> PoolSettings {
     pool.default_executor = default.unwrap_or_else(|| own.as_str().to_owned());
-    // Jobs of an earlier configuration may name a kind that this one does not.
+    // Jobs may name kinds from an earlier configuration.
     kinds.extend(
         ExecutorKind::value_variants()
             .iter()
@@ -238,8 +236,7 @@ fn counted(
 }
 
 impl Application {
-    /// Returns the services in the form that the HTTP interface takes. Without `hosts`, requests come from this
-    /// process.
+    /// Assembles the services for the HTTP front end. Without `hosts`, requests come from this process.
     ///
     /// # Errors
     /// If the current folder cannot be read.
@@ -265,7 +262,7 @@ impl Application {
     }
 }
 
-/// Builds the authenticator of the tokens in `data_dir`.
+/// Authenticator for the tokens in `data_dir`.
 ///
 /// # Errors
 /// If the tokens cannot be read.
@@ -273,7 +270,7 @@ pub(crate) fn authenticator(data_dir: &DataDir) -> Result<Authenticator, TokenFi
     Authenticator::new(TokenFile::new(data_dir.tokens()))
 }
 
-/// Builds the access rules of a server on `data_dir`: authentication, limits and audit logs.
+/// Authentication, limits and audit logs of a server on `data_dir`.
 ///
 /// # Errors
 /// If an audit log cannot be written.
@@ -292,7 +289,7 @@ pub(crate) fn access(
     })
 }
 
-/// The user of this process as the owner of the data folder `path`: the principal of changes without a server.
+/// Principal of offline changes: the current user as owner of the data folder `path`.
 ///
 /// # Errors
 /// If the audit log cannot be written.
@@ -303,7 +300,7 @@ pub(crate) fn owner(path: &Path) -> anyhow::Result<Owner> {
     Ok(Owner { principal, admin_activity: Arc::new(admin_activity) })
 }
 
-/// Records a change that `owner` made without a request.
+/// Audits an offline change by `owner`.
 ///
 /// # Errors
 /// If the audit log cannot be written.
@@ -330,21 +327,12 @@ pub(crate) fn this_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("this program's own file cannot be found")
 }
 
-/// Returns the program of agents on other machines: `tunesmith-agent` beside this program, which needs no C library of theirs, or else
-/// this program.
-pub(crate) fn agent_program() -> anyhow::Result<PathBuf> {
-    let this = this_program()?;
-    let agent = this.with_file_name("tunesmith-agent");
-    Ok(if agent.is_file() { agent } else { this })
-}
-
-/// The folders of the files of jobs.
 fn directory_of(data_dir: &Arc<DataDir>) -> DirectoryOf {
     let data_dir = Arc::clone(data_dir);
-    Box::new(move |job| data_dir.job(job))
+    Arc::new(move |job| data_dir.job(job))
 }
 
-/// Builds the executor that runs programs on this machine and keeps its registry in `folder`.
+/// Local executor with its registry in `folder`.
 ///
 /// # Errors
 /// If the path of this program cannot be determined.
@@ -365,8 +353,8 @@ pub(crate) fn local_executor(
     }))
 }
 
-/// Builds the cache of Python environments. Installers run code of the packages, so they inherit what programs inherit,
-/// and the settings of pip and uv.
+/// Cache of Python environments. Installers execute package code, so they inherit the environment of programs plus
+/// the settings of pip and uv.
 fn environments(data_dir: &DataDir, isolation: &Isolation) -> Environments {
     let rules = PackageRules { allow_private_addresses: isolation.private_packages, ..PackageRules::default() };
     let is_setting =
@@ -375,7 +363,6 @@ fn environments(data_dir: &DataDir, isolation: &Isolation) -> Environments {
     Environments::new(data_dir.environments()).with_installer_variables(variables.collect()).with_rules(rules)
 }
 
-/// Returns the number of processors, at least 1.
 pub(crate) fn processors() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }

@@ -1,4 +1,4 @@
-//! The unfinished jobs of a data folder that was copied: its original may run them as well.
+//! Unfinished jobs of a copied data folder, which the original may run, too.
 
 use std::pin::pin;
 
@@ -7,14 +7,14 @@ use futures::TryStreamExt;
 
 use crate::data_dir::{DataDir, StoreKind};
 use tunesmith_domain::{Job, JobId, JobState};
-use tunesmith_service::pages;
 use tunesmith_store::Store;
+use tunesmith_store::pages;
 
-/// The number of jobs that a message names.
+/// Maximum number of jobs named in a message.
 const NAMED: usize = 3;
 
-/// Makes the folder one of its own if it is a copy, unless it has unfinished jobs that `runs` selects, and their run was not
-/// allowed with `resumes`.
+/// Adopts a copied folder, unless it has unfinished jobs selected by `runs` and `resumes` does not permit running
+/// them.
 ///
 /// # Errors
 /// If the jobs must not be run, or the store or the folder cannot be used.
@@ -25,7 +25,7 @@ pub(crate) async fn settle(
     runs: impl Fn(&Job) -> bool,
 ) -> anyhow::Result<()> {
     let Some(original) = data_dir.original() else { return Ok(()) };
-    // The jobs in a database have one owner, whichever folders there are.
+    // Jobs in a database have one owner, regardless of folders.
     if !resumes && data_dir.kind() != StoreKind::Postgres {
         let (mut unfinished, mut has_others) = (Vec::new(), false);
         let mut jobs = pin!(pages::jobs(store, None));

@@ -1,20 +1,20 @@
-//! The data folder: its lock, its store, and the paths of its files.
+//! The data folder: its lock, store and file paths.
 //!
 //! ```text
 //! LOCK                                 the process that has the folder open
-//! SERVER                               the ID of the server among those that share a database
-//! STORE                                the kind of the store
+//! SERVER                               the server's ID among those that share a database
+//! STORE                                the kind of store
 //! FOLDER                               distinguishes the folder from its copies
 //! store.sqlite or store.sled/          the store, unless it is in a database
-//! DATABASE                             the address of the database that contains the store, without the password
-//! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for other projects than
+//! DATABASE                             the address of the store's database, without the password
+//! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for projects other than
 //! `local`
 //! executions/<attempt>/                files of a supervisor
-//! tokens.json, TOKENS                  the access tokens of a server on this folder; the marker that there are any
+//! tokens.json, TOKENS                  the server's access tokens; the marker that there are any
 //! audit/                               the audit logs
-//! suggestions/                         suggestions that clients wait for
+//! suggestions/                         pending suggestions
 //! environments/                        installed programs, by content
-//! packages/<project>/<sha256>/         packages that clients have uploaded
+//! packages/<project>/<sha256>/         uploaded packages
 //! local/<run>/                         files of one `local train`
 //! ```
 
@@ -35,16 +35,17 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 use tunesmith_domain::JobId;
+#[cfg(any(feature = "sled", feature = "sqlite"))]
+use tunesmith_store::OpenMode;
 #[cfg(feature = "postgres")]
 use tunesmith_store::{DatabaseAddress, PostgresStore};
-use tunesmith_store::{MemoryStore, OpenMode, Store, StoreError};
+use tunesmith_store::{Store, StoreError};
 
 pub use error::DataDirError;
 pub use lock::Holder;
 use lock::Lock;
 pub use origin::Original;
 
-/// The kinds of store that a folder may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StoreKind {
     /// One SQLite file; the default.
@@ -52,31 +53,28 @@ pub enum StoreKind {
     Sqlite,
     /// A sled folder.
     Sled,
-    /// In memory; lost with the process.
-    Memory,
-    /// In a PostgreSQL database. The folder contains only the files of this machine.
+    /// A PostgreSQL database. The folder contains only local files.
     Postgres,
 }
 
 impl StoreKind {
-    const ALL: [Self; 4] = [Self::Sqlite, Self::Sled, Self::Memory, Self::Postgres];
+    const ALL: [Self; 3] = [Self::Sqlite, Self::Sled, Self::Postgres];
 
-    /// The name on the command line and in the marker.
+    /// Name on the command line and in the marker.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
             Self::Sled => "sled",
-            Self::Memory => "memory",
             Self::Postgres => "postgres",
         }
     }
 
-    /// The file name of the store in the data folder; `None` for a store that is not in the folder.
+    /// File name in the data folder; `None` for a store outside it.
     fn file_name(self) -> Option<&'static str> {
         match self {
             Self::Sqlite => Some("store.sqlite"),
             Self::Sled => Some("store.sled"),
-            Self::Memory | Self::Postgres => None,
+            Self::Postgres => None,
         }
     }
 }
@@ -96,22 +94,20 @@ impl FromStr for StoreKind {
     }
 }
 
-/// A text that is not the name of a [`StoreKind`].
+/// An unknown [`StoreKind`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{kind:?} is not a kind of store: expected sqlite, sled, or the address of a database: postgres://USER@HOST:PORT/DATABASE"
 )]
 pub struct UnknownStoreKind {
-    /// The text.
     pub kind: String,
 }
 
-/// Where the store of a folder is.
+/// Location of a folder's store.
 #[derive(Debug, Clone)]
 pub enum StoreSource {
-    /// In the folder; for [`StoreKind::Postgres`], in the database that the folder names.
+    /// In the folder, or for [`StoreKind::Postgres`], in the database that the folder names.
     Folder(StoreKind),
-    /// In this database.
     #[cfg(feature = "postgres")]
     Database(Box<DatabaseAddress>),
 }
@@ -123,7 +119,6 @@ impl From<StoreKind> for StoreSource {
 }
 
 impl StoreSource {
-    /// Returns the kind of the store.
     pub fn kind(&self) -> StoreKind {
         match self {
             Self::Folder(kind) => *kind,
@@ -133,16 +128,16 @@ impl StoreSource {
     }
 }
 
-/// An open data folder. [`Self::open`] locks it for this process until the value is dropped.
+/// An open data folder, locked by [`Self::open`] until dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
     source: StoreSource,
     access: Access,
     store: OnceCell<StoreHandle>,
-    /// The folder of which this one is a copy that no process has settled.
+    /// The original, if this is a copy that has not been settled.
     original: Option<Original>,
-    /// The last field, so that it is dropped after the store was closed.
+    /// Last field: dropped after the store is closed.
     _lock: Option<Lock>,
 }
 
@@ -153,17 +148,20 @@ enum Access {
 }
 
 impl DataDir {
-    /// Opens the folder `path` for this process alone, and creates it if it does not exist. `who` is the command line,
-    /// which the error of other processes contains.
+    /// Opens the folder `path` exclusively, creating it if necessary. `who` is the command line reported to competing
+    /// processes.
     ///
     /// # Errors
-    /// [`DataDirError::InUse`], [`DataDirError::OtherKind`] if it holds a store of another kind,
-    /// [`DataDirError::UnknownMarker`], [`DataDirError::Io`].
+    /// [`DataDirError::InUse`], [`DataDirError::OtherKind`] for a store of another kind,
+    /// [`DataDirError::UnknownMarker`], [`DataDirError::Io`]. [`StoreError::BeforeRelease`], which leaves the folder
+    /// unchanged.
     pub fn open(path: &Path, source: impl Into<StoreSource>, who: &str) -> Result<Self, DataDirError> {
         let source = source.into();
         let kind = source.kind();
         fs::create_dir_all(path).map_err(DataDirError::io("create", path))?;
         let path = path.canonicalize().map_err(DataDirError::io("find", path))?;
+        // A rejected folder stays unchanged: not even a lock is written.
+        check_form(&path)?;
         let lock = Lock::take(&path, who)?;
         private::make_private(&path).map_err(DataDirError::io("change the modes in", &path))?;
         if let Some(holds) = marker::held_kind(&path)?
@@ -175,12 +173,12 @@ impl DataDir {
         Ok(Self { path, source, access: Access::Full, store: OnceCell::new(), original, _lock: Some(lock) })
     }
 
-    /// Opens an existing folder to read it. An SQLite store can be read while another process has it open; sled allows
-    /// one process only, so the folder is locked as in [`Self::open`]. `who` is the command line.
+    /// Opens an existing folder read-only. An SQLite store is readable while another process has it open; sled allows
+    /// only one process, so the folder is locked as in [`Self::open`]. `who` is the command line.
     ///
     /// # Errors
-    /// [`DataDirError::NoStore`] if there is no folder or it holds no store; [`DataDirError::InUse`] for a sled store
-    /// that another process has open; [`DataDirError::UnknownMarker`], [`DataDirError::Io`].
+    /// [`DataDirError::NoStore`] if the folder or its store is missing; [`DataDirError::InUse`] for a sled store that
+    /// another process has open; [`DataDirError::UnknownMarker`], [`DataDirError::Io`].
     pub fn open_read_only(path: &Path, who: &str) -> Result<Self, DataDirError> {
         let no_store = || DataDirError::NoStore { path: path.to_owned() };
         let path = match path.canonicalize() {
@@ -190,7 +188,7 @@ impl DataDir {
         };
         let kind = marker::held_kind(&path)?.ok_or_else(no_store)?;
         let lock = match kind {
-            StoreKind::Sqlite | StoreKind::Memory | StoreKind::Postgres => None,
+            StoreKind::Sqlite | StoreKind::Postgres => None,
             StoreKind::Sled => Some(Lock::take(&path, who)?),
         };
         Ok(Self {
@@ -203,13 +201,14 @@ impl DataDir {
         })
     }
 
-    /// Returns the store, which the first call opens. Drop the store before the folder.
+    /// The store, opened by the first call. Drop it before the folder.
     ///
     /// # Errors
     /// [`DataDirError::Store`] if it cannot be opened, or is missing although the folder had one.
     pub async fn store(&self) -> Result<Arc<dyn Store>, DataDirError> {
         let open = async || {
             let (path, kind, access) = (self.path.clone(), self.kind(), self.access);
+            #[cfg(feature = "postgres")]
             if kind == StoreKind::Postgres {
                 return self.database().await;
             }
@@ -221,7 +220,7 @@ impl DataDir {
         Ok(Arc::clone(&self.store.get_or_try_init(open).await?.store))
     }
 
-    /// The store in the database that the source or the folder names.
+    /// Opens the database named by the source or the folder.
     #[cfg(feature = "postgres")]
     async fn database(&self) -> Result<StoreHandle, DataDirError> {
         let address = match &self.source {
@@ -236,13 +235,13 @@ impl DataDir {
         Ok(StoreHandle { store: Arc::clone(&database) as Arc<dyn Store>, database: Some(database) })
     }
 
-    /// Returns the store if [`Self::store`] has opened it in a database, which other servers may use.
+    /// The open store, if it is in a database that other servers may share.
     #[cfg(feature = "postgres")]
     pub fn shared_store(&self) -> Option<Arc<PostgresStore>> {
         self.store.get().and_then(|handle| handle.database.clone())
     }
 
-    /// Returns the identity of the store if [`Self::store`] has opened it in a database, which other servers may use.
+    /// Identity of the open store, if it is in a database that other servers may share.
     pub fn shared_identity(&self) -> Option<String> {
         #[cfg(feature = "postgres")]
         return self.shared_store().map(|store| store.identity().to_owned());
@@ -250,24 +249,19 @@ impl DataDir {
         None
     }
 
-    #[cfg(not(feature = "postgres"))]
-    async fn database(&self) -> Result<StoreHandle, DataDirError> {
-        Err(DataDirError::NotBuilt { kind: StoreKind::Postgres })
-    }
-
-    /// The error of another process that has the store open although this one has the lock of the folder.
+    /// Names the process that has the store open although this one holds the folder's lock.
     fn name_holder(&self, error: DataDirError) -> DataDirError {
         let DataDirError::Store(StoreError::InUse { path }) = error else { return error };
         let file = if path.is_dir() { path.join("db") } else { path };
         DataDirError::InUse { path: self.path.clone(), holder: Holder::of_file(&file) }
     }
 
-    /// Returns the folder of which this one is a copy, until [`Self::settle`] is called. The original may be in use.
+    /// The original of this copy, until [`Self::settle`]. It may be in use.
     pub fn original(&self) -> Option<&Original> {
         self.original.as_ref()
     }
 
-    /// Makes a copy a folder of its own. Its server becomes another one than that of the original.
+    /// Turns a copy into an independent folder, whose server gets a new identity.
     ///
     /// # Errors
     /// [`DataDirError::Io`].
@@ -285,17 +279,16 @@ impl DataDir {
         origin::settle(&self.path).map_err(DataDirError::io("write FOLDER in", &self.path))
     }
 
-    /// Returns the absolute path of the folder.
+    /// Absolute path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the kind of its store.
     pub fn kind(&self) -> StoreKind {
         self.source.kind()
     }
 
-    /// Returns the value of `--store` that opens the same store, without a password; `None` for the default.
+    /// Value of `--store` that opens the same store, without a password; `None` for the default.
     pub fn store_argument(&self) -> Option<String> {
         match (&self.source, self.kind()) {
             #[cfg(feature = "postgres")]
@@ -306,32 +299,29 @@ impl DataDir {
         }
     }
 
-    /// Returns the file of the access tokens.
     pub fn tokens(&self) -> PathBuf {
         tokens_of(&self.path)
     }
 
-    /// Returns the folder of the audit logs.
     pub fn audit(&self) -> PathBuf {
         audit_of(&self.path)
     }
 
-    /// Returns the folder of the suggestions that clients wait for.
+    /// Folder of pending suggestions.
     pub fn suggestions(&self) -> PathBuf {
         self.path.join("suggestions")
     }
 
-    /// Returns the folder of the installed programs, each in a folder named by its content.
+    /// Folder of installed programs, each in a folder named by its content.
     pub fn environments(&self) -> PathBuf {
         self.path.join("environments")
     }
 
-    /// Returns the folder of the packages that clients have uploaded.
     pub fn packages(&self) -> PathBuf {
         self.path.join("packages")
     }
 
-    /// Returns the folder of the files of a job, which may not exist.
+    /// Folder of a job's files; may not exist.
     pub fn job(&self, job: &JobId) -> PathBuf {
         match job.parts() {
             (JobId::LOCAL_PROJECT, id) => self.path.join("jobs").join(id),
@@ -340,16 +330,22 @@ impl DataDir {
     }
 }
 
-/// The file with the ID of the server among those that share a database.
+/// Checks that this version supports the format of the data folder `path`, if it exists. Read-only.
+///
+/// # Errors
+/// [`DataDirError::Store`] with [`StoreError::BeforeRelease`], [`DataDirError::UnknownMarker`], [`DataDirError::Io`].
+pub(crate) fn check_form(path: &Path) -> Result<(), DataDirError> {
+    marker::held_kind(path).map(|_| ())
+}
+
+/// File with the server's ID among those that share a database.
 pub(crate) const SERVER_FILE: &str = "SERVER";
 
-/// Returns the file of the access tokens of the data folder `path`. It may be changed while a server has the folder
-/// open.
+/// Access token file of the data folder `path`. May be changed while a server has the folder open.
 pub fn tokens_of(path: &Path) -> PathBuf {
     path.join("tokens.json")
 }
 
-/// Returns the folder of the audit logs of the data folder `path`.
 pub fn audit_of(path: &Path) -> PathBuf {
     path.join("audit")
 }
@@ -362,7 +358,8 @@ struct StoreHandle {
 }
 
 impl StoreHandle {
-    /// A store that only this process changes.
+    /// Wraps a store that only this process changes.
+    #[cfg(any(feature = "sled", feature = "sqlite"))]
     fn own(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -378,11 +375,14 @@ impl fmt::Debug for StoreHandle {
     }
 }
 
+#[cfg(not(any(feature = "sled", feature = "sqlite")))]
+fn open_store(_: &Path, kind: StoreKind, _: Access) -> Result<StoreHandle, DataDirError> {
+    Err(DataDirError::NotBuilt { kind })
+}
+
+#[cfg(any(feature = "sled", feature = "sqlite"))]
 fn open_store(folder: &Path, kind: StoreKind, access: Access) -> Result<StoreHandle, DataDirError> {
-    let Some(file_name) = kind.file_name() else {
-        return Ok(StoreHandle::own(Arc::new(MemoryStore::new())));
-    };
-    let path = folder.join(file_name);
+    let path = folder.join(kind.file_name().unwrap_or_default());
     // With a marker, a missing or empty store is damage, not a new folder.
     let known = marker::is_written(folder)?;
     let mode = if known { OpenMode::Existing } else { OpenMode::Create };
@@ -393,8 +393,6 @@ fn open_store(folder: &Path, kind: StoreKind, access: Access) -> Result<StoreHan
         (StoreKind::Sqlite, Access::Full) => Arc::new(tunesmith_store::SqliteStore::open(&path, mode)?),
         #[cfg(feature = "sled")]
         (StoreKind::Sled, _) => Arc::new(tunesmith_store::SledStore::open(&path, mode)?),
-        (StoreKind::Memory | StoreKind::Postgres, _) => Arc::new(MemoryStore::new()),
-        #[cfg(not(all(feature = "sqlite", feature = "sled")))]
         (kind, _) => return Err(DataDirError::NotBuilt { kind }),
     };
     if !known && access == Access::Full {

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use tunesmith_service::resource_pool::Device;
+use tunesmith_jobs::resource_pool::Device;
 
 /// The program that lists them.
 const PROGRAM: &str = "nvidia-smi";

@@ -1,36 +1,33 @@
-//! The executors that programs can run on, and the one that a data folder keeps.
+//! Executors, and the one bound to a data folder.
 //!
-//! A folder keeps the executor that it was first used with: another one does not know the programs that may still run. Regions and
-//! machine types of a server configuration may name further ones.
+//! A folder is bound to its first executor: another one does not know the programs that may still be running. Regions
+//! and machine types in the server configuration may name additional ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use reqwest::Url;
 
-use crate::composition::{ContainerOptions, Isolation, agent_program, local_executor, this_program};
+use crate::composition::{ContainerOptions, Isolation, local_executor, this_program};
+use crate::engine_settings;
 use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
-use tunesmith_client::http_client;
+use tunesmith_config::{ExecutorConfig, KubernetesConfig, NamedExecutor, RayConfig};
 use tunesmith_executor::remote::{AgentEngine, Inbox, PLACEMENT_TIMEOUT, RemoteExecutor};
 use tunesmith_executor::{Executor, NamedExecutors, RoutedExecutor};
-use tunesmith_files::Place;
-use tunesmith_kubernetes::{ClusterChoice, KubernetesEngine, KubernetesSettings, PodSettings};
-use tunesmith_ray::{AgentProgram, RayEngine, RaySettings, RayToken};
+use tunesmith_files::RootedPath;
 use tunesmith_slurm::{SlurmExecutor, SlurmSettings};
 
-/// The file of a data folder that contains the name of its executor. Absent for the local one.
+/// File in the data folder with its executor's name. Absent for the local one.
 const MARKER: &str = "EXECUTOR";
 
 /// Maximum size of the marker in bytes.
 const MAX_MARKER_BYTES: u64 = 64;
 
-/// Time between two reports of an agent on this machine.
+/// Report interval of an agent on this machine.
 const AGENT_INTERVAL: Duration = Duration::from_millis(250);
 
 /// What runs the programs.
@@ -49,7 +46,7 @@ pub(crate) enum ExecutorKind {
 }
 
 impl ExecutorKind {
-    /// The name, as `--executor` and the server configuration state it.
+    /// Name in `--executor` and the server configuration.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -62,7 +59,7 @@ impl ExecutorKind {
 }
 
 impl ExecutorKind {
-    /// Whether programs run as the user of the server, and see its files, unless `--run-as` gives them another one.
+    /// Whether programs run as the server's user and see its files, unless `--run-as` sets another.
     fn runs_as_server(self) -> bool {
         match self {
             Self::Local | Self::Agent | Self::Slurm => true,
@@ -71,114 +68,64 @@ impl ExecutorKind {
     }
 }
 
-/// The executor that a command asks for.
+/// Executor settings of a command.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ExecutorOptions {
-    /// The kind; `None` for that of the data folder.
+    /// `None` for the data folder's.
     pub(crate) kind: Option<ExecutorKind>,
-    /// The settings of Slurm, apart from those that the data folder gives.
-    pub(crate) slurm: SlurmSettings,
-    /// The settings of Ray.
-    pub(crate) ray: RayOptions,
-    /// The settings of Kubernetes.
-    pub(crate) kubernetes: KubernetesOptions,
-    /// The executors with names of their own.
-    pub(crate) named: BTreeMap<String, NamedOptions>,
-    /// The one of them that runs jobs that name no executor; `None` for that of `kind`.
+    /// Named executor for jobs that name none; `None` for that of `kind`.
     pub(crate) default: Option<String>,
-    /// The longest time in which an attempt with several replicas gets its places; `None` for the default.
-    pub(crate) placement_timeout: Option<Duration>,
-    /// Maximum numbers of trials that run at the same time, by name of the executor.
-    pub(crate) max_running_trials: BTreeMap<String, NonZeroU32>,
-    /// The queues that jobs may name, by name of the executor.
+    pub(crate) config: ExecutorConfig,
+    /// Queues that jobs may name, by executor.
     pub(crate) queues: BTreeMap<String, BTreeSet<String>>,
-    /// The identity of the store, if other servers share it.
+    /// Identity of the store, if shared with other servers.
     pub(crate) store: Option<String>,
 }
 
-/// An executor with a name of its own.
-#[derive(Debug, Clone)]
-pub(crate) struct NamedOptions {
-    /// The kind.
-    pub(crate) kind: ExecutorKind,
-    /// The settings, if it is one of Slurm.
-    pub(crate) slurm: SlurmSettings,
-    /// The settings, if it is one of Ray.
-    pub(crate) ray: RayOptions,
-    /// The settings, if it is one of Kubernetes.
-    pub(crate) kubernetes: KubernetesOptions,
-}
-
 impl ExecutorOptions {
-    /// The settings of the executor `name`, which is one of [`Self::named`] or that of a kind.
-    fn named(&self, name: &str) -> anyhow::Result<NamedOptions> {
-        if let Some(named) = self.named.get(name) {
-            return Ok(named.clone());
-        }
-        let kind = ExecutorKind::from_str(name, false).map_err(anyhow::Error::msg)?;
-        Ok(self.of_kind(kind))
+    /// Settings of the executor `name`: a named executor or a kind.
+    fn named(&self, name: &str) -> NamedExecutor {
+        let ExecutorConfig { slurm, ray, kubernetes, named, .. } = &self.config;
+        named.get(name).cloned().unwrap_or_else(|| NamedExecutor {
+            kind: name.to_owned(),
+            slurm: slurm.clone(),
+            ray: ray.clone(),
+            kubernetes: kubernetes.clone(),
+        })
     }
 
-    fn of_kind(&self, kind: ExecutorKind) -> NamedOptions {
-        NamedOptions { kind, slurm: self.slurm.clone(), ray: self.ray.clone(), kubernetes: self.kubernetes.clone() }
-    }
-
-    /// The addresses at which agents reach the server, as far as they are given.
+    /// Configured addresses under which agents reach the server.
     pub(crate) fn servers(&self) -> impl Iterator<Item = &str> {
-        let named = self.named.values().flat_map(|named| [&named.kubernetes.pods.server, &named.ray.server]);
-        [&self.kubernetes.pods.server, &self.ray.server].into_iter().chain(named).flatten().map(String::as_str)
+        let named = self.config.named.values().flat_map(|named| [&named.kubernetes.server, &named.ray.server]);
+        [&self.config.kubernetes.server, &self.config.ray.server].into_iter().chain(named).flatten().map(String::as_str)
     }
 
-    /// The kinds of the executors `names`.
     pub(crate) fn kinds(&self, names: &BTreeSet<String>) -> BTreeMap<String, ExecutorKind> {
-        names.iter().filter_map(|name| Some((name.clone(), self.named(name).ok()?.kind))).collect()
+        names.iter().filter_map(|name| Some((name.clone(), kind_of(&self.named(name)).ok()?))).collect()
     }
 
-    /// The names of the executors that are built beside that of the data folder: those with names of their own, and `others`.
+    /// Executors built in addition to the data folder's: the named ones and `others`.
     pub(crate) fn names_beside(&self, others: &BTreeSet<&str>) -> BTreeSet<String> {
         let others = others.iter().map(|name| (*name).to_owned());
-        self.named.keys().cloned().chain(others).collect()
+        self.config.named.keys().cloned().chain(others).collect()
     }
 }
 
-/// The settings of Kubernetes, apart from those that the data folder gives.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct KubernetesOptions {
-    /// Which cluster.
-    pub(crate) cluster: ClusterChoice,
-    /// The namespace; `None` for that of the configuration of Kubernetes.
-    pub(crate) namespace: Option<String>,
-    /// The pods. The image of the agent may be empty.
-    pub(crate) pods: PodSettings,
+fn kind_of(executor: &NamedExecutor) -> anyhow::Result<ExecutorKind> {
+    ExecutorKind::from_str(&executor.kind, false).map_err(anyhow::Error::msg)
 }
 
-/// The settings of Ray, apart from those that the data folder gives.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RayOptions {
-    /// Address of the dashboard.
-    pub(crate) address: Option<String>,
-    /// Token for a cluster with authentication.
-    pub(crate) token: RayToken,
-    /// Path of `tunesmith-agent` or `tunesmith` on the nodes; `None` if the agent is uploaded.
-    pub(crate) program: Option<PathBuf>,
-    /// Address of this server, as the nodes reach it; `None` for the one that programs of this machine get.
-    pub(crate) server: Option<String>,
-}
-
-/// The address of the dashboard of a cluster on this machine.
-const RAY_ADDRESS: &str = "http://127.0.0.1:8265";
-
-/// The folder of a data folder with the records of its further executors, one for each.
+/// Subfolder with the records of additional executors, one each.
 const OTHERS: &str = "executors";
 
-/// The folder of a data folder that records which attempts run on further executors.
+/// Subfolder recording which attempts run on additional executors.
 const ROUTES: &str = "routes";
 
-/// Builds the executor of the data folder `folder`, lets the folder keep it, and returns it with its kind. It passes the jobs whose
-/// region or machine type names one of `others` on to that executor.
+/// Builds the executor of the data folder `folder`, binds the folder to it, and returns it with its kind. It
+/// delegates jobs whose region or machine type names one of `others`.
 ///
 /// # Errors
-/// If the folder has another executor, or an executor cannot be used.
+/// If the folder is bound to another executor, or an executor is unusable.
 pub(crate) async fn executor(
     folder: &Path,
     options: ExecutorOptions,
@@ -188,10 +135,10 @@ pub(crate) async fn executor(
     inbox: &Arc<Inbox>,
 ) -> anyhow::Result<(ExecutorKind, Arc<dyn Executor>)> {
     let kind = settle(folder, options.kind)?;
-    let placement_timeout = options.placement_timeout.unwrap_or(PLACEMENT_TIMEOUT);
+    let placement_timeout = options.config.placement_timeout.unwrap_or(PLACEMENT_TIMEOUT);
     let (queues, store) = (&options.queues, options.store.as_deref());
     let building = Building { placement_timeout, container, isolation, inbox, queues, store };
-    let own = building.build(kind.as_str(), options.of_kind(kind), folder).await?;
+    let own = building.build(kind.as_str(), options.named(kind.as_str()), folder).await?;
     if kind != ExecutorKind::Local {
         keep(folder, kind)?;
     }
@@ -201,11 +148,11 @@ pub(crate) async fn executor(
     }
     let mut named = NamedExecutors::new();
     for name in others.iter().filter(|name| *name != kind.as_str()) {
-        let other = options.named(name)?;
+        let other = options.named(name);
         let folder = folder.join(OTHERS).join(name);
         std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
-        if options.named.contains_key(name) {
-            keep_kind(&folder, name, other.kind)?;
+        if options.config.named.contains_key(name) {
+            keep_kind(&folder, name, kind_of(&other)?)?;
         }
         let built = building.build(name, other, &folder).await;
         named.insert(name.clone(), built.with_context(|| format!("the executor {name} of the server configuration"))?);
@@ -214,11 +161,11 @@ pub(crate) async fn executor(
     Ok((kind, Arc::new(routed.with_default(options.default))))
 }
 
-/// Returns an executor of a server on the data folder `folder` whose programs run as the user of the server; `None` if all of them
-/// run elsewhere. Jobs choose among that of `options` and `others`.
+/// An executor of a server on `folder` that runs programs as the server's user; `None` if all run elsewhere. Jobs
+/// choose among the executor of `options` and `others`.
 ///
 /// # Errors
-/// If the folder has another executor.
+/// If the folder is bound to another executor.
 pub(crate) fn unisolated(
     folder: &Path,
     options: &ExecutorOptions,
@@ -231,7 +178,6 @@ pub(crate) fn unisolated(
     Ok(Some(own.as_str().to_owned()).filter(|_| is_default && own.runs_as_server()).or(named))
 }
 
-/// What executors are built of.
 struct Building<'a> {
     placement_timeout: Duration,
     container: ContainerOptions,
@@ -244,9 +190,10 @@ struct Building<'a> {
 }
 
 impl Building<'_> {
-    /// Builds the executor `name` of `options`, which keeps its records in `folder`, and checks that it can be used.
-    async fn build(&self, name: &str, options: NamedOptions, folder: &Path) -> anyhow::Result<Arc<dyn Executor>> {
-        let NamedOptions { kind, slurm, ray: ray_options, kubernetes: kubernetes_options } = options;
+    /// Builds the executor `name` of `options` with its records in `folder`, and checks that it is usable.
+    async fn build(&self, name: &str, options: NamedExecutor, folder: &Path) -> anyhow::Result<Arc<dyn Executor>> {
+        let kind = kind_of(&options)?;
+        let NamedExecutor { slurm, ray, kubernetes, .. } = options;
         let isolation = &self.isolation;
         if isolation.identities.are_given() {
             match kind {
@@ -275,23 +222,15 @@ impl Building<'_> {
                 });
                 self.remote(engine)
             }
-            ExecutorKind::Ray => {
-                let engine = ray(folder, ray_options)?;
-                engine.check().await.map_err(anyhow::Error::msg)?;
-                self.remote(engine)
-            }
-            ExecutorKind::Kubernetes => {
-                let engine = self.kubernetes(name, folder, kubernetes_options).await?;
-                engine.check().await?;
-                self.remote(engine)
-            }
+            ExecutorKind::Ray => self.ray(ray, folder).await?,
+            ExecutorKind::Kubernetes => self.kubernetes(name, kubernetes, folder).await?,
             ExecutorKind::Slurm => {
                 let executor = SlurmExecutor::new(SlurmSettings {
                     supervisor: this_program()?,
                     registry: folder.join("executions"),
                     environment: isolation.environment.clone(),
                     log_quota_bytes: isolation.log_quota_bytes,
-                    ..slurm
+                    ..engine_settings::slurm(slurm)?
                 });
                 executor.check().await?;
                 Arc::new(executor)
@@ -299,63 +238,52 @@ impl Building<'_> {
         })
     }
 
-    /// The executor whose agents are started by `engine`.
+    #[cfg(feature = "ray")]
+    async fn ray(&self, config: RayConfig, folder: &Path) -> anyhow::Result<Arc<dyn Executor>> {
+        let settings = engine_settings::ray::settings(config, folder.join("ray"))?;
+        let http = tunesmith_client::http_client(settings.address.as_str())?;
+        let engine = tunesmith_ray::RayEngine::new(settings, http);
+        engine.check().await.map_err(anyhow::Error::msg)?;
+        Ok(self.remote(engine))
+    }
+
+    #[cfg(not(feature = "ray"))]
+    async fn ray(&self, _: RayConfig, _: &Path) -> anyhow::Result<Arc<dyn Executor>> {
+        bail!("this program was built without the executor for Ray (feature ray)")
+    }
+
+    #[cfg(feature = "kubernetes")]
+    async fn kubernetes(
+        &self,
+        name: &str,
+        config: KubernetesConfig,
+        folder: &Path,
+    ) -> anyhow::Result<Arc<dyn Executor>> {
+        let settings = engine_settings::kubernetes::settings(config, folder.join("kubernetes"))?;
+        let engine = tunesmith_kubernetes::KubernetesEngine::connect(tunesmith_kubernetes::KubernetesSettings {
+            queues: self.queues.get(name).cloned().unwrap_or_default(),
+            store: self.store.map(str::to_owned),
+            ..settings
+        });
+        let engine = engine.await?;
+        engine.check().await?;
+        Ok(self.remote(engine))
+    }
+
+    #[cfg(not(feature = "kubernetes"))]
+    async fn kubernetes(&self, _: &str, _: KubernetesConfig, _: &Path) -> anyhow::Result<Arc<dyn Executor>> {
+        let _ = (self.queues, self.store);
+        bail!("this program was built without the executor for Kubernetes (feature kubernetes)")
+    }
+
+    /// Wraps `engine` as an executor.
     fn remote(&self, engine: impl AgentEngine) -> Arc<dyn Executor> {
         let executor = RemoteExecutor::new(engine, Arc::clone(self.inbox));
         Arc::new(executor.with_placement_timeout(self.placement_timeout))
     }
-
-    /// The engine of the executor `name`.
-    async fn kubernetes(
-        &self,
-        name: &str,
-        folder: &Path,
-        options: KubernetesOptions,
-    ) -> anyhow::Result<KubernetesEngine> {
-        let KubernetesOptions { cluster, namespace, pods } = options;
-        if pods.agent_image.is_empty() {
-            bail!(
-                "--kubernetes-agent-image is missing: state the image with tunesmith-agent, from which pods get their agent; \
-                 examples/kubernetes/Dockerfile makes one"
-            );
-        }
-        if let Some(server) = &pods.server {
-            let parsed: Option<Url> = server.parse().ok();
-            if !parsed.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
-                bail!("--kubernetes-server {server:?}: expected http://HOST:PORT or https://HOST:PORT");
-            }
-        }
-        let settings = KubernetesSettings {
-            cluster,
-            namespace,
-            queues: self.queues.get(name).cloned().unwrap_or_default(),
-            pods,
-            registry: folder.join("kubernetes"),
-            store: self.store.map(str::to_owned),
-        };
-        Ok(KubernetesEngine::connect(settings).await?)
-    }
 }
 
-fn ray(folder: &Path, options: RayOptions) -> anyhow::Result<RayEngine> {
-    let address = options.address.as_deref().unwrap_or(RAY_ADDRESS);
-    let parsed = address.parse().ok().filter(|url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    let http = http_client(address)?;
-    let settings = RaySettings {
-        address: parsed
-            .with_context(|| format!("--ray-address {address:?}: expected http://HOST:PORT of the dashboard"))?,
-        token: options.token,
-        server: options.server,
-        agent: match options.program {
-            Some(path) => AgentProgram::Installed(path),
-            None => AgentProgram::Uploaded(agent_program()?),
-        },
-        registry: folder.join("ray"),
-    };
-    Ok(RayEngine::new(settings, http))
-}
-
-/// Lets the folder of the executor `name` keep its `kind`, which must not have changed.
+/// Records the `kind` of the executor `name`, which must not change.
 fn keep_kind(folder: &Path, name: &str, kind: ExecutorKind) -> anyhow::Result<()> {
     match kept(folder)? {
         Some(kept) if kept == kind => Ok(()),
@@ -369,13 +297,13 @@ fn keep_kind(folder: &Path, name: &str, kind: ExecutorKind) -> anyhow::Result<()
     }
 }
 
-/// Lets `folder` keep the executor `kind`.
+/// Binds `folder` to `kind`.
 fn keep(folder: &Path, kind: ExecutorKind) -> anyhow::Result<()> {
-    let kept = Place::new(folder, MARKER).replace(format!("{}\n", kind.as_str()).as_bytes(), true);
+    let kept = RootedPath::new(folder, MARKER).replace(format!("{}\n", kind.as_str()).as_bytes(), true);
     kept.with_context(|| format!("{} cannot be written", folder.join(MARKER).display()))
 }
 
-/// Returns the executor of `folder`, which `wanted` must not contradict.
+/// The executor of `folder`; an error if `wanted` contradicts it.
 fn settle(folder: &Path, wanted: Option<ExecutorKind>) -> anyhow::Result<ExecutorKind> {
     let kept = kept(folder)?;
     match (kept, wanted) {
@@ -390,10 +318,10 @@ fn settle(folder: &Path, wanted: Option<ExecutorKind>) -> anyhow::Result<Executo
     }
 }
 
-/// Returns the executor that `folder` keeps; `None` if it has run no program.
+/// The executor that `folder` is bound to; `None` if it has run no program.
 pub(crate) fn kept(folder: &Path) -> anyhow::Result<Option<ExecutorKind>> {
     let path = folder.join(MARKER);
-    match Place::new(folder, MARKER).read(MAX_MARKER_BYTES) {
+    match RootedPath::new(folder, MARKER).read(MAX_MARKER_BYTES) {
         Ok(text) => {
             let text = String::from_utf8_lossy(&text).trim().to_owned();
             let known = ExecutorKind::value_variants().iter().copied().find(|kind| kind.as_str() == text);

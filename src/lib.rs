@@ -8,8 +8,10 @@ mod composition;
 mod copied;
 pub mod data_dir;
 mod devices;
+mod engine_settings;
 mod executors;
 mod memory;
+mod pages;
 mod server_settings;
 #[cfg(feature = "postgres")]
 mod shared_tokens;

@@ -1,27 +1,27 @@
-//! The memory budget of a server: what the studies keep is dropped when the process holds more, or when it is not used.
+//! Memory budget of a server: evicts cached studies when the process exceeds it, or when they are idle.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::allocator;
-use tunesmith_service::studies::Studies;
+use tunesmith_studies::Studies;
 use tunesmith_telemetry::telemetry;
 
-/// Interval between two looks at the memory.
+/// Polling interval.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Number of looks between two counts of idle time: a minute.
+/// Polls between two idle counts: one minute.
 const LOOKS_PER_COUNT: u32 = 60;
 
-/// Number of counts after which the state of an unused study is dropped: ten minutes (a guess: longer than the pause of a
-/// client between two trials of a few minutes; reading the history again takes less than a second).
+/// Idle counts before eviction: ten minutes (a guess: longer than a client's pause between two trials of a few
+/// minutes; reading the history again takes less than a second).
 const IDLE_COUNTS: u32 = 10;
 
-/// Free memory of the allocator that is not worth returning to the system, in bytes.
+/// Free allocator memory in bytes that is not worth returning to the system.
 const SLACK: usize = 32 << 20;
 
-/// Keeps the memory of this process within `budget` bytes by dropping what `studies` keep, and returns freed memory to the
-/// system. Does not return.
+/// Enforces `budget`, in bytes, by evicting caches of `studies` and returning freed memory to the system. Never
+/// returns.
 pub(crate) async fn keep(studies: Arc<Studies>, budget: usize) {
     let mut interval = tokio::time::interval(INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -29,7 +29,7 @@ pub(crate) async fn keep(studies: Arc<Studies>, budget: usize) {
         interval.tick().await;
         let counts = look.is_multiple_of(u64::from(LOOKS_PER_COUNT));
         let studies = Arc::clone(&studies);
-        // Dropping a long history takes a while, and so does returning its memory.
+        // Dropping a long history and returning its memory takes a while.
         let looked = tokio::task::spawn_blocking(move || look_at(&studies, budget, counts));
         if let Err(error) = looked.await {
             tracing::error!(error = &error as &dyn std::error::Error, "the memory could not be checked");
@@ -43,7 +43,7 @@ fn look_at(studies: &Studies, budget: usize, counts: bool) {
     let idle = if counts { studies.drop_idle(IDLE_COUNTS) } else { 0 };
     let mut dropped = 0;
     if held() > budget {
-        // Down to three quarters, so that the next suggestion does not exceed the budget again.
+        // Evicts down to three quarters, so that the next suggestion does not exceed the budget again.
         dropped = studies.drop_while(|| held() > budget / 4 * 3);
         tracing::info!(
             memory.budget_bytes = budget,
@@ -66,11 +66,10 @@ fn look_at(studies: &Studies, budget: usize, counts: bool) {
 mod tests {
     use std::num::NonZeroUsize;
 
-    use tunesmith_service::clock::SystemClock;
-    use tunesmith_service::search_policy::SearchPolicy;
-    use tunesmith_service::studies::SuggestionRequest;
-    use tunesmith_store::MemoryStore;
-    use tunesmith_store::contract::samples;
+    use tunesmith_contract::{MemoryStore, samples};
+    use tunesmith_domain::SuggestionRequest;
+    use tunesmith_studies::clock::SystemClock;
+    use tunesmith_studies::search_policy::SearchPolicy;
 
     use super::*;
 
@@ -82,7 +81,7 @@ mod tests {
         for name in ["p/l/a", "p/l/b"] {
             studies.create_study(samples::study(name)).await.unwrap();
         }
-        // The number of histories and summaries that are left after these looks, each of two studies.
+        // Number of histories and summaries left after these polls, for two studies.
         let left_after = async |client: &str, looks: &[(usize, bool)]| {
             for name in ["p/l/a", "p/l/b"] {
                 let request = SuggestionRequest {

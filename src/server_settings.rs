@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::devices;
 use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_config::{ConfigErrors, Devices, ExecutorConfig, KnownExecutor, Limits, ServerConfig};
-use tunesmith_service::allowed_folders::{AllowedFolder, AllowedFolderError};
-use tunesmith_service::jobs::QueueLimits;
-use tunesmith_service::resource_pool::{Capacity, Device, PoolSettings, RunningLimits};
+use tunesmith_jobs::QueueLimits;
+use tunesmith_jobs::allowed_folders::{AllowedFolder, AllowedFolderError};
+use tunesmith_jobs::resource_pool::{Capacity, Device, PoolSettings, RunningLimits};
 
 /// The machines and limits of the services. The default knows the published names, and counts and limits nothing.
 #[derive(Debug, Clone, Default)]
@@ -28,19 +28,14 @@ pub(crate) struct ServerSettings {
 /// Why a server configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
-    /// The file has errors.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// A folder or bucket cannot be allowed.
     #[error("allowedFolders[{index}]")]
     AllowedFolder {
-        /// Its index.
         index: usize,
-        /// What is wrong with it.
         #[source]
         source: AllowedFolderError,
     },
-    /// The devices cannot be found.
     #[error("resources.discoverDevices: {0:#}")]
     Devices(anyhow::Error),
 }

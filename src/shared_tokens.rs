@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::data_dir::{DataDir, StoreKind, tokens_of};
+use crate::data_dir::{DataDir, DataDirError, StoreKind, tokens_of};
 use tunesmith_access::TokenFile;
 use tunesmith_store::{Documents, PostgresDocuments, StoreError};
 
@@ -38,7 +38,11 @@ impl SharedTokens {
     /// # Errors
     /// If the database cannot be used.
     pub(crate) async fn of_folder(folder: &Path) -> anyhow::Result<Option<Self>> {
-        let Ok(data_dir) = DataDir::open_read_only(folder, "tunesmith tokens") else { return Ok(None) };
+        let data_dir = match DataDir::open_read_only(folder, "tunesmith tokens") {
+            Ok(data_dir) => data_dir,
+            Err(error @ DataDirError::Store(StoreError::BeforeRelease { .. })) => return Err(error.into()),
+            Err(_) => return Ok(None),
+        };
         if data_dir.kind() != StoreKind::Postgres {
             return Ok(None);
         }

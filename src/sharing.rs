@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::data_dir::DataDir;
-use tunesmith_service::clock::{Clock, SharedClock, SystemClock};
 use tunesmith_store::{Documents, JobClaims, OnlyServer, Relay, RunningTrials, Store};
+#[cfg(feature = "postgres")]
+use tunesmith_studies::clock::SharedClock;
+use tunesmith_studies::clock::{Clock, SystemClock};
 
 /// The lease of the jobs of commands that have no option for it.
 pub(crate) const JOB_LEASE: Duration = Duration::from_secs(30);

@@ -133,6 +133,6 @@ for root in [ROOTS / "debian11", ROOTS / "busybox"]:
     good &= not questions
     good &= check(root, "name in DNS", "http://tunesmith.tuning.svc:8080")
     good &= check(root, "unknown name", "http://absent.test:8080", 4, "never reached")
-    good &= check(root, "private authority", "https://tunesmith.tuning.svc", SSL_CERT_FILE="/ca.pem")
+    good &= check(root, "private authority", "https://tunesmith.tuning.svc", TUNESMITH_CA_FILE="/ca.pem")
     good &= check(root, "authority that is not trusted", "https://server.test", 4, "never reached")
 sys.exit(0 if good else 1)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes the pictures of docs/guide/console.md anew: runs jobs, serves them, and opens the console in chromium.
+# Takes the pictures of docs/guide/console.md and of the README anew: runs jobs, serves them, and opens the console in chromium.
 # usage: tests/record_console.sh [PROGRAM]     PROGRAM: the tunesmith to show, target/debug/tunesmith by default
 set -euo pipefail
 root="$(cd "$(dirname "$0")/.." && pwd)"
@@ -56,7 +56,7 @@ until address="$(sed -n 's/^listening on //p' serve.log)" && [ -n "$address" ]; 
     kill -0 "$server"
 done
 
-mkdir -p "$pictures"
+mkdir -p "$pictures" "$root/docs/images"
 cat > pictures.py <<'SCRIPT'
 import sys
 
@@ -74,6 +74,7 @@ PAGES = {
     "compare": (COMPARED, "light", 1280, 1300),
     "new-job": ("/console/new", "light", 1280, 1000),
     "explore-narrow": (f"{JOB}/explore", "light", 390, 900),
+    "../../images/console": (f"{JOB}/explore", "light", 1280, 1170),
 }
 # All plots in the window are drawn, and the model has answered.
 DRAWN = """() => [...document.querySelectorAll("figure[data-plot]")].every((figure) =>

@@ -4,6 +4,16 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . .ci/setup.sh
 
+# For compiled crates, Python environments and test files. On a full disk, hundreds of tests fail with misleading reasons.
+needed_gib=8
+for folder in . "${TMPDIR:-/tmp}"; do
+    free_kib=$(df --output=avail -k "$folder" | tail -n 1)
+    if [ "$((free_kib >> 20))" -lt "$needed_gib" ]; then
+        echo "error: the tests need $needed_gib GiB of free disk space, $folder has $((free_kib >> 20)) GiB" >&2
+        exit 1
+    fi
+done
+
 # For tests that count system calls, create certificates or run containers.
 need "command -v strace" strace
 need "command -v openssl" openssl
@@ -42,5 +52,10 @@ for component in rustfmt clippy; do
         rustup component add "$component"
     fi
 done
+
+# Licences, sources and bans of dependencies. A debug build compiles in half the time.
+if ! cargo deny --version >/dev/null 2>&1; then
+    cargo install --quiet --locked --debug cargo-deny
+fi
 
 exec cargo xtask ci

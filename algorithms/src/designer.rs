@@ -17,35 +17,42 @@ use crate::encoding::EncodingError;
 use crate::interruption::Interruption;
 use crate::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialSuggestion};
 
-/// The trials on which a suggestion is based.
+/// Trials behind a suggestion.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct History<'a> {
     /// Trials with a final result, each id once, in any order.
     pub completed: &'a [CompletedTrial],
-    /// Trials that were assigned and have no result yet: all of them, in any order.
+    /// All assigned trials without a result yet, in any order.
     pub pending: &'a [PendingTrial],
+}
+
+impl<'a> History<'a> {
+    pub(crate) fn points(self) -> impl Iterator<Item = (TrialId, &'a ParameterValues)> {
+        let completed = self.completed.iter().map(|trial| (trial.id, &trial.parameters));
+        completed.chain(self.pending.iter().map(|trial| (trial.id, &trial.parameters)))
+    }
 }
 
 /// A request for suggestions.
 #[derive(Debug, Clone, Copy)]
 pub struct SuggestRequest {
-    /// The id of the first suggestion; the ids of the others follow it.
+    /// Id of the first suggestion; the others follow consecutively.
     pub first_trial_id: TrialId,
-    /// The number of suggestions.
+    /// Number of suggestions.
     pub count: NonZeroUsize,
 }
 
 impl SuggestRequest {
-    /// A request for a single trial `id`.
+    /// Requests a single trial `id`.
     pub fn one(id: TrialId) -> Self {
         Self { first_trial_id: id, count: NonZeroUsize::MIN }
     }
 }
 
-/// The problems that an algorithm supports. A service can check them before it builds a designer.
+/// Problems supported by an algorithm. A service can check them before it builds a designer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Learns from completed trials. Other algorithms only avoid used points.
+    /// Learns from completed trials; otherwise it only avoids used points.
     pub learns: bool,
     /// Accepts parameters of kind double.
     pub doubles: bool,
@@ -57,12 +64,12 @@ pub struct Capabilities {
     pub several_metrics: bool,
     /// Accepts constraints.
     pub constraints: bool,
-    /// Uses [priors](crate::problem::ParameterPrior). Other algorithms ignore them.
+    /// Uses [priors](crate::problem::ParameterPrior); otherwise it ignores them.
     pub priors: bool,
 }
 
 impl Capabilities {
-    /// The capabilities of an algorithm that accepts every problem and ignores priors.
+    /// Capabilities of an algorithm that accepts every problem and ignores priors.
     pub const fn any_problem(learns: bool) -> Self {
         Self {
             learns,
@@ -76,9 +83,9 @@ impl Capabilities {
     }
 }
 
-/// A search algorithm for one problem and one seed. The [module documentation](self) states the contract.
+/// Search algorithm for one problem and one seed. The [module documentation](self) states the contract.
 pub trait Designer: Send + Sync {
-    /// The problems that the algorithm supports.
+    /// Supported problems.
     fn capabilities(&self) -> Capabilities;
 
     /// Proposes up to `request.count` points; fewer mean that the space is exhausted.
@@ -89,8 +96,8 @@ pub trait Designer: Send + Sync {
         self.suggest_until(history, request, &Interruption::default())
     }
 
-    /// As [`Self::suggest`]. A designer whose suggestions take long checks `interruption` between two of them and between
-    /// the fits of its models.
+    /// [`Self::suggest`] with interruption. A slow designer checks `interruption` between suggestions and between the
+    /// fits of its models.
     ///
     /// # Errors
     /// [`DesignerError`]; [`DesignerError::Interrupted`] soon after `interruption` was requested.
@@ -101,14 +108,14 @@ pub trait Designer: Send + Sync {
         interruption: &Interruption,
     ) -> Result<Vec<TrialSuggestion>, DesignerError>;
 
-    /// The algorithm as one that uses only the points of a history; `None` if it uses more of it.
+    /// View of an algorithm that uses only the points of a history; `None` if it uses more of it.
     fn by_points(&self) -> Option<&dyn PointDesigner> {
         None
     }
 }
 
-/// A search algorithm that uses nothing of a history but its points. It needs no trials in memory: a caller adds the number
-/// of each trial's point to [`UsedPoints`], and gets the same suggestions as with the whole history.
+/// Search algorithm that uses only the points of a history. It needs no trials in memory: a caller adds the number of
+/// each trial's point to [`UsedPoints`], and gets the same suggestions as with the whole history.
 pub trait PointDesigner: Send + Sync {
     /// Whether the algorithm suggests points of a finite set, and has to know all used ones.
     fn is_finite(&self) -> bool;
@@ -119,45 +126,52 @@ pub trait PointDesigner: Send + Sync {
         self.is_finite()
     }
 
-    /// The number of a point; `None` for a point that the algorithm need not know.
+    /// Number of a point; `None` for a point that the algorithm need not know.
     ///
     /// # Errors
-    /// If the values are not a point of the space. Not detected in a space with a double.
+    /// The values are not a point of the space. Not detected in a space with a double.
     fn number(&self, parameters: &ParameterValues) -> Result<Option<u128>, EncodingError>;
 
     /// Suggests up to `request.count` unused points, and adds them to `used`; fewer mean that all points are used.
     fn suggest_unused(&self, used: &mut UsedPoints, request: SuggestRequest) -> Vec<TrialSuggestion>;
 }
 
-/// Why an algorithm makes no suggestion, by what the caller can do.
+/// Reason for a missing suggestion, by the caller's remedy.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DesignerError {
-    /// The algorithm cannot handle the problem. Choose another algorithm.
+    /// The algorithm cannot handle the problem: choose another one.
     #[error("{algorithm} cannot search this space: {reason}")]
     Unsupported {
-        /// The name of the algorithm.
+        /// Name of the algorithm.
         algorithm: &'static str,
-        /// The unsupported property, with the name of the parameter.
+        /// Unsupported property, with the name of the parameter.
         reason: String,
     },
-    /// The history does not belong to the problem. This is a fault of the caller.
+    /// The history does not belong to the problem, an error of the caller.
     #[error("trial {trial} does not fit the problem: {reason}")]
     ForeignTrial {
-        /// The trial.
+        /// The trial that does not fit.
         trial: TrialId,
-        /// The mismatch.
+        /// Mismatch between trial and problem.
         reason: String,
     },
-    /// The computation failed for this history. Fall back to a simpler algorithm for this suggestion.
+    /// The computation failed for this history: fall back to a simpler algorithm for this suggestion.
     #[error("{algorithm} found no suggestion: {reason}")]
     Numerical {
-        /// The name of the algorithm.
+        /// Name of the algorithm.
         algorithm: &'static str,
-        /// The step that failed, and its input.
+        /// Failed step, with its input.
         reason: String,
     },
     /// The caller requested the end of the computation.
     #[error("the computation was interrupted")]
     Interrupted,
+}
+
+impl DesignerError {
+    /// Converts a mismatch between trial and problem to the error of that trial.
+    pub(crate) fn foreign<E: ToString>(trial: TrialId) -> impl Fn(E) -> Self {
+        move |mismatch| Self::ForeignTrial { trial, reason: mismatch.to_string() }
+    }
 }

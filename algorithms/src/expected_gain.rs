@@ -1,35 +1,33 @@
-//! The improvement that a study can expect from its next trial, as a measure of when to end it.
+//! Expected improvement of a study from its next trial, as a criterion for ending the study.
 //!
-//! A Gaussian process is fitted to all results of the first metric. The expected improvement over the best posterior mean of
-//! a finished trial is maximised over the whole space, and converted to the units of the user.
+//! A Gaussian process is fitted to all results of the first metric. The expected improvement over the best posterior
+//! mean of a finished trial is maximised over the whole space, and converted to the units of the user.
 //!
 //! Source: Nguyen, Gupta, Rana, Li & Venkatesh 2017, Regret for expected improvement over the best-observed value and
-//! stopping condition, ACML. Departures: the threshold is the best posterior mean instead of the best value, which with noise
-//! is the luckiest one, and the improvement is in the units of the user.
-
-use std::collections::HashSet;
+//! stopping condition, ACML. Departures: the threshold is the best posterior mean instead of the best value, which with
+//! noise is the luckiest one, and the improvement is in the units of the user.
 
 use nalgebra::DMatrix;
 
-use crate::acquisition::{AcquisitionFunction, Axis, Criterion, Region, Search, TrustRegion};
+use crate::acquisition::{AcquisitionFunction, Criterion, maximum_of_space};
 use crate::designer::History;
-use crate::encoding::{Encoding, FeatureKind};
+use crate::encoding::Encoding;
 use crate::gp::{Posterior, TrainingSet, fit, representative_subset};
 use crate::insight::fewest_points;
 use crate::numerics::normal::quantile;
 use crate::output_warp::Warp;
-use crate::problem::{ProblemStatement, TrialId, TrialOutcome};
+use crate::problem::{ProblemStatement, TrialOutcome};
 use crate::stopped_early::{ADDED_NOISE, NOISE_FACTOR};
 
-/// The maximum number of points of the model: that of the analysis of a study.
+/// Maximum number of points of the model, as in the analysis of a study.
 const MODEL_SIZE: usize = 512;
-/// The number of best points near which the search starts. A guess.
+/// Number of best points near which the search starts. A guess.
 const ANCHORS: usize = 5;
-/// The number of equally probable values of a prediction over which its improvement is averaged. A guess.
+/// Number of equally probable values of a prediction for averaging its improvement. A guess.
 const QUANTILES: usize = 64;
 
-/// The improvement of the first metric, at least 0 and in its units, that the best further trial of `problem` is expected to
-/// bring. `None` if there are too few results for a model: fewer than two more than there are parameters, or than 5.
+/// Expected improvement of the first metric, at least 0 and in its units, from the best further trial of `problem`.
+/// `None` with too few results for a model: fewer than two more than there are parameters, or than 5.
 pub fn expected_gain(problem: &ProblemStatement, history: History<'_>) -> Option<f64> {
     let goal = problem.metrics().first()?.goal;
     let encoding = Encoding::new(problem.search_space());
@@ -49,14 +47,13 @@ pub fn expected_gain(problem: &ProblemStatement, history: History<'_>) -> Option
         return None;
     }
     let (warp, targets) = Warp::fit(&values, false);
-    let is_categorical = |kind: &FeatureKind| matches!(kind, FeatureKind::Categorical { .. });
     let all = TrainingSet {
         points: DMatrix::from_fn(points.len(), encoding.dimensions(), |row, j| points[row][j]),
         values: targets,
         noise_weights: finished.iter().map(|finished| if *finished { 1.0 } else { NOISE_FACTOR }).collect(),
         added_noise: finished.iter().map(|finished| if *finished { 0.0 } else { ADDED_NOISE }).collect(),
         noise: problem.observation_noise(),
-        categorical: encoding.features().iter().map(|feature| is_categorical(&feature.kind)).collect(),
+        categorical: encoding.categorical(),
     };
     let kept = representative_subset(&all, MODEL_SIZE, None);
     let data = all.select(&kept);
@@ -70,23 +67,11 @@ pub fn expected_gain(problem: &ProblemStatement, history: History<'_>) -> Option
     rows.sort_by(|&a, &b| means[(0, b)].total_cmp(&means[(0, a)]).then(a.cmp(&b)));
     let threshold = means[(0, *rows.first()?)];
 
-    let region = Region::whole(&encoding);
-    let ordered: Vec<bool> = region.axes.iter().map(|axis| !matches!(axis, Axis::Levels(_))).collect();
-    let scales = TrustRegion::UNIT.sides(&posterior.hyperparameters().lengthscales(), &ordered);
     let point = |row: &usize| data.points.row(*row).iter().copied().collect();
     let anchors: Vec<Vec<f64>> = rows.iter().take(ANCHORS).map(point).collect();
-    let search = Search {
-        encoding: &encoding,
-        region: &region,
-        scales: &scales,
-        anchors: &anchors,
-        prior: None,
-        used: &HashSet::new(),
-        seed: 0,
-        trial: TrialId(0),
-    };
     let improvement = AcquisitionFunction::new(posterior.clone(), Criterion::ExpectedImprovement, threshold, None);
-    let Some(best) = search.maximize(&improvement) else { return Some(0.0) };
+    let lengthscales = posterior.hyperparameters().lengthscales();
+    let Some(best) = maximum_of_space(&improvement, &encoding, &lengthscales, &anchors) else { return Some(0.0) };
     let prediction = posterior.predict(&DMatrix::from_row_slice(1, best.len(), &best));
     let (mean, deviation) = (prediction.means[(0, 0)], prediction.deviations[0]);
     let reached = warp.inverse(threshold);
@@ -102,7 +87,7 @@ pub fn expected_gain(problem: &ProblemStatement, history: History<'_>) -> Option
 mod tests {
     use super::*;
     use crate::problem::{
-        CompletedTrial, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace,
+        CompletedTrial, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace, TrialId,
     };
 
     fn problem(goal: Goal) -> ProblemStatement {
@@ -111,7 +96,6 @@ mod tests {
         ProblemStatement::new(space, vec![MetricSpec { name: "m".to_owned(), goal }]).unwrap()
     }
 
-    /// Trials of `value` at `points`.
     fn trials(points: &[f64], value: impl Fn(f64) -> f64) -> Vec<CompletedTrial> {
         let trial = |(number, &x): (u64, &f64)| CompletedTrial {
             id: TrialId(number),
@@ -155,7 +139,7 @@ mod tests {
         let points: Vec<f64> = (0..12).map(|index| f64::from(index) / 11.0).collect();
         let mut trials = trials(&points, |x| 10.0 * (x - 0.37) * (x - 0.37));
         let before = gain(Goal::Minimize, &trials).unwrap();
-        // A curve that was below all results when its trial was stopped.
+        // A curve below all results when its trial was stopped.
         trials[11].outcome = TrialOutcome::Measured { values: vec![-5.0], stopped_early: true };
         let after = gain(Goal::Minimize, &trials).unwrap();
         assert!(after > before, "{after} {before}");

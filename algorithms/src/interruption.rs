@@ -1,11 +1,11 @@
-//! Ending a computation before it has a result.
+//! Interruption of a computation before it has a result.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::designer::DesignerError;
 
-/// A request to end a computation, shared by its caller and the computation. Never affects a result: there is none after it.
+/// Request to end a computation, shared by its caller and the computation. It never affects a result, only prevents it.
 #[derive(Debug, Clone, Default)]
 pub struct Interruption(Arc<AtomicBool>);
 
@@ -15,13 +15,13 @@ impl Interruption {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the computation is to end.
+    /// Whether the end was requested.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     /// # Errors
-    /// [`DesignerError::Interrupted`] if the computation is to end.
+    /// [`DesignerError::Interrupted`] after [`Self::interrupt`].
     pub(crate) fn check(&self) -> Result<(), DesignerError> {
         if self.is_requested() { Err(DesignerError::Interrupted) } else { Ok(()) }
     }

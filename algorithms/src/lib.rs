@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
 
 pub mod acquisition;
 pub mod designer;
@@ -7,6 +8,7 @@ pub mod early_stopping;
 pub mod encoding;
 pub mod expected_gain;
 pub mod gp;
+pub mod hypervolume;
 pub mod insight;
 pub mod interruption;
 pub mod numerics;
@@ -17,6 +19,7 @@ pub mod rng;
 pub mod rounded;
 pub mod sampling;
 mod stopped_early;
-#[cfg(feature = "testing")]
-pub mod testing;
+#[cfg(test)]
+#[path = "../tests/contract/mod.rs"]
+mod testing;
 pub mod transfer;

@@ -1,7 +1,7 @@
 //! Random streams keyed by a study's seed, a trial and a purpose.
 //!
-//! There is no global stream. Two suggestions never share random numbers, independent of the order and the threads in
-//! which they are computed.
+//! Without a global stream, two suggestions never share random numbers, independent of the order and the threads of
+//! their computation.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

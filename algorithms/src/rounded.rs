@@ -1,4 +1,4 @@
-//! Numbers as people read them. Machine-readable output does not use this module: it keeps every digit.
+//! Numbers for human readers. Machine-readable output keeps every digit instead.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use crate::problem::ParameterValue;
 /// Maximum number of significant digits.
 const DIGITS: usize = 6;
 
-/// Decimal exponents that are written without an exponent.
+/// Decimal exponents written in plain notation.
 const PLAIN_EXPONENTS: std::ops::Range<i32> = -4..9;
 
-/// Displays a number with at most six significant digits: `0.01` for `0.010000000000000004`. Numbers from 0.0001 up to 1e9
-/// are written without an exponent. Zeros at the end are left out.
+/// Displays a number with at most six significant digits: `0.01` for `0.010000000000000004`. Numbers from 0.0001 up to
+/// 1e9 have no exponent. Trailing zeros are dropped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rounded(pub f64);
 
@@ -22,7 +22,7 @@ impl fmt::Display for Rounded {
         let Some((mantissa, exponent)) = scientific.split_once('e') else { return f.pad(&scientific) };
         let exponent: i32 = exponent.parse().map_err(|_| fmt::Error)?;
         if PLAIN_EXPONENTS.contains(&exponent) {
-            // Parsing the rounded text gives the number whose shortest text is that text.
+            // Parsing the rounded text gives the number whose shortest text it is.
             let rounded: f64 = scientific.parse().map_err(|_| fmt::Error)?;
             return f.pad(&(rounded + 0.0).to_string());
         }
@@ -31,7 +31,7 @@ impl fmt::Display for Rounded {
     }
 }
 
-/// Displays the value of a parameter: numbers as [`Rounded`], integers and texts unchanged.
+/// Displays a parameter value: numbers as [`Rounded`], integers and texts unchanged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RoundedValue<'a>(pub &'a ParameterValue);
 

@@ -15,9 +15,9 @@
 //! (a lower fidelity differs from the objective by a bounded amount); Hutter, Hoos & Leyton-Brown 2013, Bayesian optimization
 //! with censored response data (arXiv 1310.1947), for the alternative of a bound in place of a value.
 
-/// The noise variance of a last value, relative to a result (a guess).
+/// Noise variance of a last value, relative to a result (a guess).
 pub(crate) const NOISE_FACTOR: f64 = 4.0;
 
-/// The variance by which a last value differs from the final one, where all values of a study have the variance 1 (a guess:
+/// Variance of the difference between last and final value, where all values of a study have the variance 1 (a guess:
 /// half of their deviation).
 pub(crate) const ADDED_NOISE: f64 = 0.25;

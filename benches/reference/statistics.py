@@ -1,4 +1,4 @@
-"""Writes benchmark/tests/data/statistics_reference.json: samples and their statistics by scipy.
+"""Writes benchmark/statistics/tests/data/reference.json: samples and their statistics by scipy.
 
     python3 -m venv venv && venv/bin/pip install scipy==1.17.1 numpy==2.4.6
     venv/bin/python benches/reference/statistics.py
@@ -15,7 +15,7 @@ import scipy
 from scipy import stats
 
 SCIPY = "1.17.1"
-OUTPUT = Path(__file__).parents[2] / "benchmark" / "tests" / "data" / "statistics_reference.json"
+OUTPUT = Path(__file__).parents[2] / "benchmark" / "statistics" / "tests" / "data" / "reference.json"
 
 
 def samples(random):

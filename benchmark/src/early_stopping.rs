@@ -1,8 +1,9 @@
-//! How a comparison ends running trials early: by a rule of the service, or by the baseline i-Epoch.
+//! Early stopping in a comparison: a rule of the service, or the baseline i-Epoch.
 //!
-//! i-Epoch: every trial stops after a fixed small number of reports, and when all have stopped, the best few go on to their
-//! end. Source: Egele et al. 2024, "The Unreasonable Effectiveness Of Early Discarding After One Epoch In Neural Network
-//! Hyperparameter Optimization", arXiv 2404.04111, section 3. It is no rule of the service, whose stopped trials do not go on.
+//! i-Epoch stops every trial after a small fixed number of reports; when all have stopped, the best few resume and
+//! finish. Source: Egele et al. 2024, "The Unreasonable Effectiveness Of Early Discarding After One Epoch In Neural
+//! Network Hyperparameter Optimization", arXiv 2404.04111, section 3. The service has no such rule: its stopped trials
+//! never resume.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -10,9 +11,8 @@ use std::str::FromStr;
 
 use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 
-/// The name of the baseline.
 const I_EPOCH: &str = "i_epoch";
-/// The number of trials that go on, unless it is given: that of the source.
+/// Default number of resumed trials, from the source.
 const USUALLY_KEPT: u32 = 3;
 
 /// A way to end trials early.
@@ -28,18 +28,17 @@ const USUALLY_KEPT: u32 = 3;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EarlyStopping {
-    /// A rule of the service with its default settings.
+    /// A service rule with default settings.
     Rule(StoppingRuleKind),
-    /// The baseline i-Epoch.
     Epochs(Epochs),
 }
 
-/// The settings of i-Epoch.
+/// Settings of i-Epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Epochs {
     /// Number of reports after which a trial stops.
     pub reports: NonZeroU32,
-    /// Number of trials that go on after all others; they count in the budget of the run.
+    /// Number of trials that resume after all have stopped; they count against the budget.
     pub kept: u32,
 }
 
@@ -55,7 +54,7 @@ impl fmt::Display for EarlyStopping {
 impl FromStr for EarlyStopping {
     type Err = UnknownEarlyStopping;
 
-    /// The name of a rule, or `i_epoch[:REPORTS[:KEPT]]`, which are 1 and 3 if they are not given.
+    /// Parses the name of a rule, or `i_epoch[:REPORTS[:KEPT]]` with defaults 1 and 3.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let unknown = || UnknownEarlyStopping { text: text.to_owned() };
         let mut parts = text.split(':');
@@ -71,14 +70,12 @@ impl FromStr for EarlyStopping {
     }
 }
 
-/// No way to end trials early has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown early stopping {text:?}; it is one of {}, or {I_EPOCH}[:REPORTS[:KEPT]] with at least one report",
     StoppingRuleKind::ALL.map(StoppingRuleKind::as_str).join(", ")
 )]
 pub struct UnknownEarlyStopping {
-    /// The given text.
     pub text: String,
 }
 

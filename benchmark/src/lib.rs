@@ -2,10 +2,8 @@
 
 pub mod analysis;
 pub mod early_stopping;
-pub mod hypervolume;
 pub mod optimizer;
 pub mod problem;
 pub mod problems;
 pub mod record;
 pub mod simulation;
-pub mod statistics;

@@ -1,58 +1,57 @@
-//! The record of one run: one optimizer on one problem with one seed.
+//! Run records: one optimizer on one problem with one seed.
 
 use serde::{Deserialize, Serialize};
 use tunesmith_algorithms::problem::{Goal, ParameterValues};
 
 use crate::early_stopping::EarlyStopping;
+use crate::problem::Quality;
 
-/// Numbers of results after which reports compare optimizers, and records state the [chosen](RunRecord::chosen) trials.
+/// Numbers of results at which reports compare optimizers and records contain the [chosen](RunRecord::chosen) trials.
 pub const CHECKPOINTS: [usize; 6] = [25, 50, 100, 200, 500, 1000];
 
-/// The record of one run: one line of a results file.
+/// Record of one run, a line of a results file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The identity of the run.
     #[serde(flatten)]
     pub key: RunKey,
-    /// Version that the optimizer reports.
+    /// Version reported by the optimizer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Number of parameters of the search space.
     pub parameters: usize,
     /// Goal of each metric.
     pub goals: Vec<Goal>,
-    /// The measure of quality.
-    pub quality: RecordedQuality,
-    /// Smallest gap to the best known value that is distinguished; smaller gaps count as this.
+    pub quality: Quality,
+    /// Smallest distinguished gap to the best known value; smaller gaps count as this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolution: Option<f64>,
-    /// The results of the trials in order of completion.
+    /// Results in order of completion.
     pub results: Vec<Option<ResultValue>>,
-    /// The end of each trial, in simulated seconds since the start of the run, in the order of `results`.
+    /// End of each trial, in simulated seconds since the start of the run, in the order of `results`.
     ///
     /// Not serialised if the trials end after 1, 2, 3 ... seconds, as sequential trials on problems without durations
-    /// do. [`Self::restored`] adds it again.
+    /// do; [`Self::restored`] adds it again.
     #[serde(default, skip_serializing_if = "is_every_second")]
     pub ended_secs: Vec<f64>,
-    /// Wall time of each suggestion, which includes adding the results since the suggestion before, in milliseconds
-    /// with three significant digits; in the order of the requests. A batch counts as one suggestion.
+    /// Wall time of each suggestion, in request order, in milliseconds with three significant digits. Includes adding
+    /// the results since the previous suggestion. A batch counts as one suggestion.
     pub suggest_ms: Vec<f64>,
-    /// Indices into `results` of trials that were stopped early.
+    /// Indices into `results` of trials stopped early.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stopped_early: Vec<usize>,
-    /// The point of each result; empty if points were not requested.
+    /// Point of each result; empty if not requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<ParameterValues>,
-    /// The trials that a user would be given after some of [`CHECKPOINTS`]; empty without noise and with several metrics.
+    /// Trials a user would pick after some of [`CHECKPOINTS`]; empty without noise and with several metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chosen: Vec<Chosen>,
-    /// The reason why the run ended before its budget was spent; `None` if it did not.
+    /// Reason why the run ended before spending its budget, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
 
 impl RunRecord {
-    /// Returns the record with the fields that serialisation leaves out.
+    /// Restores the fields left out by serialisation.
     #[must_use]
     pub fn restored(mut self) -> Self {
         if self.ended_secs.is_empty() {
@@ -60,106 +59,92 @@ impl RunRecord {
         }
         self
     }
+
+    /// Gap between a result and the best known value; `None` if either is unknown or the problem has several metrics.
+    pub(crate) fn gap(&self, result: &Option<ResultValue>) -> Option<f64> {
+        let (Some(ResultValue::One(value)), &Quality::Value { best_known: Some(best) }) = (result, &self.quality)
+        else {
+            return None;
+        };
+        let goal = self.goals.first()?;
+        Some((goal.loss(*value) - goal.loss(best)).max(self.resolution.unwrap_or(0.0)))
+    }
 }
 
-/// The trials that a user would be given after a number of results, as indices into the results.
+/// Trials a user would pick after a number of results, as indices into the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chosen {
-    /// The number of results.
+    /// Number of results.
     pub after: usize,
-    /// The trial with the best observed value, which noise has made look better than it is.
+    /// Trial with the best observed value, which noise makes look better than it is.
     pub observed: usize,
-    /// The tried point with the best posterior mean of a Gaussian process, the recommended trial of the service; `None` with
-    /// too few results for a model.
+    /// Trial with the best posterior mean of a Gaussian process, which the service recommends; `None` with too few
+    /// results for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recommended: Option<usize>,
 }
 
-/// The identity of a run. Two runs with equal keys are the same run.
+/// Identity of a run: equal keys mean the same run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RunKey {
-    /// The suite.
     pub suite: String,
-    /// Name of the problem in its suite.
+    /// Name within the suite.
     pub problem: String,
-    /// Seed; for suites with instances also the number of the instance.
+    /// Seed; for suites with instances also the instance number.
     pub seed: u64,
-    /// Name of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: String,
-    /// Number of trials requested.
+    /// Number of requested trials.
     pub budget: usize,
-    /// The schedule of the trials.
     #[serde(flatten)]
     pub schedule: Schedule,
 }
 
-/// The schedule of the trials of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Number of trials that run at once.
+    /// Number of concurrent trials.
     pub parallel: usize,
-    /// When the next trial is requested.
     pub mode: Mode,
     /// Number of initial points, uniform in the search space and equal for all optimizers, before the optimizer's own.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub initial_points: usize,
-    /// How trials are ended early, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "early_stopping_name")]
     pub early_stopping: Option<EarlyStopping>,
 }
 
-/// When the next trial is requested.
+/// Trigger of the next trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// After the end of the trial before.
+    /// When the previous trial ends.
     Sequential,
-    /// In batches of the parallel trials, after the end of the batch before.
+    /// A batch of parallel trials when the previous batch ends.
     Batch,
-    /// As soon as a running trial ends.
+    /// Whenever a running trial ends.
     Asynchronous,
 }
 
-/// The serialised form of [`crate::problem::Quality`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RecordedQuality {
-    /// One metric.
-    Value {
-        /// The optimum, or the best known value.
-        best_known: Option<f64>,
-    },
-    /// Several metrics.
-    Hypervolume {
-        /// The reference point of the hypervolume.
-        reference_point: Vec<f64>,
-        /// The largest known volume.
-        best_known: Option<f64>,
-    },
-}
-
-/// The noiseless metrics of a feasible trial. An infeasible trial has `None` in its place.
+/// Noiseless metrics of a feasible trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ResultValue {
-    /// The value of a problem with one metric.
+    /// Value of the only metric.
     One(f64),
-    /// The values of a problem with several metrics.
+    /// Values of several metrics.
     Many(Vec<f64>),
 }
 
-/// The reason why a run ended early.
+/// Reason why a run ended early.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "reason", rename_all = "snake_case")]
 pub enum Failure {
-    /// The optimizer reports that it does not support the problem.
+    /// The optimizer does not support the problem.
     Unsupported(String),
-    /// The optimizer failed: it exited, timed out or sent an invalid answer.
+    /// The optimizer exited, timed out or sent an invalid response.
     Failed(String),
 }
 
-/// Serialises a way to end trials early as its name.
+/// Serialises early stopping as its name.
 mod early_stopping_name {
     use serde::de::{Deserialize, Deserializer, Error};
     use serde::ser::{Serialize, Serializer};
@@ -209,7 +194,7 @@ mod tests {
             version: None,
             parameters: 2,
             goals: vec![Goal::Minimize],
-            quality: RecordedQuality::Value { best_known: Some(79.48) },
+            quality: Quality::Value { best_known: Some(79.48) },
             resolution: None,
             results: vec![Some(ResultValue::One(108.5)), None, Some(ResultValue::One(80.0))],
             ended_secs,

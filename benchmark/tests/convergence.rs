@@ -8,19 +8,48 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use tunesmith_algorithms::designer::Designer;
-use tunesmith_algorithms::designers::{GpBandit, RandomSearch};
+use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
+use tunesmith_algorithms::designers::{GpBandit, QuasiRandomSearch, RandomSearch};
+use tunesmith_algorithms::problem::{CompletedTrial, TrialId, TrialOutcome};
 use tunesmith_benchmark::problem::Problem;
-use tunesmith_benchmark::problems::functions::{
-    TestFunction, best_so_far, branin, hartmann6, network_recipe, simulate, training_recipe,
-};
+use tunesmith_benchmark::problems::functions::{TestFunction, branin, hartmann6, network_recipe, training_recipe};
 
 const SEEDS: u64 = 30;
 const EVALUATIONS: usize = 40;
 const THREADS: usize = 2;
 
+/// Runs `designer` on `function` for at most `trials` trials, fewer if the space is exhausted, and returns the values
+/// of the function in the order of the trials.
+fn simulate(designer: &dyn Designer, function: &TestFunction, trials: usize) -> Vec<f64> {
+    let mut completed = Vec::with_capacity(trials);
+    let mut values = Vec::with_capacity(trials);
+    for index in 0..trials {
+        let id = TrialId::FIRST.offset(index as u64);
+        let history = History { completed: &completed, pending: &[] };
+        let Some(suggestion) = designer.suggest(history, SuggestRequest::one(id)).unwrap().pop() else {
+            break;
+        };
+        let parameters = suggestion.parameters;
+        let value = function.value(&parameters);
+        values.push(value);
+        let outcome = TrialOutcome::Measured { values: vec![value], stopped_early: false };
+        completed.push(CompletedTrial { id, parameters, outcome });
+    }
+    values
+}
+
+/// Returns the smallest value so far after each trial; shape as `values`. Test functions are minimised.
+fn best_so_far(values: &[f64]) -> Vec<f64> {
+    let mut best = f64::INFINITY;
+    let keep_best = |&value: &f64| {
+        best = best.min(value);
+        best
+    };
+    values.iter().map(keep_best).collect()
+}
+
 fn regret(function: &TestFunction, designer: &dyn Designer) -> f64 {
-    let best = best_so_far(&simulate(designer, function, EVALUATIONS).unwrap());
+    let best = best_so_far(&simulate(designer, function, EVALUATIONS));
     (best[EVALUATIONS - 1] - function.optimum()).max(1e-9)
 }
 
@@ -82,4 +111,22 @@ fn beats_random_search_on_a_finite_space() {
 #[test]
 fn beats_random_search_on_a_mixed_space() {
     assert_beats_random(&training_recipe(), 1e-1);
+}
+
+#[test]
+fn a_study_of_a_finite_space_ends_with_its_optimum() {
+    let function = network_recipe();
+    let values = simulate(&RandomSearch::new(function.statement(), 1), &function, 3_000);
+    assert_eq!(values.len(), 2_304);
+    assert!((best_so_far(&values)[2_303] - function.optimum()).abs() < 1e-12);
+}
+
+#[test]
+fn more_trials_come_closer_to_the_optimum() {
+    let function = branin();
+    let values = simulate(&QuasiRandomSearch::new(function.statement(), 1), &function, 512);
+    let best = best_so_far(&values);
+    assert!(best.is_sorted_by(|a, b| a >= b));
+    assert!(best[511] - function.optimum() < 0.5, "{}", best[511]);
+    assert!(best[511] < best[7]);
 }

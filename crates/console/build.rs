@@ -1,4 +1,4 @@
-//! Compresses plotly.js, as the crate `plotly` embeds it, so that a server neither does so at its start nor holds it twice.
+//! Compresses the embedded plotly.js at build time, so that servers neither compress it on start-up nor hold it twice.
 
 use std::error::Error;
 use std::io::Write;
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The content of the first of `scripts`, elements of HTML. The second one is MathJax, which the console does not use.
+/// Content of the first script in `scripts`, an HTML fragment. The second is MathJax, which the console does not use.
 fn first_script(scripts: &str) -> Option<&str> {
     let (_, content) = scripts.split_once('>')?;
     Some(content.split_once("</script>")?.0)

@@ -1,28 +1,27 @@
-//! The display of work that takes long and has no trials: installing packages, computing the next trial.
+//! Activity display for slow work outside trials: package installation and suggestions.
 
 use std::time::{Duration, Instant};
 
 use super::output::{Followed, Writers};
 use super::progress::duration_text;
+use tunesmith_jobs::Activity;
 use tunesmith_packages::Step;
-use tunesmith_service::Activity;
 
-/// Work that is shorter is not displayed, unless it is an installation.
+/// Shorter work is not displayed, except installations.
 const SHORT: Duration = Duration::from_secs(2);
-/// Interval between two lines about the same work.
+/// Interval between two lines about the same activity.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
-/// Maximum length of a quoted line in characters.
+/// Maximum length of a quoted log line in characters.
 const MAX_CHARACTERS: usize = 100;
 
-/// Work that is going on.
+/// The current activity.
 pub(super) struct Busy {
     activity: Activity,
     since: Instant,
-    /// The log of the installer.
     followed: Followed,
-    /// Its last line.
+    /// Last line of the installer's log.
     current: String,
-    /// The last line that was returned, and when.
+    /// Last line returned, with its time.
     printed: Option<(String, Instant)>,
 }
 
@@ -31,7 +30,7 @@ impl Busy {
         Self { activity, since: Instant::now(), followed: Followed::default(), current: String::new(), printed: None }
     }
 
-    /// Returns the text for a line that changes; `None` if the work is still short.
+    /// Text of the live line; `None` while the work is still short.
     pub(super) fn current(&mut self) -> Option<String> {
         self.read();
         let text = activity_text(&self.activity);
@@ -43,7 +42,7 @@ impl Busy {
         }
     }
 
-    /// Returns a line if there is something new to tell and the last one is long enough ago.
+    /// Next plain line, if it differs from the last one and [`LINE_INTERVAL`] has passed.
     pub(super) fn line_if_due(&mut self) -> Option<String> {
         if self.printed.as_ref().is_some_and(|(_, at)| at.elapsed() < LINE_INTERVAL) {
             return None;
@@ -66,14 +65,13 @@ impl Busy {
             }
             Ok(())
         };
-        // The log is shown for information: an error of reading it does not concern the job.
+        // The log is informational: a read error does not fail the job.
         if let Err(error) = self.followed.new_lines(log, Writers::Alive, keep) {
             tracing::debug!(log.path = %log.display(), %error, "the log of the installer cannot be read");
         }
     }
 }
 
-/// Returns the text for an activity.
 pub(super) fn activity_text(activity: &Activity) -> String {
     match activity {
         Activity::Suggesting => "computing the parameters of the next trial".to_owned(),

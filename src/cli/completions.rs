@@ -12,7 +12,6 @@ pub(super) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Runs the command.
 pub(super) fn run(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::Cli::command(), "tunesmith", &mut script);

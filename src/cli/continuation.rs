@@ -1,4 +1,4 @@
-//! A job of `tunesmith run` that continues an earlier one of the same data folder.
+//! `tunesmith run` of a job that continues an earlier one in the same data folder.
 
 use anyhow::bail;
 use serde::Deserialize as _;
@@ -7,20 +7,17 @@ use super::output::notice;
 use tunesmith_api::ai_platform::plan::previous_job;
 use tunesmith_api::ai_platform::{Severity, TrainingInput, check, continued, inherited_fields};
 use tunesmith_config::HptuningConfig;
-use tunesmith_domain::JobPlan;
-use tunesmith_service::{RESUME_PREVIOUS_JOB, SubmitError};
-use tunesmith_store::{Store, StoreError};
+use tunesmith_domain::{JobPlan, RESUME_PREVIOUS_JOB};
+use tunesmith_jobs::SubmitError;
+use tunesmith_store::{OptionalExtension, Store};
 
-/// Adds to `config` the fields that it leaves to the job that it continues, and names them.
+/// Completes `config` with inherited fields, and names them.
 pub(super) async fn complete(config: &mut HptuningConfig, store: &dyn Store) -> anyhow::Result<()> {
     let Some(previous) = previous_job(&config.training_input)? else { return Ok(()) };
-    let earlier = match store.job(&previous).await {
-        Ok(job) => TrainingInput::deserialize(&job.training_input).ok(),
-        Err(StoreError::NotFound { .. }) => None,
-        Err(error) => return Err(error.into()),
-    };
+    let earlier = store.job(&previous).await.optional()?;
+    let earlier = earlier.and_then(|job| TrainingInput::deserialize(&job.training_input).ok());
     let Some(earlier) = earlier.filter(|earlier| earlier.hyperparameters.is_some()) else {
-        return Err(SubmitError::NoSuchPreviousJob { id: previous }.into());
+        return Err(SubmitError::NoSuchPreviousJob(previous).into());
     };
     let absent = inherited_fields(&config.training_input);
     config.training_input = continued(&config.training_input, &earlier);
@@ -38,9 +35,9 @@ pub(super) async fn complete(config: &mut HptuningConfig, store: &dyn Store) -> 
     Ok(())
 }
 
-/// Prints which trials of the earlier job the search takes over.
+/// Prints the trials reused from the earlier job.
 pub(super) fn print_sources(plan: &JobPlan) {
-    for source in plan.machines.notices.iter().flatten().filter(|notice| notice.field == RESUME_PREVIOUS_JOB) {
+    for source in plan.machines.notices.iter().filter(|notice| notice.field == RESUME_PREVIOUS_JOB) {
         notice(&format!("{}: {}", source.field, source.description));
     }
 }

@@ -1,6 +1,6 @@
 //! Arguments of the commands that work on a data folder.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
@@ -89,7 +89,8 @@ impl ServerConfigArgs {
     }
 
     /// Returns the path of the file.
-    pub(super) fn path(&self) -> Option<&Path> {
+    #[cfg(feature = "console")]
+    pub(super) fn path(&self) -> Option<&std::path::Path> {
         self.server_config.as_deref()
     }
 }

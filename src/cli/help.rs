@@ -1,4 +1,4 @@
-//! The help of `run` and `serve`: flags in groups, and those that most users never need only in `--help-all`.
+//! Help of `run` and `serve`: grouped flags, with rarely needed ones only in `--help-all`.
 
 use std::ffi::OsString;
 
@@ -6,23 +6,22 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::Cli;
 
-/// The flag that prints all flags.
 const HELP_ALL: &str = "--help-all";
 
-/// Headings, each with the names of its flags.
+/// Headings with their flags.
 type Groups = &'static [(&'static str, &'static [&'static str])];
 
 /// Commands with a short and a complete help.
 const COMMANDS: [(&str, Groups); 2] = [("run", RUN), ("serve", SERVE)];
 
-/// The groups of the short help of `run`, each with the names of its flags.
+/// Groups of `run`'s short help.
 const RUN: Groups = &[
     ("Trainer", &["config", "package_path", "module_name", "job_dir", "parallel", "seed"]),
     ("Job", &["job_id", "retry", "trials", "data_dir", "executor", "server_config"]),
     ("Output", &["output", "export", "follow", "wide", "columns"]),
 ];
 
-/// As [`RUN`], of `serve`.
+/// Groups of `serve`'s short help.
 const SERVE: Groups = &[
     ("Address", &["listen", "tls_certificate", "tls_key", "tls_self_signed", "public_url", "allowed_host"]),
     ("Data", &["data_dir", "store", "retention"]),
@@ -32,7 +31,7 @@ const SERVE: Groups = &[
     ),
 ];
 
-/// The groups of the complete help, by the beginnings of the names of their flags. The first match counts.
+/// Groups of the complete help, by flag prefix. The first match wins.
 const ALL: [(&str, &[&str]); 8] = [
     ("Slurm", &["slurm_"]),
     ("Ray", &["ray_"]),
@@ -44,11 +43,10 @@ const ALL: [(&str, &[&str]); 8] = [
     ("AI Platform: flags of gcloud ai-platform jobs submit training", &[""]),
 ];
 
-/// Returns the command line of the program, and the arguments that it is to parse: `--help-all` is the help of a command
-/// without hidden flags.
+/// The command line and the arguments to parse. `--help-all` becomes the help of a command without hidden flags.
 pub(super) fn command_and_arguments(arguments: impl Iterator<Item = OsString>) -> (Command, Vec<OsString>) {
     let mut arguments: Vec<OsString> = arguments.collect();
-    // The words after `--` belong to the trainer.
+    // Words after `--` belong to the trainer.
     let own = arguments.iter().position(|argument| argument == "--").unwrap_or(arguments.len());
     let is_command = arguments.iter().skip(1).any(|argument| COMMANDS.iter().any(|(name, _)| argument == name));
     let asked = arguments[..own].iter().position(|argument| argument == HELP_ALL).filter(|_| is_command);
@@ -58,12 +56,12 @@ pub(super) fn command_and_arguments(arguments: impl Iterator<Item = OsString>) -
     (command(asked.is_some()), arguments)
 }
 
-/// Returns the command line of the program. Less usual flags of some commands are hidden unless `all` is set.
-fn command(all: bool) -> Command {
+/// The command line; rarely needed flags are hidden unless `all` is set.
+pub(super) fn command(all: bool) -> Command {
     COMMANDS.into_iter().fold(Cli::command(), |command, (name, groups)| {
         command.mut_subcommand(name, |command| {
             let command = command.mut_args(|arg| grouped(arg, groups, all)).disable_help_flag(true);
-            // Both forms of the help are the compact one.
+            // Both help flags print the compact form.
             let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort);
             command
                 .arg(help.help("Print the usual flags"))
@@ -114,13 +112,13 @@ mod tests {
             for flag in groups.iter().flat_map(|(_, names)| *names) {
                 assert!(short.contains(&format!("--{}", flag.replace('_', "-"))), "{flag}\n{short}");
             }
-            for flag in ["--slurm-lease", "--ray-address", "--kubernetes-volume", "--pass-environment"] {
+            for flag in ["--slurm-qos", "--ray-address", "--kubernetes-image", "--pass-environment"] {
                 assert!(!short.contains(flag), "{flag}\n{short}");
                 assert!(help(&[name, HELP_ALL]).contains(flag), "{flag}");
             }
         }
         assert!(help(&["run", HELP_ALL]).contains("--scale-tier"));
-        // A flag that a new one resembles by mistake is in no group of its own.
+        // A new flag that matches a prefix by accident would start a group.
         assert!(!help(&["serve", HELP_ALL]).contains("AI Platform: flags"));
     }
 }

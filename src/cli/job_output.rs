@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::output::{Followed, Writers, write_line};
-use tunesmith_executor::logs::{LogName, LogStream, MASTER, PACKAGES, logs};
+use tunesmith_executor::logs::{self, LogName, LogStream, MASTER};
 
 /// Shows the output of a job's program, line by line.
 pub(super) struct JobOutput {
@@ -43,9 +43,9 @@ impl JobOutput {
         mut each: impl FnMut(&LogName, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         // The progress of the job shows the output of the installer.
-        let is_shown = |name: &LogName| name.trial.is_none() && name.task != PACKAGES;
-        for log in logs(&self.directory, None)?.into_iter().filter(|log| is_shown(&log.name)) {
-            let path = log.name.path(&self.directory);
+        let is_shown = |name: &LogName| name.trial.is_none() && *name != LogName::packages();
+        for log in logs::logs(&self.directory, None)?.into_iter().filter(|log| is_shown(&log.name)) {
+            let path = logs::path(&log.name, &self.directory);
             self.followed.new_lines(&path, writers, |line| each(&log.name, line))?;
         }
         Ok(())

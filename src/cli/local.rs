@@ -28,11 +28,11 @@ use tunesmith_executor::{
     StopMode, StopReason,
 };
 
-/// Default number of replicas of a role in a distributed job, as in gcloud.
+/// Default replica count per role of a distributed job, as in gcloud.
 const DEFAULT_COUNT: u32 = 2;
-/// Interval between two reads of the output.
+/// Polling interval for output.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(50);
-/// Added to the number of the signal that ended the trainer, as in shells.
+/// Offset of exit codes for signals, as in shells.
 const SIGNALLED: i32 = 128;
 
 #[derive(Debug, Subcommand)]
@@ -76,22 +76,21 @@ pub(super) struct TrainArgs {
     args: Vec<String>,
 }
 
-/// Runs the command.
 pub(super) fn train(args: &TrainArgs) -> anyhow::Result<ExitCode> {
-    // The temporary folder is removed when the job is over.
+    // Removed when the job ends.
     let (folder, _temporary) = folder(args.data_dir.as_deref())?;
     let spec = spec(args, &folder)?;
-    // The trainer runs for the caller alone, as in the caller's shell.
+    // The trainer runs with the caller's environment, as in a shell.
     let isolation = Isolation { environment: PassedEnvironment::all(), ..Isolation::default() };
     let executor = local_executor(&folder, ContainerOptions::default(), isolation)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(run_job(&executor, spec));
-    // Does not wait for a blocked write to standard output.
+    // Abandons a blocked write to standard output.
     runtime.shutdown_background();
     outcome
 }
 
-/// Returns the folder of the job as an absolute path, and the temporary folder if it is one.
+/// Absolute path of the job's folder, with the handle of a temporary one.
 fn folder(data_dir: Option<&Path>) -> anyhow::Result<(PathBuf, Option<TempDir>)> {
     if let Some(path) = data_dir {
         return Ok((std::path::absolute(path)?, None));
@@ -110,12 +109,12 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
     let argv: Vec<String> =
         ["python3", "-m", module].map(str::to_owned).into_iter().chain(arguments.iter().cloned()).collect();
     let replica = |(role, index)| Replica::new(role, index, Program::Command { argv: argv.clone() });
-    // Two commands at the same time need different names.
+    // Concurrent commands need different names.
     let job = format!("local_train_{:016x}", rand::rng().next_u64()).parse()?;
     let id = ExecutorJobId { job, trial: None, attempt: 1 };
     Ok(ExecutorJobSpec {
         replicas: roles(args)?.into_iter().map(replica).collect(),
-        // The description of a local job in gcloud.
+        // gcloud's description of a local job.
         training_input: json!({"job_name": module, "args": arguments}),
         master_is_chief: false,
         environment: environment(args.package_path.as_deref(), module, &working_directory)?,
@@ -134,7 +133,7 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
     })
 }
 
-/// Returns the role and the index of every replica, the master first.
+/// Role and index of every replica, master first.
 fn roles(args: &TrainArgs) -> anyhow::Result<Vec<(Role, u32)>> {
     let counts = [("--worker-count", args.worker_count), ("--parameter-server-count", args.parameter_server_count)];
     if let (false, Some((flag, _))) = (args.distributed, counts.iter().find(|(_, count)| count.is_some())) {
@@ -151,7 +150,7 @@ fn roles(args: &TrainArgs) -> anyhow::Result<Vec<(Role, u32)>> {
     Ok(roles)
 }
 
-/// Returns the environment variables with which Python finds the package and does not buffer its output.
+/// Environment that lets Python find the package and disables output buffering.
 fn environment(
     package_path: Option<&Path>,
     module: &str,
@@ -164,7 +163,7 @@ fn environment(
     }
     let mut absolute = std::path::absolute(package)?;
     if absolute.file_name().is_none() {
-        // The path ends in `..`: the name has to be read from the file system.
+        // The path ends in `..`: only the file system knows the name.
         absolute = absolute.canonicalize().with_context(|| package.display().to_string())?;
     }
     let Some(parent) = absolute.parent() else { bail!("--package-path: the root folder is not a package") };
@@ -183,14 +182,14 @@ fn environment(
 }
 
 async fn run_job(executor: &LocalExecutor, spec: ExecutorJobSpec) -> anyhow::Result<ExitCode> {
-    // Installed before the job starts, so that no signal ends this process while the job runs.
+    // Installed before the job starts, so that no signal ends this process while it runs.
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     let mut hangups = signal(SignalKind::hangup())?;
     executor.submit(&spec).await?;
     let id = spec.id.clone();
     let (running, over) = std::sync::mpsc::channel::<()>();
-    // On a thread of its own, because a write may block.
+    // On its own thread, because writes may block.
     let mut output = tokio::task::spawn_blocking(move || show(&spec, &over));
     let mut ending = std::pin::pin!(executor.wait(&id));
     let mut stop_requested = false;
@@ -202,7 +201,7 @@ async fn run_job(executor: &LocalExecutor, spec: ExecutorJobSpec) -> anyhow::Res
             _ = terminations.recv() => stop(executor, &id, &mut stop_requested).await?,
             _ = hangups.recv() => stop(executor, &id, &mut stop_requested).await?,
             result = &mut output, if shown.is_none() => {
-                // It returns early only after an error: the output cannot be printed any more.
+                // Completes early only on an output error.
                 shown = Some(result?);
                 executor.stop(&id, StopMode::Graceful).await?;
             }
@@ -225,7 +224,7 @@ async fn run_job(executor: &LocalExecutor, spec: ExecutorJobSpec) -> anyhow::Res
     Ok(exit_code(state))
 }
 
-/// Stops the job gracefully at the first call, and kills it at the second.
+/// Stops the job gracefully on the first call and kills it on the second.
 async fn stop(executor: &LocalExecutor, id: &ExecutorJobId, stop_requested: &mut bool) -> anyhow::Result<()> {
     let (how, text) = match *stop_requested {
         false => (StopMode::Graceful, "stopping; Ctrl-C once more stops at once"),
@@ -236,7 +235,7 @@ async fn stop(executor: &LocalExecutor, id: &ExecutorJobId, stop_requested: &mut
     Ok(executor.stop(id, how).await?)
 }
 
-/// Prints the output of every replica until `over` is disconnected, and then the rest.
+/// Prints every replica's output until `over` is disconnected, then the rest.
 fn show(spec: &ExecutorJobSpec, over: &Receiver<()>) -> io::Result<()> {
     let mut followed = Followed::default();
     loop {

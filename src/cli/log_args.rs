@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tunesmith_service::jobs::{Jobs, LogLimiter, LogLimits};
+use tunesmith_jobs::{Jobs, LogLimiter, LogLimits};
 
 /// Time between two checks. Programs can exceed a quota by what they write in this time.
 const INTERVAL: Duration = Duration::from_secs(30);

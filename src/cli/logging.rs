@@ -2,7 +2,6 @@
 
 use std::io::IsTerminal;
 
-#[cfg(feature = "otlp")]
 use anyhow::Context;
 use clap::ValueEnum;
 use tracing_subscriber::layer::SubscriberExt;
@@ -22,6 +21,13 @@ pub(super) enum LogFormat {
 #[cfg(not(feature = "otlp"))]
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
 
+/// The variable with the filter.
+const FILTER: &str = "TUNESMITH_LOG";
+
+/// Turns off the warnings of the Kubernetes client, which name no address. The executor logs each outage once, with the address.
+/// A filter that names the target replaces it.
+const WITHOUT_CONTEXT: &str = "kube_client::client=off";
+
 /// Stops logging when it is dropped.
 pub(super) struct Logging {
     #[cfg(feature = "otlp")]
@@ -31,15 +37,14 @@ pub(super) struct Logging {
 /// Starts logging. The text format logs warnings, and progress is shown apart; the JSON format logs progress, too.
 ///
 /// # Errors
-/// If traces are enabled and the exporter cannot be created.
+/// If `TUNESMITH_LOG` is not a filter, or if traces are enabled and the exporter cannot be created.
 pub(super) fn init(format: LogFormat) -> anyhow::Result<Logging> {
     let default = match format {
         LogFormat::Text => "warn",
         LogFormat::Json => "info",
     };
-    // The client of Kubernetes logs each failed request without its address; the executor logs each outage once, with it.
-    let default = format!("{default},kube_client::client::builder=off");
-    let filter = EnvFilter::try_from_env("TUNESMITH_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    let stated = std::env::var(FILTER).ok().filter(|stated| !stated.is_empty());
+    let filter = filter(stated.as_deref().unwrap_or(default))?;
     let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let logs = match format {
         LogFormat::Text => logs.with_target(false).with_ansi(std::io::stderr().is_terminal()).boxed(),
@@ -63,5 +68,25 @@ pub(super) fn init(format: LogFormat) -> anyhow::Result<Logging> {
             );
         }
         Ok(Logging {})
+    }
+}
+
+fn filter(stated: &str) -> anyhow::Result<EnvFilter> {
+    let filter = EnvFilter::try_new(format!("{WITHOUT_CONTEXT},{stated}"));
+    filter.with_context(|| format!("{FILTER}={stated:?}: expected LEVEL or TARGET=LEVEL, separated by commas"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_libraries_log_without_context_is_off_unless_it_is_named() {
+        let shown = |stated: &str| filter(stated).unwrap().to_string();
+        assert!(shown("info").contains("kube_client::client=off"), "{}", shown("info"));
+        let named = shown("info,kube_client::client=debug");
+        assert!(named.contains("kube_client::client=debug") && !named.contains("=off"), "{named}");
+        let error = format!("{:#}", filter("info,a=loud").unwrap_err());
+        assert!(error.starts_with("TUNESMITH_LOG=\"info,a=loud\": expected LEVEL"), "{error}");
     }
 }

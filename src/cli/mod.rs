@@ -3,6 +3,7 @@
 //! Exit codes: 0 success; 1 the job failed or was cancelled; 2 invalid input (arguments, configuration, data folder);
 //! 74 the disk takes no writes; 130 interrupted. `local train` returns the exit code of the trainer instead.
 
+#[cfg(feature = "bench")]
 mod bench;
 mod busy;
 pub(crate) mod client;
@@ -16,15 +17,14 @@ mod help;
 mod init;
 mod isolation_args;
 mod job_output;
-mod kubernetes_args;
 mod local;
 mod log_args;
 mod logging;
+mod man_pages;
 mod no_counterpart;
 mod output;
 mod output_file;
 mod progress;
-mod recommended;
 mod report;
 mod results;
 mod run;
@@ -33,12 +33,15 @@ mod run_gcloud;
 mod run_logs;
 mod self_signed;
 mod serve;
+mod study_view;
 mod table;
 mod tokens;
 #[cfg(feature = "otlp")]
 mod traces;
 mod trial_count;
+mod trial_view;
 mod validate;
+mod version;
 
 use std::io;
 use std::process::ExitCode;
@@ -63,7 +66,7 @@ const CLOSED_OUTPUT: u8 = 141;
 
 /// Tunes hyperparameters. Takes the hptuning_config.yaml, the trainers and the REST clients of AI Platform unchanged.
 #[derive(Debug, Parser)]
-#[command(name = "tunesmith", version, propagate_version = true)]
+#[command(name = "tunesmith", version = version::version(), propagate_version = true)]
 #[command(after_help = "Exit codes: 0 success, 1 the job failed, 2 invalid input, 74 the disk takes no writes, \
                         130 interrupted.")]
 struct Cli {
@@ -107,14 +110,29 @@ enum Command {
     /// Write the summary, plots and trials of a job or a study as one HTML page that needs no server and no internet access.
     Report(report::ReportArgs),
     /// Compare search algorithms offline, on problems with known optima.
+    #[cfg(feature = "bench")]
     Bench(Box<bench::BenchArgs>),
     /// Run one attempt of a trial for a server, as an engine starts it. See docs/reference/agent.md.
     #[command(hide = true)]
     Agent(AgentArgs),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
+    /// Write the man pages of all commands to a folder.
+    #[command(hide = true)]
+    ManPages(man_pages::ManPagesArgs),
     #[command(flatten)]
     NoCounterpart(no_counterpart::NoCounterpart),
+}
+
+impl Command {
+    /// Whether other users of the machine must not read the files of the command.
+    fn writes_secrets(&self) -> bool {
+        #[cfg(feature = "bench")]
+        if matches!(self, Self::Bench(_)) {
+            return false;
+        }
+        !matches!(self, Self::Validate(_) | Self::Completions(_) | Self::ManPages(_))
+    }
 }
 
 /// Whether the reader of the output, such as `head`, has ended. A program that does not ignore SIGPIPE ends then without
@@ -137,7 +155,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(BAD_INPUT);
         }
     };
-    if !matches!(cli.command, Command::Bench(_) | Command::Validate(_) | Command::Completions(_)) {
+    if cli.command.writes_secrets() {
         use_private_umask();
     }
     let outcome = match cli.command {
@@ -156,8 +174,10 @@ pub fn main() -> ExitCode {
         Command::Trials(command) => client::run(client::Command::Trials(command)),
         Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),
+        #[cfg(feature = "bench")]
         Command::Bench(args) => bench::run(*args),
         Command::Completions(args) => completions::run(&args),
+        Command::ManPages(args) => man_pages::run(&args),
         Command::NoCounterpart(command) => no_counterpart::refuse(&command),
     };
     outcome.unwrap_or_else(|error| {

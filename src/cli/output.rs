@@ -1,33 +1,32 @@
-//! Writes to standard output, and follows growing log files line by line.
+//! Standard output, and line-by-line following of growing log files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use tunesmith_files::Place;
+use tunesmith_files::RootedPath;
 
 /// Whether a file may still grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writers {
-    /// An incomplete last line is kept back until it is complete.
+    /// An incomplete last line is held back.
     Alive,
     /// An incomplete last line counts as a line.
     Gone,
 }
 
-/// Files that are followed, with the position up to which each was read.
+/// Followed files with their read positions.
 #[derive(Default)]
 pub(super) struct Followed {
     files: BTreeMap<PathBuf, (BufReader<File>, Vec<u8>)>,
 }
 
 impl Followed {
-    /// Calls `each` with every line that was added to the file `path`, without its line break. A file that does not
-    /// exist has no lines.
+    /// Calls `each` with every new line of the file `path`, without its line break. A missing file is empty.
     ///
     /// # Errors
-    /// If the file cannot be read, and the errors of `each`.
+    /// If the file cannot be read, and errors of `each`.
     pub(super) fn new_lines(
         &mut self,
         path: &Path,
@@ -35,7 +34,7 @@ impl Followed {
         mut each: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         if !self.files.contains_key(path) {
-            match Place::from(path.to_owned()).open() {
+            match RootedPath::from(path.to_owned()).open() {
                 Ok(file) => self.files.insert(path.to_owned(), (BufReader::new(file), Vec::new())),
                 Err(error) if error.is_not_found() => return Ok(()),
                 Err(error) => return Err(error.into()),
@@ -54,19 +53,18 @@ impl Followed {
     }
 }
 
-/// Writes `text` to standard output.
 pub(super) fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(text.as_bytes())?;
     output.flush()
 }
 
-/// Writes a line to standard error. Errors are ignored.
+/// Writes a line to standard error, ignoring errors.
 pub(super) fn notice(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Writes `label`, a space and `line` as one line, in one write.
+/// Writes `label`, a space and `line` in a single write.
 pub(super) fn write_line(output: &mut dyn Write, label: &str, line: &[u8]) -> io::Result<()> {
     let mut text = Vec::with_capacity(label.len() + line.len() + 2);
     text.extend_from_slice(label.as_bytes());

@@ -1,4 +1,4 @@
-//! Shows the progress of a job: live lines on a terminal, plain lines elsewhere, log events with JSON logs.
+//! Job progress: live lines on a terminal, plain lines elsewhere, events in JSON logs.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,43 +13,40 @@ use super::output::notice;
 use super::table::wrapped;
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 use tunesmith_domain::{JobState, LossCause, Study, Trial, TrialState, compare_results};
-use tunesmith_service::{Activity, JobEvent, attempt_directory};
+use tunesmith_jobs::{Activity, JobEvent, attempt_directory};
 
-/// Displays the events of a job.
 pub(super) struct Progress {
     tally: Tally,
     view: View,
-    /// What the job does beside its trials.
+    /// Current activity besides trials.
     busy: Option<Busy>,
 }
 
-/// How the events are displayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// Lines that change, on a terminal.
+    /// Live lines on a terminal.
     Live,
-    /// A line for each event.
+    /// One line per event.
     Plain,
-    /// Events of the log.
+    /// Log events.
     Log,
 }
 
-/// The counts of trials, and the data of the estimated remaining time.
+/// Trial counts, and data for estimating the remaining time.
 struct Tally {
-    /// Folder of the job's files.
     directory: PathBuf,
-    /// Names of the parameters, in the order of the configuration.
+    /// Parameter names in configuration order.
     parameters: Vec<String>,
     metric: String,
     max_trials: u64,
     parallel: u64,
     done: u64,
     failed: u64,
-    /// The study of the job, whose rule ranks results.
+    /// The job's study, whose rule ranks results.
     study: Option<Study>,
     best: Option<Trial>,
     running: BTreeMap<TrialId, Instant>,
-    /// Total duration in seconds of the trials that ended under this process, and their number.
+    /// Total duration in seconds and count of trials that ended during this process.
     spent: (f64, u32),
 }
 
@@ -60,8 +57,8 @@ enum View {
 }
 
 impl Progress {
-    /// Creates the display of a job of `max_trials` trials, `parallel` at once. Its files are in `directory`, and
-    /// `parameters` names its parameters in the order of the configuration.
+    /// Creates the display of a job with `max_trials` trials, `parallel` of them concurrent. `parameters` are in
+    /// configuration order.
     pub(super) fn new(
         metric: &str,
         max_trials: u64,
@@ -96,7 +93,7 @@ impl Progress {
         Self { tally, view, busy: None }
     }
 
-    /// Runs `write`, which prints, while no live line is shown.
+    /// Runs `write`, which prints, with live lines hidden.
     pub(super) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.view {
             View::Live { lines, .. } => lines.suspend(write),
@@ -104,7 +101,7 @@ impl Progress {
         }
     }
 
-    /// Counts the trials of `study` that had ended before this process started.
+    /// Counts the trials of `study` that ended before this process started.
     pub(super) fn start_from(&mut self, study: Option<&Study>, trials: &[Trial]) {
         self.tally.study = study.cloned();
         for trial in trials.iter().filter(|trial| trial.state.is_final()) {
@@ -113,14 +110,13 @@ impl Progress {
         self.update_total();
     }
 
-    /// Shows `event`.
     pub(super) fn show(&mut self, event: &JobEvent) {
         match event {
             JobEvent::TrialStarted { id, .. } => {
                 self.tally.running.insert(*id, Instant::now());
             }
             JobEvent::TrialEnded { trial } => self.tally.end(trial),
-            JobEvent::Busy { activity } => {
+            JobEvent::ActivityChanged { activity } => {
                 self.busy = activity.clone().map(Busy::new);
                 self.refresh();
             }
@@ -172,7 +168,7 @@ impl Progress {
         self.update_total();
     }
 
-    /// Prints a line above those that change.
+    /// Prints a line above the live ones.
     pub(super) fn say(&self, line: &str) {
         match &self.view {
             View::Live { lines, .. } => println(lines, line),
@@ -180,7 +176,6 @@ impl Progress {
         }
     }
 
-    /// Updates the display of work that takes long.
     pub(super) fn refresh(&mut self) {
         let Some(busy) = &mut self.busy else { return self.update_total() };
         match self.view {
@@ -194,7 +189,7 @@ impl Progress {
         }
     }
 
-    /// Removes the live lines, so that other text can follow.
+    /// Removes the live lines so that other text can follow.
     pub(super) fn finish(self) {
         if let View::Live { lines, total, trials } = self.view {
             for bar in trials.into_values() {
@@ -226,7 +221,7 @@ impl Tally {
         }
         self.done += 1;
         let is_better = |study: &Study| {
-            let is_first = |best: &Trial| compare_results(study, trial, best) == Ordering::Less;
+            let is_first = |best: &Trial| compare_results(&study.problem, trial, best) == Ordering::Less;
             study.is_feasible(trial) && self.best.as_ref().is_none_or(is_first)
         };
         if self.study.as_ref().is_some_and(is_better) {
@@ -234,7 +229,7 @@ impl Tally {
         }
     }
 
-    /// Returns `name=value` for each parameter, in the order of the configuration.
+    /// `name=value` per parameter, in configuration order.
     fn parameter_text(&self, parameters: &ParameterValues) -> String {
         let given = self.parameters.iter().filter_map(|name| Some((name, parameters.get(name)?)));
         given.map(|(name, value)| format!("{name}={}", RoundedValue(value))).collect::<Vec<_>>().join(" ")
@@ -245,7 +240,7 @@ impl Tally {
         [Some(counts), self.best_text(), self.time_left()].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// The summary beside the bar, which shows the counts: what matters most first, since the line is cut off at the end.
+    /// Summary beside the bar. Most important first, since the end is cut off.
     fn short_summary(&self) -> String {
         let failed = (self.failed > 0).then(|| format!("{} failed", self.failed));
         [self.best_text(), self.time_left(), failed].into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -268,14 +263,16 @@ impl Tally {
         (left >= 1.0).then(|| format!("about {} left", duration_text(left)))
     }
 
-    /// Returns the line for an event; `None` for frequent events.
+    /// Plain line for an event; `None` for frequent events.
     fn line(&self, event: &JobEvent) -> Option<String> {
         Some(match event {
             JobEvent::StateChanged { state: JobState::Preparing, .. } => "preparing the trainer".to_owned(),
             JobEvent::StateChanged { state: JobState::Cancelling, error_message } => {
                 format!("cancelling: {error_message}")
             }
-            JobEvent::StateChanged { .. } | JobEvent::TrialMeasured { .. } | JobEvent::Busy { .. } => return None,
+            JobEvent::StateChanged { .. } | JobEvent::TrialMeasured { .. } | JobEvent::ActivityChanged { .. } => {
+                return None;
+            }
             JobEvent::Resumed { completed, unfinished } => {
                 format!("resuming the job: {completed} trials have results, {unfinished} were unfinished")
             }
@@ -322,9 +319,11 @@ fn log(event: &JobEvent) {
         JobEvent::Resumed { completed, unfinished } => {
             tracing::info!(trials.completed = completed, trials.unfinished = unfinished, "job resumed");
         }
-        JobEvent::Busy { activity: None } => {}
-        JobEvent::Busy { activity: Some(Activity::Suggesting) } => tracing::debug!("computing the next trial"),
-        JobEvent::Busy { activity: Some(activity) } => tracing::info!("{}", activity_text(activity)),
+        JobEvent::ActivityChanged { activity: None } => {}
+        JobEvent::ActivityChanged { activity: Some(Activity::Suggesting) } => {
+            tracing::debug!("computing the next trial")
+        }
+        JobEvent::ActivityChanged { activity: Some(activity) } => tracing::info!("{}", activity_text(activity)),
         JobEvent::Prepared { log } => tracing::info!(log.path = %log.display(), "trainer installed"),
         JobEvent::TrialStarted { id, parameters, attempt, adopted } => {
             let parameters = exact_parameters(parameters);
@@ -352,13 +351,12 @@ fn log(event: &JobEvent) {
     }
 }
 
-/// Returns `name=value` for each parameter with its exact value, separated by spaces.
+/// `name=value` per parameter with exact values.
 fn exact_parameters(parameters: &ParameterValues) -> String {
     let parts: Vec<String> = parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
     parts.join(" ")
 }
 
-/// Formats a duration in seconds for people.
 pub(super) fn duration_text(seconds: f64) -> String {
     let whole = seconds.round().max(0.0) as u64;
     match whole {
@@ -370,14 +368,14 @@ pub(super) fn duration_text(seconds: f64) -> String {
     }
 }
 
-/// Prints a line above those that change, broken at words. The job continues if the terminal was closed.
+/// Prints a wrapped line above the live ones. A closed terminal does not stop the job.
 fn println(lines: &MultiProgress, line: &str) {
     let width =
         terminal_size::terminal_size_of(std::io::stderr()).map_or(usize::MAX, |(width, _)| usize::from(width.0));
     let _ = lines.println(broken(line, width));
 }
 
-/// Breaks `line` at words into lines of at most `width` characters. Further lines are indented.
+/// Wraps `line` at words to `width` characters, indenting continuation lines.
 fn broken(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         line.to_owned()
@@ -394,7 +392,6 @@ fn trial_style() -> ProgressStyle {
     ProgressStyle::with_template("{spinner} {elapsed} {prefix}  {wide_msg}").expect("the template is valid")
 }
 
-/// States that `trials` trials wait for `reason`.
 pub(super) fn waiting_line(trials: u64, reason: &str) -> String {
     let subject = if trials == 1 { "1 trial waits".to_owned() } else { format!("{trials} trials wait") };
     format!("{subject}: {reason}")

@@ -23,7 +23,7 @@ use super::logging::LogFormat;
 use super::output::{Writers, notice, print};
 use super::output_file;
 use super::progress::{Progress, Style};
-use super::results::Results;
+use super::results::{Results, study_and_trials};
 use super::run_again::AgainArgs;
 use super::run_gcloud::GcloudArgs;
 use super::run_logs::RunLogs;
@@ -40,11 +40,11 @@ use tunesmith_api::ai_platform::{command_line_notices, inherited_fields, names_m
 use tunesmith_config::HptuningConfig;
 use tunesmith_config::KnownExecutor;
 use tunesmith_domain::{Job, JobId, JobPlan, JobState, MachineNotice};
-use tunesmith_files::Place;
-use tunesmith_http::agent_relay::answer_other_servers;
+use tunesmith_files::RootedPath;
+use tunesmith_http::AllowedHosts;
+use tunesmith_http::answer_other_servers;
 use tunesmith_http::server;
-use tunesmith_http::web_pages::AllowedHosts;
-use tunesmith_service::{AgentReports, Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
+use tunesmith_jobs::{AgentReports, Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
 
 /// Maximum size of the file that contains a port.
@@ -187,7 +187,7 @@ fn submission(args: &RunArgs, config: &HptuningConfig, machines: &MachineMap) ->
 
 /// Prints which fields have no effect, or not the one that may be expected.
 fn print_machine_notices(config: &HptuningConfig, plan: &JobPlan, flags: &[&'static str]) {
-    let notices = plan.machines.notices.as_deref().unwrap_or_default();
+    let notices = &plan.machines.notices;
     let (without, others): (Vec<&MachineNotice>, Vec<&MachineNotice>) =
         notices.iter().partition(|notice| notice.description == NO_EFFECT);
     let has_none = |field: &str| !names_machine(field) || without.iter().any(|notice| notice.field == field);
@@ -217,7 +217,7 @@ async fn run_job(
         log_quota_bytes: args.environment.log_quota_bytes(),
         ..Isolation::default()
     };
-    let (container, executor) = (args.container.options()?, args.executor.options(&settings.executor)?);
+    let (container, executor) = (args.container.options()?, args.executor.options(&settings.executor));
     let machines = settings.machines.clone();
     let application =
         composition::compose(&data_dir, container, isolation, executor, settings, composition::MEMORY).await?;
@@ -349,7 +349,7 @@ async fn progress(
     json: bool,
     directory: &Path,
 ) -> anyhow::Result<Progress> {
-    let results = Results::read(store, job.clone(), directory.to_owned()).await?;
+    let (study, trials) = study_and_trials(store, job).await?;
     let parallel = args.parallel.unwrap_or(plan.max_parallel_trials);
     let is_live = job.study.is_some() && std::io::stderr().is_terminal();
     let style = if json {
@@ -359,9 +359,10 @@ async fn progress(
     } else {
         Style::Plain
     };
-    let names = results.parameter_names().into_iter().map(str::to_owned).collect();
+    let space = study.iter().flat_map(|study| study.problem.search_space().parameters());
+    let names = space.map(|parameter| parameter.name().to_owned()).collect();
     let mut progress = Progress::new(&plan.metric_tag, plan.max_trials, parallel, style, directory.to_owned(), names);
-    progress.start_from(results.study.as_ref(), &results.trials);
+    progress.start_from(study.as_ref(), &trials);
     Ok(progress)
 }
 
@@ -374,7 +375,7 @@ async fn conclude(
     interrupted: bool,
 ) -> anyhow::Result<ExitCode> {
     let directory = data_dir.job(&job.id);
-    let results = Results::read(store, job, directory).await?;
+    let results = Results::read(store, &job, directory).await?;
     print(&results.text(&args.table.layout())?)?;
     if let Some(path) = &args.output {
         results.write_resource(path)?;
@@ -383,17 +384,18 @@ async fn conclude(
         results.write_csv(path)?;
     }
     if interrupted {
-        print(&format!("interrupted; to resume job {}, give the same command\n", results.job.id))?;
+        print(&format!("interrupted; to resume job {}, give the same command\n", job.id))?;
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    Ok(if results.job.state == JobState::Succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if job.state == JobState::Succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Serves reports over HTTP on the loopback interface, and returns the base address. Takes the port of the earlier
 /// process if it is free, so that the programs which that process started can continue to report.
 async fn serve_reports(directory: &Path, reports: TrialReports, agents: AgentReports) -> anyhow::Result<String> {
     let remembered = directory.join("endpoint");
-    let text = Place::from(remembered.clone()).read(MAX_PORT_BYTES).ok().and_then(|text| String::from_utf8(text).ok());
+    let text =
+        RootedPath::from(remembered.clone()).read(MAX_PORT_BYTES).ok().and_then(|text| String::from_utf8(text).ok());
     let previous = text.and_then(|text| text.trim().parse::<u16>().ok());
     let bind = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     let listener = match previous {
@@ -410,7 +412,7 @@ async fn serve_reports(directory: &Path, reports: TrialReports, agents: AgentRep
         None => bind(0).await?,
     };
     let address = listener.local_addr()?;
-    let written = Place::from(remembered.clone()).replace(format!("{}\n", address.port()).as_bytes(), false);
+    let written = RootedPath::from(remembered.clone()).replace(format!("{}\n", address.port()).as_bytes(), false);
     written.with_context(|| format!("{} cannot be written", remembered.display()))?;
     tokio::spawn(answer_other_servers(agents.clone()));
     let router = server::reports_router(reports, agents, AllowedHosts::new(address.ip(), Vec::new()));

@@ -9,8 +9,8 @@ use super::trial_count::TrialCount;
 use tunesmith_api::ai_platform::plan::with_trial_counts;
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::Job;
-use tunesmith_service::jobs::{Extension, Jobs};
-use tunesmith_service::{Submission, Submitted};
+use tunesmith_jobs::{Extension, Jobs};
+use tunesmith_jobs::{Submission, Submitted};
 
 #[derive(Debug, Args)]
 pub(super) struct AgainArgs {

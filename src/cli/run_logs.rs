@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::output::{Followed, Writers, write_line};
-use tunesmith_executor::logs::{LogFile, MASTER, PACKAGES, logs};
+use tunesmith_executor::logs::{self, LogFile, LogName, MASTER};
 
 /// The logs of a job, followed from their present ends.
 pub(super) struct RunLogs {
@@ -26,14 +26,14 @@ impl RunLogs {
     }
 
     fn each_line(&mut self, writers: Writers, mut each: impl FnMut(&str, &[u8]) -> io::Result<()>) -> io::Result<()> {
-        for LogFile { name, .. } in logs(&self.directory, None)? {
+        for LogFile { name, .. } in logs::logs(&self.directory, None)? {
             // The progress of the job shows the output of the installer.
-            if name.task == PACKAGES {
+            if name == LogName::packages() {
                 continue;
             }
             let what = name.trial.map_or_else(|| "job".to_owned(), |trial| format!("trial {trial}"));
             let label = if name.task == MASTER { format!("[{what}]") } else { format!("[{what} {}]", name.task) };
-            self.followed.new_lines(&name.path(&self.directory), writers, |line| each(&label, line))?;
+            self.followed.new_lines(&logs::path(&name, &self.directory), writers, |line| each(&label, line))?;
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ pub(super) fn pair(folder: &Path, listen: IpAddr, public_host: Option<&str>) -> 
     write(&pair.certificate, &certificate.pem(), 0o644)?;
     File::open(folder).and_then(|folder| folder.sync_all())?;
     notice(&format!(
-        "made the certificate {} for {}; clients trust it with SSL_CERT_FILE={}",
+        "made the certificate {} for {}; clients trust it with TUNESMITH_CA_FILE={}",
         pair.certificate.display(),
         names.join(", "),
         pair.certificate.display()

@@ -1,5 +1,4 @@
-//! Tables for people: numbers are aligned, and the text fits the terminal. Columns that do not fit are left out, and a
-//! hint names them.
+//! Tables fitted to the terminal, with aligned numbers. Columns that do not fit are dropped, and a hint names them.
 
 mod arguments;
 mod order;
@@ -9,21 +8,20 @@ use comfy_table::{CellAlignment, Table as TextTable, presets};
 pub(super) use self::arguments::{Layout, TableArgs};
 pub(super) use self::order::natural_order;
 
-/// Minimum width of the last column of text, which is wrapped.
+/// Minimum width of the wrapped text column.
 const LEAST_TEXT: usize = 24;
 
-/// Columns, and the rows below them. Tables have no borders, so that `awk` and `cut` read them. Headers of fixed columns are
-/// in capitals; those of metrics and parameters are their names.
+/// A table without borders, so that `awk` and `cut` can read it. Headers of fixed columns are in capitals; metrics
+/// and parameters keep their names.
 pub(super) struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
 }
 
-/// The header of a column, and its place.
 pub(super) struct Column {
     header: String,
     kind: Kind,
-    /// Columns with higher numbers are left out first; 0 stays.
+    /// Columns of higher rank are dropped first; 0 is never dropped.
     rank: usize,
 }
 
@@ -32,56 +30,53 @@ enum Kind {
     Text,
     /// Aligned at the decimal point.
     Number,
-    /// As a number if all cells are numbers, otherwise as text.
+    /// Number if all cells are numbers, otherwise text.
     Value,
     /// Wrapped at words.
     Prose,
 }
 
 impl Column {
-    /// A column of short texts.
     pub(super) fn text(header: impl Into<String>) -> Self {
         Self { header: header.into(), kind: Kind::Text, rank: 0 }
     }
 
-    /// A column of numbers, aligned at the decimal point. Other texts are aligned on the right.
+    /// Column of numbers, aligned at the decimal point. Other texts are right-aligned.
     pub(super) fn number(header: impl Into<String>) -> Self {
         Self { kind: Kind::Number, ..Self::text(header) }
     }
 
-    /// A column of numbers, if all of its cells are numbers or missing, or else of texts.
+    /// Column of numbers if all cells are numbers or missing, otherwise of text.
     pub(super) fn value(header: impl Into<String>) -> Self {
         Self { kind: Kind::Value, ..Self::text(header) }
     }
 
-    /// A column of sentences, wrapped where the table is too wide. A table has at most one.
+    /// Column of wrapped sentences. At most one per table.
     pub(super) fn prose(header: impl Into<String>) -> Self {
         Self { kind: Kind::Prose, ..Self::text(header) }
     }
 
-    /// Allows that the column is left out, after those of a higher `rank`.
+    /// Allows dropping the column, after those of a higher `rank`.
     pub(super) fn may_be_left_out(self, rank: usize) -> Self {
         Self { rank: rank + 1, ..self }
     }
 }
 
 impl Table {
-    /// Creates an empty table.
     pub(super) fn new(columns: Vec<Column>) -> Self {
         Self { columns, rows: Vec::new() }
     }
 
-    /// Adds a row with one cell for each column.
+    /// Adds a row with one cell per column.
     pub(super) fn add_row(&mut self, mut row: Vec<String>) {
         row.resize(self.columns.len(), String::new());
         self.rows.push(row);
     }
 
-    /// Returns the text of the table for `layout`, with a line break at its end. A hint on columns that were left out
-    /// follows it.
+    /// Renders the table for `layout` with a final line break, followed by a hint about dropped columns.
     ///
     /// # Errors
-    /// If the layout selects a column that does not exist.
+    /// If the layout selects an unknown column.
     pub(super) fn render(&self, layout: &Layout) -> anyhow::Result<String> {
         let selected = self.selected(layout)?;
         let cells: Vec<Vec<String>> = selected.iter().map(|column| self.cells(*column)).collect();
@@ -118,15 +113,7 @@ impl Table {
         Ok(text)
     }
 
-    /// Returns the text of the table as Markdown, with all columns and a line break at its end.
-    pub(super) fn to_markdown(&self) -> String {
-        let mut table = TextTable::new();
-        table.load_style(presets::ASCII_MARKDOWN);
-        table.set_header(self.columns.iter().map(|column| &column.header)).add_rows(&self.rows);
-        format!("{table}\n")
-    }
-
-    /// Returns the indices of the columns that the layout asks for.
+    /// Indices of the columns selected by the layout.
     fn selected(&self, layout: &Layout) -> anyhow::Result<Vec<usize>> {
         if layout.columns.is_empty() {
             return Ok((0..self.columns.len()).collect());
@@ -140,7 +127,7 @@ impl Table {
         layout.columns.iter().map(find).collect()
     }
 
-    /// Returns the kind of a column, which may depend on its cells.
+    /// Column kind, which may depend on its cells.
     fn kind(&self, column: usize) -> Kind {
         let is_number = |row: &Vec<String>| row[column].parse::<f64>().is_ok() || matches!(&*row[column], "" | "-");
         match self.columns[column].kind {
@@ -150,7 +137,7 @@ impl Table {
         }
     }
 
-    /// Returns the header and the cells of a column, aligned.
+    /// Aligned header and cells of a column.
     fn cells(&self, column: usize) -> Vec<String> {
         let mut cells: Vec<String> = self.rows.iter().map(|row| row[column].clone()).collect();
         if self.kind(column) == Kind::Number {
@@ -160,7 +147,7 @@ impl Table {
         cells
     }
 
-    /// Returns the positions in `selected` that are shown, and the width of the column of prose if it is wrapped.
+    /// Positions in `selected` that fit, and the width of the wrapped column if any.
     fn fit(&self, selected: &[usize], widths: &[usize], layout: &Layout) -> (Vec<usize>, Option<usize>) {
         let mut shown: Vec<usize> = (0..selected.len()).collect();
         let Some(limit) = layout.width else { return (shown, None) };
@@ -188,14 +175,14 @@ impl Table {
     }
 }
 
-/// Returns the lines of a table without borders, without the blanks at their ends.
+/// Borderless lines of a table, without trailing blanks.
 pub(super) fn plain_lines(table: &TextTable) -> String {
     let text = table.to_string();
     let lines = text.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Pads numbers on the right, so that their decimal points stand in one column if the cells are aligned on the right.
+/// Pads numbers so that right alignment lines up their decimal points.
 fn align_points(cells: &mut [String]) {
     let tail = |cell: &str| match cell.starts_with(|c: char| c.is_ascii_digit() || c == '-') && cell != "-" {
         true => cell.find(['.', 'e']).map_or(0, |point| cell.len() - point),
@@ -210,12 +197,12 @@ fn align_points(cells: &mut [String]) {
     }
 }
 
-/// Returns the width of the widest line in `cells`, in characters.
+/// Maximum line width in `cells`, in characters.
 fn widest(cells: &[String]) -> usize {
     cells.iter().flat_map(|cell| cell.lines()).map(|line| line.chars().count()).max().unwrap_or_default()
 }
 
-/// Breaks `text` into lines of at most `width` characters, at blanks where possible.
+/// Wraps `text` to `width` characters, at blanks where possible.
 pub(super) fn wrapped(text: &str, width: usize) -> String {
     let mut lines: Vec<String> = vec![String::new()];
     let mut used = 0;

@@ -10,11 +10,11 @@ use clap::{Args, Subcommand};
 use super::output::{notice, print};
 use super::table::{Column, Table, TableArgs};
 use crate::composition;
-use crate::data_dir::tokens_of;
+use crate::data_dir::{check_form, tokens_of};
 #[cfg(feature = "postgres")]
 use crate::shared_tokens::SharedTokens;
 use tunesmith_access::{Grant, Principal, Token, TokenFile, TokenFileError};
-use tunesmith_service::clock::{Clock, SystemClock};
+use tunesmith_studies::clock::{Clock, SystemClock};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokensCommand {
@@ -68,7 +68,6 @@ pub(super) struct RevokeArgs {
     id: String,
 }
 
-/// Runs the command.
 pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
     match command {
         TokensCommand::Create(args) => {
@@ -120,7 +119,7 @@ impl FolderArgs {
         TokenFile::new(tokens_of(&self.data_dir))
     }
 
-    /// Makes `change` of the file, and of the tokens of the database if the folder has one.
+    /// Applies `change` to the file, and to the database's tokens if the folder has a database.
     #[cfg(feature = "postgres")]
     fn shared_change<T>(
         &self,
@@ -129,7 +128,7 @@ impl FolderArgs {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         runtime.block_on(async {
             match SharedTokens::of_folder(&self.data_dir).await? {
-                // A change that was refused changes nothing in the database.
+                // A rejected change leaves the database unchanged.
                 Some(shared) => shared.change(|| Ok(change())).await,
                 None => Ok(change()),
             }
@@ -144,13 +143,14 @@ impl FolderArgs {
         Ok(change())
     }
 
-    /// Makes `change` of the token `id`, and records it in the audit log.
+    /// Applies `change` to the token `id` and audits it.
     fn recorded<T>(
         &self,
         action: &str,
         id: &str,
         change: impl FnOnce() -> Result<T, TokenFileError>,
     ) -> anyhow::Result<T> {
+        check_form(&self.data_dir)?;
         let owner = composition::owner(&self.data_dir)?;
         let outcome = self.shared_change(change)?;
         let status = match &outcome {

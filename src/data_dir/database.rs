@@ -2,8 +2,8 @@
 //!
 //! The file DATABASE has two lines: the address without a password, and the random ID of the database.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use super::{DataDirError, marker};
@@ -40,7 +40,7 @@ pub(super) async fn open(folder: &Path, address: &DatabaseAddress) -> Result<Pos
         Some((noted, _)) if noted == address.to_string() => Ok(store),
         // The folder is new, or the database has moved.
         Some(_) | None => {
-            write(folder, &content).map_err(DataDirError::io("write", &folder.join(FILE)))?;
+            marker::replace(folder, FILE, &content)?;
             Ok(store)
         }
     }
@@ -67,13 +67,4 @@ fn read(folder: &Path) -> Result<Option<(String, String)>, DataDirError> {
         [address, identity] => Ok(Some((address.to_owned(), identity.to_owned()))),
         _ => Err(DataDirError::UnknownMarker { path, found: text.trim_end().to_owned() }),
     }
-}
-
-fn write(folder: &Path, content: &str) -> io::Result<()> {
-    let (path, new) = (folder.join(FILE), folder.join("DATABASE.new"));
-    let mut file = File::create(&new)?;
-    file.write_all(content.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, &path)?;
-    File::open(folder)?.sync_all()
 }

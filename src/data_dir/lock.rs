@@ -1,4 +1,4 @@
-//! The lock that admits one process per data folder, and names that process.
+//! Exclusive lock of a data folder, which names its holder.
 
 use std::fmt;
 use std::fs::File;
@@ -14,31 +14,31 @@ use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::DataDirError;
-use tunesmith_service::clock::{Clock, SystemClock};
+use tunesmith_studies::clock::{Clock, SystemClock};
 
 const FILE: &str = "LOCK";
 
-/// Number and length of the pauses in which a lock of an ended process is awaited: two seconds in all.
+/// Number and length of pauses while waiting for a dead process's lock: two seconds in total.
 const MAX_PAUSES: usize = 200;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The process that has a data folder open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Its process ID; `None` if it could not be read.
+    /// `None` if unknown.
     pub pid: Option<u32>,
-    /// Its command line; empty if it could not be read.
+    /// Command line; empty if unknown.
     pub command: String,
-    /// When it opened the folder; `None` if it could not be read.
+    /// Time of opening the folder; `None` if unknown.
     pub since: Option<Timestamp>,
 }
 
 impl Holder {
-    /// What the user of another process can do.
+    /// Options of a user whose folder another process holds.
     pub(super) fn ways_out(&self) -> String {
         match self.command.strip_prefix("tunesmith serve --listen ") {
             Some(address) => {
-                // Port 0 is the request for a free port.
+                // Port 0 requests a free port.
                 let server = if address.ends_with(":0") {
                     "with the address that it printed".to_owned()
                 } else {
@@ -58,7 +58,7 @@ impl Holder {
         }
     }
 
-    /// The process that has the file `path` locked. Found if `LOCK` does not name it, because the file was removed.
+    /// The process holding a lock on `path`; a fallback if `LOCK` was removed.
     pub(super) fn of_file(path: &Path) -> Self {
         let pid = locking_process(path);
         let read = |pid: u32| std::fs::read(format!("/proc/{pid}/cmdline")).ok();
@@ -67,7 +67,7 @@ impl Holder {
         Self { pid, command: command.unwrap_or_default(), since: None }
     }
 
-    /// Whether the process has ended; false if it is unknown.
+    /// Whether the process has exited; false if unknown.
     fn has_ended(&self) -> bool {
         let pid = self.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::SRCH))
@@ -84,7 +84,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A lock, held until it is dropped or the process ends. The kernel releases it even after `kill -9`.
+/// A lock, released on drop or process exit. The kernel releases it even after `kill -9`.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
@@ -92,7 +92,7 @@ pub(super) struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a child that is just being started has a copy of the descriptor.
+        // Closing the file is not enough: a child being spawned has a copy of the descriptor.
         if let Err(error) = flock(&self.file, FlockOperation::Unlock) {
             tracing::warn!(error = %error, "the lock of the data folder is only released when this process ends");
         }
@@ -100,13 +100,13 @@ impl Drop for Lock {
 }
 
 impl Lock {
-    /// Takes the lock of `folder`, and writes the holder into it.
+    /// Locks `folder` and records the holder.
     pub(super) fn take(folder: &Path, who: &str) -> Result<Self, DataDirError> {
         Self::take_pausing(folder, who, || std::thread::sleep(PAUSE))
     }
 
-    /// As [`Lock::take`], and calls `pause` while the lock is held on behalf of an ended process: a child that it was
-    /// just starting when it was killed has a copy of the lock until it runs its program.
+    /// Like [`Lock::take`], calling `pause` while a dead process's lock persists: a child that was being spawned when
+    /// its parent was killed holds a copy until it execs.
     fn take_pausing(folder: &Path, who: &str, mut pause: impl FnMut()) -> Result<Self, DataDirError> {
         let path = folder.join(FILE);
         let opened = File::options().read(true).write(true).create(true).truncate(false).open(&path);
@@ -141,7 +141,7 @@ struct HolderRecord {
     since: Timestamp,
 }
 
-/// Reads the holder of the lock. It is unknown until the holder has written the file.
+/// Reads the holder. Unknown until the holder has written the file.
 fn read_holder(file: &mut File) -> io::Result<Holder> {
     file.rewind()?;
     let text = io::read_to_string(file)?;
@@ -151,7 +151,7 @@ fn read_holder(file: &mut File) -> io::Result<Holder> {
     })
 }
 
-/// The process in the kernel's list of locks (`proc_locks(5)`) that has `path` locked with `flock`.
+/// The process holding an `flock` on `path`, from the kernel's lock list (`proc_locks(5)`).
 fn locking_process(path: &Path) -> Option<u32> {
     let inode = std::fs::metadata(path).ok()?.ino().to_string();
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
@@ -168,7 +168,7 @@ fn locking_process(path: &Path) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Returns a folder whose lock names an ended process, the lock, and the process ID.
+    /// Folder whose lock names a dead process, with the lock and process ID.
     fn locked_by_an_ended_process() -> (tempfile::TempDir, Lock, u32) {
         let mut process = std::process::Command::new("true").spawn().unwrap();
         process.wait().unwrap();

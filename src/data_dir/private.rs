@@ -28,8 +28,8 @@ const NAMES: [&str; 19] = [
     "tokens.json.new",
 ];
 
-/// Makes the entries of the data folder `path` private. Earlier versions created them in the mode of the user's umask.
-/// Other users may still pass through folders, which programs of `--run-as` need.
+/// Makes the entries of the data folder `path` private. A restored backup may have other modes. Other
+/// users may still pass through folders, which programs of `--run-as` need.
 pub(super) fn make_private(path: &Path) -> io::Result<()> {
     for name in NAMES {
         let entry = path.join(name);

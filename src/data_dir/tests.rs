@@ -1,6 +1,6 @@
 use super::*;
+use tunesmith_contract::samples;
 use tunesmith_store::StoreError;
-use tunesmith_store::contract::samples;
 
 #[tokio::test]
 async fn opening_a_locked_folder_names_the_holder() {
@@ -19,7 +19,7 @@ async fn opening_a_locked_folder_names_the_holder() {
 
 #[tokio::test]
 async fn folder_keeps_its_kind_of_store() {
-    for (kind, other) in [(StoreKind::Sqlite, StoreKind::Sled), (StoreKind::Sled, StoreKind::Memory)] {
+    for (kind, other) in [(StoreKind::Sqlite, StoreKind::Sled), (StoreKind::Sled, StoreKind::Sqlite)] {
         let folder = tempfile::tempdir().unwrap();
         let data = DataDir::open(folder.path(), kind, "first").unwrap();
         data.store().await.unwrap();
@@ -101,7 +101,7 @@ fn unknown_marker_is_refused() {
 #[test]
 fn paths_are_below_the_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let data = DataDir::open(folder.path(), StoreKind::Memory, "run").unwrap();
+    let data = DataDir::open(folder.path(), StoreKind::Sqlite, "run").unwrap();
     let root = folder.path().canonicalize().unwrap();
     let job = "census_1".parse().unwrap();
     assert_eq!(data.job(&job), root.join("jobs/census_1"));

@@ -11,13 +11,13 @@ use axum::{Json, Router};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tunesmith_agent::process::{ProcessEngine, ProcessSettings};
-use tunesmith_api::agent::{SyncAnswer, SyncRequest, run_id};
-use tunesmith_executor::contract::{Harness, run, shell};
-use tunesmith_executor::remote::{AgentEngine, AgentId, Inbox, PlaceState, Received, RemoteExecutor};
+use tunesmith_api::agent::{SyncRequest, SyncResponse, run_id};
+use tunesmith_contract::executor::{Harness, run, shell};
+use tunesmith_domain::AgentResponse;
+use tunesmith_executor::remote::{AgentEngine, AgentId, AgentState, Inbox, Received, RemoteExecutor};
 use tunesmith_executor::{
     Capabilities, Executor, ExecutorError, ExecutorJobSpec, ExecutorJobState, ExitStatus, ProgramEnd, StopMode,
 };
-use tunesmith_service::AgentAnswer;
 
 /// A place whose agents run on this machine, and whose server receives logs and ends.
 struct Agents {
@@ -50,7 +50,7 @@ impl AgentEngine for Engine {
         self.inner.start(spec, &file).await
     }
 
-    async fn place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
+    async fn place(&self, id: &AgentId) -> Result<AgentState, ExecutorError> {
         self.inner.place(id).await
     }
 
@@ -103,19 +103,19 @@ async fn sync(
     State((inbox, job)): State<ServerState>,
     UrlPath((_, name, run)): UrlPath<(String, String, String)>,
     Json(request): Json<SyncRequest>,
-) -> Json<SyncAnswer> {
+) -> Json<SyncResponse> {
     let id = run_id(name.parse().unwrap(), run.strip_suffix(":sync").unwrap()).unwrap();
-    let mut report = request.into_report().unwrap();
+    let mut report = request.into_report(id.attempt).unwrap();
     let agent = AgentId { run: id, task: report.task.clone() };
     let Received { logs, addresses, command } = inbox.receive(&agent, &job, &report).unwrap();
     let ended = report.end.take().map(|end| inbox.close(&agent, end).unwrap()).is_some();
-    Json(SyncAnswer::from(AgentAnswer { next_measurement: 0, logs, addresses, command, ended }))
+    Json(SyncResponse::from(AgentResponse { next_measurement: 0, logs, addresses, command, ended }))
 }
 
 impl Harness for Agents {
     fn executor(&self) -> Arc<dyn Executor> {
         let settings = ProcessSettings {
-            program: env!("CARGO_BIN_EXE_tunesmith").into(),
+            program: crate::support::tunesmith_wrapper(self.folder.path()),
             folder: self.folder.path().join("spools"),
             interval: Duration::from_millis(20),
         };
@@ -136,7 +136,7 @@ impl Harness for Agents {
     }
 }
 
-tunesmith_executor::executor_contract!(Agents::new());
+tunesmith_contract::executor_contract!(Agents::new());
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn place_of_a_run_is_the_engines_and_not_the_agents() {

@@ -2,9 +2,6 @@
 //!
 //! `TUNESMITH_NETWORK_CUTS` sets the number of cuts, 4 by default. The number of trials grows with it.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
@@ -13,6 +10,7 @@ use serde_json::json;
 use tunesmith_domain::{StudyId, Trial, TrialId, TrialState};
 use tunesmith_store::{OpenMode, SqliteStore, Store};
 
+use crate::network::{Network, Proxy};
 use crate::paced::until;
 use crate::server::Server;
 use crate::support::{Workspace, processes_with};
@@ -45,89 +43,6 @@ note done
 echo "score=$step step=$step"
 "#;
 
-/// What the network does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Network {
-    Works,
-    /// Connections are closed, and no new ones accepted.
-    Refuses,
-    /// Connections stay open, and nothing passes.
-    Hangs,
-}
-
-/// Passes the connections of agents on to the server.
-#[derive(Clone)]
-struct Proxy(Arc<Shared>);
-
-struct Shared {
-    address: SocketAddr,
-    server: OnceLock<SocketAddr>,
-    network: Mutex<Network>,
-    changed: Condvar,
-    open: Mutex<Vec<TcpStream>>,
-}
-
-impl Proxy {
-    fn start() -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let proxy = Self(Arc::new(Shared {
-            address: listener.local_addr().unwrap(),
-            server: OnceLock::new(),
-            network: Mutex::new(Network::Works),
-            changed: Condvar::new(),
-            open: Mutex::default(),
-        }));
-        let own = proxy.clone();
-        std::thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                own.accept(client);
-            }
-        });
-        proxy
-    }
-
-    fn accept(&self, client: TcpStream) {
-        if *self.0.network.lock().unwrap() == Network::Refuses {
-            return;
-        }
-        let Some(Ok(server)) = self.0.server.get().map(TcpStream::connect) else { return };
-        let copies = |stream: &TcpStream| stream.try_clone().unwrap();
-        self.0.open.lock().unwrap().extend([copies(&client), copies(&server)]);
-        for (from, to) in [(copies(&client), copies(&server)), (server, client)] {
-            let own = self.clone();
-            std::thread::spawn(move || own.pass(from, to));
-        }
-    }
-
-    fn pass(&self, mut from: TcpStream, mut to: TcpStream) {
-        let mut bytes = vec![0; 64 << 10];
-        loop {
-            let read = from.read(&mut bytes).unwrap_or(0);
-            let mut network = self.0.network.lock().unwrap();
-            while *network == Network::Hangs {
-                network = self.0.changed.wait(network).unwrap();
-            }
-            drop(network);
-            if read == 0 || to.write_all(&bytes[..read]).is_err() {
-                let _ = to.shutdown(Shutdown::Write);
-                return;
-            }
-        }
-    }
-
-    fn set(&self, network: Network) {
-        *self.0.network.lock().unwrap() = network;
-        self.0.changed.notify_all();
-        let mut open = self.0.open.lock().unwrap();
-        if network == Network::Refuses {
-            for stream in open.drain(..) {
-                // The other side may have closed it.
-                let _ = stream.shutdown(Shutdown::Both);
-            }
-        }
-    }
-}
-
 #[test]
 fn trials_survive_cuts_of_the_network_between_agents_and_server() {
     let cuts: u32 = std::env::var("TUNESMITH_NETWORK_CUTS").map_or(4, |text| text.parse().unwrap());
@@ -138,11 +53,11 @@ fn trials_survive_cuts_of_the_network_between_agents_and_server() {
     let proxy = Proxy::start();
     let mut command = workspace.command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--allow-unisolated-programs"]);
-    command.args(["--public-url", &format!("http://{}", proxy.0.address)]);
+    command.args(["--public-url", &format!("http://{}", proxy.address())]);
     command.env("TUNESMITH_EXECUTOR", "agent");
     command.env("TUNESMITH_AGENT_OUT_OF_REACH", OUT_OF_REACH.as_secs_f64().to_string());
     let server = Server::start_command(&mut command);
-    proxy.0.server.set(server.address).unwrap();
+    proxy.connect_to(server.address);
     let input = json!({
         "masterConfig": {"containerCommand": ["sh", script]},
         "jobDir": workspace.path().join("models"),

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tunesmith_domain::{Measurement, Source, StudyId, Trial, TrialId, TrialState};
+use tunesmith_domain::{Measurement, ReportKey, StudyId, Trial, TrialId, TrialState};
 use tunesmith_store::{OpenMode, SqliteStore, Store};
 
 use crate::paced::until;
@@ -14,6 +14,12 @@ use crate::server::Server;
 use crate::support::{Workspace, processes_with};
 
 const JOB: &str = "/v1/projects/p/jobs/j";
+
+/// The channels of reports.
+const METRIC_FILE: &str = "metric file";
+const EVENT_FILE: &str = "event file";
+const STANDARD_OUTPUT: &str = "standard output";
+const HTTP: &str = "http";
 
 /// A server whose jobs run under agents.
 fn serve(workspace: &Workspace, listen: SocketAddr, out_of_reach: &str) -> Server {
@@ -71,8 +77,15 @@ fn open(workspace: &Workspace) -> SqliteStore {
     SqliteStore::open(&workspace.path().join("data/store.sqlite"), OpenMode::Existing).unwrap()
 }
 
-fn steps(measurements: &[Measurement]) -> Vec<(i64, Source)> {
-    let mut steps: Vec<_> = measurements.iter().map(|one| (one.step, one.source)).collect();
+/// The steps of the measurements, each with the channel of the report.
+fn steps(measurements: &[Measurement]) -> Vec<(i64, &str)> {
+    let channel = |one: &Measurement| match one.key {
+        ReportKey::MetricFile { .. } => METRIC_FILE,
+        ReportKey::EventFile { .. } => EVENT_FILE,
+        ReportKey::StandardOutput { .. } => STANDARD_OUTPUT,
+        ReportKey::Http => HTTP,
+    };
+    let mut steps: Vec<_> = measurements.iter().map(|one| (one.step, channel(one))).collect();
     steps.sort_unstable();
     steps
 }
@@ -167,7 +180,7 @@ fn reports_of_all_sources_and_logs_reach_the_server() {
     until_no_agent(&workspace);
     server.kill();
     let (trial, measurements) = stored(&workspace);
-    let expected = [(1, Source::MetricFile), (2, Source::EventFile), (3, Source::Http), (4, Source::StandardOutput)];
+    let expected = [(1, METRIC_FILE), (2, EVENT_FILE), (3, HTTP), (4, STANDARD_OUTPUT)];
     assert_eq!(steps(&measurements), expected);
     // Also the report over HTTP: the program sent it to its agent.
     assert_eq!((trial.attempt, trial.delivered), (1, 4));
@@ -204,8 +217,8 @@ fn nothing_is_lost_or_doubled_when_the_server_is_killed_and_restarted() {
     until_no_agent(&workspace);
     server.kill();
     let (trial, measurements) = stored(&workspace);
-    let mut expected: Vec<_> = (1..=52).map(|step| (step, Source::StandardOutput)).collect();
-    expected.insert(0, (0, Source::Http));
+    let mut expected: Vec<_> = (1..=52).map(|step| (step, STANDARD_OUTPUT)).collect();
+    expected.insert(0, (0, HTTP));
     assert_eq!(steps(&measurements), expected);
     assert_eq!((trial.attempt, trial.lost_attempts), (1, 0));
 }
@@ -251,13 +264,7 @@ fn preempted_attempt_is_repeated_as_the_same_trial_with_the_same_job_dir() {
     let (trial, measurements) = stored(&workspace);
     assert_eq!((trial.attempt, trial.preempted_attempts, trial.lost_attempts), (2, 1, 0));
     assert_eq!(trial.state, TrialState::Succeeded);
-    let expected = [
-        (1, Source::MetricFile),
-        (2, Source::EventFile),
-        (3, Source::Http),
-        (4, Source::StandardOutput),
-        (5, Source::StandardOutput),
-    ];
+    let expected = [(1, METRIC_FILE), (2, EVENT_FILE), (3, HTTP), (4, STANDARD_OUTPUT), (5, STANDARD_OUTPUT)];
     assert_eq!(steps(&measurements), expected);
 }
 
@@ -324,7 +331,7 @@ fn reports_are_limited_to_the_tasks_of_their_attempt_and_to_a_sane_size() {
     let problems: Vec<String> = (0..50_000).map(|index| format!("problem {index}")).collect();
     invalid(json!({"problems": problems}), "problems");
     invalid(json!({"seenTags": problems}), "seenTags");
-    let one = json!({"step": "1", "source": "METRIC_FILE", "mark": "1", "metrics": []});
+    let one = json!({"step": "1", "source": "METRIC_FILE", "metrics": []});
     invalid(json!({"measurements": vec![one; 10_001]}), "measurements");
 
     // Offsets beyond any log are not written, and do not make later reports fail.
@@ -378,7 +385,7 @@ fn superseded_attempt_ends_its_program_and_other_tokens_are_refused() {
     let (_, text) = server.get(&format!("{JOB}/logs/trial-1.attempt-1.master-0.stderr"));
     assert_eq!(text["text"], "abc");
     let measured = r#"{"firstMeasurement": "0", "measurements":
-        [{"step": "9", "source": "METRIC_FILE", "mark": "1", "metrics": [{"metric": "acc", "value": "NaN"}]}]}"#;
+        [{"step": "9", "source": "METRIC_FILE", "metrics": [{"metric": "acc", "value": "NaN"}]}]}"#;
     for _ in 0..2 {
         let (status, answer) = send(&token, &sync, measured);
         assert_eq!((status, &answer["nextMeasurement"]), (200, &json!("1")), "{answer}");
@@ -409,7 +416,7 @@ fn superseded_attempt_ends_its_program_and_other_tokens_are_refused() {
     server.kill();
     until_no_process(&workspace);
     let (trial, measurements) = stored(&workspace);
-    assert_eq!((trial.attempt, steps(&measurements)), (2, vec![(9, Source::MetricFile)]));
+    assert_eq!((trial.attempt, steps(&measurements)), (2, vec![(9, METRIC_FILE)]));
 }
 
 /// The specification of the only agent.
@@ -439,7 +446,8 @@ fn unusable_specifications_are_refused_before_anything_starts() {
     assert!(errors.contains("spec.json is not that of an agent: EOF"), "{errors}");
     let spec = json!({"format": 1, "spec": {
         "id": {"job": "p/j", "trial": null, "attempt": 1}, "replicas": [], "training_input": {}, "master_is_chief": false,
-        "environment": {}, "working_directory": "/", "directory": "/nowhere", "time_limit": null,
+        "environment": {}, "working_directory": "/", "program_folders": [], "directory": "/nowhere", "time_limit": null,
+        "reports": {"tag": "acc", "stdout": false, "event_dir": null},
         "grace": {"secs": 1, "nanos": 0}, "server": {"address": "127.0.0.1:1", "token": "t"}}});
     let (status, errors) = run_agent(&workspace, &spec.to_string(), &[]);
     assert_eq!(status.code(), Some(2), "{errors}");

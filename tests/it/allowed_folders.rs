@@ -4,7 +4,6 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,51 +13,51 @@ use serde_json::{Value, json};
 use crate::access::{bearer, token};
 use crate::paced::found;
 use crate::server::Server;
-use crate::support::{Workspace, finished, write_probe_wheel};
+use crate::support::{Workspace, finished, program, write_probe_wheel};
 
 const JOBS: &str = "/v1/projects/p/jobs";
 
 /// A workspace whose data folder has a developer and a viewer of the project `p`.
-struct Team {
-    workspace: Workspace,
+pub(crate) struct Team {
+    pub(crate) workspace: Workspace,
     developer: String,
     viewer: String,
 }
 
 impl Team {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let workspace = Workspace::new("");
         let developer = token(&workspace, &["--principal", "user:dev@x", "--role", "ml.developer@p"]);
         let viewer = token(&workspace, &["--principal", "user:view@x", "--role", "ml.viewer@p"]);
         Self { workspace, developer, viewer }
     }
 
-    fn at(&self, name: &str) -> String {
+    pub(crate) fn at(&self, name: &str) -> String {
         self.workspace.path().join(name).display().to_string()
     }
 
-    fn create(&self, server: &Server, id: &str, input: &Value) -> (u16, Value) {
+    pub(crate) fn create(&self, server: &Server, id: &str, input: &Value) -> (u16, Value) {
         let body = json!({"jobId": id, "trainingInput": input}).to_string();
         server.send("POST", JOBS, &bearer(&self.developer), &body)
     }
 
-    fn view(&self, server: &Server, path: &str) -> (u16, Value) {
+    pub(crate) fn view(&self, server: &Server, path: &str) -> (u16, Value) {
         server.send("GET", &format!("{JOBS}/{path}"), &bearer(&self.viewer), "")
     }
 
-    fn end(&self, server: &Server, id: &str) -> Value {
+    pub(crate) fn end(&self, server: &Server, id: &str) -> Value {
         found(|| Some(self.view(server, id).1).filter(|job| job["endTime"].is_string()))
     }
 }
 
 /// A job that runs `true` with `job_dir`.
-fn with_job_dir(job_dir: &str) -> Value {
+pub(crate) fn with_job_dir(job_dir: &str) -> Value {
     json!({"masterConfig": {"containerCommand": ["true"]}, "jobDir": job_dir})
 }
 
 /// The only violation of `answer`: field and description.
 #[track_caller]
-fn violation(answer: &(u16, Value)) -> (&str, &str) {
+pub(crate) fn violation(answer: &(u16, Value)) -> (&str, &str) {
     assert_eq!(answer.0, 400, "{}", answer.1);
     let violations = answer.1["error"]["details"][0]["fieldViolations"].as_array().unwrap();
     assert_eq!(violations.len(), 1, "{}", answer.1);
@@ -429,7 +428,7 @@ fn programs_of_another_user_get_no_package_that_this_user_may_not_read() {
             let reason = run(id, &secret, name);
             assert!(reason.contains("could not be fetched") && reason.contains("Permission denied"), "{id}: {reason}");
         }
-        let copied = Command::new("find").arg(team.at("data/environments")).args(["-name", "*.whl"]).output().unwrap();
+        let copied = program("find").arg(team.at("data/environments")).args(["-name", "*.whl"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&copied.stdout), "", "nothing was copied for the user");
         let reason = run("public", &public, "probe-1.0-py3-none-any.whl");
         assert!(!reason.contains("could not be fetched"), "{reason}");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli_client::client;
 use crate::server::Server;
-use crate::support::{Workspace, finished};
+use crate::support::{Workspace, finished, program};
 
 const STUDIES: &str = "/v1/projects/local/locations/local/studies";
 
@@ -136,7 +136,7 @@ fn studies_of_every_client_are_explained_alike_by_a_server_and_in_the_data_folde
                   client.create_study('python', metrics=[tunesmith.minimize('error')], \
                   parameters=[tunesmith.double('x', 0, 100)])\n";
     let package = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/python/src");
-    let made = std::process::Command::new("python3").args(["-c", python, &target, package]).output().unwrap();
+    let made = program("python3").args(["-c", python, &target, package]).output().unwrap();
     finished(made).expect(0);
     let studies = ["rest", "two", "seeded", "cli", "python"];
     for id in studies {

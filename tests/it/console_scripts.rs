@@ -2,9 +2,8 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::support::{Finished, finished};
+use crate::support::{Finished, finished, installer};
 
 /// A folder with the programs, which is made once. One process at a time uses it.
 pub(crate) struct Checker {
@@ -26,7 +25,7 @@ impl Checker {
         let done = folder.join("installed.json");
         if fs::read(&done).ok().as_deref() != Some(&wanted[..]) {
             let install = ["ci", "--no-audit", "--no-fund", "--ignore-scripts"];
-            let installed = finished(Command::new("npm").args(install).current_dir(&folder).output().unwrap());
+            let installed = finished(installer("npm").args(install).current_dir(&folder).output().unwrap());
             assert_eq!(installed.code, Some(0), "{}{}", installed.stdout, installed.stderr);
             fs::write(done, wanted).unwrap();
         }

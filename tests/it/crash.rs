@@ -1,6 +1,6 @@
 //! Kills the server, a supervisor, or both, at random times of a running job, and resumes the job.
 //!
-//! `TUNESMITH_CRASH_ROUNDS` sets the number of kills, 200 by default.
+//! `TUNESMITH_CRASH_ROUNDS` sets the number of kills, 60 by default.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Child, Stdio};
@@ -44,7 +44,7 @@ note("ends", trial)
 
 #[test]
 fn acknowledged_reports_survive_kills_and_no_trial_runs_twice() {
-    let rounds: u32 = std::env::var("TUNESMITH_CRASH_ROUNDS").map_or(200, |text| text.parse().unwrap());
+    let rounds: u32 = std::env::var("TUNESMITH_CRASH_ROUNDS").map_or(60, |text| text.parse().unwrap());
     let mut random = StdRng::seed_from_u64(1);
     let mut kills = 0;
     for job in 0.. {

@@ -1,6 +1,6 @@
 //! What looks like flags can be copied: the values are exactly those that ran.
 
-use crate::support::{Workspace, finished};
+use crate::support::{Workspace, finished, program};
 
 /// A range whose bounds differ in the seventh digit, and a name that needs quotation marks.
 const CONFIG: &str = "
@@ -23,7 +23,7 @@ for word; do case $word in --x=*) echo "loss=${word#--x=}";; esac; done"#;
 
 /// The words of a shell's command line.
 fn words(line: &str) -> Vec<String> {
-    let done = std::process::Command::new("sh").args(["-c", &format!("printf '%s\\n' {line}")]).output().unwrap();
+    let done = program("sh").args(["-c", &format!("printf '%s\\n' {line}")]).output().unwrap();
     String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::pipes::{pipe, read_pipe};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use tunesmith_executor::contract::{Harness, run, shell};
+use tunesmith_contract::executor::{Harness, run, shell};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_executor::{
     Executor, ExecutorJobState, ExitStatus, Program, ProgramEnd, Replica, Role, StopMode, StopReason,
@@ -32,7 +32,7 @@ impl Local {
 
     fn local(&self) -> LocalExecutor {
         LocalExecutor::new(LocalSettings {
-            supervisor: env!("CARGO_BIN_EXE_tunesmith").into(),
+            supervisor: crate::support::tunesmith_wrapper(self.0.path()),
             registry: self.0.path().join("registry"),
             container_options: Vec::new(),
             container_run_options: Vec::new(),
@@ -55,7 +55,7 @@ impl Harness for Local {
     }
 }
 
-tunesmith_executor::executor_contract!(Local::new());
+tunesmith_contract::executor_contract!(Local::new());
 
 fn ended(end: ProgramEnd, stopped: Option<StopReason>) -> ExecutorJobState {
     ExecutorJobState::Ended(ExitStatus { end, stopped })

@@ -157,11 +157,10 @@ fn nightly_script_of_gcloud_runs_with_the_shim() {
     std::fs::write(real.join("gcloud"), "#!/bin/sh\necho \"the real one: $*\"\n").unwrap();
     std::fs::set_permissions(real.join("gcloud"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let server = Server::start(&workspace, &[]);
-    let mut command = std::process::Command::new("bash");
+    let mut command = crate::support::program("bash");
     command.arg("nightly.sh").current_dir(workspace.path());
-    command.env("PATH", format!("{}:{}:/usr/bin:/bin", bin.display(), real.display()));
+    command.env("PATH", format!("{}:{}:{}", bin.display(), real.display(), crate::environment::path()));
     command.env("TUNESMITH_SERVER", format!("http://{}", server.address));
-    command.env_remove("TUNESMITH_PROJECT").env_remove("TUNESMITH_ACCESS_TOKEN");
     let done = crate::support::finished(command.output().unwrap()).expect(0);
     assert_eq!(done.stderr.matches("no effect on this service: ").count(), 1, "{}", done.stderr);
     // The server of the environment is also that of the next command.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::server::Server;
 use crate::support::Workspace;
+use crate::usage::status_kib;
 
 const STUDIES: &str = "/v1/projects/p/locations/l/studies";
 const STUDY: &str = "/v1/projects/p/locations/l/studies/s";
@@ -89,13 +90,6 @@ fn list_of_many_trials_is_sent_in_parts() {
         .collect();
     assert_eq!(left["trials"].as_array().unwrap().iter().collect::<Vec<_>>(), expected);
     assert_eq!(server.get(&format!("{STUDIES}/none/trials")).0, 404);
-}
-
-/// The line `field` of the status of the process, in KiB.
-fn status_kib(process: u32, field: &str) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(":")).unwrap();
-    line.trim().strip_suffix("kB").unwrap().trim().parse().unwrap()
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::access::token;
 use crate::server::Server;
-use crate::support::{Workspace, finished};
+use crate::support::{Workspace, finished, program};
 
 const CONFIG: &str = "
 hyperparameters:
@@ -190,7 +190,7 @@ fn capabilities_of_the_unit() -> Vec<String> {
 /// Serves in `workspace` as root with these capabilities only, as the unit does.
 fn serve_with(workspace: &Workspace, capabilities: &[&str]) -> Server {
     let kept: String = capabilities.iter().map(|name| format!(",+{name}")).collect();
-    let mut command = Command::new("setpriv");
+    let mut command = program("setpriv");
     command.args(["--bounding-set", &format!("-all{kept}"), "--inh-caps", "-all", "--no-new-privs", "--"]);
     command.arg(env!("CARGO_BIN_EXE_tunesmith")).current_dir(workspace.path());
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--run-as", "daemon"]);

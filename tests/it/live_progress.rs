@@ -1,9 +1,9 @@
 //! The progress of `tunesmith run` on a real terminal.
 
 use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
-use crate::support::{Workspace, finished};
+use crate::support::{Workspace, finished, program};
 
 /// Seven parameters, whose names and values take more than a line of 80 columns.
 const CONFIG: &str = "
@@ -33,7 +33,7 @@ fn start(workspace: &Workspace, columns: u16) -> Child {
         "stty cols {columns} rows 40; exec {} run --config hptuning_config.yaml --job-id j -- sh train.sh",
         env!("CARGO_BIN_EXE_tunesmith")
     );
-    let mut command = Command::new("script");
+    let mut command = program("script");
     command.args(["-qec", &run, "/dev/null"]).current_dir(workspace.path()).env("TERM", "xterm");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
@@ -71,7 +71,7 @@ fn metric_comes_first_and_lines_break_at_words() {
     for columns in [80, 100, 120] {
         let workspace = Workspace::new(CONFIG);
         workspace.write("train.sh", TRAINER);
-        assert!(Command::new("mkfifo").arg(workspace.path().join("release")).status().unwrap().success());
+        assert!(program("mkfifo").arg(workspace.path().join("release")).status().unwrap().success());
         let mut child = start(&workspace, columns);
         let mut output = Vec::new();
         let mut terminal = child.stdout.take().unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use tempfile::TempDir;
-use tunesmith_domain::{Measurement, Source};
+use tunesmith_domain::{Measurement, ReportKey};
 use tunesmith_metrics::{Collector, CollectorConfig};
 
 use crate::python;
@@ -21,6 +21,7 @@ job_dir = os.environ['JOB_DIR']
 
 fn collector(folder: &Path, tag: &str) -> Collector {
     let config = CollectorConfig {
+        attempt: 1,
         tags: vec![tag.to_owned()],
         metric_file: folder.join("hypertune").join("output.metrics").into(),
         event_dir: Some(folder.join("job").into()),
@@ -88,7 +89,9 @@ reporter.report_hyperparameter_tuning_metric('val/acc', 1e-5, 302, 'gs://bucket/
         panic!("{points:?}");
     };
     assert!(nan.is_nan());
-    assert!(found.iter().all(|report| report.source == Source::MetricFile && report.wall_time_secs > 1.7e9));
+    assert!(
+        found.iter().all(|report| report.key == ReportKey::MetricFile { attempt: 1 } && report.wall_time_secs > 1.7e9)
+    );
     assert_eq!(collector.seen_tags().iter().collect::<Vec<_>>(), ["loss", "val/acc"]);
     assert!(collector.problems().is_empty());
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tunesmith_http::openapi_document::document;
+use tunesmith_http::document;
 
 use crate::python::interpreter;
 use crate::server::Server;

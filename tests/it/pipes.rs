@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tunesmith_executor::contract::Harness;
+use tunesmith_contract::executor::Harness;
 
 /// Creates a named pipe in the folder of `harness`: opening one end waits for the other.
 pub(crate) fn pipe(harness: &dyn Harness, name: &str) -> PathBuf {

@@ -141,7 +141,7 @@ fn devices_are_those_of_nvidia_smi_and_programs_without_a_request_see_none() {
     let script = "#!/bin/sh\necho 'GPU-1, NVIDIA A100-SXM4-40GB'\n";
     let program = workspace.write("nvidia-smi", script);
     fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let path = format!("{}:{}", workspace.path().display(), std::env::var("PATH").unwrap());
+    let path = format!("{}:{}", workspace.path().display(), crate::environment::path());
     let run = |path: &str| {
         let command = "echo \"devices=$CUDA_VISIBLE_DEVICES,$NVIDIA_VISIBLE_DEVICES\"";
         let mut run = workspace.run_command(["--server-config", "server.yaml", "--", "sh", "-c", command]);

@@ -118,10 +118,30 @@ impl Cluster {
         log.lines().filter_map(statement).collect()
     }
 
+    /// Writes the tables of a database to the file `path`.
+    pub(crate) fn dump(&self, database: &str, path: &Path) {
+        let mut command = self.client("pg_dump");
+        let done = command.args(["--no-owner", "--inserts", "-f"]).arg(path).arg(database).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    /// Fills an empty database from the result of [`Self::dump`].
+    pub(crate) fn restore(&self, database: &str, path: &Path) {
+        let mut command = self.client("psql");
+        let done = command.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"]).arg(path).arg(database).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    /// A client program of PostgreSQL, with the address of the cluster.
+    fn client(&self, name: &str) -> Command {
+        let mut command = crate::support::program(programs().join(name));
+        command.arg("-h").arg(self.folder.path()).args(["-p", &self.port.to_string(), "-U", "test"]);
+        command
+    }
+
     fn psql(&self, database: &str, sql: &str) -> Output {
-        let mut command = crate::support::program(programs().join("psql"));
-        command.arg("-h").arg(self.folder.path()).args(["-p", &self.port.to_string(), "-U", "test", "-X", "-A", "-t"]);
-        command.args(["-v", "ON_ERROR_STOP=1", "-c", sql, database]).output().unwrap()
+        let mut command = self.client("psql");
+        command.args(["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql, database]).output().unwrap()
     }
 
     /// Starts `count` servers on the database at `address`, each with a data folder of its own.

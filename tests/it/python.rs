@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use sha2::{Digest, Sha256};
 
+use crate::support::installer;
+
 /// The packages by which trainers report.
 pub(crate) const REPORTERS: [&str; 2] = ["cloudml-hypertune==0.1.0.dev6", "tensorboardX==2.6.5"];
 
@@ -21,8 +23,8 @@ pub(crate) fn interpreter(requirements: &[&str]) -> PathBuf {
     let (environment, done) = (folder.join("environment"), folder.join("requirements.txt"));
     let python = environment.join("bin").join("python");
     if !done.exists() {
-        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment));
-        run(Command::new(&python).args(["-m", "pip", "install", "--disable-pip-version-check"]).args(requirements));
+        run(installer("python3").args(["-m", "venv", "--clear"]).arg(&environment));
+        run(installer(&python).args(["-m", "pip", "install", "--disable-pip-version-check"]).args(requirements));
         fs::write(done, text).unwrap();
     }
     python

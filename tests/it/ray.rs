@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 
 use tempfile::TempDir;
+use tunesmith_contract::executor::{Harness, run, shell};
 use tunesmith_domain::LossCause;
-use tunesmith_executor::contract::{Harness, run, shell};
-use tunesmith_executor::remote::{AgentEngine, AgentId, Inbox, PlaceState, RemoteExecutor};
+use tunesmith_executor::remote::{AgentEngine, AgentId, AgentState, Inbox, RemoteExecutor};
 use tunesmith_executor::{Executor, ExecutorError, ExecutorJobState, ProgramEnd, StopMode};
 use tunesmith_ray::{AgentProgram, RayEngine, RaySettings, RayToken};
 
@@ -136,7 +136,7 @@ fn ray_passes_the_contract_kit() {
     in_namespace("ray_passes_the_contract_kit", || {
         let _cluster = Cluster::start();
         block_on(async {
-            tunesmith_executor::executor_contract!(in order OnRay::new());
+            tunesmith_contract::executor_contract!(in order OnRay::new());
         });
     });
 }
@@ -175,7 +175,7 @@ fn ray_runs_an_uploaded_agent_and_states_why_a_job_waits_or_is_gone() {
             assert!(matches!(error, ExecutorError::Unreachable { .. }), "{error:?}");
             cluster.start_head();
             let state = place.engine().place(&AgentId::of(&long)).await.unwrap();
-            let PlaceState::Gone { cause: LossCause::Failure, reason } = state else {
+            let AgentState::Gone { cause: LossCause::Failure, reason } = state else {
                 panic!("the head knows the job")
             };
             assert!(reason.contains("does not know its job any more"), "{reason}");

@@ -1,7 +1,7 @@
 //! Authorisation and routing see the same path: no way of writing a path is answered without a token.
 
 use serde_json::{Value, json};
-use tunesmith_http::openapi_document::document;
+use tunesmith_http::document;
 
 use crate::access::{bearer, token};
 use crate::server::Server;

@@ -81,7 +81,8 @@ fn job_that_ends_the_server_is_set_aside_and_the_others_are_not() {
         let is_handled = ["together", "alone", "passed"].iter().any(|phase| read("fatal").contains(phase));
         if is_handled {
             deaths += 1;
-            assert!(deaths < 20, "{} {}", read("fatal"), read("good"));
+            // A death before the server has handled a job is no evidence.
+            assert!(deaths < 100, "{} {}", read("fatal"), read("good"));
             server.signal(Signal::KILL);
             server.end();
             server = start(&workspace);

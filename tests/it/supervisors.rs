@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::pipes::{pipe, read_pipe};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use tunesmith_executor::contract::{Harness, shell};
+use tunesmith_contract::executor::{Harness, shell};
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_executor::{
     Executor, ExecutorJobSpec, ExecutorJobState, ExitStatus, LossCause, ProgramEnd, StopMode, StopReason,
@@ -26,7 +26,7 @@ impl Folder {
     /// The executor of the data folder `name`.
     fn executor_of(&self, name: &str) -> Arc<dyn Executor> {
         Arc::new(LocalExecutor::new(LocalSettings {
-            supervisor: env!("CARGO_BIN_EXE_tunesmith").into(),
+            supervisor: crate::support::tunesmith_wrapper(self.0.path()),
             registry: self.0.path().join(name).join("executions"),
             ..LocalSettings::default()
         }))

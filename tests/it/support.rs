@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -11,18 +12,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::environment;
+
 /// The variables of this process that programs of tests inherit. Others are those of its user, and no matter of a test: tokens,
 /// proxies, the locale, and settings of Python, pip, Ray, Slurm, podman and kubectl.
-const INHERITED: [&str; 7] =
-    ["LD_LIBRARY_PATH", "LLVM_PROFILE_FILE", "LOGNAME", "PATH", "RUST_BACKTRACE", "TMPDIR", "USER"];
+const INHERITED: [&str; 6] = ["LD_LIBRARY_PATH", "LLVM_PROFILE_FILE", "LOGNAME", "RUST_BACKTRACE", "TMPDIR", "USER"];
 
 /// The home folder of the programs of a test, for the test processes that it starts.
 const HOME: &str = "TUNESMITH_TEST_HOME";
 
-/// The environment of the programs of tests: a few variables of this process, and a home folder of its own.
+/// The environment of the programs of tests: a few variables of this process, a stated `PATH`, and a home folder of its own.
 pub(crate) fn variables() -> Vec<(OsString, OsString)> {
     let inherited = INHERITED.into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
-    let fixed = [("LC_ALL", "C.UTF-8"), ("TZ", "UTC")].map(|(name, value)| (name.into(), value.into()));
+    let fixed = [("LC_ALL", "C.UTF-8"), ("PATH", environment::path()), ("TZ", "UTC")];
+    let fixed = fixed.map(|(name, value)| (name.into(), value.into()));
     let home = ["HOME", HOME].map(|name| (name.into(), home().into()));
     inherited.chain(fixed).chain(home).collect()
 }
@@ -32,6 +35,38 @@ pub(crate) fn program(name: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(name);
     command.env_clear().envs(variables());
     command
+}
+
+/// The program `name`, not started yet, which installs packages over the network: with the variables of this process, among which
+/// are proxies, mirrors and certificates, and with the `PATH` of tests.
+pub(crate) fn installer(name: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(name);
+    command.env("PATH", environment::path());
+    command
+}
+
+/// A script in `folder` that runs `tunesmith` with the environment of [`variables`], for an executor in this process.
+pub(crate) fn tunesmith_wrapper(folder: &Path) -> PathBuf {
+    let path = folder.join("tunesmith.sh");
+    // A file that is being executed cannot be written.
+    if !path.exists() {
+        write_wrapper(&path, env!("CARGO_BIN_EXE_tunesmith"), &[]);
+    }
+    path
+}
+
+/// Writes the script `path`, which replaces itself by `program` with the environment of [`variables`] and `more`. For code that
+/// runs in this process, whose environment is that of the user, and starts programs.
+pub(crate) fn write_wrapper(path: &Path, program: impl AsRef<Path>, more: &[(&str, &Path)]) {
+    let quoted = |text: &OsStr| format!("'{}'", text.to_str().unwrap().replace('\'', r"'\''"));
+    let more = more.iter().map(|(name, value)| (OsString::from(name), value.as_os_str().to_owned()));
+    let mut text = "#!/bin/sh\nexec /usr/bin/env -i".to_owned();
+    for (name, value) in variables().into_iter().chain(more) {
+        text.extend([" ", name.to_str().unwrap(), "=", &quoted(&value)]);
+    }
+    text.extend([" ", &quoted(program.as_ref().as_os_str()), " \"$@\"\n"]);
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
 /// An empty home folder for this process. Those of processes that have ended are removed.

@@ -15,7 +15,7 @@ fn list(workspace: &Workspace, server: &str, trusted: Option<&str>) -> Finished 
     command.args(["jobs", "list", "--format", "json", "--server", server]);
     command.env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR");
     if let Some(trusted) = trusted {
-        command.env("SSL_CERT_FILE", trusted);
+        command.env("TUNESMITH_CA_FILE", trusted);
     }
     finished(command.output().unwrap())
 }
@@ -38,9 +38,13 @@ fn certificate_of_openssl_is_accepted_when_it_is_named_and_explained_otherwise()
     let listed = list(&workspace, &url, Some("certificate.pem")).expect(0);
     assert_eq!((listed.stdout.trim(), &*listed.stderr), ("[]", ""));
 
+    let mut replacing = workspace.command();
+    replacing.args(["jobs", "list", "--server", &url]).env("SSL_CERT_FILE", "certificate.pem");
+    finished(replacing.output().unwrap()).expect(0);
+
     let refused = list(&workspace, &url, None).expect(1);
     let expected = format!(
-        "error: the server {url} cannot be reached: its certificate is not trusted; set SSL_CERT_FILE to a file with \
+        "error: the server {url} cannot be reached: its certificate is not trusted; set TUNESMITH_CA_FILE to a file with \
          that certificate, or with the certificate of its authority\n"
     );
     assert_eq!(refused.stderr, expected);
@@ -50,10 +54,10 @@ fn certificate_of_openssl_is_accepted_when_it_is_named_and_explained_otherwise()
     assert!(other_name.contains("its certificate is valid for other names") && other_name.contains("127.0.0.1"));
 
     let absent = list(&workspace, &url, Some("absent.pem")).expect(2).stderr;
-    assert!(absent.starts_with("error: SSL_CERT_FILE: absent.pem cannot be read"), "{absent}");
+    assert!(absent.starts_with("error: TUNESMITH_CA_FILE: absent.pem cannot be read"), "{absent}");
     let no_certificate = list(&workspace, &url, Some("key.pem")).expect(2).stderr;
     assert!(
-        no_certificate.contains("SSL_CERT_FILE: key.pem contains no certificate in PEM format"),
+        no_certificate.contains("TUNESMITH_CA_FILE: key.pem contains no certificate in PEM format"),
         "{no_certificate}"
     );
 }

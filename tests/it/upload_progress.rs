@@ -43,9 +43,21 @@ fn upload(workspace: &Workspace, on_terminal: bool, meanwhile: impl FnOnce(&mut 
     meanwhile(&mut child);
     stream.read_exact(&mut body[1 << 20..]).unwrap();
     assert!(body == package);
-    answer(&mut stream, "200 OK", &json!({"uri": "tunesmith://packages/trainer-1.tar.gz"}));
+    let uploaded = json!({
+        "name": "projects/default/packages/00/trainer-1.tar.gz",
+        "uri": "tunesmith://packages/trainer-1.tar.gz",
+        "sizeBytes": package.len().to_string(),
+    });
+    answer(&mut stream, "200 OK", &uploaded);
     let (mut stream, _) = request(&listener);
-    answer(&mut stream, "200 OK", &json!({"jobId": "j", "state": "QUEUED"}));
+    let job = json!({
+        "jobId": "j",
+        "trainingInput": {},
+        "createTime": "2026-11-26T00:00:00Z",
+        "state": "QUEUED",
+        "trainingOutput": {},
+    });
+    answer(&mut stream, "200 OK", &job);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))

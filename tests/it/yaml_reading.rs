@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tunesmith_config::{ConfigErrors, HptuningConfig, outline, parse};
 
 use crate::python;
@@ -123,10 +123,29 @@ fn wrong_indentation_and_unclosed_collections_are_found() {
     }
 }
 
+/// PyYAML ends a plain key at such a colon, as YAML 1.2 allows; ruamel.yaml refuses it, as here. A colon in front of other text
+/// belongs to the key for both.
 #[test]
 fn colon_in_front_of_a_collection_needs_a_space() {
     let errors = parse("c.yaml", "trainingInput: {args:[a]}\n").unwrap_err().to_string();
     assert!(errors.contains("':' may not precede any of") && errors.contains("a space after the colon"), "{errors}");
+
+    let list = json!({"a": ["b"]});
+    let cases = [
+        ("{a:[b]}", None, list.clone()),
+        ("{a:{b: c}}", None, json!({"a": {"b": "c"}})),
+        ("[a:[b]]", None, json!([list])),
+        ("{a: [b]}", Some(list.clone()), list.clone()),
+        ("{\"a\":[b]}", Some(list.clone()), list),
+        ("{a:b}", Some(json!({"a:b": null})), json!({"a:b": null})),
+    ];
+    let python = python::interpreter(&["PyYAML==6.0.3"]);
+    for (text, ours, theirs) in cases {
+        let script = "import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.argv[1])))";
+        let output = crate::support::program(&python).args(["-c", script, text]).output().unwrap();
+        let read: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((outline(text), read), (ours, theirs), "{text}");
+    }
 }
 
 /// The reason why `text` is refused.

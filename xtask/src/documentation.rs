@@ -1,7 +1,7 @@
-//! Builds the documentation in the same run as the examples in it.
+//! Builds the documentation in the same run as its examples.
 //!
-//! `cargo doc` would check every dependency once more, because it does not use compiled ones. `cargo test --doc` does,
-//! and calls the program in `RUSTDOC` with all arguments that the documentation needs too. `cargo xtask ci` names itself
+//! `cargo doc` would check every dependency again, because it ignores compiled ones. `cargo test --doc` reuses them
+//! and calls the program in `RUSTDOC` with all arguments that the documentation needs; `cargo xtask ci` names itself
 //! there.
 
 use std::ffi::{OsStr, OsString};
@@ -9,14 +9,14 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
 
-/// The environment variable with the path of rustdoc. If it is set, xtask acts as rustdoc.
+/// Environment variable with the path of rustdoc. If set, xtask acts as rustdoc.
 pub(crate) const RUSTDOC: &str = "XTASK_RUSTDOC";
 
-/// The environment variable with the folder for the documentation.
+/// Environment variable with the documentation folder.
 pub(crate) const FOLDER: &str = "XTASK_RUSTDOC_FOLDER";
 
-/// Runs rustdoc with the arguments of this process. If they ask for tests, it builds the documentation at the same time
-/// and fails if there are warnings.
+/// Runs rustdoc with this process's arguments. If they request tests, concurrently builds the documentation and fails
+/// on warnings.
 pub(crate) fn run(rustdoc: &OsStr) -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     match statuses(rustdoc, &arguments) {
@@ -43,12 +43,12 @@ fn statuses(rustdoc: &OsStr, arguments: &[OsString]) -> Result<Vec<ExitStatus>> 
     }
     let documentation = documentation.stdin(Stdio::null()).spawn().with_context(cannot_start)?;
     let tests = tests.status().with_context(cannot_start);
-    // Wait before the error is returned: no process is left.
+    // Wait before returning the error, so that no process is left.
     let documentation = documentation.wait_with_output().with_context(cannot_start)?;
     Ok(vec![tests?, documentation.status])
 }
 
-/// The arguments without those for tests, or `None` if they do not ask for tests.
+/// The arguments without those for tests; `None` if no tests are requested.
 fn without_tests(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let mut kept = Vec::new();
     let mut tests = false;

@@ -1,17 +1,16 @@
-//! The limit on the length of a file.
+//! File length limit.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// The limit; most files should have 100 to 250 lines.
+/// Maximum lines; most files should have 100 to 250.
 const MOST_LINES: usize = 500;
 
-/// Folders whose files are checked.
 const FOLDERS: &[&str] =
     &["src", "crates", "algorithms", "benchmark", "xtask", "tests", "benches", "examples", "clients", ".ci"];
 
-/// One message for each source file that is too long.
+/// One message per overlong source file.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut breaches = Vec::new();
     for folder in FOLDERS {

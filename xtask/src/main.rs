@@ -1,6 +1,6 @@
-//! Checks of the repository: `cargo xtask ci` runs all of them and all tests, `cargo xtask rules` those that need no
-//! compiler, `cargo xtask glossary` prints each use of a word that `docs/glossary.md` excludes, and `cargo xtask campaign`
-//! runs the tests that break things on purpose, as large as wanted. `cargo xtask agent` builds the release of the agent.
+//! Repository checks. `cargo xtask ci` runs all checks and tests, `cargo xtask rules` the checks that need no
+//! compilation, `cargo xtask campaign` the fault injection tests at any size. `cargo xtask agent` builds the agent's
+//! release, `cargo xtask release` everything that is published, `cargo xtask site` the documentation site.
 
 #![expect(clippy::print_stdout, reason = "a command line tool prints its results")]
 
@@ -11,7 +11,9 @@ mod dependencies;
 mod documentation;
 mod glossary;
 mod lengths;
-mod repeat;
+mod process;
+mod release;
+mod site;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,14 +26,15 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.first().map(String::as_str) {
-        Some("agent") => agent::run(&root()),
+        Some("agent") => agent::run(&root()).map(drop),
         Some("ci") => ci::run(&root()),
         Some("campaign") => campaign::run(&root(), &arguments[1..]),
+        Some("release") => release::run(&root(), &arguments[1..]),
         Some("rules") => rules(&root()),
-        Some("glossary") => glossary::report(&root(), &arguments[1..]),
+        Some("site") => site::run(&root()),
         _ => {
             println!(
-                "usage: cargo xtask agent|ci|rules|glossary [FOLDER]...|campaign [FACTOR]|campaign repeat [TIMES] [FILTER]"
+                "usage: cargo xtask agent|ci|rules|site|campaign [FACTOR]|release [--output FOLDER] [--only PART,...]"
             );
             return ExitCode::from(2);
         }
@@ -45,7 +48,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Checks the dependencies, the length of files and the words.
 fn rules(root: &Path) -> Result<()> {
     let mut breaches = dependencies::check(root)?;
     breaches.extend(lengths::check(root)?);
@@ -62,8 +64,8 @@ fn root() -> PathBuf {
     folder.parent().unwrap_or(folder).to_owned()
 }
 
-/// All files below `folder` with one of `extensions`, sorted; none if there is no such folder. Hidden folders and the
-/// folders of build tools are left out.
+/// Files below `folder` with one of `extensions`, sorted; none if it does not exist. Skips hidden folders and those
+/// of build tools.
 fn files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let mut found = files_of(folder, extensions)?;
     for path in entries(folder)?.into_iter().filter(|path| path.is_dir()) {
@@ -76,7 +78,7 @@ fn files(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// All files directly in `folder` with one of `extensions`, sorted.
+/// Files directly in `folder` with one of `extensions`, sorted.
 fn files_of(folder: &Path, extensions: &[&str]) -> Result<Vec<PathBuf>> {
     let mut found = entries(folder)?;
     found.retain(|path| {

@@ -4,7 +4,7 @@ use super::region::Axis;
 use super::search::Search;
 use crate::encoding::Encoding;
 
-/// The coordinates on `axis` of the values of feature `j` that activate other features, increasing.
+/// Coordinates on `axis` of the values of feature `j` that activate other features, increasing.
 pub(super) fn branch_coordinates(encoding: &Encoding, axis: &Axis, j: usize) -> Vec<f64> {
     let children = (0..encoding.dimensions()).filter(|&child| encoding.parent(child) == Some(j));
     let mut ordinals: Vec<u64> = children.flat_map(|child| encoding.parent_ordinals(child)).copied().collect();
@@ -14,9 +14,9 @@ pub(super) fn branch_coordinates(encoding: &Encoding, axis: &Axis, j: usize) -> 
     coordinates.filter(|&u| axis.nearest(u) == u).collect()
 }
 
-/// The points to try after a change of a parent's value from `point` to `changed`.
+/// Points to try after changing a parent's value from `point` to `changed`.
 ///
-/// Features that become active start at the middle of their axes, or as in the best anchor that has them, if there is one.
+/// Newly active features start at the middle of their axes, or as in the best anchor that has them, if any.
 pub(super) fn switch(search: &Search<'_>, point: &[f64], changed: Vec<f64>) -> Vec<Vec<f64>> {
     let was_active = search.encoding.active(point);
     let axes = &search.region.axes;

@@ -1,8 +1,8 @@
-//! Candidates that are screened before the best of them are refined.
+//! Candidates for screening, before refinement of the best.
 //!
-//! Three quarters fill the region (a Latin hypercube, one stream per feature name). One quarter are perturbations of the
-//! best observed points, which matter in high dimensions (Papenmeier et al. 2025; TuRBO's code also moves each coordinate
-//! with probability `min(1, 20/d)`). All of them are starts of the refinement, never proposals.
+//! Three quarters fill the region (a Latin hypercube, one stream per feature name). One quarter are perturbations of
+//! the best observed points, which matter in high dimensions (Papenmeier et al. 2025; TuRBO's code also moves each
+//! coordinate with probability `min(1, 20/d)`). All of them are starts of the refinement, never proposals.
 //!
 //! A perturbation may activate parameters that its origin lacks; these are drawn from their whole axes.
 
@@ -19,15 +19,15 @@ use crate::rng::stream;
 
 /// Range of `-log10` of the size of a perturbation.
 const PERTURBATION_DECADES: (f64, f64) = (0.7, 3.0);
-/// Most coordinates that a perturbation moves on average.
+/// Mean number of coordinates moved by a perturbation, at most.
 const MOVED_COORDINATES: f64 = 20.0;
 
-/// Number of candidates that a search screens, for any number of features (measured up to 20 features, see
-/// docs/experiments/007; a guess beyond).
+/// Number of candidates of a search, for any number of features (measured up to 20 features, see docs/experiments/007;
+/// a guess beyond).
 pub(super) const CANDIDATES: usize = 512;
 
-/// Returns `count` canonical candidates (count x d) inside `region`, a function of `seed` and `trial`. `anchors` are the best
-/// observed points.
+/// Draws `count` canonical candidates (count x d) inside `region`, a function of `seed` and `trial`. `anchors` are the
+/// best observed points.
 pub(super) fn candidates(
     encoding: &Encoding,
     region: &Region,
@@ -49,7 +49,7 @@ pub(super) fn candidates(
         };
         for (row, uniform) in stratified(&mut rng, count - perturbed).into_iter().enumerate() {
             points[(row, j)] = match 2.0 * uniform {
-                // Of a parent that is too long to list, uniform draws would miss the few values with children.
+                // For a parent too long to list, uniform draws would miss the few values with children.
                 twice if !branches.is_empty() && twice >= 1.0 => Axis::Grid(branches.clone()).at(twice - 1.0),
                 twice if !branches.is_empty() => axis.at(twice),
                 _ => axis.at(uniform),

@@ -1,15 +1,15 @@
-//! An acquisition function with constraints on outcomes, such as metric thresholds or feasibility.
+//! Acquisition function with constraints on outcomes, such as metric thresholds or feasibility.
 //!
 //! Notation: `g_c` outcome `c`, maximised, with posterior mean `mu_c` and deviation `s_c`; `t_c` its threshold.
 //!
-//! `sum_c ln Phi((mu_c - t_c) / s_c)`, the log probability that every outcome reaches its threshold, is added to the value
-//! of a point. Source: Gardner et al. 2014, "Bayesian Optimization with Inequality Constraints", ICML, equation 6, in
-//! logarithms as in Ament et al. 2023, arXiv 2310.20708, section 4.2. While no usable trial exists, this sum alone is
-//! maximised, with `sqrt(s_c^2 + 0.1^2)` in place of `s_c`: a precise model is certain about points that barely reach the
-//! threshold, so the search would stop there and the next trial would barely miss it. The margin of a tenth of a standard
-//! deviation moves the maximum into the feasible region.
+//! The value of a point is increased by `sum_c ln Phi((mu_c - t_c) / s_c)`, the log probability that every outcome
+//! reaches its threshold. Source: Gardner et al. 2014, "Bayesian Optimization with Inequality Constraints", ICML,
+//! equation 6, in logarithms as in Ament et al. 2023, arXiv 2310.20708, section 4.2. Without a usable trial, this sum
+//! alone is maximised, with `sqrt(s_c^2 + 0.1^2)` in place of `s_c`: a precise model is certain about points that
+//! barely reach the threshold, so the search would stop there and the next trial would barely miss it. The margin of a
+//! tenth of a standard deviation moves the maximum into the feasible region.
 //!
-//! A log probability may have a weight above 1: points that may violate the outcome are then avoided even if they promise an
+//! A weight above 1 for a log probability avoids points that may violate the outcome even if they promise an
 //! improvement.
 //!
 //! Pending trials do not change the probabilities. While the probabilities are maximised alone, `ln(s'_c / s_c)` is
@@ -19,7 +19,7 @@
 
 use nalgebra::DMatrix;
 
-use super::interface::{Acquisition, AcquisitionValue, BatchAcquisition, PendingTrials, Screen, Threshold};
+use super::interface::{Acquisition, AcquisitionValue};
 use crate::gp::Posterior;
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 
@@ -29,19 +29,19 @@ const MARGIN: f64 = 0.1;
 /// An outcome with a threshold.
 #[derive(Debug, Clone)]
 pub struct BoundedOutcome {
-    /// The model of the outcome; larger is better.
+    /// Model of the outcome; larger is better.
     pub posterior: Posterior,
-    /// The smallest acceptable value.
+    /// Smallest acceptable value.
     pub threshold: f64,
     /// Factor of the log probability; 1 for the probability itself, more to avoid violations.
     pub weight: f64,
 }
 
-/// An optional acquisition function and the probability that outcomes reach their thresholds.
+/// An optional acquisition function, weighted by the probability that outcomes reach their thresholds.
 pub struct Constrained {
-    objective: Option<Box<dyn BatchAcquisition>>,
+    objective: Option<Box<dyn Acquisition>>,
     outcomes: Vec<BoundedOutcome>,
-    /// The models of the outcomes conditioned on pending trials; only without an objective, and empty without pending
+    /// Models of the outcomes conditioned on pending trials; only without an objective, and empty without pending
     /// trials.
     conditioned: Vec<Posterior>,
 }
@@ -49,11 +49,11 @@ pub struct Constrained {
 impl Constrained {
     /// Weights `objective` by the probability that all of `outcomes` reach their thresholds. Without an objective, the
     /// value is that probability alone.
-    pub fn new(objective: Option<Box<dyn BatchAcquisition>>, outcomes: Vec<BoundedOutcome>) -> Self {
+    pub fn new(objective: Option<Box<dyn Acquisition>>, outcomes: Vec<BoundedOutcome>) -> Self {
         Self { objective, outcomes, conditioned: Vec::new() }
     }
 
-    /// The deviation used in the probability.
+    /// Deviation used in the probability.
     fn widened(&self, deviation: f64) -> f64 {
         if self.objective.is_none() { deviation.hypot(MARGIN) } else { deviation }
     }
@@ -75,10 +75,6 @@ impl Constrained {
 }
 
 impl Acquisition for Constrained {
-    fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        self.values_over(points, usize::MAX)
-    }
-
     fn values_over(&self, points: &DMatrix<f64>, samples: usize) -> Vec<f64> {
         let mut values = match &self.objective {
             Some(objective) => objective.values_over(points, samples),
@@ -126,9 +122,7 @@ impl Acquisition for Constrained {
         }
         results
     }
-}
 
-impl PendingTrials for Constrained {
     fn has_pending(&self) -> bool {
         self.objective.as_ref().is_some_and(|objective| objective.has_pending())
     }
@@ -147,10 +141,6 @@ impl PendingTrials for Constrained {
         }
     }
 }
-
-impl Screen for Constrained {}
-
-impl Threshold for Constrained {}
 
 #[cfg(test)]
 mod tests {
@@ -196,7 +186,7 @@ mod tests {
         ]
     }
 
-    fn objective() -> Box<dyn BatchAcquisition> {
+    fn objective() -> Box<dyn Acquisition> {
         let posterior = posterior(|a, b| (5.0 * a).sin() + 0.3 * b);
         Box::new(AcquisitionFunction::new(posterior, Criterion::ExpectedImprovement, 0.6, None))
     }

@@ -1,4 +1,4 @@
-//! The value of a point given the posterior there.
+//! Value of a point given the posterior there.
 //!
 //! Notation: `S` fantasy samples (1 without pending trials), `mu_s` posterior mean in sample `s`, `s` the posterior
 //! standard deviation, equal in all samples, `f*_s` the threshold. Values of the objective are maximised.
@@ -9,35 +9,35 @@
 //! | upper confidence bound | `mean_s mu_s + beta s` |
 //! | mean | `mean_s mu_s` |
 //!
-//! Sources: expected improvement as in [`super::log_expected_improvement`]; the bound from Srinivas et al. 2010, "Gaussian
-//! Process Optimization in the Bandit Setting", arXiv 0912.3995, with a constant `beta` in place of its square root;
-//! with pending trials it is that of Desautels et al. 2014, JMLR 15 (GP-BUCB), where only the deviation depends on them.
-//! Maximisation of the mean alone is discussed in De Ath et al. 2021, "Greed is Good", arXiv 1911.12809.
+//! Sources: expected improvement as in [`super::log_expected_improvement`]; the bound from Srinivas et al. 2010,
+//! "Gaussian Process Optimization in the Bandit Setting", arXiv 0912.3995, with a constant `beta` in place of its
+//! square root; with pending trials it is that of Desautels et al. 2014, JMLR 15 (GP-BUCB), where only the deviation
+//! depends on them. De Ath et al. 2021, "Greed is Good", arXiv 1911.12809, discuss maximisation of the mean alone.
 
 use super::log_expected_improvement::log_expected_improvement;
 use super::pooled::{pooled, pooled_with_derivatives};
 
-/// The weight of the deviation that OSS Vizier uses (`vizier/_src/algorithms/designers/gp/acquisitions.py`).
+/// Weight of the deviation in OSS Vizier (`vizier/_src/algorithms/designers/gp/acquisitions.py`).
 pub const DEFAULT_BETA: f64 = 1.8;
 
-/// The criterion that values a point.
+/// Criterion for the value of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Criterion {
-    /// The logarithm of expected improvement over the threshold.
+    /// Logarithm of expected improvement over the threshold.
     #[default]
     ExpectedImprovement,
-    /// Posterior mean plus `beta` standard deviations. The threshold does not matter.
+    /// Posterior mean plus `beta` standard deviations, independent of the threshold.
     UpperConfidenceBound {
-        /// The number of deviations, finite, above 0; larger values explore more. [`DEFAULT_BETA`] by default.
+        /// Number of deviations, finite, above 0; larger values explore more. [`DEFAULT_BETA`] by default.
         beta: f64,
     },
-    /// The posterior mean alone, without exploration. The threshold does not matter. Pending trials matter only through the
-    /// sampling error of their fantasies, so that the points of a batch lie close together.
+    /// Posterior mean alone, without exploration and independent of the threshold. Pending trials matter only through
+    /// the sampling error of their fantasies, so the points of a batch lie close together.
     Mean,
 }
 
 impl Criterion {
-    /// The value over all samples, from `mu_s` and `f*_s` (length S both) and `s > 0`.
+    /// Value over all samples, from `mu_s` and `f*_s` (length S both) and `s > 0`.
     pub(super) fn value(&self, means: &[f64], deviation: f64, thresholds: &[f64]) -> f64 {
         match self {
             Self::ExpectedImprovement => match (means, thresholds) {
@@ -49,7 +49,7 @@ impl Criterion {
         }
     }
 
-    /// Like [`Self::value`], with its derivative by `s`; those by `mu_s` are written to `by_means` (length S).
+    /// [`Self::value`] with its derivative by `s`; writes those by `mu_s` to `by_means` (length S).
     pub(super) fn value_and_derivatives(
         &self,
         means: &[f64],

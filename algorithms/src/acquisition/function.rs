@@ -1,30 +1,28 @@
-//! The acquisition function of one objective: a [criterion](Criterion) of its model, conditioned on pending trials and
+//! Acquisition function of one objective: a [criterion](Criterion) of its model, conditioned on pending trials and
 //! weighted by feasibility.
 //!
 //! Pending trials: their outcomes are drawn jointly in `S` fantasy samples. The value of a point is the mean over the
-//! samples of its *analytic* value given the drawn outcomes; for expected improvement `logsumexp_s logEI_s - ln S`. It is
-//! smoother than a maximum over samples and exact if no trial is pending. The samples are Latin-hypercube normals that
-//! depend only on (study seed, pending trial). Sequential-greedy batches follow Wilson et al. 2018, arXiv 1805.10196;
-//! the fantasies follow Snoek et al. 2012, arXiv 1206.2944, section 3.2.
+//! samples of its *analytic* value given the drawn outcomes; for expected improvement `logsumexp_s logEI_s - ln S`. It
+//! is smoother than a maximum over samples and exact without pending trials. The samples are Latin-hypercube normals
+//! that depend only on (study seed, pending trial). Sequential-greedy batches follow Wilson et al. 2018, arXiv
+//! 1805.10196; the fantasies follow Snoek et al. 2012, arXiv 1206.2944, section 3.2.
 //!
-//! Failures: with a feasibility model, `ln Phi((mu_f - t_f) / s_f)`, the log probability of a feasible trial, is added, times
-//! a weight. For expected improvement and a weight of 1 this is the product of the two. For the other criteria it is a
+//! Failures: a feasibility model adds `ln Phi((mu_f - t_f) / s_f)`, the log probability of a feasible trial, times a
+//! weight. For expected improvement and a weight of 1 this is the product of the two. For the other criteria it is a
 //! penalty in units of the standardised values, close to 0 where failures are very improbable.
 
 use nalgebra::DMatrix;
 
 use super::constrained::BoundedOutcome;
 use super::criterion::Criterion;
-use super::interface::{
-    Acquisition, AcquisitionValue, BLOCK, BatchAcquisition, PendingTrials, Screen, Screening, Threshold,
-};
+use super::interface::{Acquisition, AcquisitionValue, BLOCK, Screening};
 use crate::gp::StackedPosterior;
 use crate::numerics::normal::{log_distribution, log_distribution_derivative};
 
 /// `S`, the number of fantasy samples with pending trials (measured, see docs/experiments/008).
 pub const FANTASY_SAMPLES: usize = 128;
 
-/// The acquisition function of one suggestion.
+/// Acquisition function of one suggestion.
 #[derive(Debug, Clone)]
 pub struct AcquisitionFunction {
     posterior: StackedPosterior,
@@ -37,8 +35,8 @@ pub struct AcquisitionFunction {
 impl AcquisitionFunction {
     /// Creates the function for `criterion` under `posterior`, whose values are maximised.
     ///
-    /// Improvements are measured from `threshold`. `feasibility` is an outcome that reaches its threshold where trials do not
-    /// fail.
+    /// Improvements are measured from `threshold`. `feasibility` is an outcome that reaches its threshold where trials
+    /// do not fail.
     pub fn new(
         posterior: impl Into<StackedPosterior>,
         criterion: Criterion,
@@ -50,7 +48,7 @@ impl AcquisitionFunction {
         Self { posterior, criterion, thresholds, feasibility }
     }
 
-    /// The model.
+    /// Model of the objective.
     pub fn posterior(&self) -> &StackedPosterior {
         &self.posterior
     }
@@ -62,7 +60,8 @@ impl AcquisitionFunction {
         Self { thresholds: prediction.means().column(0).iter().copied().collect(), ..self.clone() }
     }
 
-    /// Conditions the function on a pending trial at `point`; `normals` are [`FANTASY_SAMPLES`] standard normal numbers.
+    /// Conditions the function on a pending trial at `point`; `normals` are [`FANTASY_SAMPLES`] standard normal
+    /// numbers.
     pub fn add_pending(&mut self, point: &[f64], normals: &[f64]) {
         let drawn = self.posterior.fantasize(point, normals);
         let first = self.thresholds[0];
@@ -72,7 +71,7 @@ impl AcquisitionFunction {
         }
     }
 
-    /// The weighted log probability of feasibility of each row of `points`; empty without a feasibility model.
+    /// Weighted log probability of feasibility of each row of `points`; empty without a feasibility model.
     fn log_feasibilities(&self, points: &DMatrix<f64>) -> Vec<f64> {
         let Some(BoundedOutcome { posterior, threshold, weight }) = &self.feasibility else { return Vec::new() };
         let prediction = posterior.predict(points);
@@ -82,10 +81,6 @@ impl AcquisitionFunction {
 }
 
 impl Acquisition for AcquisitionFunction {
-    fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        self.values_over(points, self.thresholds.len())
-    }
-
     fn values_over(&self, points: &DMatrix<f64>, samples: usize) -> Vec<f64> {
         let samples = samples.min(self.thresholds.len());
         let prediction = self.posterior.predict_over(points, samples);
@@ -129,9 +124,7 @@ impl Acquisition for AcquisitionFunction {
         }
         results
     }
-}
 
-impl PendingTrials for AcquisitionFunction {
     fn has_pending(&self) -> bool {
         self.thresholds.len() > 1
     }
@@ -139,9 +132,7 @@ impl PendingTrials for AcquisitionFunction {
     fn add_pending(&mut self, point: &[f64], normals: &dyn Fn(&str, usize) -> Vec<f64>) {
         self.add_pending(point, &normals("fantasy", FANTASY_SAMPLES));
     }
-}
 
-impl Screen for AcquisitionFunction {
     fn screening(&self, points: DMatrix<f64>, samples: usize) -> Screening {
         let (mut predictions, mut log_feasibilities) = (Vec::new(), Vec::new());
         for start in (0..points.nrows()).step_by(BLOCK) {
@@ -166,10 +157,8 @@ impl Screen for AcquisitionFunction {
         }
         values
     }
-}
 
-impl Threshold for AcquisitionFunction {
-    fn with_threshold_at(&self, point: &[f64]) -> Option<Box<dyn BatchAcquisition>> {
+    fn with_threshold_at(&self, point: &[f64]) -> Option<Box<dyn Acquisition>> {
         Some(Box::new(self.with_threshold_at(point)))
     }
 }

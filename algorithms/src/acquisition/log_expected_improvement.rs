@@ -1,7 +1,7 @@
-//! The logarithm of expected improvement, accurate at any distance from the threshold.
+//! Logarithm of expected improvement, accurate at any distance from the threshold.
 //!
-//! Notation: `mu`, `s` posterior mean and standard deviation of the latent function (maximised), `f*` the threshold,
-//! `z = (mu - f*) / s`, `h(z) = phi(z) + z Phi(z)`, so that `EI = s h(z)`.
+//! Notation: `mu`, `s` posterior mean and standard deviation of the latent function (maximised), `f*` the threshold, `z
+//! = (mu - f*) / s`, `h(z) = phi(z) + z Phi(z)`, so that `EI = s h(z)`.
 //!
 //! Source: Ament et al. 2023, "Unexpected Improvements to Expected Improvement", arXiv 2310.20708, equation 9.
 //! Departure: the far branch is a series with six terms that starts at `z = -50` instead of one term from `-1e6`.

@@ -1,14 +1,14 @@
-//! The maximiser of acquisition functions: screen candidates, refine the best, snap to the space, drop used points.
+//! Maximiser of acquisition functions: screen candidates, refine the best, snap to the space, drop used points.
 //!
-//! Spaces of few points are enumerated instead, so that the result is exact (with pending trials, up to the choice of
-//! the points that are scored over all fantasy samples).
+//! Small spaces are enumerated instead, so that the result is exact (with pending trials, up to the choice of the
+//! points scored over all fantasy samples).
 
 use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
 use super::candidates::{CANDIDATES, candidates};
-use super::interface::{Acquisition, BatchAcquisition, Screening, in_blocks};
+use super::interface::{Acquisition, Screening, in_blocks};
 use super::prior_candidates::draw_from_prior;
 use super::refine::{refine, rows};
 use super::region::{Axis, Region};
@@ -16,23 +16,24 @@ use super::search::Search;
 use crate::encoding::FeatureKind;
 use crate::problem::ParameterValue;
 
-/// Number of candidates that are refined, besides the best anchor.
+/// Number of candidates to refine, besides the best anchor.
 const STARTS: usize = 6;
-/// The same with pending trials, whose many fantasy samples make refinement expensive. Points of a batch need not be exact
-/// maxima.
+/// [`STARTS`] with pending trials, whose many fantasy samples make refinement expensive. Points of a batch need not be
+/// exact maxima.
 const STARTS_BESIDE_PENDING: usize = 3;
 /// Number of fantasy samples that select the candidates to refine.
 const SCREENING_SAMPLES: usize = 16;
-/// With pending trials, the number of points of a longer list that are scored over all fantasy samples.
+/// With pending trials, the number of points of a longer list scored over all fantasy samples.
 const SCREENED_TO: usize = 256;
 /// Starts whose largest coordinate difference is at most this count as one.
 const START_DISTANCE: f64 = 0.05;
-/// Most large grids whose neighbours are tried in all combinations; with more, only the nearest values are tried.
+/// Maximum number of large grids whose neighbours are tried in all combinations; with more, only the nearest values are
+/// tried.
 const SNAPPED_FEATURES: usize = 5;
-/// Most branches of a conditional space that get a start although their candidates are not among the best.
+/// Maximum number of branches of a conditional space that get a start although their candidates are not among the best.
 const BRANCH_STARTS: usize = 6;
 
-/// The screened candidates of one region, for several searches while trials become pending.
+/// Screened candidates of one region, for several searches while trials become pending.
 #[derive(Debug, Clone)]
 pub struct Candidates {
     region: Region,
@@ -40,13 +41,13 @@ pub struct Candidates {
 }
 
 impl Search<'_> {
-    /// The best unused feasible point that the search finds; `None` if all points that it finds are used.
-    pub fn maximize(&self, acquisition: &dyn BatchAcquisition) -> Option<Vec<f64>> {
+    /// Finds the best unused feasible point; `None` if all points found are used.
+    pub fn maximize(&self, acquisition: &dyn Acquisition) -> Option<Vec<f64>> {
         self.maximize_among(acquisition, &mut self.candidates(acquisition))
     }
 
-    /// The candidates that [`Self::maximize`] starts from.
-    pub fn candidates(&self, acquisition: &dyn BatchAcquisition) -> Candidates {
+    /// Candidates from which [`Self::maximize`] starts.
+    pub fn candidates(&self, acquisition: &dyn Acquisition) -> Candidates {
         let mut points = candidates(self.encoding, self.region, self.anchors, self.seed, self.trial, CANDIDATES);
         if let Some(prior) = self.prior {
             draw_from_prior(prior, self.encoding, self.region, self.seed, self.trial, &mut points);
@@ -54,14 +55,14 @@ impl Search<'_> {
         Candidates { region: self.region.clone(), screening: acquisition.screening(points, SCREENING_SAMPLES) }
     }
 
-    /// Whether `candidates` are candidates of the searched region.
+    /// Whether `candidates` belong to the searched region.
     pub fn accepts(&self, candidates: &Candidates) -> bool {
         *self.region == candidates.region
     }
 
-    /// Like [`Self::maximize`], from candidates that it [accepts](Self::accepts). They were screened by `acquisition`,
-    /// possibly before the last trials became pending.
-    pub fn maximize_among(&self, acquisition: &dyn BatchAcquisition, candidates: &mut Candidates) -> Option<Vec<f64>> {
+    /// [`Self::maximize`] from [accepted](Self::accepts) candidates, screened by `acquisition`, possibly before the
+    /// last trials became pending.
+    pub fn maximize_among(&self, acquisition: &dyn Acquisition, candidates: &mut Candidates) -> Option<Vec<f64>> {
         let values = acquisition.screened(&mut candidates.screening, SCREENING_SAMPLES);
         let candidates = &candidates.screening.points;
         let wanted = if acquisition.has_pending() { STARTS_BESIDE_PENDING } else { STARTS };
@@ -88,7 +89,7 @@ impl Search<'_> {
             .or_else(|| self.best_unused(acquisition, order.into_iter().map(point).collect()))
     }
 
-    /// Adds to `starts` the first of the `candidates`, best first, for each set of active features that has no start.
+    /// Adds to `starts` the first of the `candidates`, best first, for each set of active features without a start.
     fn add_branches(&self, starts: &mut Vec<Vec<f64>>, candidates: impl Iterator<Item = Vec<f64>>) {
         if !self.encoding.is_conditional() {
             return;
@@ -105,8 +106,8 @@ impl Search<'_> {
         }
     }
 
-    /// The point with the largest value among `points`, which must be unused and feasible; the first of equals.
-    pub fn best_of(&self, acquisition: &dyn BatchAcquisition, points: &DMatrix<f64>) -> Option<Vec<f64>> {
+    /// Point with the largest value among `points`, which must be unused and feasible; the first of equals.
+    pub fn best_of(&self, acquisition: &dyn Acquisition, points: &DMatrix<f64>) -> Option<Vec<f64>> {
         if acquisition.has_pending() && points.nrows() > SCREENED_TO {
             let mut rows = best_first(&screen_in(acquisition, points, SCREENING_SAMPLES));
             rows.truncate(SCREENED_TO);
@@ -117,7 +118,7 @@ impl Search<'_> {
     }
 
     /// Snaps each point to the space, drops used points, and returns the best of the others.
-    fn best_unused(&self, acquisition: &dyn BatchAcquisition, points: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    fn best_unused(&self, acquisition: &dyn Acquisition, points: Vec<Vec<f64>>) -> Option<Vec<f64>> {
         let snapped: Vec<Vec<f64>> = points
             .into_iter()
             .flat_map(|point| self.neighbors(point))
@@ -126,7 +127,7 @@ impl Search<'_> {
         self.best_of(acquisition, &rows(&snapped, self.region.axes.len()))
     }
 
-    /// The feasible points around `point`: both neighbours along each large grid, the nearest value along other axes.
+    /// Feasible points around `point`: both neighbours along each large grid, the nearest value along other axes.
     fn neighbors(&self, point: Vec<f64>) -> Vec<Vec<f64>> {
         let mut nearest = point.clone();
         self.encoding.snap(&mut nearest);
@@ -150,7 +151,7 @@ impl Search<'_> {
         found
     }
 
-    /// The coordinate of the integer on the other side of `u` from `snapped[j]`.
+    /// Coordinate of the integer on the other side of `u` from `snapped[j]`.
     fn other_side(&self, snapped: &[f64], j: usize, u: f64) -> Option<f64> {
         let mut values = self.encoding.decode(snapped);
         let value = values.get_mut(&self.encoding.features()[j].name)?;
@@ -165,17 +166,17 @@ impl Search<'_> {
     }
 }
 
-/// The value at each row of `points` (m x d), in blocks that stay in the cache.
+/// Value at each row of `points` (m x d), in blocks that stay in the cache.
 pub fn screen(acquisition: &dyn Acquisition, points: &DMatrix<f64>) -> Vec<f64> {
     screen_in(acquisition, points, usize::MAX)
 }
 
-/// Like [`screen`], over the first `samples` fantasy samples.
+/// [`screen`] over the first `samples` fantasy samples.
 fn screen_in(acquisition: &dyn Acquisition, points: &DMatrix<f64>, samples: usize) -> Vec<f64> {
     in_blocks(points, |block| acquisition.values_over(block, samples))
 }
 
-/// The indices of `values` from the largest to the smallest value; equal values keep their order.
+/// Indices of `values` in decreasing order of value; equal values keep their order.
 fn best_first(values: &[f64]) -> Vec<usize> {
     // A finite model returns no NaN; it would sort last.
     let ordered = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };

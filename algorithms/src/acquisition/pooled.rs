@@ -1,12 +1,13 @@
-//! The logarithm of the mean expected improvement over many fantasy samples.
+//! Logarithm of the mean expected improvement over many fantasy samples.
 //!
 //! Notation: `z_s = (mu_s - f*_s) / s` in sample `s` of `S`, `h(z) = phi(z) + z Phi(z)`, so that `EI_s = s h(z_s)`; the
-//! value is `ln((1/S) sum_s EI_s)`, computed relative to the largest density. With `x = |z|`,
-//! `h(z) = max(z, 0) + phi(z) g(x)` for `g(x) = 1 - x M(x)`, where `M(x) = Phi(-x) / phi(x)` is Mills' ratio.
+//! value is `ln((1/S) sum_s EI_s)`, computed relative to the largest density. With `x = |z|`, `h(z) = max(z, 0) +
+//! phi(z) g(x)` for `g(x) = 1 - x M(x)`, where `M(x) = Phi(-x) / phi(x)` is Mills' ratio.
 //!
 //! `(1 + x)^2 g(x)` and `(1 + x) M(x)` are smooth and bounded. They are evaluated without branches, as polynomials in
-//! `t = (x - 4) / (x + 4)` with a relative error below 1e-14 (the substitution of Shepherd & Laframboise 1981, "Chebyshev
-//! approximation of (1+2x)exp(x^2)erfc x", Math. Comp. 36; our own coefficients, from a Chebyshev expansion at 60 digits).
+//! `t = (x - 4) / (x + 4)` with a relative error below 1e-14 (the substitution of Shepherd & Laframboise 1981,
+//! "Chebyshev approximation of (1+2x)exp(x^2)erfc x", Math. Comp. 36; our own coefficients, from a Chebyshev expansion
+//! at 60 digits).
 
 use std::f64::consts::PI;
 
@@ -19,7 +20,7 @@ pub(super) fn pooled(means: &[f64], deviation: f64, thresholds: &[f64]) -> f64 {
     vectorized(Pool { means, deviation, thresholds, by_means: None }).0
 }
 
-/// Like [`pooled`], with its derivative by `s`; those by `mu_s` are written to `by_means` (length S).
+/// [`pooled`] with its derivative by `s`; writes those by `mu_s` to `by_means` (length S).
 pub(super) fn pooled_with_derivatives(
     means: &[f64],
     deviation: f64,

@@ -14,7 +14,7 @@ const SHARE: usize = 4;
 
 /// Replaces coordinates of the first `candidates` (canonical, count x d), which fill the region, by draws from `prior`.
 ///
-/// Only features with a prior change. The draws are moved into `region`.
+/// Changes only features with a prior, and moves the draws into `region`.
 pub(super) fn draw_from_prior(
     prior: &PriorDensity,
     encoding: &Encoding,
@@ -37,7 +37,7 @@ pub(super) fn draw_from_prior(
     }
     for row in 0..count {
         let mut point: Vec<f64> = candidates.row(row).iter().copied().collect();
-        // A parent may have moved. Children that it activates start at their mode or in the middle.
+        // A parent may have moved. Newly active children start at their mode or in the middle.
         let was_active: Vec<bool> = (0..point.len()).map(|j| point[j] != encoding.neutral(j)).collect();
         encoding.reactivate(&mut point, &was_active, |j| {
             let middle = region.axes[j].middle();

@@ -1,17 +1,17 @@
-//! An acquisition function weighted by the user's prior density of the optimum.
+//! Acquisition function weighted by the user's prior density of the optimum.
 //!
-//! `w ln pi(u)` is added to the value of a point, where `pi` is the [prior density](crate::prior) and `w` a weight that the
+//! Adds `w ln pi(u)` to the value of a point, where `pi` is the [prior density](crate::prior) and `w` a weight that the
 //! caller decreases with the number of trials. Pending trials do not change this term.
 
 use nalgebra::DMatrix;
 
-use super::interface::{Acquisition, AcquisitionValue, BatchAcquisition, PendingTrials, Screen, Screening, Threshold};
+use super::interface::{Acquisition, AcquisitionValue, Screening};
 use crate::encoding::Encoding;
 use crate::prior::PriorDensity;
 
-/// An acquisition function with the weighted log prior density added.
+/// Acquisition function plus the weighted log prior density.
 pub struct PriorWeighted {
-    acquisition: Box<dyn BatchAcquisition>,
+    acquisition: Box<dyn Acquisition>,
     prior: PriorDensity,
     encoding: Encoding,
     weight: f64,
@@ -19,7 +19,7 @@ pub struct PriorWeighted {
 
 impl PriorWeighted {
     /// Adds `weight`, above 0, times the log density of `prior` to `acquisition`, over points of `encoding`.
-    pub fn new(acquisition: Box<dyn BatchAcquisition>, prior: PriorDensity, encoding: Encoding, weight: f64) -> Self {
+    pub fn new(acquisition: Box<dyn Acquisition>, prior: PriorDensity, encoding: Encoding, weight: f64) -> Self {
         Self { acquisition, prior, encoding, weight }
     }
 
@@ -33,12 +33,6 @@ impl PriorWeighted {
 }
 
 impl Acquisition for PriorWeighted {
-    fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        let mut values = self.acquisition.values(points);
-        self.add_to(points, &mut values);
-        values
-    }
-
     fn values_over(&self, points: &DMatrix<f64>, samples: usize) -> Vec<f64> {
         let mut values = self.acquisition.values_over(points, samples);
         self.add_to(points, &mut values);
@@ -54,9 +48,7 @@ impl Acquisition for PriorWeighted {
         }
         results
     }
-}
 
-impl PendingTrials for PriorWeighted {
     fn has_pending(&self) -> bool {
         self.acquisition.has_pending()
     }
@@ -64,9 +56,7 @@ impl PendingTrials for PriorWeighted {
     fn add_pending(&mut self, point: &[f64], normals: &dyn Fn(&str, usize) -> Vec<f64>) {
         self.acquisition.add_pending(point, normals);
     }
-}
 
-impl Screen for PriorWeighted {
     fn screening(&self, points: DMatrix<f64>, samples: usize) -> Screening {
         self.acquisition.screening(points, samples)
     }
@@ -76,10 +66,8 @@ impl Screen for PriorWeighted {
         self.add_to(&screening.points, &mut values);
         values
     }
-}
 
-impl Threshold for PriorWeighted {
-    fn with_threshold_at(&self, point: &[f64]) -> Option<Box<dyn BatchAcquisition>> {
+    fn with_threshold_at(&self, point: &[f64]) -> Option<Box<dyn Acquisition>> {
         let acquisition = self.acquisition.with_threshold_at(point)?;
         let Self { prior, encoding, weight, .. } = self;
         Some(Box::new(Self { acquisition, prior: prior.clone(), encoding: encoding.clone(), weight: *weight }))
@@ -94,7 +82,7 @@ mod tests {
     use crate::gp::{Hyperparameters, Kernel, Posterior, TrainingSet};
     use crate::problem::{ParameterKind, ParameterPrior, ParameterSpec, ParameterValue, ScaleType, SearchSpace};
 
-    fn plain() -> Box<dyn BatchAcquisition> {
+    fn plain() -> Box<dyn Acquisition> {
         let kernel = Kernel {
             inverse_squared_lengthscales: vec![6.0, 3.0],
             categorical: vec![false; 2],
@@ -114,7 +102,7 @@ mod tests {
         Box::new(AcquisitionFunction::new(posterior, Criterion::ExpectedImprovement, 1.0, None))
     }
 
-    /// A normal prior on the second of two coordinates with mode 0.25 and spread 0.2; weight 2.
+    /// Normal prior on the second of two coordinates with mode 0.25 and spread 0.2; weight 2.
     fn weighted() -> PriorWeighted {
         let kind = || ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
         let prior = ParameterPrior::Normal { mode: ParameterValue::Double(0.25), spread: 0.2 };

@@ -1,9 +1,9 @@
-//! Local search from the best candidates, over all kinds of features at once.
+//! Local search from the best candidates, over all kinds of features together.
 //!
-//! Interval features move by projected L-BFGS, all starts in one batch. Then each grid or categorical feature in turn is
-//! set to its best value with the others fixed. Both steps repeat until no discrete feature moves. Discrete features are
-//! searched on their grid because expected improvement, for example, peaks *between* the grid points already tried, so
-//! that a rounded continuous optimum would repeat them.
+//! Interval features move by projected L-BFGS, all starts in one batch. Then each grid or categorical feature in turn
+//! moves to its best value with the others fixed. Both steps repeat until no discrete feature moves. Discrete features
+//! are searched on their grid because expected improvement, for example, peaks *between* the grid points already tried,
+//! so that a rounded continuous optimum would repeat them.
 //!
 //! In a conditional space, continuous steps move active features only. Another value of a parent may activate features.
 //! They start from the best observed point that has them or from the middle, whichever has the larger value; the next
@@ -15,22 +15,22 @@
 use nalgebra::DMatrix;
 
 use super::branches::{branch_coordinates, switch};
-use super::interface::{AcquisitionValue, BatchAcquisition};
+use super::interface::{Acquisition, AcquisitionValue};
 use super::region::{Axis, has_children};
 use super::search::Search;
 use crate::numerics::lbfgs::{Evaluation, Objective, ProjectedLbfgs, minimize};
 
-/// A run ends when a step increases the value by less than this, relative to it: about a thousandth of a length scale from
-/// the optimum.
+/// A run ends when the relative increase of a step falls below this: about a thousandth of a length scale from the
+/// optimum.
 const RELATIVE_INCREASE: f64 = 1e-6;
 /// Alternations between continuous and discrete features.
 const CYCLES: usize = 4;
 /// Number of fantasy samples that compare the values of a discrete feature; the final choice uses all of them.
 const COMPARISON_SAMPLES: usize = 32;
-/// Largest grid of which every value is tried.
+/// Largest grid whose values are all tried.
 const FULL_GRID: usize = 16;
 
-/// The effort of one search; a larger one gains nothing, see docs/experiments/007.
+/// Effort of one search; a larger one gains nothing, see docs/experiments/007.
 struct Effort {
     /// Batches of L-BFGS evaluations per cycle.
     rounds: u64,
@@ -47,7 +47,7 @@ impl Effort {
 
 /// Improves each of `points` (canonical, inside the region of `search`) and returns them with their values.
 pub(super) fn refine(
-    acquisition: &dyn BatchAcquisition,
+    acquisition: &dyn Acquisition,
     search: &Search<'_>,
     mut points: Vec<Vec<f64>>,
 ) -> Vec<(Vec<f64>, f64)> {
@@ -84,7 +84,7 @@ pub(super) fn rows(points: &[Vec<f64>], d: usize) -> DMatrix<f64> {
     DMatrix::from_fn(points.len(), d, |row, column| points[row][column])
 }
 
-fn refine_continuous(acquisition: &dyn BatchAcquisition, search: &Search<'_>, rounds: u64, points: &mut [Vec<f64>]) {
+fn refine_continuous(acquisition: &dyn Acquisition, search: &Search<'_>, rounds: u64, points: &mut [Vec<f64>]) {
     let (region, scales) = (search.region, search.scales);
     let mut free = Vec::new();
     let (mut lower, mut upper) = (Vec::new(), Vec::new());
@@ -112,14 +112,14 @@ fn refine_continuous(acquisition: &dyn BatchAcquisition, search: &Search<'_>, ro
                 // Scaling back may leave the interval by a rounding error.
                 point[j] = region.axes[j].nearest(scaled * scales[j]);
             }
-            // A parent that is too long to list moves as if it were continuous, possibly to another branch.
+            // A parent too long to list moves as if it were continuous, possibly to another branch.
             search.encoding.reactivate(point, active, |j| region.axes[j].middle());
         }
     }
 }
 
-/// The features that a continuous step from `point` may move: the active ones, except parents that are too long to list
-/// and have a value that activates a child. A step would leave that branch.
+/// Features that a continuous step from `point` may move: the active ones, except parents that are too long to list and
+/// have a value that activates a child. A step would leave that branch.
 fn movable(search: &Search<'_>, point: &[f64], active: &[bool]) -> Vec<bool> {
     let axes = &search.region.axes;
     let needed = |j: usize| {
@@ -129,10 +129,10 @@ fn movable(search: &Search<'_>, point: &[f64], active: &[bool]) -> Vec<bool> {
     (0..point.len()).map(|j| active[j] && !(is_interval(j) && needed(j))).collect()
 }
 
-/// The acquisition function of the scaled interval features. All other features, and those that are not movable, have the
-/// values of each start.
+/// Acquisition function of the scaled interval features. All other features, and immovable ones, have the values of
+/// each start.
 struct Slices<'a> {
-    acquisition: &'a dyn BatchAcquisition,
+    acquisition: &'a dyn Acquisition,
     bases: &'a [Vec<f64>],
     movable: &'a [Vec<bool>],
     free: &'a [usize],
@@ -155,9 +155,9 @@ impl Objective for Slices<'_> {
     }
 }
 
-/// Sets coordinate `j` of each point to the best value found on its axis. Returns whether any point moved.
+/// Moves coordinate `j` of each point to the best value found on its axis. Returns whether any point moved.
 fn improve_coordinate(
-    acquisition: &dyn BatchAcquisition,
+    acquisition: &dyn Acquisition,
     search: &Search<'_>,
     j: usize,
     is_parent: bool,
@@ -205,7 +205,7 @@ fn improve_coordinate(
     moved
 }
 
-/// The values of a discrete axis to try instead of `current`.
+/// Values of a discrete axis to try instead of `current`.
 fn alternatives(axis: &Axis, current: f64) -> Vec<f64> {
     match axis {
         Axis::Interval { .. } => Vec::new(),

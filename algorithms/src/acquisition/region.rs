@@ -1,11 +1,11 @@
-//! The part of the encoded space that one search may propose points from.
+//! Part of the encoded space open to the proposals of one search.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
 use crate::encoding::{Encoding, FeatureKind};
 
-/// The feasible coordinates of one feature.
+/// Feasible coordinates of one feature.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Axis {
     /// `[lower, upper]` inside `[0, 1]`.
@@ -21,7 +21,7 @@ pub enum Axis {
     Levels(usize),
 }
 
-/// A product of one axis per feature.
+/// Product of one axis per feature.
 ///
 /// An axis applies where its feature is active. Inactive features have their neutral coordinates, whatever their axes.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +41,7 @@ impl Region {
         Self { axes: encoding.features().iter().map(|feature| axis(&feature.kind)).collect() }
     }
 
-    /// The part inside the box of sides `sides[j]` around `center`.
+    /// Part inside the box of sides `sides[j]` around `center`.
     ///
     /// Grids keep their coordinates inside the box, and always the coordinate of the centre and its two neighbours:
     /// otherwise a box smaller than a step would fix an integer at its first good value. Categories are not restricted.
@@ -63,7 +63,7 @@ impl Region {
         Self { axes: self.axes.iter().zip(center).zip(sides).map(cut).collect() }
     }
 
-    /// The part in which every parent has its value at `point`, so that the same features are active.
+    /// Part in which every parent has its value at `point`, so that the same features are active.
     pub fn branch_of(&self, encoding: &Encoding, point: &[f64]) -> Self {
         let own = |(j, axis): (usize, &Axis)| match axis {
             axis if !has_children(encoding, j) => axis.clone(),
@@ -88,8 +88,8 @@ impl Region {
         outside.into_iter().all(|j| !active[j])
     }
 
-    /// Moves each coordinate of `point` to the nearest one inside, and makes the point canonical. A feature that becomes
-    /// active because a parent moved starts from the middle.
+    /// Moves each coordinate of `point` to the nearest one inside, and makes the point canonical. A feature activated
+    /// by a moved parent starts from the middle.
     pub fn clip(&self, encoding: &Encoding, point: &mut [f64]) {
         let was_active = encoding.active(point);
         for (axis, u) in self.axes.iter().zip(&mut *point) {
@@ -102,7 +102,7 @@ impl Region {
 }
 
 impl Axis {
-    /// The coordinate of the axis that is nearest to `u`.
+    /// Coordinate of the axis nearest to `u`.
     pub fn nearest(&self, u: f64) -> f64 {
         match self {
             Self::Interval { lower, upper } => u.max(*lower).min(*upper),
@@ -114,7 +114,7 @@ impl Axis {
         }
     }
 
-    /// The default start of a search: the coordinate nearest to 0.5, or the first level.
+    /// Default start of a search: the coordinate nearest to 0.5, or the first level.
     pub(crate) fn middle(&self) -> f64 {
         if matches!(self, Self::Levels(_)) { 0.0 } else { self.nearest(0.5) }
     }
@@ -129,7 +129,7 @@ impl Axis {
         }
     }
 
-    /// A random coordinate, uniform as in [`Self::at`].
+    /// Draws a random coordinate, uniform as in [`Self::at`].
     pub(super) fn draw(&self, rng: &mut ChaCha8Rng) -> f64 {
         self.at(rng.random::<f64>())
     }

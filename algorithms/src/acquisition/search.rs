@@ -1,30 +1,54 @@
-//! The inputs of one search for the maximum of an acquisition function.
+//! Inputs of one search for the maximum of an acquisition function.
 
 use std::collections::HashSet;
 
+use super::interface::Acquisition;
 use super::region::Region;
+use super::trust_region::TrustRegion;
 use crate::encoding::{Encoding, Key};
 use crate::prior::PriorDensity;
 use crate::problem::TrialId;
 
-/// The inputs of one search, except the acquisition function.
+/// Inputs of one search, except the acquisition function.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
-    /// The whole space.
+    /// Encoding of the whole space.
     pub encoding: &'a Encoding,
-    /// The part of the space to search.
+    /// Part of the space to search.
     pub region: &'a Region,
-    /// A natural step of each feature, above 0.
+    /// Natural step of each feature, above 0.
     pub scales: &'a [f64],
-    /// The best observed points, best first. In a conditional space also the best points of other branches, which give
-    /// start values for parameters that become active.
+    /// Best observed points, best first. In a conditional space also the best points of other branches, as start values
+    /// for newly active parameters.
     pub anchors: &'a [Vec<f64>],
-    /// A prior density of the optimum, from which a share of the candidates is drawn.
+    /// Prior density of the optimum, from which a share of the candidates is drawn.
     pub prior: Option<&'a PriorDensity>,
-    /// Points that are never proposed.
+    /// Points never to propose.
     pub used: &'a HashSet<Key>,
-    /// The study seed. All candidates are a function of it and of `trial`.
+    /// Study seed. All candidates are a function of it and of `trial`.
     pub seed: u64,
-    /// The trial to propose a point for.
+    /// Trial that needs a point.
     pub trial: TrialId,
+}
+
+/// Best point of the whole space found by a search near `anchors`, always the same one. `lengthscales` are those of the
+/// model of `acquisition`.
+pub fn maximum_of_space(
+    acquisition: &dyn Acquisition,
+    encoding: &Encoding,
+    lengthscales: &[f64],
+    anchors: &[Vec<f64>],
+) -> Option<Vec<f64>> {
+    let ordered: Vec<bool> = encoding.categorical().into_iter().map(|is_categorical| !is_categorical).collect();
+    let search = Search {
+        encoding,
+        region: &Region::whole(encoding),
+        scales: &TrustRegion::UNIT.sides(lengthscales, &ordered),
+        anchors,
+        prior: None,
+        used: &HashSet::new(),
+        seed: 0,
+        trial: TrialId(0),
+    };
+    search.maximize(acquisition)
 }

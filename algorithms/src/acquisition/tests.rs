@@ -178,7 +178,7 @@ fn pending_trial_removes_the_deviation_but_not_the_mean() {
     assert!((value(bound, true) - mean).abs() < 0.05 * deviation);
 }
 
-/// The central difference of the value at row `i` of `probes` along feature `j`.
+/// Central difference of the value at row `i` of `probes` along feature `j`.
 pub(super) fn central_difference(acquisition: &dyn Acquisition, probes: &DMatrix<f64>, i: usize, j: usize) -> f64 {
     let h = 1e-5;
     let shifted = |by: f64| {

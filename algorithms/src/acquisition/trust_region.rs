@@ -1,15 +1,15 @@
-//! The trust region: a box around the incumbent in which the next trial is sought.
+//! Trust region: a box around the incumbent that confines the search for the next trial.
 //!
-//! Source: Eriksson et al. 2019, "Scalable Global Optimization via Local Bayesian Optimization" (TuRBO),
-//! arXiv 1910.01739, with other constants, measured on our development problems: sides scale with `sqrt(2/d)`, the box
-//! halves sooner (after `max(2, d/4)` failures instead of `max(4, d)`), any improvement is a success, length-scale ratios
-//! are bounded, and a box that became too small reopens around the same incumbent.
+//! Source: Eriksson et al. 2019, "Scalable Global Optimization via Local Bayesian Optimization" (TuRBO), arXiv
+//! 1910.01739, with other constants, measured on our development problems: sides scale with `sqrt(2/d)`, the box halves
+//! sooner (after `max(2, d/4)` failures instead of `max(4, d)`), any improvement is a success, length-scale ratios are
+//! bounded, and a box that became too small reopens around the same incumbent.
 //!
-//! Trials that run in parallel are proposed from one box without each other's outcomes. As in TuRBO, that many
-//! consecutive results count as one, a success if one of them improved. Counted separately, they would shrink the box
-//! before the search has seen the first outcome (measured, see docs/experiments/002).
+//! Parallel trials are proposed from one box without each other's outcomes. As in TuRBO, that many consecutive results
+//! count as one, a success if one of them improved. Counted separately, they would shrink the box before the search has
+//! seen the first outcome (measured, see docs/experiments/002).
 //!
-//! The state is a function of the sequence of results. It is recomputed for each request and never stored.
+//! The state is a function of the sequence of results, recomputed for each request and never stored.
 
 /// Initial length, and after a restart.
 const START: f64 = 0.8;
@@ -20,30 +20,32 @@ const SUCCESSES_TO_GROW: usize = 3;
 /// `ln` of the largest ratio of a length scale to the geometric mean that shapes the box.
 const LARGEST_LOG_RATIO: f64 = 1.5;
 
-/// One completed trial, reduced to what the trust region uses.
+/// Completed trial, reduced to the inputs of the trust region.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrialResult {
-    /// Its value, larger is better; `None` if it failed or was stopped early.
+    /// Larger is better; `None` if it failed or was stopped early.
     pub value: Option<f64>,
-    /// Whether it was proposed from the box. Other trials move the incumbent but count neither as success nor as failure.
+    /// Whether it was proposed from the box. Other trials move the incumbent but count neither as success nor as
+    /// failure.
     pub local: bool,
 }
 
-/// The length `L` of the box.
+/// Length `L` of the box.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrustRegion {
     /// `L`, from `2^-7` to 1.6.
     pub length: f64,
-    /// How often the box became too small and reopened. Then little improvement is left around the incumbent.
+    /// Number of times the box became too small and reopened, which indicates little improvement left around the
+    /// incumbent.
     pub restarts: usize,
 }
 
 impl TrustRegion {
-    /// A box of length 1, which gives the shape of the [sides](Self::sides).
+    /// Box of length 1, for the shape of the [sides](Self::sides).
     pub const UNIT: Self = Self { length: 1.0, restarts: 0 };
 
-    /// The state after `results`, in the order of the trials, in a space of `dimensions` features, where `parallel` (at
-    /// least 1) trials run in parallel.
+    /// State after `results`, in trial order, in a space of `dimensions` features, with `parallel` (at least 1)
+    /// concurrent trials.
     pub fn replay(dimensions: usize, parallel: usize, results: impl IntoIterator<Item = TrialResult>) -> Self {
         let failures_to_shrink = (dimensions / 4).max(2).div_ceil(parallel);
         let (mut together, mut one_improved) = (0, false);
@@ -76,8 +78,8 @@ impl TrustRegion {
         Self { length, restarts }
     }
 
-    /// The side of the box along each feature: `L sqrt(2/d) l_j / geomean(l)`, the ratio between `e^-1.5` and `e^1.5`.
-    /// `ordered` marks the features that enter the geometric mean; categories are never restricted.
+    /// Side of the box along each feature: `L sqrt(2/d) l_j / geomean(l)`, the ratio between `e^-1.5` and `e^1.5`.
+    /// `ordered` marks the features in the geometric mean; categories are never restricted.
     pub fn sides(&self, lengthscales: &[f64], ordered: &[bool]) -> Vec<f64> {
         let logs = || lengthscales.iter().zip(ordered).filter(|(_, ordered)| **ordered).map(|(l, _)| l.ln());
         let mean = logs().sum::<f64>() / logs().count().max(1) as f64;

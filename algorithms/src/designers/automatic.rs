@@ -22,7 +22,7 @@
 use super::tpe::START_TRIALS;
 use super::{CmaEs, GpBandit, QuasiRandomSearch, TreeParzen};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
-use crate::encoding::{Encoding, Feature, FeatureKind};
+use crate::encoding::Encoding;
 use crate::interruption::Interruption;
 use crate::problem::{
     AlgorithmName, CompletedTrial, ParameterKind, ParameterSpec, ProblemStatement, TrialOutcome, TrialSuggestion,
@@ -32,32 +32,32 @@ use crate::transfer::SourceStudy;
 /// Number of completed trials from which covariance matrix adaptation takes over (mostly a guess, see
 /// docs/experiments/014).
 pub const LONG_RUN: usize = 2_000;
-/// Most levels, of all categorical parameters with more than [`FEW_LEVELS`] together, for which the Gaussian process is chosen
+/// Maximum total number of levels, over categorical parameters with more than [`FEW_LEVELS`], for the Gaussian process
 /// (measured, see docs/experiments/014).
 const MOST_LEVELS: usize = 64;
-/// Most levels of a categorical parameter that does not count: each level is tried often, so that the Gaussian process learns
-/// many such parameters (measured with 25 to 60 parameters of two and five levels, see docs/experiments/018).
+/// Categorical parameters with at most this many levels do not count: each level is tried often enough for the Gaussian
+/// process (measured with 25 to 60 parameters of two and five levels, see docs/experiments/018).
 const FEW_LEVELS: usize = 5;
-/// One in this many trials, the best ones, is inspected for a plateau.
+/// The best trials, one in this many, are inspected for a plateau.
 const INSPECTED_SHARE: usize = 4;
-/// Least number of inspected trials of a plateau: in a small space of integers a few equal values are normal.
+/// Minimum number of inspected trials for a plateau: in a small integer space a few equal values are normal.
 const MIN_INSPECTED: usize = 8;
 /// Trials of equal value count as one if no ordered parameter differs by more than this share of its range (see
 /// docs/experiments/014).
 const CLOSE: f64 = 0.05;
-/// One repeated value in this many trials is a plateau (see docs/experiments/014).
+/// One repeated value in this many trials makes a plateau (see docs/experiments/014).
 const SHARE_REPEATED: usize = 2;
 
-/// The chosen algorithm and the reason for it.
+/// Chosen algorithm, with the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AlgorithmChoice {
-    /// The algorithm.
+    /// Name of the algorithm.
     pub algorithm: AlgorithmName,
-    /// The reason in words: lower case, no final stop.
+    /// Reason in words: lower case, no full stop.
     pub reason: &'static str,
 }
 
-/// The algorithm for the next suggestion of `problem` after the trials `completed`, in any order. The result depends on
+/// Chooses the algorithm for the next suggestion of `problem` after the trials `completed`, in any order. Depends on
 /// nothing else.
 pub fn choose_algorithm(problem: &ProblemStatement, completed: &[CompletedTrial]) -> AlgorithmChoice {
     let (algorithm, reason) = if has_one_outcome(problem) && levels(problem) > MOST_LEVELS {
@@ -75,12 +75,11 @@ pub fn choose_algorithm(problem: &ProblemStatement, completed: &[CompletedTrial]
     AlgorithmChoice { algorithm, reason }
 }
 
-/// Whether the problem has a single metric and no constraints.
 fn has_one_outcome(problem: &ProblemStatement) -> bool {
     problem.metrics().len() == 1 && problem.constraints().is_empty()
 }
 
-/// The number of levels of all categorical parameters with more than [`FEW_LEVELS`] together.
+/// Total number of levels of categorical parameters with more than [`FEW_LEVELS`].
 fn levels(problem: &ProblemStatement) -> usize {
     let levels = |spec: &ParameterSpec| match spec.kind() {
         ParameterKind::Categorical { values } if values.len() > FEW_LEVELS => values.len(),
@@ -119,14 +118,14 @@ fn is_on_plateau(problem: &ProblemStatement, completed: &[CompletedTrial]) -> bo
         return false;
     }
     let encoding = Encoding::new(problem.search_space());
-    let is_ordered = |feature: &Feature| !matches!(feature.kind, FeatureKind::Categorical { .. });
-    let ordered: Vec<bool> = encoding.features().iter().map(is_ordered).collect();
+    let categorical = encoding.categorical();
     let (mut apart, mut repeats) = (0, 0);
     for equal in best.chunk_by(|a, b| a.0 == b.0) {
         let mut kept: Vec<Vec<f64>> = Vec::new();
         for point in equal.iter().filter_map(|(_, trial)| encoding.encode(&trial.parameters).ok()) {
             let is_apart = |other: &Vec<f64>| {
-                point.iter().zip(other).zip(&ordered).any(|((u, v), ordered)| *ordered && (u - v).abs() > CLOSE)
+                let mut coordinates = point.iter().zip(other).zip(&categorical);
+                coordinates.any(|((u, v), categorical)| !categorical && (u - v).abs() > CLOSE)
             };
             if kept.iter().all(is_apart) {
                 kept.push(point);
@@ -138,20 +137,20 @@ fn is_on_plateau(problem: &ProblemStatement, completed: &[CompletedTrial]) -> bo
     apart >= MIN_INSPECTED && SHARE_REPEATED * repeats >= apart
 }
 
-/// A designer that delegates each suggestion to the algorithm of [`choose_algorithm`].
+/// Designer that delegates each suggestion to the algorithm of [`choose_algorithm`].
 #[derive(Debug, Clone)]
 pub struct Automatic {
     problem: ProblemStatement,
     gaussian_process: GpBandit,
     /// Only for one metric without constraints.
     parzen: Option<TreeParzen>,
-    /// Only for problems for which it can be chosen.
+    /// Only for problems that may select it.
     evolution: Option<CmaEs>,
     quasi_random: QuasiRandomSearch,
 }
 
 impl Automatic {
-    /// A designer for `problem`.
+    /// Creates a designer for `problem`.
     ///
     /// # Errors
     /// [`DesignerError::Unsupported`] if no algorithm can search it.
@@ -159,10 +158,12 @@ impl Automatic {
         Self::with_source_studies(problem, seed, &[])
     }
 
-    /// A designer for `problem` that uses the trials of `studies`, the oldest first, as described in [`crate::transfer`].
+    /// Creates a designer for `problem` that learns from the trials of `studies`, oldest first, as described in
+    /// [`crate::transfer`].
     ///
     /// # Errors
-    /// [`DesignerError::Unsupported`] if no algorithm can search it, or if there are studies and it has several metrics.
+    /// [`DesignerError::Unsupported`] if no algorithm can search it, or if there are studies and it has several
+    /// metrics.
     pub fn with_source_studies(
         problem: ProblemStatement,
         seed: u64,
@@ -201,7 +202,7 @@ impl Designer for Automatic {
     }
 }
 
-/// Returns `outcome`, or the suggestions of `fallback` if `outcome` is a numerical failure.
+/// Returns `outcome`, or the suggestions of `fallback` after a numerical failure.
 fn or_fallback(
     outcome: Result<Vec<TrialSuggestion>, DesignerError>,
     fallback: &dyn Designer,
@@ -295,7 +296,7 @@ mod tests {
         let (gp, tpe) = (AlgorithmName::GaussianProcessBandit, AlgorithmName::TreeStructuredParzenEstimator);
         assert_eq!(algorithm(&[MOST_LEVELS, FEW_LEVELS]), gp);
         assert_eq!(algorithm(&[MOST_LEVELS + 1]), tpe);
-        // Parameters of few levels do not count, however many they are.
+        // Parameters of few levels never count, whatever their number.
         assert_eq!(algorithm(&[FEW_LEVELS; 60]), gp);
         assert_eq!(algorithm(&[FEW_LEVELS + 1; 60]), tpe);
     }

@@ -1,9 +1,9 @@
 //! Grid search: every combination of values, once.
 //!
-//! The points are numbered ([`PointNumbering`]), with the last parameter by name varying fastest, and are never listed
-//! in memory. The values of conditional parameters are combined only while they are active, and vary faster than their
-//! parent. Trial number `t` gets point `t - 1`, independent of the results of other trials. If that point is already
-//! used (by a user-supplied trial, or one copied from another study), it gets the next unused one, cyclically.
+//! The points are numbered ([`PointNumbering`]), the last parameter by name varying fastest, and never listed in
+//! memory. The values of conditional parameters are combined only while they are active, and vary faster than their
+//! parent. Trial number `t` gets point `t - 1`, independent of the results of other trials; if that point is already
+//! used (by a user-supplied trial, or one copied from another study), the next unused one, cyclically.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::problem::{
     AlgorithmName, Origin, ParameterKind, ParameterValue, ParameterValues, ProblemStatement, TrialSuggestion,
 };
 
-/// The maximum number of points of a double; they are listed in memory. A guess, far above practical needs.
+/// Maximum number of points of a double; they are listed in memory. A guess, far above practical needs.
 pub const MAX_DOUBLE_RESOLUTION: u32 = 1 << 20;
 
 const ALGORITHM: &str = "grid search";
 
-/// A designer that suggests every combination of values, in order.
+/// Designer that suggests every combination of values, in order.
 #[derive(Debug, Clone)]
 pub struct GridSearch {
     encoding: Encoding,
@@ -30,19 +30,17 @@ pub struct GridSearch {
     accepts_doubles: bool,
 }
 
-/// The grid values of one parameter.
 #[derive(Debug, Clone)]
 enum Axis {
-    /// All feasible values.
     Every,
-    /// The given values of a double, strictly increasing.
+    /// Given values of a double, strictly increasing.
     Points(Vec<f64>),
 }
 
 impl GridSearch {
-    /// Returns the grid over `problem`'s space, with `double_resolution[name]` points for each double `name`: evenly
-    /// spaced on its scale, both ends included. A single point is the middle. Doubles that are so narrow that points
-    /// coincide have fewer points.
+    /// Creates the grid over `problem`'s space, with `double_resolution[name]` points for each double `name`: evenly
+    /// spaced on its scale, both ends included. A single point is the middle. Doubles too narrow for distinct points
+    /// have fewer.
     ///
     /// # Errors
     /// [`DesignerError::Unsupported`] for a double without resolution, and for a resolution that is 0, above
@@ -83,7 +81,7 @@ impl GridSearch {
         Ok(Self { encoding, axes, numbering, accepts_doubles })
     }
 
-    /// The number of points; `None` from `u128::MAX` on.
+    /// Number of points; `None` from `u128::MAX` on.
     pub fn size(&self) -> Option<u128> {
         self.numbering.size()
     }
@@ -99,8 +97,7 @@ impl GridSearch {
         values
     }
 
-    /// The number of a point; `None` if it is not on the grid or its number is above `u128::MAX`, which no trial
-    /// reaches.
+    /// Number of a point; `None` if it is not on the grid or its number is above `u128::MAX`, which no trial reaches.
     fn index(&self, ordinals: &[u64], values: &ParameterValues) -> Option<u128> {
         let mut digits = ordinals.to_vec();
         for ((feature, axis), digit) in self.encoding.features().iter().zip(&self.axes).zip(&mut digits) {
@@ -160,7 +157,7 @@ impl PointDesigner for GridSearch {
     }
 }
 
-/// `resolution` values of the double that is feature `index`, evenly spaced on its scale and strictly increasing.
+/// `resolution` values of the double with feature index `index`, evenly spaced on its scale and strictly increasing.
 fn double_points(encoding: &Encoding, index: usize, resolution: u32) -> Vec<f64> {
     let mut points = Vec::with_capacity(resolution as usize);
     for place in 0..resolution {

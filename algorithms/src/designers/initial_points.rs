@@ -1,4 +1,4 @@
-//! User-supplied points that are proposed before those of another designer.
+//! User-supplied points, proposed before those of another designer.
 
 use std::num::NonZeroUsize;
 
@@ -12,10 +12,10 @@ use crate::problem::{
     TrialSuggestion,
 };
 
-/// A designer that proposes given points, exactly and in order, followed by the suggestions of another designer.
+/// Designer that proposes given points, exactly and in order, followed by the suggestions of another designer.
 ///
-/// A point that equals a completed or pending trial of the history is skipped. So no point is proposed twice, even if trials
-/// are user-supplied or copied from another study, and other trials do not shift the remaining points. The other designer
+/// Points of completed or pending trials in the history are skipped. So no point is proposed twice, even if trials are
+/// user-supplied or copied from another study, and other trials do not shift the remaining points. The other designer
 /// treats the resulting trials like any others.
 pub struct InitialPoints {
     space: SearchSpace,
@@ -39,20 +39,17 @@ impl InitialPoints {
         Ok(Self { space: problem.search_space().clone(), points, designer })
     }
 
-    /// Returns an error unless all trials are points of the space, like the other designer.
+    /// Requires all trials to be points of the space, like the other designer.
     fn check(&self, history: History<'_>) -> Result<(), DesignerError> {
-        let completed = history.completed.iter().map(|trial| (trial.id, &trial.parameters));
-        let pending = history.pending.iter().map(|trial| (trial.id, &trial.parameters));
-        for (trial, parameters) in completed.chain(pending) {
-            let foreign = |error: EncodingError| DesignerError::ForeignTrial { trial, reason: error.to_string() };
-            self.space.check(parameters).map_err(foreign)?;
+        for (trial, parameters) in history.points() {
+            self.space.check(parameters).map_err(DesignerError::foreign(trial))?;
         }
         Ok(())
     }
 }
 
-/// The point of `problem`'s space that has the values of `partial` and, for other active parameters, the mode of their
-/// prior or else the middle of their range on its scale (the first level by name of a categorical parameter).
+/// Completes `partial` to a point of `problem`'s space: other active parameters get the mode of their prior or else the
+/// middle of their range on its scale (the first level by name of a categorical parameter).
 ///
 /// # Errors
 /// The first infeasible or unknown parameter of `partial`, or one that is inactive by the values of those above it.
@@ -75,11 +72,14 @@ pub fn completed_point(
             continue;
         }
         let value = match (partial.get(name), spec.prior()) {
-            // The mode itself, since its coordinate would return it with a rounding error.
+            // The mode itself: its coordinate would return it with a rounding error.
             (Some(value), _) | (None, Some(ParameterPrior::Normal { mode: value, .. })) => value.clone(),
             _ => match encoding.features().iter().position(|feature| feature.name == name) {
                 Some(feature) => encoding.value(feature, middles[feature]),
-                None => only_value(&encoding, name).ok_or_else(|| missing(name))?,
+                None => {
+                    let missing = || EncodingError::Missing { parameter: name.to_owned() };
+                    encoding.fixed_value(name).cloned().ok_or_else(missing)?
+                }
             },
         };
         point.insert(name.to_owned(), value);
@@ -90,15 +90,6 @@ pub fn completed_point(
     }
     space.check(&point)?;
     Ok(point)
-}
-
-fn missing(name: &str) -> EncodingError {
-    EncodingError::Missing { parameter: name.to_owned() }
-}
-
-/// The value of the parameter `name` that has a single value.
-fn only_value(encoding: &Encoding, name: &str) -> Option<crate::problem::ParameterValue> {
-    encoding.fixed_value(name).cloned()
 }
 
 impl Designer for InitialPoints {
@@ -112,9 +103,7 @@ impl Designer for InitialPoints {
         request: SuggestRequest,
         interruption: &Interruption,
     ) -> Result<Vec<TrialSuggestion>, DesignerError> {
-        let completed = history.completed.iter().map(|trial| &trial.parameters);
-        let mut known: Vec<&ParameterValues> =
-            completed.chain(history.pending.iter().map(|trial| &trial.parameters)).collect();
+        let mut known: Vec<&ParameterValues> = history.points().map(|(_, parameters)| parameters).collect();
         let mut first = Vec::new();
         for point in &self.points {
             if first.len() < request.count.get() && !known.contains(&point) {
@@ -157,8 +146,8 @@ impl PointDesigner for InitialPoints {
         self.is_finite() || self.points.iter().any(is_missing)
     }
 
-    /// The number that the other designer gives the point. If it gives none, an initial point has one of the highest numbers,
-    /// which no point of a finite space has.
+    /// Number of the point in the other designer. An initial point without one gets one of the highest numbers, which
+    /// no point of a finite space has.
     fn number(&self, parameters: &ParameterValues) -> Result<Option<u128>, EncodingError> {
         let number = match self.designer.by_points() {
             Some(designer) => designer.number(parameters)?,

@@ -1,4 +1,4 @@
-//! Algorithms that draw points for each trial regardless of results. The first unused point is suggested.
+//! Algorithms that draw points for each trial regardless of results and suggest the first unused one.
 
 use super::{NumberedPoints, UsedPoints};
 use crate::designer::{Capabilities, Designer, DesignerError, History, PointDesigner, SuggestRequest};
@@ -6,21 +6,17 @@ use crate::encoding::{Encoding, EncodingError};
 use crate::interruption::Interruption;
 use crate::problem::{AlgorithmName, Origin, ParameterValues, TrialId, TrialSuggestion};
 
-/// An algorithm whose suggestions depend on the history only in a finite space, and there only on the set of used points.
+/// Algorithm whose suggestions depend on the history only in a finite space, and there only on the set of used points.
 pub(super) trait PointSearch: Send + Sync {
-    /// The origin of its suggestions.
     const ALGORITHM: AlgorithmName;
 
-    /// Whether it uses priors.
     const PRIORS: bool;
 
-    /// The encoding of its space.
     fn encoding(&self) -> &Encoding;
 
-    /// The seed of the study.
     fn seed(&self) -> u64;
 
-    /// The points for `trial`, the preferred one first.
+    /// Points for `trial`, the preferred one first.
     fn proposals(&self, trial: TrialId) -> impl Iterator<Item = Vec<f64>>;
 }
 

@@ -1,14 +1,14 @@
 //! Quasi-random search: evenly spread points of a scrambled Sobol sequence.
 //!
-//! The number of the trial is the position in the sequence (see [`sobol_point`]). In a finite space, a trial whose
-//! point is already used gets a random unused one.
+//! The trial number is the position in the sequence (see [`sobol_point`]). In a finite space, a trial whose point is
+//! already used gets a random unused one.
 
 use super::point_search::PointSearch;
 use crate::encoding::Encoding;
 use crate::problem::{AlgorithmName, ProblemStatement, TrialId};
 use crate::sampling::{RandomPoints, sobol_point};
 
-/// A designer that suggests the points of a scrambled Sobol sequence.
+/// Designer that suggests the points of a scrambled Sobol sequence.
 #[derive(Debug, Clone)]
 pub struct QuasiRandomSearch {
     encoding: Encoding,
@@ -16,7 +16,7 @@ pub struct QuasiRandomSearch {
 }
 
 impl QuasiRandomSearch {
-    /// Returns a quasi-random search of `problem`'s space.
+    /// Creates a quasi-random search of `problem`'s space.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Self {
         Self { encoding: Encoding::new(problem.search_space()), seed }
     }

@@ -12,7 +12,7 @@ use crate::prior::PriorDensity;
 use crate::problem::{AlgorithmName, ProblemStatement, TrialId};
 use crate::sampling::RandomPoints;
 
-/// A designer that draws each parameter at random.
+/// Designer that draws each parameter at random.
 ///
 /// A suggestion depends on the history only in a finite space, and there only on the set of used points.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub struct RandomSearch {
 }
 
 impl RandomSearch {
-    /// Returns a random search of `problem`'s space.
+    /// Creates a random search of `problem`'s space.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Self {
         let encoding = Encoding::new(problem.search_space());
         Self { prior: PriorDensity::new(problem.search_space(), &encoding), encoding, seed }

@@ -1,4 +1,4 @@
-//! The used points of a finite space, and random draws of unused ones.
+//! Used points of a finite space, and random draws of unused ones.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,16 +10,16 @@ use crate::encoding::{Encoding, EncodingError, PointNumbering};
 use crate::problem::{ParameterValues, TrialId};
 use crate::rng::stream;
 
-/// The number of proposals that are tried before all points are searched for an unused one. With half of the space
-/// used, all proposals fail with a probability of 2^-64, so a search happens only if the space is nearly exhausted or a
-/// scale prefers few points. A guess.
+/// Number of proposals to try before scanning all points for an unused one. With half of the space used, all proposals
+/// fail with a probability of 2^-64, so a scan happens only if the space is nearly exhausted or a scale prefers few
+/// points. A guess.
 const PROPOSALS: usize = 64;
 
-/// The points of some trials by number, each with the number of its trials: 17 to 39 bytes for each point.
+/// Points of trials by number, with their trial counts: 17 to 39 bytes per point.
 #[derive(Debug, Clone, Default)]
 pub struct UsedPoints {
     points: HashSet<u128>,
-    /// The number of further trials of the points that have more than one.
+    /// Number of further trials for points with more than one.
     repeats: HashMap<u128, u32>,
 }
 
@@ -33,7 +33,7 @@ impl UsedPoints {
         is_new
     }
 
-    /// Removes a trial with this point, which is unused if no other trial has it.
+    /// Removes a trial with this point, which becomes unused if no other trial has it.
     pub fn remove(&mut self, point: u128) {
         match self.repeats.get_mut(&point) {
             None => {
@@ -51,7 +51,7 @@ impl UsedPoints {
         self.points.contains(&point)
     }
 
-    /// The number of used points.
+    /// Number of used points.
     pub fn len(&self) -> usize {
         self.points.len()
     }
@@ -61,8 +61,8 @@ impl UsedPoints {
         self.points.is_empty()
     }
 
-    /// Adds the points of all trials of `history`, completed and pending, with any outcome. `number` returns the number of a
-    /// point, `None` for one that need not be known.
+    /// Adds the points of all trials of `history`, completed and pending, with any outcome. `number` returns the number
+    /// of a point, `None` for one that need not be known.
     ///
     /// # Errors
     /// [`DesignerError::ForeignTrial`] for a trial that has no number because it is not a point of the space.
@@ -71,12 +71,8 @@ impl UsedPoints {
         history: History<'_>,
         number: impl Fn(&ParameterValues) -> Result<Option<u128>, EncodingError>,
     ) -> Result<(), DesignerError> {
-        let completed = history.completed.iter().map(|trial| (trial.id, &trial.parameters));
-        let pending = history.pending.iter().map(|trial| (trial.id, &trial.parameters));
-        for (trial, parameters) in completed.chain(pending) {
-            let number =
-                number(parameters).map_err(|error| DesignerError::ForeignTrial { trial, reason: error.to_string() })?;
-            if let Some(number) = number {
+        for (trial, parameters) in history.points() {
+            if let Some(number) = number(parameters).map_err(DesignerError::foreign(trial))? {
                 self.insert(number);
             }
         }
@@ -84,10 +80,10 @@ impl UsedPoints {
     }
 }
 
-/// The points of a space by number, as far as a search has to know which are used.
+/// Points of a space by number, for a search that must avoid used ones.
 ///
-/// In a space with a double of a wide range, independently drawn points do not coincide: keys distinguish about 2^40 values.
-/// Points then have no numbers, and the cost of a suggestion does not depend on the length of the history.
+/// In a space with a double of a wide range, independently drawn points do not coincide: keys distinguish about 2^40
+/// values. Points then have no numbers, and the cost of a suggestion does not depend on the length of the history.
 pub struct NumberedPoints<'a> {
     encoding: &'a Encoding,
     /// `None` in a space with a double of a wide range.
@@ -95,21 +91,21 @@ pub struct NumberedPoints<'a> {
 }
 
 impl<'a> NumberedPoints<'a> {
-    /// The points of the space of `encoding`.
+    /// Numbers the points of the space of `encoding`.
     pub fn new(encoding: &'a Encoding) -> Self {
         Self { encoding, numbering: encoding.numbering() }
     }
 
-    /// Whether the space has a finite number of points, so that a search has to know the used ones.
+    /// Whether the space is finite, so that a search has to know the used points.
     pub fn is_finite(&self) -> bool {
         self.numbering.is_some()
     }
 
-    /// The number of a point; `None` in a space with a double of a wide range, where no errors are detected. In a space of more points than
-    /// there are numbers, a digest.
+    /// Number of a point; `None` in a space with a double of a wide range, where no errors are detected. A digest in a
+    /// space of more points than there are numbers.
     ///
     /// # Errors
-    /// If the values are not a point of the space.
+    /// The values are not a point of the space.
     pub fn number(&self, parameters: &ParameterValues) -> Result<Option<u128>, EncodingError> {
         let Some(numbering) = &self.numbering else { return Ok(None) };
         let key = self.encoding.key(parameters)?;
@@ -117,7 +113,7 @@ impl<'a> NumberedPoints<'a> {
         Ok(Some(index.unwrap_or_else(|| digest(key.ordinals()))))
     }
 
-    /// The points of all trials of `history`.
+    /// Points of all trials of `history`.
     ///
     /// # Errors
     /// As [`UsedPoints::add_history`].
@@ -135,7 +131,7 @@ impl<'a> NumberedPoints<'a> {
     }
 
     /// Takes the first unused one of the `proposals` (each of shape `[dimensions]`), or else a uniformly drawn unused
-    /// point; `None` if the space is exhausted. The point is used from then on.
+    /// point; `None` if the space is exhausted. Marks the point as used.
     pub fn take_unused(
         &self,
         used: &mut UsedPoints,
@@ -164,13 +160,13 @@ impl<'a> NumberedPoints<'a> {
         Some(point)
     }
 
-    /// The number of unused points; `None` if it is too large to count.
+    /// Number of unused points; `None` if it is too large to count.
     fn unused(&self, used: &UsedPoints) -> Option<u128> {
         let size = self.numbering.as_ref()?.size()?;
         Some(size.saturating_sub(used.len() as u128))
     }
 
-    /// A uniformly drawn unused point of a finite space. There must be one.
+    /// Draws an unused point of a finite space uniformly. There must be one.
     fn uniform_unused(&self, used: &UsedPoints, seed: u64, trial: TrialId) -> Option<ParameterValues> {
         let numbering = self.numbering.as_ref()?;
         let mut numbers = stream(seed, trial, "unused");
@@ -200,7 +196,7 @@ impl<'a> NumberedPoints<'a> {
     }
 }
 
-/// 128 bits of the SHA-256 of `ordinals`. Two points of a history have the same with a probability of about 2^-88.
+/// 128 bits of the SHA-256 of `ordinals`. Two points of a history collide with a probability of about 2^-88.
 fn digest(ordinals: &[u64]) -> u128 {
     let mut hash = Sha256::new();
     ordinals.iter().for_each(|ordinal| hash.update(ordinal.to_le_bytes()));

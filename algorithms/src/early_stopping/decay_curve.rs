@@ -1,16 +1,16 @@
-//! The decay-curve rule: stops a trial whose extrapolated learning curve is very unlikely to become the best.
+//! Decay-curve rule: stops a trial whose extrapolated learning curve is very unlikely to become the best.
 //!
-//! Corresponds to AI Platform's `decayCurveStoppingConfig`. Its documentation states that the final value of a running
-//! trial is predicted from the completed trials, and that the trial is stopped if it is very unlikely to exceed the
-//! optimum found so far. The prediction is our own.
+//! Corresponds to AI Platform's `decayCurveStoppingConfig`. According to its documentation, the completed trials
+//! predict the final value of a running trial, which is stopped if it is very unlikely to exceed the optimum found so
+//! far. The prediction is our own.
 //!
 //! Notation: `t` in (0, 1] progress: step divided by the last step of the trial, or by the median last step of the
 //! finished trials for a running trial; `f` progress of the candidate; `y` maximised values; `n` number of finished
 //! trials.
 //!
 //! Prediction from the part of a curve with `t <= f`: the last value, or the last value extrapolated by a power law `y
-//! = a - b (t^-c - 1)`, whose `b >= 0` is fitted by least squares with weights `t`. One law is used for all trials: the
-//! one with the least sum of squared errors on the finished trials truncated at `f`. The `n` errors of that law also
+//! = a - b (t^-c - 1)`, whose `b >= 0` is fitted by least squares with weights `t`. All trials share one law: the one
+//! with the least sum of squared errors on the finished trials truncated at `f`. The `n` errors of that law also
 //! determine its uncertainty: the candidate's error is another sample of the same normal distribution, so `(final -
 //! predicted - mean) / (deviation sqrt(1 + 1/n))` has Student's distribution with `n - 1` degrees of freedom.
 //!
@@ -24,18 +24,19 @@ mod tests;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::curve::{CompletedCurve, CurvePoint, cleaned, median, needed_reports};
+use super::rule::{EarlyStopDecision, StopEvidence, StoppingRuleError};
 use crate::problem::Goal;
 
 /// Candidate exponents `c`, in addition to no rise at all. A guess.
 const EXPONENTS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
-/// The minimum number of finished trials for a standard deviation.
+/// Minimum number of finished trials for a standard deviation.
 const FEWEST_FINISHED: usize = 2;
-/// The number of reports before a decision, unless it is given (measured, see docs/experiments/044).
+/// Default number of reports before a decision (measured, see docs/experiments/044).
 const USUAL_REPORTS: usize = 2;
-/// The smallest deviation relative to the range of all values. Below it rounding errors would decide.
+/// Smallest deviation relative to the range of all values; below it rounding errors would decide.
 const DEVIATION_FLOOR: f64 = 1e-9;
 
-/// The evidence that is required before a trial is stopped, and the probability below which it is.
+/// Evidence required for stopping a trial, and the probability threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DecayCurveRule {
     min_finished: usize,
@@ -53,7 +54,7 @@ impl Default for DecayCurveRule {
 }
 
 impl DecayCurveRule {
-    /// Returns a rule that stops a trial if the probability that it ends better than the best so far is below
+    /// Creates a rule that stops a trial if the probability that it ends better than the best so far is below
     /// `probability` (above 0 and below 1). The rule makes decisions once
     /// - at least `min_finished` trials (at least 2) ran to their end with a curve,
     /// - the candidate has reported at least `min_reports` times (at least 1; `None`: twice, but less often than the
@@ -61,52 +62,52 @@ impl DecayCurveRule {
     /// - its last step is at least `min_progress` (from 0 to 1) of the median last step of the finished trials.
     ///
     /// # Errors
-    /// [`DecayCurveRuleError`] if an argument is out of range.
+    /// [`StoppingRuleError`] if an argument is out of range.
     pub fn new(
         min_finished: usize,
         min_reports: Option<usize>,
         min_progress: f64,
         probability: f64,
-    ) -> Result<Self, DecayCurveRuleError> {
+    ) -> Result<Self, StoppingRuleError> {
         if min_finished < FEWEST_FINISHED || min_reports == Some(0) {
-            return Err(DecayCurveRuleError::NoEvidence);
+            return Err(StoppingRuleError::NoEvidence);
         }
         if !(0.0..=1.0).contains(&min_progress) {
-            return Err(DecayCurveRuleError::Progress { min_progress });
+            return Err(StoppingRuleError::Progress { min_progress });
         }
         if !(probability > 0.0 && probability < 1.0) {
-            return Err(DecayCurveRuleError::Probability { probability });
+            return Err(StoppingRuleError::Probability { probability });
         }
         Ok(Self { min_finished, min_reports, min_progress, probability })
     }
 
-    /// The number of finished trials before a decision.
+    /// Number of finished trials required for a decision.
     pub fn min_finished(&self) -> usize {
         self.min_finished
     }
 
-    /// The number of reports of the candidate before a decision; `None` if it follows the length of the curves.
+    /// Number of the candidate's reports required for a decision; `None` if it follows the length of the curves.
     pub fn min_reports(&self) -> Option<usize> {
         self.min_reports
     }
 
-    /// The number of reports of the candidate before a decision, if the longest finished curve has `longest`.
+    /// Number of the candidate's reports required for a decision, if the longest finished curve has `longest`.
     pub(super) fn needed_reports(&self, longest: Option<usize>) -> usize {
         needed_reports(self.min_reports, USUAL_REPORTS, longest)
     }
 
-    /// The share of the usual length before a decision.
+    /// Share of the usual length required for a decision.
     pub fn min_progress(&self) -> f64 {
         self.min_progress
     }
 
-    /// The probability below which a trial is stopped.
+    /// Probability below which a trial is stopped.
     pub fn probability(&self) -> f64 {
         self.probability
     }
 
-    /// Precomputes what decisions need of the curves of completed trials. Of trials that were stopped early only the
-    /// final value is used, as a candidate for the best so far.
+    /// Precomputes decisions from the curves of completed trials. Trials that were stopped early contribute only their
+    /// final value, as a candidate for the best so far.
     pub fn prepare<'a>(
         self,
         goal: Goal,
@@ -142,26 +143,24 @@ impl DecayCurveRule {
     }
 }
 
-/// The decay-curve rule with the completed trials at one moment.
+/// Rule with the trials completed so far.
 #[derive(Debug, Clone)]
 pub struct PreparedDecayCurveRule {
     rule: DecayCurveRule,
     goal: Goal,
-    /// The step with progress 0.
+    /// Step with progress 0.
     origin: f64,
-    /// The number of steps from `origin` to the usual end; `None` without finished trials.
+    /// Number of steps from `origin` to the usual end; `None` without finished trials.
     length: Option<f64>,
-    /// The best final value, maximised.
+    /// Best final value, maximised.
     best: f64,
-    /// The number of reports before which a trial is not stopped.
+    /// Number of reports before which no trial is stopped.
     reports: usize,
-    /// The smallest deviation of errors.
     floor: f64,
-    /// The curves of the finished trials, up to progress 1.
+    /// Curves of the finished trials, up to progress 1.
     finished: Vec<Vec<Progress>>,
 }
 
-/// A report: progress and maximised value.
 #[derive(Debug, Clone, Copy)]
 struct Progress {
     t: f64,
@@ -172,17 +171,17 @@ impl PreparedDecayCurveRule {
     /// Decides on a running trial by its reports so far. The same reports give the same decision.
     ///
     /// Takes one pass over the reports of all finished trials.
-    pub fn decide(&self, candidate: &[CurvePoint]) -> DecayCurveDecision {
+    pub fn decide(&self, candidate: &[CurvePoint]) -> EarlyStopDecision {
         let candidate = cleaned(candidate);
         if candidate.len() < self.reports {
-            return DecayCurveDecision::TooEarly;
+            return EarlyStopDecision::TooEarly;
         }
-        let Some(length) = self.length else { return DecayCurveDecision::TooEarly };
+        let Some(length) = self.length else { return EarlyStopDecision::TooEarly };
         let curve = progress(self.goal, &candidate, self.origin, Some(length));
-        let Some(last) = curve.last().copied() else { return DecayCurveDecision::TooEarly };
+        let Some(last) = curve.last().copied() else { return EarlyStopDecision::TooEarly };
         // After the usual end there is nothing to predict and little time to save.
         if last.t < self.rule.min_progress || last.t >= 1.0 {
-            return DecayCurveDecision::TooEarly;
+            return EarlyStopDecision::TooEarly;
         }
         let cut = |curve: &'_ Vec<Progress>| curve.partition_point(|point| point.t <= last.t);
         let known: Vec<(&[Progress], f64)> = self
@@ -192,14 +191,14 @@ impl PreparedDecayCurveRule {
             .filter(|(part, _)| !part.is_empty())
             .collect();
         if known.len() < self.rule.min_finished {
-            return DecayCurveDecision::TooEarly;
+            return EarlyStopDecision::TooEarly;
         }
         let laws = std::iter::once(None).chain(EXPONENTS.map(Some));
         let errors = |law| known.iter().map(|(part, end)| end - predict(part, law)).collect::<Vec<f64>>();
         let squares = |errors: &[f64]| errors.iter().map(|error| error * error).sum::<f64>();
         let best_law =
             laws.map(|law| (law, errors(law))).min_by(|(_, one), (_, other)| squares(one).total_cmp(&squares(other)));
-        let Some((law, errors)) = best_law else { return DecayCurveDecision::TooEarly };
+        let Some((law, errors)) = best_law else { return EarlyStopDecision::TooEarly };
 
         let n = errors.len() as f64;
         let mean = errors.iter().sum::<f64>() / n;
@@ -210,16 +209,16 @@ impl PreparedDecayCurveRule {
         let probability = chance_above((self.best - predicted) / deviation, n - 1.0);
         let (best, predicted) = (self.goal.to_maximized(self.best), self.goal.to_maximized(predicted));
         match probability {
-            None => DecayCurveDecision::TooEarly,
+            None => EarlyStopDecision::TooEarly,
             Some(probability) if probability < self.rule.probability && reached < self.best => {
-                DecayCurveDecision::Stop { probability, predicted, best }
+                EarlyStopDecision::Stop(StopEvidence::DecayCurve { probability, predicted, best })
             }
-            Some(probability) => DecayCurveDecision::Continue { probability, predicted, best },
+            Some(probability) => EarlyStopDecision::Continue(StopEvidence::DecayCurve { probability, predicted, best }),
         }
     }
 }
 
-/// The reports of a curve by progress. Progress 1 is at `length` steps, or at the last step of the curve if `length` is
+/// Reports of a curve by progress. Progress 1 is at `length` steps, or at the last step of the curve if `length` is
 /// `None`.
 fn progress(goal: Goal, points: &[CurvePoint], origin: f64, length: Option<f64>) -> Vec<Progress> {
     let own = points.last().map_or(1.0, |last| last.step as f64 - origin);
@@ -229,7 +228,7 @@ fn progress(goal: Goal, points: &[CurvePoint], origin: f64, length: Option<f64>)
     points.iter().map(one).filter(|point| point.t > 0.0).collect()
 }
 
-/// The predicted value at progress 1 of a curve of which `part` (not empty) is known: the last value plus the remaining
+/// Predicts the value at progress 1 of a curve from its known `part` (not empty): the last value plus the remaining
 /// rise by the power law of exponent `law`.
 fn predict(part: &[Progress], law: Option<f64>) -> f64 {
     let last = part[part.len() - 1];
@@ -252,7 +251,7 @@ fn predict(part: &[Progress], law: Option<f64>) -> f64 {
     last.y + slope * distance(&last)
 }
 
-/// The probability that a sample of Student's distribution is above `standardised`; `None` if it cannot be computed.
+/// Probability that a sample of Student's distribution is above `standardised`; `None` if it cannot be computed.
 fn chance_above(standardised: f64, degrees: f64) -> Option<f64> {
     if standardised.is_nan() {
         return None;
@@ -262,57 +261,4 @@ fn chance_above(standardised: f64, degrees: f64) -> Option<f64> {
     }
     let distribution = StudentsT::new(0.0, 1.0, degrees).ok()?;
     Some(distribution.sf(standardised)).filter(|probability| probability.is_finite())
-}
-
-/// The decision on a running trial.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum DecayCurveDecision {
-    /// There is too little evidence.
-    TooEarly,
-    /// The trial may still become the best.
-    Continue {
-        /// The probability that the trial ends better than the best so far.
-        probability: f64,
-        /// The predicted final value.
-        predicted: f64,
-        /// The best final value of a trial.
-        best: f64,
-    },
-    /// The trial should be stopped.
-    Stop {
-        /// The probability that the trial ends better than the best so far.
-        probability: f64,
-        /// The predicted final value.
-        predicted: f64,
-        /// The best final value of a trial.
-        best: f64,
-    },
-}
-
-impl DecayCurveDecision {
-    /// Whether the trial should be stopped.
-    pub fn is_stop(self) -> bool {
-        matches!(self, Self::Stop { .. })
-    }
-}
-
-/// Why the settings are invalid.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DecayCurveRuleError {
-    /// A decision would be made without evidence.
-    #[error("the decay-curve rule needs at least {FEWEST_FINISHED} finished trials and one report")]
-    NoEvidence,
-    /// The progress is not between 0 and 1.
-    #[error("the progress {min_progress} is not between 0 and 1")]
-    Progress {
-        /// The given progress.
-        min_progress: f64,
-    },
-    /// Every trial, or none, would be stopped.
-    #[error("the probability {probability} is not above 0 and below 1")]
-    Probability {
-        /// The given probability.
-        probability: f64,
-    },
 }

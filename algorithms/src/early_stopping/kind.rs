@@ -1,4 +1,4 @@
-//! The names of the stopping rules.
+//! Names of the stopping rules.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ impl StoppingRuleKind {
     /// All rules.
     pub const ALL: [Self; 3] = [Self::Median, Self::DecayCurve, Self::Asha];
 
-    /// The name in snake case: `median`, `decay_curve` or `asha`.
+    /// Name in snake case: `median`, `decay_curve` or `asha`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Median => "median",
@@ -47,17 +47,17 @@ impl fmt::Display for StoppingRuleKind {
 impl FromStr for StoppingRuleKind {
     type Err = UnknownStoppingRule;
 
-    /// The rule whose [`as_str`](Self::as_str) is `name`.
+    /// Parses the result of [`as_str`](Self::as_str).
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == name);
         kind.ok_or_else(|| UnknownStoppingRule { name: name.to_owned() })
     }
 }
 
-/// No stopping rule has this name.
+/// Unknown name of a stopping rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown stopping rule {name:?}; the rules are {}", StoppingRuleKind::ALL.map(StoppingRuleKind::as_str).join(", "))]
 pub struct UnknownStoppingRule {
-    /// The given name.
+    /// Name as given.
     pub name: String,
 }

@@ -22,12 +22,13 @@ mod decay_curve;
 mod kind;
 mod median;
 #[cfg(test)]
+#[path = "tests/properties.rs"]
 mod properties;
 mod rule;
 
-pub use asha::{AshaDecision, AshaRule, AshaRuleError, PreparedAshaRule};
+pub use asha::{AshaRule, PreparedAshaRule};
 pub use curve::{CompletedCurve, CurvePoint};
-pub use decay_curve::{DecayCurveDecision, DecayCurveRule, DecayCurveRuleError, PreparedDecayCurveRule};
+pub use decay_curve::{DecayCurveRule, PreparedDecayCurveRule};
 pub use kind::{StoppingRuleKind, UnknownStoppingRule};
-pub use median::{MedianDecision, MedianRule, MedianRuleError, PreparedMedianRule};
-pub use rule::{EarlyStopDecision, PreparedStoppingRule, StopReason, StoppingRule};
+pub use median::{MedianRule, PreparedMedianRule};
+pub use rule::{EarlyStopDecision, PreparedStoppingRule, StopEvidence, StoppingRule, StoppingRuleError};

@@ -1,16 +1,16 @@
-//! The stopping rules as one enum, for callers that let their users choose.
+//! Stopping rules as one enum, for callers that offer a choice.
 
 use std::fmt;
 
-use super::asha::{AshaDecision, AshaRule, PreparedAshaRule};
+use super::asha::{AshaRule, PreparedAshaRule};
 use super::curve::{CompletedCurve, CurvePoint};
-use super::decay_curve::{DecayCurveDecision, DecayCurveRule, PreparedDecayCurveRule};
+use super::decay_curve::{DecayCurveRule, PreparedDecayCurveRule};
 use super::kind::StoppingRuleKind;
-use super::median::{MedianDecision, MedianRule, PreparedMedianRule};
+use super::median::{MedianRule, PreparedMedianRule};
 use crate::problem::Goal;
 use crate::rounded::Rounded;
 
-/// A stopping rule with its settings.
+/// Stopping rule with its settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StoppingRule {
     /// The median rule.
@@ -22,7 +22,7 @@ pub enum StoppingRule {
 }
 
 impl StoppingRule {
-    /// Which rule it is, without its settings.
+    /// Name of the rule.
     pub fn kind(&self) -> StoppingRuleKind {
         match self {
             Self::Median(_) => StoppingRuleKind::Median,
@@ -31,8 +31,8 @@ impl StoppingRule {
         }
     }
 
-    /// Precomputes what decisions need of the curves of completed trials. `completed` should contain every trial that
-    /// ended with a usable value, including those that were stopped early, in any order.
+    /// Precomputes decisions from the curves of completed trials. `completed` should contain every trial that ended
+    /// with a usable value, including those that were stopped early, in any order.
     pub fn prepare<'a>(
         self,
         goal: Goal,
@@ -46,11 +46,9 @@ impl StoppingRule {
             Self::Asha(rule) => PreparedStoppingRule::Asha(rule.prepare(goal, completed)),
         }
     }
-}
 
-impl StoppingRule {
-    /// Why the rule has stopped no trial of a study, as far as the numbers of reports tell: `reports` are those of the trials that
-    /// ran to their end with a result. A sentence without a final stop.
+    /// Likely reason why the rule has stopped no trial of a study, judged by `reports` alone: the numbers of reports of
+    /// the trials that ran to their end with a result. A sentence without a full stop.
     pub fn explain_no_stop(&self, reports: &[usize]) -> String {
         let longest = reports.iter().copied().max();
         let (fewest, needed) = match self {
@@ -87,7 +85,6 @@ impl StoppingRule {
 }
 
 impl From<StoppingRuleKind> for StoppingRule {
-    /// The rule with its default settings.
     fn from(kind: StoppingRuleKind) -> Self {
         match kind {
             StoppingRuleKind::Median => Self::Median(MedianRule::default()),
@@ -97,7 +94,7 @@ impl From<StoppingRuleKind> for StoppingRule {
     }
 }
 
-/// A rule with the completed trials at one moment.
+/// Rule with the trials completed so far.
 #[derive(Debug, Clone)]
 pub enum PreparedStoppingRule {
     /// The median rule.
@@ -116,40 +113,23 @@ impl PreparedStoppingRule {
         candidate: &[CurvePoint],
         others: impl IntoIterator<Item = &'a [CurvePoint]>,
     ) -> EarlyStopDecision {
-        let reason = match self {
-            Self::Median(rule) => match rule.decide(candidate) {
-                MedianDecision::TooEarly => None,
-                MedianDecision::Continue { .. } => return EarlyStopDecision::Continue,
-                MedianDecision::Stop { best, median } => Some(StopReason::Median { best, median }),
-            },
-            Self::DecayCurve(rule) => match rule.decide(candidate) {
-                DecayCurveDecision::TooEarly => None,
-                DecayCurveDecision::Continue { .. } => return EarlyStopDecision::Continue,
-                DecayCurveDecision::Stop { probability, predicted, best } => {
-                    Some(StopReason::DecayCurve { probability, predicted, best })
-                }
-            },
-            Self::Asha(rule) => match rule.decide(candidate, others) {
-                AshaDecision::TooEarly => None,
-                AshaDecision::Continue { .. } => return EarlyStopDecision::Continue,
-                AshaDecision::Stop { rung, value, cutoff, compared } => {
-                    Some(StopReason::Asha { rung, value, cutoff, compared })
-                }
-            },
-        };
-        reason.map_or(EarlyStopDecision::TooEarly, EarlyStopDecision::Stop)
+        match self {
+            Self::Median(rule) => rule.decide(candidate),
+            Self::DecayCurve(rule) => rule.decide(candidate),
+            Self::Asha(rule) => rule.decide(candidate, others),
+        }
     }
 }
 
-/// The decision on a running trial.
+/// Decision on a running trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum EarlyStopDecision {
-    /// There is too little evidence.
+    /// Too little evidence.
     TooEarly,
     /// The trial may still become good.
-    Continue,
+    Continue(StopEvidence),
     /// The trial should be stopped.
-    Stop(StopReason),
+    Stop(StopEvidence),
 }
 
 impl EarlyStopDecision {
@@ -159,40 +139,40 @@ impl EarlyStopDecision {
     }
 }
 
-/// Why a trial should be stopped. Values are in the units and orientation of the user.
+/// Figures compared by a decision, in the units and orientation of the user. A trial is stopped on strict inequality.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum StopReason {
-    /// The best value is strictly worse than the other trials were on average.
+pub enum StopEvidence {
+    /// Best value, against the other trials on average.
     Median {
-        /// Its best value so far.
+        /// Best value of the trial so far.
         best: f64,
-        /// The median of the running means of the other trials.
+        /// Median of the running means of the other trials.
         median: f64,
     },
-    /// The trial is very unlikely to end better than the best so far.
+    /// Probability that the trial ends better than the best so far.
     DecayCurve {
-        /// The probability that it does.
+        /// Probability, from 0 to 1.
         probability: f64,
-        /// The predicted final value.
+        /// Predicted final value.
         predicted: f64,
-        /// The best final value of a trial.
+        /// Best final value of a trial.
         best: f64,
     },
-    /// The trial is not among the best that passed the same rung.
+    /// Value among the trials that passed the same rung.
     Asha {
         /// Step of the rung.
         rung: i64,
-        /// Its best value so far.
+        /// Best value of the trial so far.
         value: f64,
-        /// The worst value that passes the rung.
+        /// Worst value that passes the rung.
         cutoff: f64,
-        /// The number of trials that have passed the rung, including this one.
+        /// Number of trials that have passed the rung, including this one.
         compared: usize,
     },
 }
 
-impl StopReason {
-    /// A sentence without a final stop. `metric` is the name of the metric.
+impl StopEvidence {
+    /// Explains a stop in a sentence without a full stop. `metric` is the name of the metric.
     pub fn explain(&self, metric: &str) -> impl fmt::Display {
         match self {
             Self::Median { best, median } => {
@@ -212,4 +192,37 @@ impl StopReason {
             ),
         }
     }
+}
+
+/// Setting out of range.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoppingRuleError {
+    /// A decision would be made without evidence.
+    #[error("a stopping rule needs at least one trial and one report, the decay-curve rule two trials")]
+    NoEvidence,
+    /// The progress is not between 0 and 1.
+    #[error("the progress {min_progress} is not between 0 and 1")]
+    Progress {
+        /// Progress as given.
+        min_progress: f64,
+    },
+    /// Every trial, or none, would be stopped.
+    #[error("the probability {probability} is not above 0 and below 1")]
+    Probability {
+        /// Probability as given.
+        probability: f64,
+    },
+    /// The reduction factor is too small: every trial would pass.
+    #[error("the reduction factor {eta} is not at least 2")]
+    Eta {
+        /// Factor as given.
+        eta: u32,
+    },
+    /// The first rung is too low: rungs would not increase.
+    #[error("the first rung {first_rung} is not at least step 1")]
+    FirstRung {
+        /// Step as given.
+        first_rung: i64,
+    },
 }

@@ -1,26 +1,24 @@
-//! Which features are active, computed from parents to children.
+//! Active features, computed from parents to children.
 
-/// The values of a parent feature for which a feature is active.
+/// Values of a parent feature that activate a feature.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ParentCondition {
-    /// The index of the parent's feature.
     pub(super) parent: usize,
-    /// The ordinals of the parent's values: strictly increasing, at least one.
+    /// Ordinals of the parent's values: strictly increasing, at least one.
     pub(super) ordinals: Vec<u64>,
 }
 
-/// The conditions of all features. Parameters with one value are not features: their children refer to the nearest
-/// ancestor that is a feature.
+/// Conditions of all features. Parameters with one value are not features: their children refer to the nearest ancestor
+/// that is a feature.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Activity {
-    /// One per feature; `None` if the feature is always active.
+    /// One per feature; `None` if it is always active.
     pub(super) conditions: Vec<Option<ParentCondition>>,
     /// All features, parents before their children, otherwise in order.
     pub(super) top_down: Vec<usize>,
 }
 
 impl Activity {
-    /// Whether any feature may be inactive.
     pub(super) fn is_conditional(&self) -> bool {
         self.conditions.iter().any(Option::is_some)
     }

@@ -1,4 +1,4 @@
-//! A numeric range and its scale.
+//! Numeric ranges and their scales.
 //!
 //! Values are represented by their offset from the lower bound. Differences of integers then stay exact up to the ends
 //! of `i64`, and the logarithm of a range that is narrow relative to its bounds keeps its precision (`ln_1p` of the
@@ -8,7 +8,6 @@
 
 use crate::problem::ScaleType;
 
-/// A range of positive length with its scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Axis {
     span: f64,
@@ -19,11 +18,11 @@ pub(super) struct Axis {
 enum Shape {
     Linear,
     Log(Logarithm),
-    /// The mirror image of `Log`: finest near the upper bound.
+    /// Mirror image of `Log`: finest near the upper bound.
     ReverseLog(Logarithm),
 }
 
-/// The logarithmic scale from `lo` to `lo + span`.
+/// Logarithmic scale from `lo` to `lo + span`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Logarithm {
     lo: f64,
@@ -34,7 +33,7 @@ struct Logarithm {
 }
 
 impl Axis {
-    /// The range `[lo, lo + span]`; `span > 0`, and `lo > 0` unless the scale is linear.
+    /// Range `[lo, lo + span]`; `span > 0`, and `lo > 0` unless the scale is linear.
     pub(super) fn new(lo: f64, span: f64, scale: ScaleType) -> Self {
         let shape = match scale {
             ScaleType::UnitLinear => Shape::Linear,
@@ -44,7 +43,7 @@ impl Axis {
         Self { span, shape }
     }
 
-    /// The coordinate of the value at `offset`: exactly 0 at offset 0, exactly 1 at offset `span`.
+    /// Coordinate of the value at `offset`: exactly 0 at offset 0, exactly 1 at offset `span`.
     pub(super) fn unit(&self, offset: f64) -> f64 {
         let unit = match self.shape {
             Shape::Linear => offset / self.span,
@@ -54,8 +53,8 @@ impl Axis {
         clip(unit)
     }
 
-    /// The offset of the value at coordinate `u`, clipped to `[0, span]`: exactly 0 for `u <= 0`, exactly `span` for `u
-    /// >= 1`.
+    /// Offset of the value at coordinate `u`, clipped to `[0, span]`: exactly 0 for `u <= 0`, exactly `span` for `u >=
+    /// 1`.
     pub(super) fn offset(&self, u: f64) -> f64 {
         let u = clip(u);
         if u == 0.0 || u == 1.0 {
@@ -71,12 +70,12 @@ impl Axis {
     }
 }
 
-/// Digits of the texts that [`Axis::shortened`] prefers.
+/// Maximum number of digits that [`Axis::shortened`] prefers.
 const SHORT_DIGITS: usize = 10;
 
 impl Axis {
-    /// The number of at most ten digits within the rounding error of `value`, a value of this axis from the lower bound `lo`
-    /// on, or `value` itself: a grid has 10 and not 9.999999999999998. Fewer than one in a hundred values is changed.
+    /// Number of at most ten digits within the rounding error of `value`, a value of this axis from the lower bound
+    /// `lo` on, or `value` itself: a grid has 10 and not 9.999999999999998. Changes fewer than one in a hundred values.
     pub(super) fn shortened(&self, lo: f64, value: f64) -> f64 {
         // A few roundings; an exponential multiplies them by the size of its argument.
         const ROUNDINGS: f64 = 4.0 * f64::EPSILON;
@@ -96,7 +95,7 @@ impl Axis {
     }
 }
 
-/// The share of the reverse logarithmic scale from `min` (above 0) to `max` whose numbers are all rounded to `max`. Above 0 with
+/// Share of the reverse logarithmic scale from `min` (above 0) to `max` whose numbers all round to `max`. Above 0 with
 /// more than about 16 decades.
 pub fn reverse_log_share_at_upper_end(min: f64, max: f64) -> f64 {
     let nearest = 0.5 * (max - max.next_down());

@@ -1,38 +1,38 @@
-//! Values at the ends of their ranges: a sign that the range is too narrow.
+//! Values at the ends of their ranges, which indicate that a range is too narrow.
 
 use super::Encoding;
 use crate::problem::{ParameterKind, ParameterValue, ParameterValues, SearchSpace};
 
-/// The distance from an end, as a share of the range on its scale, within which a value is at that end. A guess.
+/// Maximum distance of a value at an end, as a share of the range on its scale. A guess.
 const NEAR: f64 = 0.01;
 
-/// The fewest values of a range for which an end means anything: of two values, one is always best.
+/// Minimum number of values for a meaningful end: of two values, one is always best.
 const FEWEST_VALUES: u64 = 3;
 
-/// An end of a range.
+/// End of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// The lower end.
+    /// Lower end.
     Lower,
-    /// The upper end.
+    /// Upper end.
     Upper,
 }
 
-/// A parameter whose value is at an end of its range that could be moved.
+/// A parameter whose value is at a movable end of its range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtBound {
-    /// The name of the parameter.
+    /// Name of the parameter.
     pub parameter: String,
-    /// The end.
+    /// End of the range.
     pub bound: Bound,
-    /// The end's value.
+    /// Value of that end.
     pub limit: ParameterValue,
 }
 
-/// The parameters of `point`, a point of `space`, whose values are at an end of their range, in the order of the space.
+/// Parameters of `point`, a point of `space`, with values at an end of their range, in the order of the space.
 ///
-/// Ends that probably cannot be moved are left out: the lower end 0 of any range, and the upper end 1 of a double from 0 on,
-/// which is a share or a probability. So are ranges of fewer than three values, and categories, which have no order.
+/// Skips ends that probably cannot move: the lower end 0 of any range, and the upper end 1 of a double from 0 on, which
+/// is a share or a probability. Also skips ranges of fewer than three values, and categories, which have no order.
 pub fn at_bounds(space: &SearchSpace, point: &ParameterValues) -> Vec<AtBound> {
     let encoding = Encoding::new(space);
     let Ok(coordinates) = encoding.encode(point) else { return Vec::new() };
@@ -98,7 +98,7 @@ mod tests {
         check(layers(1), Integer(2), None);
         let batches = |values: &[f64]| ParameterKind::Discrete { values: values.to_vec(), scale: UnitLinear };
         check(batches(&[16.0, 32.0, 64.0]), Discrete(64.0), Some(Bound::Upper));
-        // Ends that probably cannot be moved, and choices without an order.
+        // Immovable ends, and choices without an order.
         check(layers(0), Integer(0), None);
         check(double(0.0, 0.5, UnitLinear), Double(0.0), None);
         check(double(0.0, 0.5, UnitLinear), Double(0.5), Some(Bound::Upper));

@@ -1,21 +1,21 @@
-//! The encoding of a single parameter.
+//! Encoding of a single parameter.
 
 use super::axis::{Axis, clip};
 use super::{FeatureKind, MAX_GRID_POINTS};
 use crate::problem::{Doubles, ParameterKind, ParameterValue};
 
-/// Keys distinguish doubles by their coordinate in units of `2^-40`: about twelve digits. This is coarser than the
-/// rounding errors of the scales and much finer than any objective can be learned.
+/// Keys distinguish doubles by their coordinate in units of `2^-40`: about twelve digits, coarser than the rounding
+/// errors of the scales and much finer than any objective can be learned.
 const DOUBLE_ORDINALS: f64 = (1_u64 << 40) as f64;
 
-/// The map between the values of one parameter and its coordinate.
+/// Map between the values of one parameter and its coordinate.
 #[derive(Debug, Clone)]
 pub(super) enum Codec {
     Double {
         min: f64,
         max: f64,
         axis: Axis,
-        /// All values of a range that is so narrow that a search may try each of them.
+        /// All values of a range so narrow that a search may try each of them.
         listed: Option<Doubles>,
     },
     Integer {
@@ -23,7 +23,7 @@ pub(super) enum Codec {
         /// `max - min`.
         span: u64,
         axis: Axis,
-        /// The range widened by half a step at both ends, for random draws.
+        /// Range widened by half a step at both ends, for random draws.
         padded: Axis,
     },
     Discrete {
@@ -62,7 +62,7 @@ impl Codec {
         }
     }
 
-    /// The kind of the feature; unspecified for a parameter with one value.
+    /// Kind of the feature; unspecified for a parameter with one value.
     pub(super) fn feature_kind(&self) -> FeatureKind {
         match self {
             Self::Double { listed: None, .. } => FeatureKind::Continuous,
@@ -77,7 +77,7 @@ impl Codec {
         }
     }
 
-    /// The number of values; `None` for a double of a wide range.
+    /// Number of values; `None` for a double of a wide range.
     pub(super) fn cardinality(&self) -> Option<u128> {
         match self {
             Self::Double { listed, .. } => listed.map(|doubles| u128::from(doubles.count())),
@@ -87,7 +87,7 @@ impl Codec {
         }
     }
 
-    /// The coordinate of `value`; `None` if it is infeasible.
+    /// Coordinate of `value`; `None` if it is infeasible.
     pub(super) fn encode(&self, value: &ParameterValue, kind: &FeatureKind) -> Option<f64> {
         if let (Self::Double { min, max, axis, .. }, ParameterValue::Double(value), false) =
             (self, value, is_grid(kind))
@@ -97,7 +97,7 @@ impl Codec {
         self.ordinal(value).map(|ordinal| self.coordinate_at(ordinal, kind))
     }
 
-    /// The value nearest to coordinate `u`.
+    /// Value nearest to coordinate `u`.
     pub(super) fn decode(&self, u: f64, kind: &FeatureKind) -> ParameterValue {
         match self {
             Self::Double { min, max, axis, .. } if !is_grid(kind) => {
@@ -128,7 +128,7 @@ impl Codec {
         self.coordinate_at(ordinal, kind)
     }
 
-    /// The component of a key; `None` if `value` is infeasible.
+    /// Component of a key; `None` if `value` is infeasible.
     pub(super) fn code(&self, value: &ParameterValue, kind: &FeatureKind) -> Option<u64> {
         match self {
             Self::Double { listed: None, .. } => self.encode(value, kind).map(|u| (u * DOUBLE_ORDINALS).round() as u64),
@@ -136,7 +136,7 @@ impl Codec {
         }
     }
 
-    /// The value whose code is `ordinal`, or the last value if `ordinal` is too large.
+    /// Value with the code `ordinal`, or the last value if `ordinal` is too large.
     pub(super) fn value_at(&self, ordinal: u64) -> ParameterValue {
         let index = |length: usize| usize::try_from(ordinal).map_or(length - 1, |ordinal| ordinal.min(length - 1));
         match self {
@@ -150,7 +150,7 @@ impl Codec {
         }
     }
 
-    /// The position of `value` among the feasible values, from 0; `None` if it is infeasible, or a double of a wide range.
+    /// Position of `value` among the feasible values, from 0; `None` if it is infeasible, or a double of a wide range.
     pub(super) fn ordinal(&self, value: &ParameterValue) -> Option<u64> {
         match (self, value) {
             (Self::Double { listed: Some(doubles), .. }, ParameterValue::Double(value)) => doubles.number(*value),
@@ -168,7 +168,7 @@ impl Codec {
         }
     }
 
-    /// The coordinate of the value at `ordinal`, which must be in range; 0 for a double of a wide range, which has no
+    /// Coordinate of the value at `ordinal`, which must be in range; 0 for a double of a wide range, which has no
     /// ordinals.
     pub(super) fn coordinate_at(&self, ordinal: u64, kind: &FeatureKind) -> f64 {
         match (self, kind) {
@@ -179,7 +179,7 @@ impl Codec {
         }
     }
 
-    /// The ordinal of the value nearest to coordinate `u`; on ties the lower one.
+    /// Ordinal of the value nearest to coordinate `u`; on ties the lower one.
     pub(super) fn nearest_ordinal(&self, u: f64, kind: &FeatureKind) -> u64 {
         match (self, kind) {
             (_, FeatureKind::Grid { points }) => nearest(points, u) as u64,
@@ -193,9 +193,9 @@ impl Codec {
     }
 }
 
-/// The double at coordinate `u` of `axis`, with a short text if one is within the rounding error.
+/// Double at coordinate `u` of `axis`, with a short text if one is within the rounding error.
 fn double_at(u: f64, [min, max]: [f64; 2], axis: &Axis) -> f64 {
-    // The ends are exact: a sum of the lower end and the width may miss the upper one.
+    // The ends are exact: lower end plus width may miss the upper one.
     if u >= 1.0 {
         max
     } else if u > 0.0 {
@@ -209,10 +209,10 @@ fn is_grid(kind: &FeatureKind) -> bool {
     matches!(kind, FeatureKind::Grid { .. })
 }
 
-/// Returns a grid of non-decreasing coordinates from 0 to 1.
+/// Grid of non-decreasing coordinates from 0 to 1.
 ///
-/// Coordinates that coincide in double precision (of 1e-300 next to 1e300, say) are moved to neighbouring doubles, so
-/// that each value has its own coordinate.
+/// Coordinates that coincide in double precision (of 1e-300 next to 1e300, say) move to neighbouring doubles, so that
+/// each value has its own coordinate.
 fn grid(mut points: Vec<f64>) -> FeatureKind {
     for index in 1..points.len() {
         points[index] = points[index].max(points[index - 1].next_up());
@@ -226,7 +226,7 @@ fn grid(mut points: Vec<f64>) -> FeatureKind {
     FeatureKind::Grid { points }
 }
 
-/// The index of the point nearest to `u`, on ties the lower one; `points` is increasing and not empty.
+/// Index of the point nearest to `u`, on ties the lower one; `points` is increasing and not empty.
 fn nearest(points: &[f64], u: f64) -> usize {
     let u = clip(u);
     let above = points.partition_point(|&point| point < u);
@@ -236,7 +236,7 @@ fn nearest(points: &[f64], u: f64) -> usize {
     if above == points.len() || u - points[above - 1] <= points[above] - u { above - 1 } else { above }
 }
 
-/// The index that `uniform` in `[0, 1)` selects among `length` equally likely indices.
+/// Index selected by `uniform` in `[0, 1)` among `length` equally likely indices.
 fn pick(length: usize, uniform: f64) -> u64 {
     ((uniform * length as f64) as u64).min(length as u64 - 1)
 }

@@ -1,4 +1,4 @@
-//! Conditional spaces: which features are active, and vectors that respect it.
+//! Conditional spaces: active features, and vectors that respect them.
 
 use super::activity::{Activity, ParentCondition};
 use super::{Encoding, EncodingError, FeatureKind, INACTIVE_ORDINAL, PointNumbering};
@@ -10,8 +10,8 @@ impl Encoding {
         self.activity.is_conditional()
     }
 
-    /// The feature whose value determines whether `feature` is active; `None` if it is always active. Ancestors with a
-    /// single value are skipped.
+    /// Feature whose value determines whether `feature` is active; `None` if it is always active. Skips ancestors with
+    /// a single value.
     ///
     /// # Panics
     /// If `feature` is not below [`Self::dimensions`].
@@ -19,8 +19,7 @@ impl Encoding {
         self.activity.conditions[feature].as_ref().map(|condition| condition.parent)
     }
 
-    /// The ordinals of the parent's values for which `feature` is active, strictly increasing; empty if it is always
-    /// active.
+    /// Ordinals of the parent's values that activate `feature`, strictly increasing; empty if it is always active.
     ///
     /// # Panics
     /// If `feature` is not below [`Self::dimensions`].
@@ -33,7 +32,7 @@ impl Encoding {
         &self.activity.top_down
     }
 
-    /// The coordinate of `feature` where it is inactive: 0.5, or the number of levels.
+    /// Coordinate of `feature` where it is inactive: 0.5, or the number of levels.
     ///
     /// # Panics
     /// If `feature` is not below [`Self::dimensions`].
@@ -44,8 +43,8 @@ impl Encoding {
         }
     }
 
-    /// The coordinate of `feature`, which is not a double, at an ordinal (see [`super::Key::ordinals`]). `u64::MAX`
-    /// gives the neutral coordinate if the feature may be inactive.
+    /// Coordinate of `feature`, which is not a double, at an ordinal (see [`super::Key::ordinals`]). `u64::MAX` gives
+    /// the neutral coordinate if the feature may be inactive.
     ///
     /// # Panics
     /// If `feature` is not below [`Self::dimensions`], or the ordinal is out of range and not `u64::MAX`.
@@ -56,8 +55,8 @@ impl Encoding {
         self.codecs[feature].coordinate_at(ordinal, &self.features[feature].kind)
     }
 
-    /// Which features are active at `vector`, shape `[dimensions]`. Coordinates of parents are rounded to the nearest
-    /// feasible ones.
+    /// Whether each feature is active at `vector`, shape `[dimensions]`. Coordinates of parents are rounded to the
+    /// nearest feasible ones.
     ///
     /// # Panics
     /// If the length of `vector` is not [`Self::dimensions`].
@@ -77,9 +76,8 @@ impl Encoding {
         }
     }
 
-    /// Updates a vector after the coordinates of parents have changed. Features that are inactive now get their neutral
-    /// coordinates. Features that were not active before (`was_active`, shape `[dimensions]`) get the coordinate from
-    /// `start`.
+    /// Updates a vector after the coordinates of parents have changed. Newly inactive features get their neutral
+    /// coordinates. Newly active ones (not in `was_active`, shape `[dimensions]`) get the coordinate from `start`.
     ///
     /// # Panics
     /// If `vector` or `was_active` is not of length [`Self::dimensions`].
@@ -89,7 +87,7 @@ impl Encoding {
         self.update_top_down(vector, |feature, _| (!was_active[feature]).then(|| start(feature)));
     }
 
-    /// Updates the features from parents to children. An active feature gets the coordinate that `change` returns, if
+    /// Updates the features from parents to children. An active feature gets the coordinate returned by `change`, if
     /// any; an inactive one gets its neutral coordinate.
     fn update_top_down(&self, vector: &mut [f64], change: impl Fn(usize, f64) -> Option<f64>) {
         let mut active = vec![true; vector.len()];
@@ -103,21 +101,21 @@ impl Encoding {
         }
     }
 
-    /// The numbering of the points of a finite space; `None` if a feature is continuous.
+    /// Numbering of the points of a finite space; `None` if a feature is continuous.
     pub fn numbering(&self) -> Option<PointNumbering> {
         let radices: Option<Vec<u128>> =
             (0..self.dimensions()).map(|feature| self.feature_cardinality(feature)).collect();
         Some(PointNumbering::new(radices?, &self.activity))
     }
 
-    /// The numbering of the points of a grid with `radices[j]` values, at least one, of feature j. Parents keep all of
+    /// Numbering of the points of a grid with `radices[j]` values, at least one, of feature j. Parents keep all of
     /// their values.
     pub(crate) fn grid_numbering(&self, radices: Vec<u128>) -> PointNumbering {
         self.check_length(radices.len());
         PointNumbering::new(radices, &self.activity)
     }
 
-    /// Which features are active, given the ordinals of the features.
+    /// Whether each feature is active, given the ordinals of the features.
     pub(super) fn active_by(&self, ordinal: impl Fn(usize) -> u64) -> Vec<bool> {
         let mut active = vec![true; self.dimensions()];
         if self.is_conditional() {
@@ -128,12 +126,12 @@ impl Encoding {
         active
     }
 
-    /// The ordinal of the value nearest to `coordinate`; 0 for a double.
+    /// Ordinal of the value nearest to `coordinate`; 0 for a double.
     pub(super) fn ordinal(&self, feature: usize, coordinate: f64) -> u64 {
         self.codecs[feature].nearest_ordinal(coordinate, &self.features[feature].kind)
     }
 
-    /// The error for the first value of an inactive or unknown parameter.
+    /// Error for the first value of an inactive or unknown parameter.
     pub(super) fn superfluous(
         &self,
         values: &ParameterValues,

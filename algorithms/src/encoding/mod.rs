@@ -25,8 +25,6 @@ mod axis;
 mod bounds;
 mod codec;
 mod conditional;
-#[cfg(test)]
-mod conditional_tests;
 mod numbering;
 #[cfg(test)]
 mod tests;
@@ -41,44 +39,51 @@ use crate::problem::{ParameterSpec, ParameterValue, ParameterValues, SearchSpace
 
 /// Integers with more values than this are [`FeatureKind::LargeGrid`].
 ///
-/// It equals the published limit for discrete values, so that every discrete parameter is a [`FeatureKind::Grid`].
+/// Equals the published limit for discrete values, so that every discrete parameter is a [`FeatureKind::Grid`].
 pub const MAX_GRID_POINTS: u64 = crate::problem::MAX_DISCRETE_VALUES as u64;
 
-/// The component of a [`Key`] for an inactive feature. The widest integer has a value with this ordinal, but the
-/// ordinals above it determine whether a feature is active, so no two points share a key.
+/// Component of a [`Key`] for an inactive feature. The widest integer has a value with this ordinal, but the ordinals
+/// above it determine whether a feature is active, so no two points share a key.
 const INACTIVE_ORDINAL: u64 = u64::MAX;
 
-/// Why values have no encoding: they are not a point of the space.
+/// Values without an encoding: they are not a point of the space.
 pub type EncodingError = ValueError;
 
-/// A coordinate of an encoded point.
+/// Coordinate of an encoded point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Feature {
-    /// The name of the parameter.
+    /// Name of the parameter.
     pub name: String,
-    /// The feasible coordinates.
+    /// Feasible coordinates.
     pub kind: FeatureKind,
 }
 
-/// The feasible coordinates of a feature.
+/// Feasible coordinates of a feature.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeatureKind {
     /// All of `[0, 1]`, for a double.
     Continuous,
     /// Some points of `[0, 1]`, for a discrete parameter, or an integer or a double with at most [`MAX_GRID_POINTS`] values.
     Grid {
-        /// The feasible coordinates: at least two, strictly increasing from exactly 0 to exactly 1.
+        /// Feasible coordinates: at least two, strictly increasing from exactly 0 to exactly 1.
         points: Vec<f64>,
     },
-    /// Too many points of `[0, 1]` to list, for an integer with more than [`MAX_GRID_POINTS`] values, or a double whose range
-    /// has more representable numbers than that and at most 2^32. Optimisers treat the feature as continuous and snap the
-    /// result.
+    /// Too many points of `[0, 1]` to list, for an integer with more than [`MAX_GRID_POINTS`] values, or a double whose
+    /// range has more representable numbers than that and at most 2^32. Optimisers treat the feature as continuous and
+    /// snap the result.
     LargeGrid,
     /// The integers from 0 to `levels - 1`, without order; `levels` itself means inactive.
     Categorical {
-        /// The number of levels, at least two.
+        /// Number of levels, at least two.
         levels: usize,
     },
+}
+
+impl FeatureKind {
+    /// Whether the coordinates have no order.
+    pub fn is_categorical(&self) -> bool {
+        matches!(self, Self::Categorical { .. })
+    }
 }
 
 /// The map between points of one search space and vectors with one coordinate per [`Feature`].
@@ -97,26 +102,24 @@ pub enum FeatureKind {
 #[derive(Debug, Clone)]
 pub struct Encoding {
     features: Vec<Feature>,
-    /// One per feature, in the same order.
+    /// One per feature, in feature order.
     codecs: Vec<Codec>,
-    /// The conditions under which features are active.
     activity: Activity,
-    /// The parameters with one value, by name.
+    /// Parameters with one value, by name.
     fixed: Vec<Fixed>,
     cardinality: Option<u64>,
 }
 
-/// A parameter with one value.
 #[derive(Debug, Clone)]
 struct Fixed {
     name: String,
     value: ParameterValue,
-    /// The condition under which it is active; `None` means always.
+    /// Activation condition; `None` means always active.
     condition: Option<ParentCondition>,
 }
 
 impl Encoding {
-    /// The encoding of `space`.
+    /// Encoding of `space`.
     pub fn new(space: &SearchSpace) -> Self {
         let mut by_name: Vec<usize> = (0..space.parameters().len()).collect();
         by_name.sort_by_key(|&index| space.parameters()[index].name());
@@ -152,8 +155,8 @@ impl Encoding {
         encoding
     }
 
-    /// The condition of the parameter at `index`. A parent with one value always has that value, so its own condition
-    /// is used.
+    /// Condition of the parameter at `index`. A parent with one value always has that value, so its own condition
+    /// applies.
     fn condition(&self, space: &SearchSpace, index: usize, feature_of: &[Option<usize>]) -> Option<ParentCondition> {
         let mut child = index;
         loop {
@@ -169,22 +172,27 @@ impl Encoding {
         }
     }
 
-    /// The features by name; empty if the space is a single point.
+    /// Features by name; empty if the space is a single point.
     pub fn features(&self) -> &[Feature] {
         &self.features
     }
 
-    /// The number of features.
+    /// Whether each feature is categorical.
+    pub fn categorical(&self) -> Vec<bool> {
+        self.features().iter().map(|feature| feature.kind.is_categorical()).collect()
+    }
+
+    /// Number of features.
     pub fn dimensions(&self) -> usize {
         self.features.len()
     }
 
-    /// The number of different points of the space; `None` if it is infinite or above `u64::MAX`.
+    /// Number of distinct points of the space; `None` if it is infinite or above `u64::MAX`.
     pub fn cardinality(&self) -> Option<u64> {
         self.cardinality
     }
 
-    /// The number of values of a feature while it is active, from 2 to 2^64; `None` for a double of a wide range.
+    /// Number of values of a feature while it is active, from 2 to 2^64; `None` for a double of a wide range.
     ///
     /// # Panics
     /// If `feature` is not below [`Self::dimensions`].
@@ -192,7 +200,7 @@ impl Encoding {
         self.codecs[feature].cardinality()
     }
 
-    /// The canonical vector of `values`, shape `[dimensions]`. Each coordinate is feasible for its feature, or neutral.
+    /// Canonical vector of `values`, shape `[dimensions]`. Each coordinate is feasible for its feature, or neutral.
     ///
     /// # Errors
     /// The first missing, infeasible, inactive or unknown parameter.
@@ -200,11 +208,11 @@ impl Encoding {
         self.map_point(values, Codec::encode, |feature| self.neutral(feature))
     }
 
-    /// The feasible point nearest to `vector`, coordinate by coordinate. Only active parameters have values;
-    /// coordinates of inactive features are ignored.
+    /// Feasible point nearest to `vector`, coordinate by coordinate. Only active parameters have values; coordinates of
+    /// inactive features are ignored.
     ///
-    /// Coordinates are clipped to their range first. NaN is treated as the lower end, so that the result is feasible;
-    /// passing NaN is a fault of the caller.
+    /// Coordinates are first clipped to their range. NaN counts as the lower end, so that the result is feasible;
+    /// passing NaN is an error of the caller.
     ///
     /// # Panics
     /// If the length of `vector` is not [`Self::dimensions`].
@@ -217,7 +225,7 @@ impl Encoding {
         )
     }
 
-    /// The value of a parameter nearest to `coordinate` of its feature, as in [`Self::decode`].
+    /// Parameter value nearest to `coordinate` of its feature, as in [`Self::decode`].
     ///
     /// # Panics
     /// If `feature` is not below [`Self::dimensions`].
@@ -238,7 +246,7 @@ impl Encoding {
         self.canonicalize(vector);
     }
 
-    /// The coordinate for a number drawn uniformly from `[0, 1)`. Non-decreasing in `uniform`, except for levels, which
+    /// Coordinate for a number drawn uniformly from `[0, 1)`. Non-decreasing in `uniform`, except for levels, which
     /// have no order.
     ///
     /// Doubles are uniform on their scale. Integers are drawn on their scale from the range widened by half a step at
@@ -251,12 +259,12 @@ impl Encoding {
         self.codecs[feature].coordinate_from_uniform(uniform, &self.features[feature].kind)
     }
 
-    /// The value of the parameter `name` if it has only one and is therefore not a feature.
+    /// Value of the parameter `name` if it has only one and is therefore not a feature.
     pub fn fixed_value(&self, name: &str) -> Option<&ParameterValue> {
         self.fixed.iter().find(|fixed| fixed.name == name).map(|fixed| &fixed.value)
     }
 
-    /// A key that is equal for two points if they are the same trial. Doubles are equal if their coordinates agree to
+    /// Key that is equal for two points if they are the same trial. Doubles are equal if their coordinates agree to
     /// about `2^-40`.
     ///
     /// # Errors
@@ -265,8 +273,8 @@ impl Encoding {
         Ok(Key(self.map_point(values, Codec::code, |_| INACTIVE_ORDINAL)?.into()))
     }
 
-    /// The point with the given ordinals (see [`Key::ordinals`]). Doubles decode to within `2^-41`. Ordinals that are
-    /// too large count as the last value; ordinals of inactive features are ignored.
+    /// Point with the given ordinals (see [`Key::ordinals`]). Doubles decode to within `2^-41`. Ordinals that are too
+    /// large count as the last value; ordinals of inactive features are ignored.
     ///
     /// # Panics
     /// If the length of `ordinals` is not [`Self::dimensions`].
@@ -279,7 +287,7 @@ impl Encoding {
         )
     }
 
-    /// The point with `value` of each feature. `is_active` evaluates a condition.
+    /// Point with `value` of each feature. `is_active` evaluates a condition.
     fn build_point(
         &self,
         value: impl Fn(usize) -> ParameterValue,
@@ -343,7 +351,7 @@ impl Encoding {
     }
 }
 
-/// The identity of a point, for sets of used points. See [`Encoding::key`].
+/// Identity of a point, for sets of used points. See [`Encoding::key`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(Box<[u64]>);
 

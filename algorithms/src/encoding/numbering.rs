@@ -1,17 +1,17 @@
-//! The numbering of the points of a finite space.
+//! Numbering of the points of a finite space.
 //!
 //! Without conditions, the numbering is a mixed radix system: each feature is a digit with its own radix, and the last
 //! digit varies fastest. A conditional space is a product of trees. Each value of a parent has the product of the trees
 //! of the children that are active for it. The digit of the parent varies slowest within its tree.
 //!
 //! Notation: `n(j)` the number of points of the tree of feature `j`, `r(j)` its radix, `w(j, v)` the product of `n(c)`
-//! over the children `c` active at digit `v`, so that `n(j) = sum_v w(j, v)`. `w` is 1 except at the digits that
-//! conditions name. The sum of `w(j, v)` below a digit is therefore that digit plus a sum over few others, and the
-//! digits of a parent are never listed. Sizes above `u128::MAX` saturate.
+//! over the children `c` active at digit `v`, so that `n(j) = sum_v w(j, v)`. `w` is 1 except at the digits named by
+//! conditions. The sum of `w(j, v)` below a digit is therefore that digit plus a sum over few others, and the digits of
+//! a parent are never listed. Sizes above `u128::MAX` saturate.
 
 use super::activity::Activity;
 
-/// The digit of an inactive feature.
+/// Digit of an inactive feature.
 const INACTIVE: u64 = u64::MAX;
 
 /// The numbers, from 0, of the points of a space or of a grid in it. See [`super::Encoding::numbering`].
@@ -37,16 +37,15 @@ const INACTIVE: u64 = u64::MAX;
 pub struct PointNumbering {
     /// One per feature.
     nodes: Vec<Node>,
-    /// The features that are always active, in order.
+    /// Always active features, in order.
     roots: Vec<usize>,
 }
 
-/// A feature and the branches below its values.
 #[derive(Debug, Clone, PartialEq)]
 struct Node {
     /// From 1 to 2^64.
     radix: u128,
-    /// By increasing digit. Digits that are not listed have no children.
+    /// By increasing digit. Other digits have no children.
     branches: Vec<Branch>,
     /// `n(j)`.
     size: u128,
@@ -59,12 +58,12 @@ struct Branch {
     children: Vec<usize>,
     /// `w(j, digit)`.
     weight: u128,
-    /// The sum of `w(j, v)` over all digits `v` below this one.
+    /// Sum of `w(j, v)` over all digits `v` below this one.
     below: u128,
 }
 
 impl PointNumbering {
-    /// The numbering with `radices[j]` digits of feature j, each from 1 to 2^64.
+    /// Numbering with `radices[j]` digits of feature j, each from 1 to 2^64.
     pub(super) fn new(radices: Vec<u128>, activity: &Activity) -> Self {
         let mut nodes: Vec<Node> =
             radices.into_iter().map(|radix| Node { radix, branches: Vec::new(), size: radix }).collect();
@@ -99,18 +98,17 @@ impl PointNumbering {
         Self { nodes, roots }
     }
 
-    /// The number of points; `None` from `u128::MAX` on.
+    /// Number of points; `None` from `u128::MAX` on.
     pub fn size(&self) -> Option<u128> {
         let size = self.roots.iter().fold(1_u128, |size, &root| size.saturating_mul(self.nodes[root].size));
         (size < u128::MAX).then_some(size)
     }
 
-    /// The number of values of each feature.
     pub(crate) fn radices(&self) -> impl Iterator<Item = u128> {
         self.nodes.iter().map(|node| node.radix)
     }
 
-    /// The ordinals of the point with number `index` (see [`super::Key::ordinals`]). Numbers wrap around at the end.
+    /// Ordinals of the point with number `index` (see [`super::Key::ordinals`]). Numbers wrap around at the end.
     pub fn ordinals(&self, index: u128) -> Vec<u64> {
         let mut ordinals = vec![INACTIVE; self.nodes.len()];
         // Products still to be divided among their factors.
@@ -130,8 +128,7 @@ impl PointNumbering {
         ordinals
     }
 
-    /// The number of the point with these ordinals; `None` above `u128::MAX`. Ordinals of inactive features are
-    /// ignored.
+    /// Number of the point with these ordinals; `None` above `u128::MAX`. Ordinals of inactive features are ignored.
     ///
     /// # Panics
     /// If the number of ordinals is not the number of features.
@@ -158,7 +155,7 @@ impl PointNumbering {
 }
 
 impl Node {
-    /// The sum of `w` below `digit`, which is not above the branch at `place` and above the previous branch.
+    /// Sum of `w` below `digit`, which is not above the branch at `place` and above the previous branch.
     fn below(&self, place: usize, digit: u64) -> Option<u128> {
         let Some(last) = place.checked_sub(1).map(|place| &self.branches[place]) else {
             return Some(u128::from(digit));
@@ -166,7 +163,7 @@ impl Node {
         last.below.checked_add(last.weight)?.checked_add(u128::from(digit - last.digit - 1))
     }
 
-    /// The digit whose part of the tree contains the number `inside`, and its branch with the number inside it.
+    /// Digit whose part of the tree contains the number `inside`, and its branch with the number inside it.
     fn locate(&self, inside: u128) -> (u64, Option<(&Branch, u128)>) {
         let after = self.branches.partition_point(|branch| branch.below <= inside);
         let Some(last) = after.checked_sub(1).map(|place| &self.branches[place]) else {

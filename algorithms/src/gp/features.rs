@@ -1,19 +1,19 @@
-//! The points of a data set in blocks, and their distances to and products with other points.
+//! Points of a data set in blocks, and their distances to and products with other points.
 //!
-//! All functions are `#[inline(always)]`, for [`crate::numerics::elementary::vectorized`]. Distances are summed feature by
-//! feature, not from a product of matrices (`|x|^2 + |x'|^2 - 2 x x'`): with the few features of
-//! a tuning problem the exponential costs more than the sum, and there is no cancellation. A block of points is compared
-//! with several others at once, so that sums stay in registers and a hundred features in the first-level cache.
+//! All functions are `#[inline(always)]`, for [`crate::numerics::elementary::vectorized`]. Distances are summed feature
+//! by feature, not from a product of matrices (`|x|^2 + |x'|^2 - 2 x x'`): with the few features of a tuning problem
+//! the exponential costs more than the sum, and there is no cancellation. A block of points is compared with several
+//! others together, so that sums stay in registers and a hundred features in the first-level cache.
 
 use nalgebra::DMatrix;
 use pulp::Simd;
 
 use crate::numerics::elementary::{Block, LANES};
 
-/// Number of points that a block is compared with at once, a divisor of [`LANES`].
+/// Number of points compared with a block together, a divisor of [`LANES`].
 pub(super) const CENTERS: usize = 4;
 
-/// Points (n x d): ordered features in `[0, 1]`, categories as level indices. The last block of points is completed with
+/// Points (n x d): ordered features in `[0, 1]`, categories as level indices. The last block of points is padded with
 /// zeros.
 pub(super) struct Features<'a> {
     points: usize,
@@ -40,7 +40,6 @@ impl<'a> Features<'a> {
         self.points
     }
 
-    /// The number of blocks of points.
     #[inline(always)]
     pub(super) fn blocks(&self) -> usize {
         self.points.div_ceil(LANES)
@@ -52,7 +51,7 @@ impl<'a> Features<'a> {
         self.categorical.len()
     }
 
-    /// Writes the features of the points from `i` on, all in one block, into `centers` (length d).
+    /// Copies the features of the points from `i` on, all in one block, into `centers` (length d).
     #[inline(always)]
     pub(super) fn copy_points<const C: usize>(&self, i: usize, centers: &mut [[f64; C]]) {
         let values = &self.values[i / LANES * self.count()..];
@@ -207,14 +206,14 @@ impl<'a> Features<'a> {
         }
     }
 
-    /// The features of the points from block `first` on.
+    /// Features of the points from block `first` on.
     #[inline(always)]
     fn vectors<S: Simd>(&self, first: usize) -> &[S::f64s] {
         S::as_simd_f64s(self.values[first * self.count()..].as_flattened()).0
     }
 }
 
-/// The number of vectors of a block.
+/// Number of vectors per block.
 #[inline(always)]
 const fn width<S: Simd>() -> usize {
     size_of::<Block>() / size_of::<S::f64s>()

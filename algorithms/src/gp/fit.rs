@@ -1,9 +1,9 @@
 //! Maximum a posteriori hyperparameters.
 //!
-//! A fit from the default starts is a long search; a refit from an earlier result takes a few steps. The loss is in
-//! [`super::loss`].
+//! A fit from the default starts is a long search; a refit from an earlier result takes a few steps. [`super::loss`]
+//! defines the loss.
 
-use super::hyperparameters::{Hyperparameters, KernelTerms, noise_log_priors};
+use super::hyperparameters::{Hyperparameters, noise_log_priors};
 use super::loss::Loss;
 use super::training_set::TrainingSet;
 use crate::numerics::lbfgs::{ProjectedLbfgs, minimize};
@@ -11,22 +11,17 @@ use crate::problem::ObservationNoise;
 
 /// Number of batches of evaluations per fit (a guess).
 const MAX_ROUNDS: u64 = 50;
-/// Number of observations up to which a second start is used: it is affordable, and the likelihood often has two modes.
+/// Number of observations up to which a second start is affordable; the likelihood often has two modes.
 const TWO_STARTS_UP_TO: usize = 64;
-/// The noise variance of a further start where unknown noise may be high (a guess).
+/// Noise variance of a further start where unknown noise may be high (a guess).
 const HIGH_NOISE_START: f64 = 0.2;
 /// Number of batches of evaluations per refit (measured, see docs/experiments/006).
 const MAX_REFIT_ROUNDS: u64 = 10;
 
-/// The hyperparameters with the largest posterior density that the search finds. Returns the defaults if no point can be
-/// evaluated or `data` is empty.
+/// Finds the hyperparameters with the largest posterior density. Returns the defaults if no point can be evaluated or
+/// `data` is empty.
 pub fn fit(data: &TrainingSet) -> Hyperparameters {
-    fit_with_terms(data, KernelTerms::default())
-}
-
-/// Like [`fit`], for a covariance of these terms.
-pub fn fit_with_terms(data: &TrainingSet, terms: KernelTerms) -> Hyperparameters {
-    let default = || Hyperparameters::default_with_terms(&data.categorical, terms);
+    let default = || Hyperparameters::default_for(&data.categorical);
     if data.values.is_empty() {
         return default();
     }
@@ -35,29 +30,29 @@ pub fn fit_with_terms(data: &TrainingSet, terms: KernelTerms) -> Hyperparameters
         ObservationNoise::Low => [1e-6, 1e-5],
         ObservationNoise::High => [0.1, 0.3],
     };
-    let mut starts = vec![Hyperparameters::start(&data.categorical, terms, 1.0, noise)];
+    let mut starts = vec![Hyperparameters::start(&data.categorical, 1.0, noise)];
     if data.values.len() <= TWO_STARTS_UP_TO {
         // Smoother and noisier, the other mode that the likelihood often has.
-        starts.push(Hyperparameters::start(&data.categorical, terms, 4.0, larger_noise));
+        starts.push(Hyperparameters::start(&data.categorical, 4.0, larger_noise));
     }
     if noise_log_priors(data).len() > 1 {
-        starts.push(Hyperparameters::start(&data.categorical, terms, 1.0, HIGH_NOISE_START));
+        starts.push(Hyperparameters::start(&data.categorical, 1.0, HIGH_NOISE_START));
     }
-    search(data, terms, &starts, MAX_ROUNDS).unwrap_or_else(default)
+    search(data, &starts, MAX_ROUNDS).unwrap_or_else(default)
 }
 
-/// Like [`fit_with_terms`], but with a few steps from `start`, which was fitted to similar data with the same terms.
-pub fn refit(data: &TrainingSet, terms: KernelTerms, start: &Hyperparameters) -> Hyperparameters {
-    let default = || Hyperparameters::default_with_terms(&data.categorical, terms);
+/// [`fit`] with a few steps from `start`, fitted to similar data.
+pub fn refit(data: &TrainingSet, start: &Hyperparameters) -> Hyperparameters {
+    let default = || Hyperparameters::default_for(&data.categorical);
     if data.values.is_empty() {
         return default();
     }
-    search(data, terms, &[start.to_logs(terms)], MAX_REFIT_ROUNDS).unwrap_or_else(default)
+    search(data, &[start.to_logs()], MAX_REFIT_ROUNDS).unwrap_or_else(default)
 }
 
-/// The best result of a search from `starts`; `None` if no point can be evaluated.
-fn search(data: &TrainingSet, terms: KernelTerms, starts: &[Vec<f64>], max_rounds: u64) -> Option<Hyperparameters> {
-    let (lower, upper) = Hyperparameters::bounds(&data.categorical, terms);
+/// Best result of a search from `starts`; `None` if no point can be evaluated.
+fn search(data: &TrainingSet, starts: &[Vec<f64>], max_rounds: u64) -> Option<Hyperparameters> {
+    let (lower, upper) = Hyperparameters::bounds(&data.categorical);
     let solver = ProjectedLbfgs::new(lower, upper, starts, 0.7, 1e-3, 1e-6);
     let results = minimize(Loss::new(data), solver, max_rounds);
     let (t, cost) = results.into_iter().min_by(|a, b| a.1.total_cmp(&b.1))?;

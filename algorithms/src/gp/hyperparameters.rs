@@ -1,7 +1,7 @@
 //! Hyperparameters with their priors, bounds and starts.
 //!
-//! The vector `t` is `(ln l_1 .. ln l_d, ln s2, ln nz, ln s_lin)`; the last entry exists only if the kernel has a linear term
-//! and some feature is ordered. `nz` is the noise variance of one observation.
+//! The vector `t` is `(ln l_1 .. ln l_d, ln s2, ln nz, ln s_lin)`; the last entry exists only if some feature is
+//! ordered. `nz` is the noise variance of one observation.
 //!
 //! | entry | prior | box |
 //! |---|---|---|
@@ -24,9 +24,9 @@ use super::kernel::Kernel;
 use super::training_set::TrainingSet;
 use crate::problem::ObservationNoise;
 
-/// The variance of log length scales in their prior.
+/// Variance of log length scales in their prior.
 const LENGTHSCALE_LOG_VARIANCE: f64 = 3.0;
-/// The deviation of log length scales from their mean, times `sqrt(d)` (measured, see docs/experiments/006).
+/// Deviation of log length scales from their mean, times `sqrt(d)` (measured, see docs/experiments/006).
 const POOLING_LOG_DEVIATION: f64 = 1.5;
 const LENGTHSCALE_BOUNDS: (f64, f64) = (0.025, 400.0);
 const RADIAL_LOG_BOUNDS: (f64, f64) = (-4.0, 4.0);
@@ -41,26 +41,10 @@ const NOISE_BOUNDS: (f64, f64) = (1e-8, std::f64::consts::E);
 const LINEAR_LOG_DEVIATION: f64 = 2.0;
 const LINEAR_LOG_BOUNDS: (f64, f64) = (-12.0, 8.0);
 
-/// The terms of the covariance that are fitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum KernelTerms {
-    /// The radial term alone: `s_lin = 0`.
-    Radial,
-    /// Both terms; the linear one only if there are ordered features.
-    #[default]
-    RadialAndLinear,
-}
-
-impl KernelTerms {
-    fn have_linear(self, categorical: &[bool]) -> bool {
-        self == Self::RadialAndLinear && has_linear_term(categorical)
-    }
-}
-
-/// The parameters of the model, fitted or assumed.
+/// Fitted or assumed parameters of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hyperparameters {
-    /// The covariance function.
+    /// Covariance function.
     pub kernel: Kernel,
     /// `nz`, the noise variance of an observation of weight 1.
     pub noise_variance: f64,
@@ -81,50 +65,40 @@ impl Hyperparameters {
         }
     }
 
-    /// The vector `t` of a model that was fitted with these terms.
-    pub fn to_logs(&self, terms: KernelTerms) -> Vec<f64> {
+    /// Converts to the vector `t`.
+    pub fn to_logs(&self) -> Vec<f64> {
         let kernel = &self.kernel;
         let mut t: Vec<f64> = kernel.inverse_squared_lengthscales.iter().map(|inverse| -0.5 * inverse.ln()).collect();
         t.extend([kernel.radial_variance.ln(), self.noise_variance.ln()]);
-        if terms.have_linear(&kernel.categorical) {
+        if has_linear_term(&kernel.categorical) {
             t.push(kernel.linear_variance.ln());
         }
         t
     }
 
-    /// A start of the search: length scales at the mode of their prior times `relative_lengthscale`, `s2 = s_lin = 1`, and
-    /// the given noise.
-    pub(super) fn start(
-        categorical: &[bool],
-        terms: KernelTerms,
-        relative_lengthscale: f64,
-        noise_variance: f64,
-    ) -> Vec<f64> {
+    /// Start of the search: length scales at the mode of their prior times `relative_lengthscale`, `s2 = s_lin = 1`,
+    /// and the given noise.
+    pub(super) fn start(categorical: &[bool], relative_lengthscale: f64, noise_variance: f64) -> Vec<f64> {
         let d = categorical.len();
         let mut t = vec![(lengthscale_mode(d) * relative_lengthscale).ln(); d];
         t.extend([0.0, noise_variance.ln()]);
-        if terms.have_linear(categorical) {
+        if has_linear_term(categorical) {
             t.push(0.0);
         }
         t
     }
 
-    /// The default start as a model of both terms, used when no fit is possible.
+    /// Default start, used when no fit is possible.
     pub fn default_for(categorical: &[bool]) -> Self {
-        Self::default_with_terms(categorical, KernelTerms::default())
-    }
-
-    /// Like [`Self::default_for`], with these terms.
-    pub fn default_with_terms(categorical: &[bool], terms: KernelTerms) -> Self {
-        Self::from_logs(&Self::start(categorical, terms, 1.0, 1e-3), categorical)
+        Self::from_logs(&Self::start(categorical, 1.0, 1e-3), categorical)
     }
 
     /// Lower and upper bounds of `t`.
-    pub(super) fn bounds(categorical: &[bool], terms: KernelTerms) -> (Vec<f64>, Vec<f64>) {
+    pub(super) fn bounds(categorical: &[bool]) -> (Vec<f64>, Vec<f64>) {
         let d = categorical.len();
         let mut bounds = vec![(LENGTHSCALE_BOUNDS.0.ln(), LENGTHSCALE_BOUNDS.1.ln()); d];
         bounds.extend([RADIAL_LOG_BOUNDS, (NOISE_BOUNDS.0.ln(), NOISE_BOUNDS.1.ln())]);
-        if terms.have_linear(categorical) {
+        if has_linear_term(categorical) {
             bounds.push(LINEAR_LOG_BOUNDS);
         }
         bounds.into_iter().unzip()
@@ -136,7 +110,7 @@ impl Hyperparameters {
     }
 }
 
-/// The mode `exp(mu - sd^2)` of the length-scale prior for `d` features, 0.205 sqrt(d).
+/// Mode `exp(mu - sd^2)` of the length-scale prior for `d` features, 0.205 sqrt(d).
 pub(super) fn lengthscale_mode(d: usize) -> f64 {
     (lengthscale_log_mean(d) - LENGTHSCALE_LOG_VARIANCE).exp()
 }
@@ -161,7 +135,7 @@ pub(super) fn noise_log_priors(data: &TrainingSet) -> &'static [(f64, f64)] {
     }
 }
 
-/// `-ln prior(t)` up to a constant, for `d` features and the result of [`noise_log_priors`]; its gradient is added to
+/// `-ln prior(t)` up to a constant, for `d` features and the result of [`noise_log_priors`]; adds its gradient to
 /// `gradient`.
 pub(super) fn add_negative_log_prior(t: &[f64], d: usize, noise_priors: &[(f64, f64)], gradient: &mut [f64]) -> f64 {
     let mean = lengthscale_log_mean(d);
@@ -172,7 +146,7 @@ pub(super) fn add_negative_log_prior(t: &[f64], d: usize, noise_priors: &[(f64, 
         // The leading term makes it a density in l: without it the mode would be 4.1 sqrt(d).
         loss += ln_l + (ln_l - mean).powi(2) / (2.0 * LENGTHSCALE_LOG_VARIANCE);
         *slope += 1.0 + (ln_l - mean) / LENGTHSCALE_LOG_VARIANCE;
-        // The deviations add to 0, so the derivative through the mean is 0.
+        // The deviations sum to 0, so the derivative through the mean is 0.
         let deviation = ln_l - own_mean;
         loss += deviation * deviation / (2.0 * pooled_variance);
         *slope += deviation / pooled_variance;
@@ -205,7 +179,7 @@ fn mixture(x: f64, parts: &[(f64, f64)]) -> (f64, f64) {
         (cost + deviation.ln(), slope)
     });
     let least = costs.clone().map(|(cost, _)| cost).fold(f64::INFINITY, f64::min);
-    // Relative to the most likely part, so that not all vanish.
+    // Relative to the most likely part, so that not all of them underflow.
     let (total, slopes) = costs.fold((0.0, 0.0), |(total, slopes), (cost, slope)| {
         let share = (least - cost).exp();
         (total + share, slopes + share * slope)

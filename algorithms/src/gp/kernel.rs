@@ -1,15 +1,14 @@
-//! The covariance function.
+//! Covariance function.
 //!
-//! `k(u, u') = s2 m(r2) + s_lin (1/4 + v.v')` with
-//! `r2 = sum_ordered ((u_j - u'_j) / l_j)^2 + sum_categorical [c_j != c'_j] / l_j^2`,
-//! `m(r2) = (1 + z + z^2/3) e^-z`, `z = sqrt(5 r2)` (Matern-5/2; Rasmussen & Williams 2006, equation 4.17), and
-//! `v = 2u - 1` over the ordered features.
+//! `k(u, u') = s2 m(r2) + s_lin (1/4 + v.v')` with `r2 = sum_ordered ((u_j - u'_j) / l_j)^2 + sum_categorical [c_j !=
+//! c'_j] / l_j^2`, `m(r2) = (1 + z + z^2/3) e^-z`, `z = sqrt(5 r2)` (Matern-5/2; Rasmussen & Williams 2006, equation
+//! 4.17), and `v = 2u - 1` over the ordered features.
 //!
-//! Derivatives are taken by `r2`, where `dm/dr2 = -(5/6)(1 + z) e^-z` is finite at 0; derivatives by `r` are not.
-//! The Hamming term for categories is part of the radial distance, as in OSS Vizier and Optuna. The linear term lets
-//! the first few points of an axis-aligned design determine a direction; Doumont et al. 2025 argue for it in high dimension.
+//! Derivatives are by `r2`, where `dm/dr2 = -(5/6)(1 + z) e^-z` is finite at 0; derivatives by `r` are not. The Hamming
+//! term for categories is part of the radial distance, as in OSS Vizier and Optuna. The linear term lets the first few
+//! points of an axis-aligned design determine a direction; Doumont et al. 2025 argue for it in high dimension.
 //!
-//! Three richer covariance functions were measured and not adopted, see docs/experiments/005.
+//! Three richer covariance functions were measured and rejected, see docs/experiments/005.
 
 use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};
@@ -19,7 +18,7 @@ use super::matern::{matern, matern_derivative};
 use crate::numerics::elementary::{Block, LANES, total, vectorized};
 use crate::numerics::padded::PaddedColumns;
 
-/// A kernel with all of its parameters.
+/// Kernel with all its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
     /// `1 / l_j^2`, one per feature.
@@ -33,7 +32,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// The covariance between the rows of `a` (n x d) and the rows of `b` (m x d): n x m.
+    /// Covariance between the rows of `a` (n x d) and the rows of `b` (m x d): n x m.
     pub fn cross(&self, a: &DMatrix<f64>, b: &DMatrix<f64>) -> DMatrix<f64> {
         let mut result = DMatrix::zeros(a.nrows(), b.nrows());
         vectorized(Cross { kernel: self, a, b, lower: false, result: &mut result });
@@ -60,9 +59,9 @@ impl Kernel {
         self.radial_variance + self.linear_variance * (0.25 + linear)
     }
 
-    /// The gradients by the points `u_p`, rows of `points` (m x d), of
-    /// `sum_i coefficients_ip k(x_i, u_p) + own_p k(u_p, u_p)`, `x_i` the rows of `x` (n x d) and `coefficients` n x m:
-    /// one vector of length d per point. Categorical entries are 0.
+    /// Gradients by the points `u_p`, rows of `points` (m x d), of `sum_i coefficients_ip k(x_i, u_p) + own_p k(u_p,
+    /// u_p)`, `x_i` the rows of `x` (n x d) and `coefficients` n x m: one vector of length d per point. Categorical
+    /// entries are 0.
     pub fn gradients(
         &self,
         x: &DMatrix<f64>,
@@ -107,7 +106,6 @@ impl WithSimd for Cross<'_> {
     }
 }
 
-/// Buffers for some columns of a covariance matrix.
 struct Columns<'a> {
     kernel: &'a Kernel,
     features: &'a Features<'a>,
@@ -122,7 +120,7 @@ impl<'a> Columns<'a> {
     }
 
     /// Writes the covariances of the features from block `first` on with up to C of the rows of `b` from `i` on into
-    /// `targets`, one column after the other.
+    /// `targets`, column by column.
     #[inline(always)]
     fn write<S: Simd, const C: usize>(
         &mut self,
@@ -150,7 +148,7 @@ impl<'a> Columns<'a> {
     }
 }
 
-/// The rows of `points` from `i` on by feature; the last row again where there are fewer than C.
+/// Rows of `points` from `i` on by feature; repeats the last row where there are fewer than C.
 #[inline(always)]
 fn points<const C: usize>(points: &DMatrix<f64>, i: usize) -> Vec<[f64; C]> {
     let row = |c: usize| (i + c).min(points.nrows() - 1);

@@ -1,18 +1,18 @@
-//! The loss of a fit: the negative log posterior density of the hyperparameters.
+//! Loss of a fit: the negative log posterior density of the hyperparameters.
 //!
-//! `J(t) = 0.5 y'a + sum ln L_ii - ln prior(t)`. With `G = a a' - inv(K)`:
-//! `dJ/d ln l_j = sum_ik G_ik s2 m'(r2_ik) D_j(i, k) / l_j^2` (`D_j` squared difference, or mismatch of categories),
-//! `dJ/d ln s2 = -0.5 sum G_ik s2 m_ik`, `dJ/d ln nz = -0.5 nz sum w_i G_ii`,
-//! `dJ/d ln s_lin = -0.5 sum G_ik s_lin (1/4 + v_i.v_k)` (Rasmussen & Williams 2006, equation 5.9).
+//! `J(t) = 0.5 y'a + sum ln L_ii - ln prior(t)`. With `G = a a' - inv(K)`: `dJ/d ln l_j = sum_ik G_ik s2 m'(r2_ik)
+//! D_j(i, k) / l_j^2` (`D_j` squared difference, or mismatch of categories), `dJ/d ln s2 = -0.5 sum G_ik s2 m_ik`,
+//! `dJ/d ln nz = -0.5 nz sum w_i G_ii`, `dJ/d ln s_lin = -0.5 sum G_ik s_lin (1/4 + v_i.v_k)` (Rasmussen & Williams
+//! 2006, equation 5.9).
 //!
 //! All matrices are symmetric; only their lower triangles are computed.
 
 use std::iter::repeat_with;
 use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use nalgebra::{DMatrix, DVector};
+use parking_lot::Mutex;
 use pulp::{Simd, WithSimd};
 
 use super::features::{CENTERS, Features};
@@ -24,11 +24,11 @@ use crate::numerics::lbfgs::{Evaluation, Objective};
 use crate::numerics::lower_blocks::LowerBlocks;
 use crate::numerics::triangular::InverseFactor;
 
-/// Values of jitter to try on the diagonal, relative to its mean.
+/// Jitter to try on the diagonal, relative to its mean.
 const JITTERS: [f64; 8] = [0.0, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4];
 
-/// The number of observations from which the points of a round are evaluated on a thread each (a guess: an evaluation
-/// should take much longer than the start of a thread).
+/// Number of observations from which each point of a round gets its own thread (a guess: an evaluation should take much
+/// longer than the start of a thread).
 const PARALLEL_FROM: usize = 128;
 
 /// `J(t)` and its gradient; `None` if `K` cannot be factorised. `t` is described in the module `hyperparameters`.
@@ -36,8 +36,8 @@ pub fn negative_log_posterior(data: &TrainingSet, t: &[f64]) -> Option<(f64, Vec
     Loss::new(data).evaluate_one(t, &mut Workspace::new(data.values.len()))
 }
 
-/// Factorises `covariance + diag(noise)` into `factor`, with increasing jitter while that fails; false if all attempts fail.
-/// `covariance` writes its lower triangle into `matrix` (n x n) before each attempt, which destroys it.
+/// Factorises `covariance + diag(noise)` into `factor`, with increasing jitter until it succeeds; false if all attempts
+/// fail. `covariance` writes its lower triangle into `matrix` (n x n) before each attempt, which destroys it.
 pub(super) fn factorize(
     factor: &mut InverseFactor,
     matrix: &mut DMatrix<f64>,
@@ -70,18 +70,18 @@ pub(super) struct Loss<'a> {
     values: DVector<f64>,
     /// `1/4 + v_i.v_k`, lower triangle; `None` without ordered features.
     linear: Option<LowerBlocks>,
-    /// As many as points were evaluated at once.
+    /// One per concurrently evaluated point.
     workspaces: Mutex<Vec<Workspace>>,
 }
 
-/// The matrices of one evaluation. A fit uses them again for each: allocating megabytes costs as much as half of the
-/// products (measured, see docs/experiments/018).
+/// Matrices of one evaluation, reused throughout a fit: allocating megabytes costs as much as half of the products
+/// (measured, see docs/experiments/018).
 struct Workspace {
     /// `s2 m`, with padding that no result depends on.
     radial: LowerBlocks,
     /// `s2 m'`, with the same padding.
     slopes: LowerBlocks,
-    /// The weights of pairs of points in a gradient, zero in the padding.
+    /// Weights of pairs of points in a gradient, zero in the padding.
     weights: LowerBlocks,
     /// The covariance, later `inv(K)`; lower triangles.
     matrix: DMatrix<f64>,
@@ -151,7 +151,7 @@ impl Objective for Loss<'_> {
             Some((cost, gradient)) => Evaluation { cost, gradient },
             None => Evaluation { cost: f64::INFINITY, gradient: Vec::new() },
         };
-        let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspaces = self.workspaces.lock();
         let threads = if n < PARALLEL_FROM { 1 } else { points.len() };
         let missing = threads.saturating_sub(workspaces.len());
         workspaces.extend(repeat_with(|| Workspace::new(n)).take(missing));

@@ -16,10 +16,11 @@ mod subset;
 mod tests;
 mod training_set;
 #[cfg(test)]
+#[path = "tests/work.rs"]
 pub(crate) mod work;
 
-pub use fit::{fit, fit_with_terms, refit};
-pub use hyperparameters::{Hyperparameters, KernelTerms};
+pub use fit::{fit, refit};
+pub use hyperparameters::Hyperparameters;
 pub use kernel::Kernel;
 pub use loss::negative_log_posterior;
 pub use posterior::{Posterior, Prediction, RunningPrediction};

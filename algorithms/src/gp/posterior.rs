@@ -1,7 +1,7 @@
-//! The posterior of a fitted model, conditioned on observations and, in each fantasy sample, on fantasised outcomes.
+//! Posterior of a fitted model, conditioned on observations and, in each fantasy sample, on fantasised outcomes.
 //!
-//! Notation: `S` fantasy samples (1 without fantasies), `A = inv(K) [y, ...]` (n x S), `k` (n) covariance of a point with
-//! the observations, `mu_s = k'A_s`, `s^2 = k(u, u) - |inv(L) k|^2` for the latent function, without noise.
+//! Notation: `S` fantasy samples (1 without fantasies), `A = inv(K) [y, ...]` (n x S), `k` (n) covariance of a point
+//! with the observations, `mu_s = k'A_s`, `s^2 = k(u, u) - |inv(L) k|^2` for the latent function, without noise.
 //!
 //! A fantasy appends a row to `inv(L)` and, because the new whitened target is the drawn standard normal number, a
 //! rank-one update to `A`: O(n^2 + n S), independent of the number of pending trials.
@@ -14,7 +14,8 @@ use super::training_set::TrainingSet;
 use crate::numerics::products::{THIN, lower_product, lower_transposed_product, transposed_product};
 use crate::numerics::triangular::InverseFactor;
 
-/// Noise of a fantasised latent value relative to the prior variance; it only keeps repeated points from being singular.
+/// Noise of a fantasised latent value relative to the prior variance; it only keeps repeated points from being
+/// singular.
 const FANTASY_NOISE: f64 = 1e-6;
 /// Smallest posterior variance relative to the prior variance; smaller values are rounding errors.
 const VARIANCE_FLOOR: f64 = 1e-12;
@@ -34,18 +35,17 @@ pub struct Posterior {
     solved: DMatrix<f64>,
     /// `A'`, S x n.
     solved_transposed: DMatrix<f64>,
-    /// The fantasies added to the observations, in order.
     fantasies: Vec<Fantasy>,
 }
 
-/// One row of the factor that a fantasy appended.
+/// Row of the factor appended by a fantasy.
 #[derive(Debug, Clone)]
 struct Fantasy {
     /// `inv(L) k` of its point with all earlier points.
     couplings: Vec<f64>,
-    /// The diagonal entry of `L`.
+    /// Diagonal entry of `L`.
     pivot: f64,
-    /// The drawn standard normal numbers, length S.
+    /// Drawn standard normal numbers, length S.
     normals: Vec<f64>,
 }
 
@@ -60,7 +60,7 @@ pub struct Prediction {
     whitened: DMatrix<f64>,
 }
 
-/// Predictions for m fixed points, updated incrementally while fantasies are added: O(m n) for each fantasy.
+/// Predictions for m fixed points, updated incrementally while fantasies are added: O(m n) per fantasy.
 #[derive(Debug, Clone)]
 pub struct RunningPrediction {
     /// m x d.
@@ -69,13 +69,13 @@ pub struct RunningPrediction {
     priors: Vec<f64>,
     /// `|inv(L) k|^2`, length m.
     explained: Vec<f64>,
-    /// The means of the first few fantasy samples, at least one, by m.
+    /// Means of the first few fantasy samples, at least one, by m.
     means: DMatrix<f64>,
     /// `inv(L) k`, at least n x m, with zeros in the rows not yet used.
     whitened: DMatrix<f64>,
-    /// The number of rows of `whitened` in use.
+    /// Number of rows of `whitened` in use.
     rows: usize,
-    /// The number of fantasies among them.
+    /// Number of fantasies among them.
     fantasies: usize,
 }
 
@@ -123,13 +123,14 @@ impl Posterior {
         Some(Self { hyperparameters, points, inverse_factor, solved, solved_transposed, fantasies: Vec::new() })
     }
 
-    /// The model.
+    /// Hyperparameters of the model.
     pub fn hyperparameters(&self) -> &Hyperparameters {
         &self.hyperparameters
     }
 
-    /// The prediction of each observation from all others, with its noise: mean and deviation. `values` are the observed ones,
-    /// length n, without fantasies. (Rasmussen & Williams 2006, "Gaussian Processes for Machine Learning", equation 5.12.)
+    /// Prediction of each observation from all others, with its noise: mean and deviation. `values` are the observed
+    /// ones, length n, without fantasies. (Rasmussen & Williams 2006, "Gaussian Processes for Machine Learning",
+    /// equation 5.12.)
     pub fn leave_one_out(&self, values: &[f64]) -> Vec<(f64, f64)> {
         let one = |(i, value): (usize, &f64)| {
             let precision = self.inverse_factor.column(i).norm_squared();
@@ -148,12 +149,12 @@ impl Posterior {
         self.solved.ncols()
     }
 
-    /// The latent function at the rows of `points` (m x d).
+    /// Predicts the latent function at the rows of `points` (m x d).
     pub fn predict(&self, points: &DMatrix<f64>) -> Prediction {
         self.predict_over(points, self.samples())
     }
 
-    /// Like [`Self::predict`], with the means of at most the first `samples` fantasy samples.
+    /// [`Self::predict`] with the means of at most the first `samples` fantasy samples.
     pub fn predict_over(&self, points: &DMatrix<f64>, samples: usize) -> Prediction {
         let kernel = &self.hyperparameters.kernel;
         let covariance = kernel.cross(&self.points, points);
@@ -164,8 +165,9 @@ impl Posterior {
         Prediction { means, deviations, whitened }
     }
 
-    /// The mean and deviation, above zero, of the difference of the latent function at `a` and at `b` (length d each), without
-    /// fantasies. The deviation is that of the joint posterior: less than that of either point if they are near each other.
+    /// Mean and deviation, above zero, of the difference of the latent function at `a` and at `b` (length d each),
+    /// without fantasies. The deviation is that of the joint posterior: less than that of either point if they are near
+    /// each other.
     pub fn difference(&self, a: &[f64], b: &[f64]) -> (f64, f64) {
         let pair = DMatrix::from_fn(2, a.len(), |row, j| if row == 0 { a[j] } else { b[j] });
         let kernel = &self.hyperparameters.kernel;
@@ -177,8 +179,8 @@ impl Posterior {
         (means[(0, 0)] - means[(0, 1)], (prior_variance - explained).max(floor).sqrt())
     }
 
-    /// The mean of the first sample at the rows of `points` (m x d), length m, without the cost of deviations.
-    pub(super) fn first_means(&self, points: &DMatrix<f64>) -> Vec<f64> {
+    /// Mean of the first sample at the rows of `points` (m x d), length m, without the cost of deviations.
+    pub(crate) fn first_means(&self, points: &DMatrix<f64>) -> Vec<f64> {
         let mut means = Vec::with_capacity(points.nrows());
         for start in (0..points.nrows()).step_by(MEANS_TOGETHER) {
             let block = points.rows(start, MEANS_TOGETHER.min(points.nrows() - start)).clone_owned();
@@ -200,7 +202,7 @@ impl Posterior {
         transposed_product(&self.solved.columns(0, samples).clone_owned(), covariance)
     }
 
-    /// Like [`Self::predict_over`], as a running prediction for [`Self::update`].
+    /// [`Self::predict_over`] as a running prediction for [`Self::update`].
     pub fn follow(&self, points: DMatrix<f64>, samples: usize) -> RunningPrediction {
         let kernel = &self.hyperparameters.kernel;
         let Prediction { means, whitened, .. } = self.predict_over(&points, samples);
@@ -215,7 +217,7 @@ impl Posterior {
         }
     }
 
-    /// Adds to `running`, which this posterior or one that it was cloned from created, the fantasies added since, with the
+    /// Adds the fantasies added since to `running`, created by this posterior or one that it was cloned from, with the
     /// means of the first `samples` fantasy samples.
     pub fn update(&self, running: &mut RunningPrediction, samples: usize) {
         let observed = self.points.nrows() - self.fantasies.len();
@@ -224,7 +226,7 @@ impl Posterior {
             let Fantasy { couplings, pivot, normals } = &self.fantasies[index];
             let samples = samples.min(normals.len());
             if running.means.nrows() != samples {
-                // At the first fantasy, the single sample is replicated.
+                // The first fantasy replicates the single sample.
                 let alone = std::mem::replace(&mut running.means, DMatrix::zeros(0, 0));
                 running.means = DMatrix::from_fn(samples, alone.ncols(), |_, i| alone[(0, i)]);
             }
@@ -250,8 +252,8 @@ impl Posterior {
         }
     }
 
-    /// The gradients by the points of `sum_s by_means[s] mu_s + by_variance s^2`, for the points (m x d) that
-    /// `prediction` was made for: one vector of length d per point. `by_means` is S x m, `by_variances` of length m.
+    /// Gradients by the points of `sum_s by_means[s] mu_s + by_variance s^2`, for the points (m x d) of `prediction`:
+    /// one vector of length d per point. `by_means` is S x m, `by_variances` of length m.
     pub fn gradients(
         &self,
         points: &DMatrix<f64>,
@@ -268,7 +270,7 @@ impl Posterior {
         self.hyperparameters.kernel.gradients(&self.points, &coefficients, by_variances, points)
     }
 
-    /// Adds a pending point (length d) whose latent value is drawn in each fantasy sample: `mu_s + s e_s`.
+    /// Adds a pending point (length d) with a latent value drawn in each fantasy sample: `mu_s + s e_s`.
     ///
     /// `normals` are the `e_s`, as many as the model has samples; the first fantasy determines the number of samples.
     /// Returns the drawn values.

@@ -35,7 +35,7 @@ struct Below {
     alpha: f64,
 }
 
-/// The map `a + b mu` from the values of the stack below to those on top.
+/// Map `a + b mu` from the values of the stack below to those on top.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
     /// `a`, finite.
@@ -51,7 +51,6 @@ pub struct StackedPrediction {
     below: Option<Corrected>,
 }
 
-/// The prediction of the whole stack.
 #[derive(Debug, Clone)]
 struct Corrected {
     /// S x m.
@@ -76,7 +75,7 @@ impl StackedPrediction {
 /// Predictions for m fixed points, updated incrementally while fantasies are added. Fantasies change only the model on top.
 #[derive(Debug, Clone)]
 pub struct RunningStackedPrediction {
-    /// The prediction of the model on top, with the means of the whole stack.
+    /// Prediction of the model on top, with the means of the whole stack.
     top: RunningPrediction,
     /// `alpha`, and `(b s_b)^(1 - alpha)` of each point.
     below: Option<(f64, Vec<f64>)>,
@@ -111,7 +110,7 @@ impl StackedPosterior {
         Self { top, below: Some(Below { stack, line, alpha: beta2 / (1.0 + beta2) }) }
     }
 
-    /// The hyperparameters of the model on top.
+    /// Hyperparameters of the model on top.
     pub fn hyperparameters(&self) -> &Hyperparameters {
         self.top.hyperparameters()
     }
@@ -121,12 +120,12 @@ impl StackedPosterior {
         self.top.samples()
     }
 
-    /// The latent function at the rows of `points` (m x d).
+    /// Predicts the latent function at the rows of `points` (m x d).
     pub fn predict(&self, points: &DMatrix<f64>) -> StackedPrediction {
         self.predict_over(points, self.samples())
     }
 
-    /// The mean of the first sample at the rows of `points` (m x d), length m; the same bits as those of [`Self::predict`].
+    /// Mean of the first sample at the rows of `points` (m x d), length m; the same bits as those of [`Self::predict`].
     pub fn means(&self, points: &DMatrix<f64>) -> Vec<f64> {
         let mut means = self.top.first_means(points);
         if let Some(Below { stack, line, .. }) = &self.below {
@@ -137,7 +136,7 @@ impl StackedPosterior {
         means
     }
 
-    /// Like [`Self::predict`], with the means of at most the first `samples` fantasy samples.
+    /// [`Self::predict`] with the means of at most the first `samples` fantasy samples.
     pub fn predict_over(&self, points: &DMatrix<f64>, samples: usize) -> StackedPrediction {
         let top = self.top.predict_over(points, samples);
         let Some(Below { stack, line, alpha }) = &self.below else {
@@ -153,7 +152,7 @@ impl StackedPosterior {
         StackedPrediction { top, below: Some(Corrected { means, deviations, below: Box::new(below) }) }
     }
 
-    /// Like [`Self::predict_over`], as a running prediction for [`Self::update`].
+    /// [`Self::predict_over`] as a running prediction for [`Self::update`].
     pub fn follow(&self, points: DMatrix<f64>, samples: usize) -> RunningStackedPrediction {
         let Some(Below { stack, line, alpha }) = &self.below else {
             return RunningStackedPrediction { top: self.top.follow(points, samples), below: None };
@@ -166,12 +165,12 @@ impl StackedPosterior {
         RunningStackedPrediction { top, below: Some((*alpha, factors)) }
     }
 
-    /// Like [`Posterior::update`].
+    /// [`Posterior::update`] for the stack.
     pub fn update(&self, running: &mut RunningStackedPrediction, samples: usize) {
         self.top.update(&mut running.top, samples);
     }
 
-    /// Like [`Posterior::gradients`], for `mu` and `s` of the whole stack.
+    /// [`Posterior::gradients`] for `mu` and `s` of the whole stack.
     pub fn gradients(
         &self,
         points: &DMatrix<f64>,
@@ -203,7 +202,8 @@ impl StackedPosterior {
         gradients
     }
 
-    /// Like [`Posterior::fantasize`]. The drawn values have the uncertainty of the model on top and condition only that model.
+    /// [`Posterior::fantasize`] for the stack. The drawn values have the uncertainty of the model on top and condition
+    /// only that model.
     pub fn fantasize(&mut self, point: &[f64], normals: &[f64]) -> Vec<f64> {
         let mut drawn = self.top.fantasize(point, normals);
         if let Some(Below { stack, line, .. }) = &self.below {

@@ -1,13 +1,14 @@
-//! The choice of observations when there are too many for an exact model.
+//! Selection of observations when there are too many for an exact model.
 //!
 //! Smaller histories are used whole: local models perform worse (measured, see docs/experiments/012).
 
 use super::training_set::TrainingSet;
 
-/// At most `size` indices into `data`, ascending: a quarter the best values, a quarter the latest rows, half spread
-/// evenly over the ranks of the rest, and with `center` (length d) half of `size` nearest to it instead of that.
+/// Selects at most `size` indices into `data`, ascending: a quarter the best values, a quarter the latest rows, half
+/// spread evenly over the ranks of the rest, or, with `center` (length d), half of `size` nearest to it.
 ///
-/// Distances are Euclidean over features; different categories count 1. Returns all indices if there are at most `size`.
+/// Distances are Euclidean over features; different categories count 1. Returns all indices if there are at most
+/// `size`.
 pub fn representative_subset(data: &TrainingSet, size: usize, center: Option<&[f64]>) -> Vec<usize> {
     let n = data.values.len();
     if n <= size {

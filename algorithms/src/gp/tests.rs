@@ -112,7 +112,7 @@ fn points_of_a_round_are_evaluated_as_one_at_a_time() {
         let data = data(n, &[false, true, false], 4);
         let points: Vec<_> = (0..3).map(|k| vec![0.1 * k as f64; 6]).chain([vec![f64::NAN; 6]]).collect();
         let loss = Loss::new(&data);
-        // Again, with matrices that other points have used.
+        // Again, with matrices already used for other points.
         for count in [4, 1, 0, 3] {
             let together = loss.evaluate(&[0, 1, 2, 3][..count], &points[..count]);
             assert_eq!(together.len(), count, "{n}");
@@ -341,37 +341,14 @@ fn two_hundred_appended_points_match_a_rebuilt_model() {
 }
 
 #[test]
-fn fit_without_linear_term_is_a_minimum() {
-    let data = data(20, &[false, true, false], 3);
-    let radial = fit_with_terms(&data, KernelTerms::Radial);
-    assert_eq!(radial.kernel.linear_variance, 0.0);
-    assert_eq!(fit_with_terms(&data, KernelTerms::RadialAndLinear), fit(&data));
-    let t: Vec<f64> = radial
-        .lengthscales()
-        .into_iter()
-        .chain([radial.kernel.radial_variance, radial.noise_variance])
-        .map(f64::ln)
-        .collect();
-    let (least, _) = negative_log_posterior(&data, &t).unwrap();
-    for j in 0..t.len() {
-        for step in [-0.3, 0.3] {
-            let mut other = t.clone();
-            other[j] += step;
-            assert!(negative_log_posterior(&data, &other).unwrap().0 > least - 1e-6, "{j} {step}");
-        }
-    }
-}
-
-#[test]
 fn refit_keeps_the_optimum_and_improves_other_starts() {
     let data = data(40, &[false, true, false], 4);
     let best = fit(&data);
-    let cost =
-        |model: &Hyperparameters| negative_log_posterior(&data, &model.to_logs(KernelTerms::default())).unwrap().0;
-    let again = refit(&data, KernelTerms::default(), &best);
+    let cost = |model: &Hyperparameters| negative_log_posterior(&data, &model.to_logs()).unwrap().0;
+    let again = refit(&data, &best);
     assert!(cost(&again) <= cost(&best) + 1e-9 * cost(&best).abs());
     let far = Hyperparameters::default_for(&data.categorical);
-    let nearer = refit(&data, KernelTerms::default(), &far);
+    let nearer = refit(&data, &far);
     assert!(cost(&nearer) < cost(&far));
 }
 

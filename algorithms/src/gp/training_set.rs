@@ -1,10 +1,10 @@
-//! The observations that a model is fitted to.
+//! Observations for fitting a model.
 
 use nalgebra::DMatrix;
 
 use crate::problem::ObservationNoise;
 
-/// The observations that a model is fitted to.
+/// Observations for fitting a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingSet {
     /// `X`, n x d: ordered features in `[0, 1]`, categories as level indices.
@@ -22,7 +22,7 @@ pub struct TrainingSet {
 }
 
 impl TrainingSet {
-    /// The observations at `indices`, in that order.
+    /// Selects the observations at `indices`, in that order.
     pub fn select(&self, indices: &[usize]) -> Self {
         Self {
             points: self.points.select_rows(indices),
@@ -34,7 +34,7 @@ impl TrainingSet {
         }
     }
 
-    /// The noise variance of each observation, length n, for the noise variance `nz` of the model.
+    /// Noise variance of each observation, length n, for the noise variance `nz` of the model.
     pub(crate) fn noise_variances(&self, nz: f64) -> Vec<f64> {
         self.noise_weights.iter().zip(&self.added_noise).map(|(weight, added)| weight * nz + added).collect()
     }

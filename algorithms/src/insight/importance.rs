@@ -22,53 +22,53 @@ use sobol_burley::{NUM_DIMENSIONS, sample};
 use super::model::InsightModel;
 use crate::gp::Posterior;
 
-/// The approximate number of evaluations: `N` times the number of sets. A guess.
+/// Approximate number of evaluations: `N` times the number of sets. A guess.
 const EVALUATIONS: usize = 4096;
-/// The minimum `N`, even in many dimensions. A guess.
+/// Minimum `N`, even in many dimensions. A guess.
 const FEWEST_SAMPLES: usize = 128;
-/// The number of refits for the intervals. A guess.
+/// Number of refits for the intervals. A guess.
 const DRAWS: u64 = 8;
-/// The variance of the posterior mean on the standardised scale below which it counts as flat.
+/// Variance of the posterior mean on the standardised scale below which it counts as flat.
 const FLAT: f64 = 1e-10;
 /// Key of the scramble; arbitrary.
 const SCRAMBLE: u32 = 0x7453_6f62;
 
-/// The importance of each parameter for one metric.
+/// Importance of each parameter for one metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Importance {
     /// One per parameter with more than one value, by decreasing total index, equal ones by name.
     pub parameters: Vec<ParameterImportance>,
-    /// The variance of the posterior mean over the space, where the variance of the measured values is 1 (warped
-    /// scale). Near 0 the model has found no effect, and all indices are 0.
+    /// Variance of the posterior mean over the space, where the variance of the measured values is 1 (warped scale).
+    /// Near 0 the model has found no effect, and all indices are 0.
     pub explained_variance: f64,
-    /// The number of refits for the intervals.
+    /// Number of refits for the intervals.
     pub refits: usize,
 }
 
-/// The Sobol indices of one parameter, from 0 to 1.
+/// Sobol indices of one parameter, from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ParameterImportance {
-    /// The name of the parameter.
+    /// Name of the parameter.
     pub parameter: String,
-    /// The share of the variance that the parameter explains alone.
+    /// Share of the variance that the parameter explains alone.
     pub first_order: f64,
-    /// The range of `first_order` over the refits.
+    /// Range of `first_order` over the refits.
     pub first_order_interval: Interval,
-    /// The share of the variance in which the parameter takes part, including interactions.
+    /// Share of the variance that involves the parameter, including interactions.
     pub total: f64,
-    /// The range of `total` over the refits.
+    /// Range of `total` over the refits.
     pub total_interval: Interval,
 }
 
-/// A range, inclusive at both ends.
+/// Range, inclusive at both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Interval {
-    /// The lower end.
+    /// Lower end.
     pub lower: f64,
-    /// The upper end.
+    /// Upper end.
     pub upper: f64,
 }
 
@@ -79,7 +79,6 @@ impl Interval {
     }
 }
 
-/// The indices of all features under one model.
 pub(super) struct Indices {
     pub(super) first_order: Vec<f64>,
     pub(super) total: Vec<f64>,
@@ -130,13 +129,13 @@ impl InsightModel {
     }
 }
 
-/// The estimates for the posterior mean on `sets`.
+/// Estimates for the posterior mean on `sets`.
 pub(super) fn indices(posterior: &Posterior, sets: &[DMatrix<f64>]) -> Indices {
-    let values: Vec<Vec<f64>> = sets.iter().map(|points| means(posterior, points)).collect();
+    let values: Vec<Vec<f64>> = sets.iter().map(|points| posterior.first_means(points)).collect();
     sobol_indices(&values)
 }
 
-/// The estimates from the values on `A`, `B` and each `A_j`.
+/// Estimates from the values on `A`, `B` and each `A_j`.
 pub(super) fn sobol_indices(values: &[Vec<f64>]) -> Indices {
     let [a, b, mixed @ ..] = values else {
         return Indices { first_order: Vec::new(), total: Vec::new(), variance: 0.0 };
@@ -157,16 +156,4 @@ pub(super) fn sobol_indices(values: &[Vec<f64>]) -> Indices {
     let first = mixed.iter().map(|mixed| share(triples(mixed, &|a, b, mixed| (b - mean) * (mixed - a))));
     let total = mixed.iter().map(|mixed| share(triples(mixed, &|a, _, mixed| 0.5 * (a - mixed) * (a - mixed))));
     Indices { first_order: first.collect(), total: total.collect(), variance }
-}
-
-/// The posterior mean at each row of `points`, in blocks that fit the cache.
-fn means(posterior: &Posterior, points: &DMatrix<f64>) -> Vec<f64> {
-    const BLOCK: usize = 256;
-    let mut means = Vec::with_capacity(points.nrows());
-    for start in (0..points.nrows()).step_by(BLOCK) {
-        let count = BLOCK.min(points.nrows() - start);
-        let prediction = posterior.predict(&points.rows(start, count).clone_owned());
-        means.extend(prediction.means.row(0).iter().copied());
-    }
-    means
 }

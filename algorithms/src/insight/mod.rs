@@ -1,14 +1,12 @@
 //! Analysis of a study's results: importance of parameters, predicted optimum, slices, and calibration of the model.
 //!
-//! All results are computed from the model of [`GpBandit`](crate::designers::GpBandit): a Gaussian process on encoded
-//! points and warped values. They are pure functions of problem and history. There is no seed, and neither the order of
-//! trials nor the unit of the metric has an effect.
+//! All results derive from the model of [`GpBandit`](crate::designers::GpBandit): a Gaussian process on encoded points
+//! and warped values. They are pure functions of problem and history. There is no seed, and neither the order of trials
+//! nor the unit of the metric has an effect.
 //!
-//! Each metric is analysed separately. Infeasible trials, and trials in which the metric is not finite, are counted but
-//! not modelled. The last value of a trial that was stopped early is modelled with the noise of a lower fidelity, and the
+//! Each metric is analysed separately. Infeasible trials, and trials with a non-finite metric, are counted but not
+//! modelled. The last value of a trial that was stopped early is modelled with the noise of a lower fidelity, and the
 //! trial is the best one only if no trial ran to its end.
-//!
-//! Not here: text and tables for users.
 
 mod calibration;
 mod importance;
@@ -31,7 +29,7 @@ pub use value::Estimate;
 use crate::designer::History;
 use crate::problem::{Goal, ProblemStatement, TrialOutcome};
 
-/// The number of trials of each kind.
+/// Number of trials of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialCounts {
@@ -41,7 +39,7 @@ pub struct TrialCounts {
     pub stopped_early: usize,
     /// Without a usable result.
     pub infeasible: usize,
-    /// Without a result so far.
+    /// Not completed yet.
     pub pending: usize,
 }
 
@@ -62,34 +60,34 @@ impl TrialCounts {
     }
 }
 
-/// The analysis of one metric.
+/// Analysis of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricInsight {
-    /// The metric.
+    /// Name of the metric.
     pub metric: String,
-    /// The direction in which the metric improves.
+    /// Direction in which the metric improves.
     #[serde(serialize_with = "value::serialize_goal")]
     pub goal: Goal,
-    /// The number of different points of the model.
+    /// Number of distinct points of the model.
     pub points: usize,
-    /// The noise variance of one trial divided by the mean prior variance of the model, both on its warped scale. 0 for
-    /// a deterministic metric, above 1 if noise hides the effects of the parameters.
+    /// Noise variance of one trial divided by the mean prior variance of the model, both on its warped scale. 0 for a
+    /// deterministic metric, above 1 if noise hides the effects of the parameters.
     pub noise_to_signal: f64,
-    /// The importance of each parameter.
+    /// Importance of each parameter.
     pub importance: Importance,
-    /// The best measured and predicted points.
+    /// Best measured and predicted points.
     pub optimum: Optimum,
     /// Predictions along each parameter.
     pub slices: Vec<Slice>,
-    /// The quality of the model's predictions.
+    /// Quality of the model's predictions.
     pub calibration: Calibration,
 }
 
 /// Analyses the metric named `metric`.
 ///
 /// # Errors
-/// [`InsightError`] states what is missing; with too few trials, how many are needed.
+/// [`InsightError`]; with too few trials, it states how many are required.
 pub fn explain(problem: &ProblemStatement, history: History<'_>, metric: &str) -> Result<MetricInsight, InsightError> {
     let model = InsightModel::new(problem, history, metric)?;
     Ok(MetricInsight {

@@ -1,4 +1,4 @@
-//! The Gaussian process model of one metric.
+//! Gaussian process model of one metric.
 
 use std::collections::BTreeMap;
 
@@ -6,69 +6,69 @@ use nalgebra::DMatrix;
 use rand::RngExt;
 
 use crate::designer::History;
-use crate::encoding::{Encoding, FeatureKind, Key};
+use crate::encoding::{Encoding, Key};
 use crate::gp::{Hyperparameters, Posterior, TrainingSet, fit, representative_subset};
 use crate::output_warp::Warp;
 use crate::problem::{Goal, ParameterValues, ProblemStatement, TrialId, TrialOutcome};
 use crate::rng::stream;
 use crate::stopped_early::{ADDED_NOISE, NOISE_FACTOR};
 
-/// The maximum number of points of the model.
+/// Maximum number of points of the model.
 const EXACT_SIZE: usize = 512;
-/// The maximum number of points of resampled models.
+/// Maximum number of points of resampled models.
 const RESAMPLED_SIZE: usize = 256;
 
-/// The number of different measured points that a model of `dimensions` parameters needs: two more than there are
-/// slopes, and at least 5. A guess at where predictions become better than the mean.
+/// Number of distinct measured points required by a model of `dimensions` parameters: two more than there are slopes,
+/// and at least 5. A guess at where predictions become better than the mean.
 pub fn fewest_points(dimensions: usize) -> usize {
     (dimensions + 2).max(5)
 }
 
-/// Why a metric cannot be analysed.
+/// Reason why a metric cannot be analysed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsightError {
     /// The problem does not have this metric.
     #[error("there is no metric {metric:?}")]
     UnknownMetric {
-        /// The requested metric.
+        /// Requested metric.
         metric: String,
     },
     /// All trials are at the same point.
     #[error("no parameter has more than one value")]
     NothingVaries,
-    /// There are too few points; retry with more trials.
+    /// Too few points; retry with more trials.
     #[error("{metric:?} was measured at {points} different points, and {needed} are needed")]
     TooFewPoints {
-        /// The metric.
+        /// Name of the metric.
         metric: String,
-        /// The number of different points with a usable value.
+        /// Number of distinct points with a usable value.
         points: usize,
-        /// The required number of points.
+        /// Required number of points.
         needed: usize,
     },
     /// All values are equal, so no parameter has an effect.
     #[error("{metric:?} has the same value at all {points} points")]
     AllEqual {
-        /// The metric.
+        /// Name of the metric.
         metric: String,
-        /// The number of different points with a usable value.
+        /// Number of distinct points with a usable value.
         points: usize,
     },
-    /// The history does not belong to the problem. This is a fault of the caller.
+    /// The history does not belong to the problem, an error of the caller.
     #[error("trial {trial} does not fit the problem: {reason}")]
     ForeignTrial {
-        /// The trial.
+        /// Trial that does not fit.
         trial: TrialId,
-        /// The mismatch.
+        /// Mismatch between trial and problem.
         reason: String,
     },
     /// The covariance of the observations cannot be inverted, even with jitter.
     #[error("the model of {metric:?} cannot be computed from {points} points")]
     Numerical {
-        /// The metric.
+        /// Name of the metric.
         metric: String,
-        /// The number of different points with a usable value.
+        /// Number of distinct points with a usable value.
         points: usize,
     },
 }
@@ -76,10 +76,10 @@ pub enum InsightError {
 /// A measured point; all trials at the same point share a row.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
-    /// The first trial that counts at this point.
+    /// First trial that counts at this point.
     pub(super) trial: TrialId,
     pub(super) point: Vec<f64>,
-    /// The mean over its trials, maximised.
+    /// Mean over its trials, maximised.
     pub(super) value: f64,
     /// Whether any trial at this point was finished.
     pub(super) finished: bool,
@@ -89,15 +89,14 @@ pub(super) struct Row {
     added_noise: f64,
 }
 
-/// The fitted model of one metric, from which all results are computed.
+/// Fitted model of one metric, the source of all results.
 #[derive(Debug, Clone)]
 pub struct InsightModel {
     pub(super) metric: String,
     pub(super) goal: Goal,
-    /// Whether the problem has constraints.
     pub(super) is_constrained: bool,
     pub(super) encoding: Encoding,
-    /// The points, in the order of the trials; at most [`EXACT_SIZE`].
+    /// Points in trial order; at most [`EXACT_SIZE`].
     pub(super) rows: Vec<Row>,
     pub(super) warp: Warp,
     pub(super) data: TrainingSet,
@@ -105,10 +104,10 @@ pub struct InsightModel {
 }
 
 impl InsightModel {
-    /// Fits the metric named `metric`. With more than 512 different points, a representative subset is used.
+    /// Fits the metric named `metric`, to a representative subset if there are more than 512 distinct points.
     ///
     /// # Errors
-    /// [`InsightError`] states what is missing; with too few trials, how many are needed.
+    /// [`InsightError`]; with too few trials, it states how many are required.
     pub fn new(problem: &ProblemStatement, history: History<'_>, metric: &str) -> Result<Self, InsightError> {
         let unknown = || InsightError::UnknownMetric { metric: metric.to_owned() };
         let index = problem.metrics().iter().position(|spec| spec.name == metric).ok_or_else(unknown)?;
@@ -128,14 +127,13 @@ impl InsightModel {
         if targets.iter().all(|target| *target == 0.0) {
             return Err(InsightError::AllEqual { metric, points });
         }
-        let is_categorical = |kind: &FeatureKind| matches!(kind, FeatureKind::Categorical { .. });
         let all = TrainingSet {
             points: DMatrix::from_fn(points, encoding.dimensions(), |row, j| rows[row].point[j]),
             values: targets,
             noise_weights: rows.iter().map(|row| row.noise_weight).collect(),
             added_noise: rows.iter().map(|row| row.added_noise).collect(),
             noise: problem.observation_noise(),
-            categorical: encoding.features().iter().map(|feature| is_categorical(&feature.kind)).collect(),
+            categorical: encoding.categorical(),
         };
         let kept = representative_subset(&all, EXACT_SIZE, None);
         let data = all.select(&kept);
@@ -145,17 +143,17 @@ impl InsightModel {
         Ok(Self { metric, goal, is_constrained, encoding, rows, warp, data, posterior })
     }
 
-    /// The direction in which the metric improves.
+    /// Direction in which the metric improves.
     pub fn goal(&self) -> Goal {
         self.goal
     }
 
-    /// The number of different points of the model.
+    /// Number of distinct points of the model.
     pub fn points(&self) -> usize {
         self.rows.len()
     }
 
-    /// The number of points with a finished trial.
+    /// Number of points with a finished trial.
     pub fn finished_points(&self) -> usize {
         self.rows.iter().filter(|row| row.finished).count()
     }
@@ -168,8 +166,8 @@ impl InsightModel {
         model.noise_variance / signal
     }
 
-    /// The model fitted to bootstrap sample number `draw` of its points. Points are drawn with replacement; a point
-    /// drawn k times counts as the mean of k trials. `None` if the fit fails.
+    /// Model fitted to bootstrap sample number `draw` of its points. Points are drawn with replacement; a point drawn k
+    /// times counts as the mean of k trials. `None` if the fit fails.
     pub(super) fn resampled(&self, draw: u64) -> Option<Posterior> {
         let n = self.data.values.len();
         let size = n.min(RESAMPLED_SIZE);
@@ -186,8 +184,8 @@ impl InsightModel {
         condition(&data)
     }
 
-    /// The rows that can be the best: those that satisfy every constraint, or all if none does; of these the finished ones, or
-    /// all if none is finished.
+    /// Candidate rows for the best: those that satisfy every constraint, or all if none does; of these the finished
+    /// ones, or all if none is finished.
     pub(super) fn eligible_rows(&self) -> Vec<usize> {
         let narrowed = |rows: Vec<usize>, test: fn(&Row) -> bool| -> Vec<usize> {
             let kept: Vec<usize> = rows.iter().copied().filter(|&row| test(&self.rows[row])).collect();
@@ -197,7 +195,7 @@ impl InsightModel {
         narrowed(feasible, |row| row.finished)
     }
 
-    /// The row with the best value of those that can be the best.
+    /// Candidate row with the best value.
     pub(super) fn best_row(&self) -> usize {
         // The first of equal values; `max_by` returns the last.
         let rows = self.eligible_rows().into_iter().rev();
@@ -213,8 +211,8 @@ fn condition(data: &TrainingSet) -> Option<Posterior> {
     Posterior::new(fit(data), data).or_else(|| Posterior::new(Hyperparameters::default_for(&data.categorical), data))
 }
 
-/// The measured points, in the order of their first trials. At each point, finished trials are averaged; trials that
-/// were stopped early count only if none is finished.
+/// Measured points, in the order of their first trials. At each point, finished trials are averaged; trials that were
+/// stopped early count only if none is finished.
 fn rows(
     encoding: &Encoding,
     problem: &ProblemStatement,

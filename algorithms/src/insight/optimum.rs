@@ -1,67 +1,65 @@
-//! The optimum: the best trial, and the points that the model predicts to be best.
-
-use std::collections::HashSet;
+//! Optimum: the best trial, and the best points according to the model.
 
 use nalgebra::DMatrix;
 use serde::Serialize;
 
 use super::model::InsightModel;
 use super::value::{Estimate, serialize_values};
-use crate::acquisition::{AcquisitionFunction, Axis, Criterion, Region, Search, TrustRegion};
+use crate::acquisition::{AcquisitionFunction, Criterion, maximum_of_space};
 use crate::problem::{ParameterValues, TrialId};
 
-/// The number of best points near which the search starts. A guess.
+/// Number of best points near which the search starts. A guess.
 const ANCHORS: usize = 5;
 
-/// The smallest number of points with a finished trial for which a model recommends one of them: with fewer, it contains
-/// little more than the results themselves. A guess.
+/// Minimum number of points with a finished trial for a recommendation by the model: with fewer, it contains little
+/// more than the results themselves. A guess.
 const FEWEST_RECOMMENDED: usize = 10;
 
-/// The 95% quantile of the standard normal distribution. At less, the best results of deterministic but rough functions are
+/// 95% quantile of the standard normal distribution. At less, the best results of deterministic but rough functions are
 /// called lucky (measured, see docs/experiments/045).
 const LUCK_DEVIATIONS: f64 = 1.644_853_626_951_473;
 
-/// The best point by three criteria. A trial that was stopped early has no result of full length: it counts only if no trial
-/// is finished.
+/// Best point by three criteria. A trial that was stopped early has no result of full length: it counts only if no
+/// trial is finished.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Optimum {
-    /// The best measured point among those that satisfy every constraint, or among all if none does.
+    /// Best measured point among those that satisfy every constraint, or among all if none does.
     pub best_observed: PredictedPoint,
-    /// The measured point with the best posterior mean. With noise it is often a better choice than the best value,
-    /// which is also the luckiest.
+    /// Measured point with the best posterior mean. With noise it is often a better choice than the best value, which
+    /// is also the luckiest.
     pub best_measured_by_model: PredictedPoint,
-    /// Whether the points of the model are enough to recommend `best_measured_by_model`: at least 10 with a finished trial.
+    /// Whether the model has enough points to recommend `best_measured_by_model`: at least 10 with a finished trial.
     pub is_recommended: bool,
-    /// Whether `best_observed` may owe its place to luck, see [`Recommendation::best_may_be_lucky`].
+    /// Whether `best_observed` may owe its rank to luck, see [`Recommendation::best_may_be_lucky`].
     pub best_may_be_lucky: bool,
-    /// The point with the best posterior mean that the search finds in the whole space. It may not have been tried. With
-    /// constraints, which this model does not predict: as `best_measured_by_model`.
+    /// Point with the best posterior mean found by a search of the whole space; possibly untried. With constraints,
+    /// which this model does not predict: as `best_measured_by_model`.
     pub predicted: PredictedPoint,
 }
 
-/// The measured point to use.
+/// Measured point to use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
-    /// The measured point with the best posterior mean.
+    /// Measured point with the best posterior mean.
     pub point: PredictedPoint,
-    /// Whether the best measured point may owe its place to luck: by the joint posterior of the metric at both points, it is
-    /// worse than `point` with a probability above 95%.
+    /// Whether the best measured point may owe its rank to luck: by the joint posterior of the metric at both points,
+    /// it is worse than `point` with a probability above 95%.
     pub best_may_be_lucky: bool,
 }
 
-/// A point with its prediction and measurement.
+/// Point with its prediction and measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PredictedPoint {
-    /// The parameters of the point.
+    /// Parameters of the point.
     #[serde(serialize_with = "serialize_values")]
     pub parameters: ParameterValues,
-    /// The prediction, without noise.
+    /// Prediction without noise.
     pub predicted: Estimate,
-    /// The first trial at the point; `None` if it was not tried.
+    /// First trial at the point; `None` if untried.
     pub trial: Option<TrialId>,
-    /// The measured value, in the units and orientation of the user: the mean of the trials at the point.
+    /// Measured value, in the units and orientation of the user: the mean of the trials at the point.
     pub observed: Option<f64>,
 }
 
@@ -86,7 +84,7 @@ impl InsightModel {
         }
     }
 
-    /// The measured point to use; `None` if there are too few points for a choice by the model.
+    /// Measured point to use; `None` with too few points for a choice by the model.
     pub fn recommendation(&self) -> Option<Recommendation> {
         let best = *self.rows_by_mean().first()?;
         self.can_recommend().then(|| Recommendation {
@@ -105,7 +103,7 @@ impl InsightModel {
         row != other && difference > LUCK_DEVIATIONS * deviation
     }
 
-    /// The rows that can be the best, from the best to the worst posterior mean.
+    /// Candidate rows for the best, by decreasing posterior mean.
     fn rows_by_mean(&self) -> Vec<usize> {
         let means = self.posterior.predict(&self.data.points).means;
         let mut rows = self.eligible_rows();
@@ -113,23 +111,11 @@ impl InsightModel {
         rows
     }
 
-    /// The best posterior mean found by the search of the acquisition function, starting near `rows`.
+    /// Best posterior mean found by the search of the acquisition function, starting near `rows`.
     fn best_of_space(&self, rows: &[usize]) -> Option<Vec<f64>> {
-        let region = Region::whole(&self.encoding);
-        let ordered: Vec<bool> = region.axes.iter().map(|axis| !matches!(axis, Axis::Levels(_))).collect();
-        let scales = TrustRegion::UNIT.sides(&self.posterior.hyperparameters().lengthscales(), &ordered);
         let anchors: Vec<Vec<f64>> = rows.iter().take(ANCHORS).map(|&row| self.rows[row].point.clone()).collect();
-        let search = Search {
-            encoding: &self.encoding,
-            region: &region,
-            scales: &scales,
-            anchors: &anchors,
-            prior: None,
-            used: &HashSet::new(),
-            seed: 0,
-            trial: TrialId(0),
-        };
-        search.maximize(&AcquisitionFunction::new(self.posterior.clone(), Criterion::Mean, 0.0, None))
+        let mean = AcquisitionFunction::new(self.posterior.clone(), Criterion::Mean, 0.0, None);
+        maximum_of_space(&mean, &self.encoding, &self.posterior.hyperparameters().lengthscales(), &anchors)
     }
 
     fn mean(&self, point: &[f64]) -> f64 {

@@ -8,15 +8,14 @@ use super::value::{Estimate, serialize_value};
 use crate::encoding::FeatureKind;
 use crate::problem::ParameterValue;
 
-/// The number of points of a slice along a parameter with more values, not counting the best point's own value. A
-/// guess.
+/// Number of points of a slice along a parameter with more values, not counting the best point's own value. A guess.
 const RESOLUTION: usize = 33;
 
 /// Predictions for varying one parameter while the others stay at the best measured point.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Slice {
-    /// The parameter that varies.
+    /// Name of the varying parameter.
     pub parameter: String,
     /// Whether its values have an order; false for a categorical parameter.
     pub ordered: bool,
@@ -25,16 +24,16 @@ pub struct Slice {
     pub points: Vec<SlicePoint>,
 }
 
-/// A point of a slice.
+/// Point of a slice.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SlicePoint {
-    /// The value of the parameter.
+    /// Value of the parameter.
     #[serde(serialize_with = "serialize_value")]
     pub value: ParameterValue,
     /// Whether it is the value of the best measured point.
     pub is_best: bool,
-    /// The prediction.
+    /// Prediction at this value.
     pub predicted: Estimate,
 }
 
@@ -76,7 +75,7 @@ impl InsightModel {
         };
         Slice {
             parameter: spec.name.clone(),
-            ordered: !matches!(spec.kind, FeatureKind::Categorical { .. }),
+            ordered: !spec.kind.is_categorical(),
             points: points.iter().enumerate().filter_map(point).collect(),
         }
     }

@@ -2,7 +2,6 @@ use std::f64::consts::PI;
 
 use nalgebra::DMatrix;
 
-use super::calibration::{leave_one_out, rank_correlation};
 use super::importance::sobol_indices;
 use super::*;
 use crate::designer::History;
@@ -31,7 +30,7 @@ fn number(values: &ParameterValues, name: &str) -> f64 {
     }
 }
 
-/// The first `count` points of a Sobol sequence with their values.
+/// First `count` points of a Sobol sequence with their values.
 fn trials(problem: &ProblemStatement, count: u64, f: impl Fn(&ParameterValues) -> f64) -> Vec<CompletedTrial> {
     let encoding = Encoding::new(problem.search_space());
     let trial = |id| {
@@ -176,7 +175,7 @@ fn leave_one_out_equals_a_fit_without_the_point() {
     let model = InsightModel::new(&problem, history(&trials), "loss").unwrap();
     assert_eq!((model.points(), model.data.noise_weights[3], model.data.noise_weights[5]), (15, 0.5, 4.0));
     assert_eq!((model.data.added_noise[3], model.data.added_noise[5]), (0.0, 0.25));
-    let left_out = leave_one_out(&model.posterior, &model.data).unwrap();
+    let left_out = model.posterior.leave_one_out(&model.data.values);
     for (row, (mean, deviation)) in left_out.iter().enumerate() {
         let others: Vec<usize> = (0..15).filter(|other| *other != row).collect();
         let hyperparameters = model.posterior.hyperparameters().clone();
@@ -301,16 +300,6 @@ fn metrics_are_analysed_separately() {
 }
 
 #[test]
-fn equal_values_share_their_rank() {
-    assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &[10.0, 20.0, 30.0]), Some(1.0));
-    assert_eq!(rank_correlation(&[1.0, 2.0, 3.0], &[3.0, 2.0, 1.0]), Some(-1.0));
-    assert_eq!(rank_correlation(&[1.0, 1.0, 1.0], &[3.0, 2.0, 1.0]), None);
-    // Ranks 0, 1.5, 1.5, 3 against 0, 2, 1, 3: 4.5 / sqrt(4.5 * 5).
-    let shared = rank_correlation(&[1.0, 2.0, 2.0, 3.0], &[1.0, 3.0, 2.0, 4.0]).unwrap();
-    assert!((shared - 4.5 / 22.5_f64.sqrt()).abs() < 1e-12, "{shared}");
-}
-
-#[test]
 fn trials_that_violate_a_constraint_are_not_the_best() {
     let (problem, mut trials) = additive(Goal::Maximize);
     let limit = ConstraintSpec::new("x", Goal::Minimize, 0.5);
@@ -329,7 +318,7 @@ fn trials_that_violate_a_constraint_are_not_the_best() {
     assert_eq!(optimum.best_observed.trial, Some(best.id));
 }
 
-/// A bowl in two dimensions with the deviation `noise` from a hash of the point, at `count` points.
+/// Bowl in two dimensions with the deviation `noise` from a hash of the point, at `count` points.
 fn noisy_bowl(noise: f64, count: u64) -> (ProblemStatement, Vec<CompletedTrial>) {
     let problem = problem(vec![double("x", -1.0, 1.0), double("y", -1.0, 1.0)], Goal::Minimize);
     let trials = trials(&problem, count, |values| {
@@ -353,7 +342,7 @@ fn value(trial: &CompletedTrial) -> f64 {
 #[test]
 fn trial_stopped_early_is_neither_best_nor_recommended_while_one_is_finished() {
     let (problem, mut trials) = noisy_bowl(0.3, 40);
-    // Every second trial was stopped with a value that is better than all results.
+    // Every second trial was stopped with a value better than all results.
     for trial in trials.iter_mut().step_by(2) {
         let early = -3.0 + 0.1 * value(trial);
         set(trial, early, true);

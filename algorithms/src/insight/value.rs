@@ -8,18 +8,18 @@ use serde::ser::{SerializeMap, Serializer};
 use crate::output_warp::Warp;
 use crate::problem::{Goal, ParameterValue, ParameterValues};
 
-/// The 97.5% quantile of the standard normal distribution: half the width of a 95% band in deviations.
+/// 97.5% quantile of the standard normal distribution: half the width of a 95% band in deviations.
 const BAND_DEVIATIONS: f64 = 1.959_963_984_540_054;
 
-/// A prediction of the metric without noise, in the units and orientation of the user.
+/// Prediction of the metric without noise, in the units and orientation of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Estimate {
-    /// The median.
+    /// Median.
     pub median: f64,
-    /// The 2.5% quantile.
+    /// 2.5% quantile.
     pub lower: f64,
-    /// The 97.5% quantile.
+    /// 97.5% quantile.
     pub upper: f64,
 }
 

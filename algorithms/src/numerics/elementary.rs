@@ -1,11 +1,11 @@
-//! Elementary functions and sums for long loops. They have no branches, so that the compiler vectorises the loops.
+//! Elementary functions and sums for long loops, without branches, so that the compiler vectorises the loops.
 //! [`vectorized`] runs a loop with the widest instructions of the processor.
 //!
-//! No fused multiply-add is used, so results are bit-identical at any vector width.
+//! There is no fused multiply-add, so results are bit-identical at any vector width.
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// The number of interleaved partial sums, independent of the processor: as many as the widest registers hold.
+/// Number of interleaved partial sums, independent of the processor: as many as the widest registers hold.
 pub(crate) const LANES: usize = 8;
 
 /// One value per partial sum.
@@ -90,7 +90,6 @@ pub(crate) fn add_terms<S: Simd>(
     *parts = sums;
 }
 
-/// The total of the partial sums.
 #[inline(always)]
 pub(crate) fn total([a, b, c, d, e, f, g, h]: Block) -> f64 {
     ((a + b) + (c + d)) + ((e + f) + (g + h))

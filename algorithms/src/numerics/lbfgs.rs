@@ -1,14 +1,14 @@
-//! Projected L-BFGS: minimisation of a smooth function in the box `[lower, upper]` from several starts at once.
+//! Projected L-BFGS: minimisation of a smooth function in the box `[lower, upper]` from several starts.
 //!
 //! Notation: `x` point, `g` gradient (length k), `p` direction, `s`, `y` differences of points and gradients.
 //!
 //! Sources: Nocedal & Wright 2006, "Numerical Optimization", algorithm 7.4 (two-loop recursion) and Bertsekas 1982,
-//! SIAM J. Control Optim. 20(2) (projection: coordinates at an active bound are excluded from the step). The starts are independent
-//! runs whose evaluations are batched, one call per round (Irie et al. 2025: one stacked problem converges more
-//! slowly, and separate calls waste the batch).
+//! SIAM J. Control Optim. 20(2) (projection: coordinates at an active bound are excluded from the step). The starts are
+//! independent runs whose evaluations are batched, one call per round (Irie et al. 2025: one stacked problem converges
+//! more slowly, and separate calls waste the batch).
 //!
-//! Departures: backtracking to the Armijo condition only (pairs without positive curvature are skipped, so that
-//! the Wolfe conditions are not needed), and a fixed length for the first step, for which no curvature is known.
+//! Departures: backtracking to the Armijo condition only (pairs without positive curvature are skipped, so that the
+//! Wolfe conditions are not needed), and a fixed length for the first step, for which no curvature is known.
 
 use std::collections::VecDeque;
 
@@ -16,25 +16,24 @@ use argmin::core::{Error, Executor, IterState, KV, Problem, Solver, TerminationR
 
 /// Number of pairs stored per start.
 const MEMORY: usize = 8;
-/// Share of the predicted decrease that a step must reach (the usual value in Nocedal & Wright).
+/// Minimum share of the predicted decrease for a step (the usual value in Nocedal & Wright).
 const ARMIJO: f64 = 1e-4;
-/// Most step lengths tried along one direction.
+/// Maximum number of step lengths tried along one direction.
 const MAX_BACKTRACKS: u32 = 12;
 
-/// A function with its gradient, evaluated for several points at once.
+/// Function with its gradient, evaluated for batches of points.
 pub trait Objective {
-    /// One evaluation per point (each of length k), in order; `runs[i]` is the number of the start that point i belongs
-    /// to, for functions that depend on the start. A point that cannot be evaluated has infinite
-    /// cost.
+    /// Evaluates each of the points (length k), in order; `runs[i]` is the index of point i's start, for functions that
+    /// depend on the start. A point that cannot be evaluated has infinite cost.
     fn evaluate(&self, runs: &[usize], points: &[Vec<f64>]) -> Vec<Evaluation>;
 }
 
 /// Value and gradient at one point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// The value, to be minimised.
+    /// Value to minimise.
     pub cost: f64,
-    /// Its gradient, length k.
+    /// Gradient, length k.
     pub gradient: Vec<f64>,
 }
 
@@ -53,7 +52,7 @@ pub struct ProjectedLbfgs {
 }
 
 impl ProjectedLbfgs {
-    /// A solver for the box `[lower, upper]` (inclusive) from `starts`, which are clipped into it. `first_step` is the
+    /// Creates a solver for the box `[lower, upper]` (inclusive) from `starts`, clipped into it. `first_step` is the
     /// Euclidean length of each run's first step. A run ends when no free gradient entry exceeds `gradient_tolerance`,
     /// or a step lowers the cost by less than `relative_decrease` of it.
     pub fn new(
@@ -221,14 +220,13 @@ pub fn minimize<O: Objective>(objective: O, solver: ProjectedLbfgs, max_rounds: 
     }
 }
 
-/// The state of one start.
 #[derive(Debug, Clone, Default)]
 struct Run {
     /// Best point so far, its cost and gradient (empty before the first evaluation).
     point: Vec<f64>,
     cost: f64,
     gradient: Vec<f64>,
-    /// The next point to evaluate: `point + step * direction`, clipped.
+    /// Next point to evaluate: `point + step * direction`, clipped.
     trial: Vec<f64>,
     direction: Vec<f64>,
     step: f64,

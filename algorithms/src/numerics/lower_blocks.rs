@@ -1,32 +1,30 @@
-//! A packed lower triangle, for loops over all of its entries.
+//! Packed lower triangle, for loops over all of its entries.
 
 use std::ops::Range;
 
 use super::elementary::{Block, LANES};
 
-/// The columns of a lower triangle (n x n) in whole blocks. Rows and columns are padded to whole blocks too, and each column
-/// starts at the block that contains its diagonal, so [`LANES`] columns in a row have the same blocks.
+/// Columns of a lower triangle (n x n) in whole blocks. Rows and columns are padded to whole blocks too, and each
+/// column starts at the block that contains its diagonal, so [`LANES`] columns in a row have the same blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct LowerBlocks {
-    /// The number of blocks of the first column.
+    /// Number of blocks of the first column.
     height: usize,
     blocks: Vec<Block>,
 }
 
 impl LowerBlocks {
-    /// A triangle of `rows` rows, all zeros.
     pub(crate) fn zeros(rows: usize) -> Self {
         let height = rows.div_ceil(LANES);
         Self { height, blocks: vec![[0.0; LANES]; LANES * height * (height + 1) / 2] }
     }
 
-    /// The block of rows that the columns around `k` start with.
+    /// First block of rows of the columns around `k`.
     #[inline(always)]
     pub(crate) fn first_block(k: usize) -> usize {
         k / LANES
     }
 
-    /// The number of columns with padding.
     #[inline(always)]
     pub(crate) fn padded_columns(&self) -> usize {
         self.height * LANES
@@ -38,26 +36,23 @@ impl LowerBlocks {
         self.columns(k, 1)
     }
 
-    /// As [`Self::column`], mutable.
     #[inline(always)]
     pub(crate) fn column_mut(&mut self, k: usize) -> &mut [Block] {
         self.columns_mut(k, 1)
     }
 
-    /// `count` columns from `k` on with the same first block, one after the other.
+    /// `count` consecutive columns from `k` on with the same first block.
     #[inline(always)]
     pub(crate) fn columns(&self, k: usize, count: usize) -> &[Block] {
         &self.blocks[self.range(k, count)]
     }
 
-    /// As [`Self::columns`], mutable.
     #[inline(always)]
     pub(crate) fn columns_mut(&mut self, k: usize, count: usize) -> &mut [Block] {
         let range = self.range(k, count);
         &mut self.blocks[range]
     }
 
-    /// All columns.
     #[inline(always)]
     pub(crate) fn blocks(&self) -> &[Block] {
         &self.blocks

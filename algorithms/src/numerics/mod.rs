@@ -1,6 +1,6 @@
 //! Special functions, dense factorisations and stratified samples, shared by the models.
 //!
-//! Not here: general distributions, which come from `statrs` and `rand_distr`.
+//! General distributions come from `statrs` and `rand_distr`.
 
 pub(crate) mod elementary;
 pub mod latin_hypercube;
@@ -9,4 +9,5 @@ pub(crate) mod lower_blocks;
 pub mod normal;
 pub(crate) mod padded;
 pub(crate) mod products;
+pub(crate) mod ranks;
 pub mod triangular;

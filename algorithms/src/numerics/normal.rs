@@ -10,7 +10,6 @@ use std::f64::consts::{FRAC_1_SQRT_2, LN_2, PI};
 use libm::erfc;
 use statrs::function::erf::erfc_inv;
 
-/// `ln(sqrt(2 pi))`.
 pub(crate) const LN_SQRT_2PI: f64 = 0.918_938_533_204_672_8;
 
 /// `exp(x^2) erfc(x)`, the scaled complementary error function. Finite for `x > -26`; tends to 0 as `x` grows.
@@ -56,12 +55,12 @@ pub fn log_distribution(z: f64) -> f64 {
     }
 }
 
-/// The derivative of [`log_distribution`], `phi(z) / Phi(z)` (the inverse Mills ratio).
+/// Derivative of [`log_distribution`], `phi(z) / Phi(z)` (the inverse Mills ratio).
 pub fn log_distribution_derivative(z: f64) -> f64 {
     (log_density(z) - log_distribution(z)).exp()
 }
 
-/// The `z` for which `Phi(z) = p`, for `0 < p < 1`.
+/// Quantile `z` with `Phi(z) = p`, for `0 < p < 1`.
 pub fn quantile(p: f64) -> f64 {
     -std::f64::consts::SQRT_2 * erfc_inv(2.0 * p)
 }

@@ -10,7 +10,7 @@ use nalgebra::DMatrixView;
 
 use super::elementary::{Block, LANES};
 
-/// A matrix stored by columns. Each column is followed by zeros that complete its last block for any first row.
+/// Matrix stored by columns. Zeros complete the last block of each column for any first row.
 #[derive(Debug, Clone)]
 pub(crate) struct PaddedColumns {
     rows: usize,
@@ -19,13 +19,11 @@ pub(crate) struct PaddedColumns {
 }
 
 impl PaddedColumns {
-    /// A matrix of zeros.
     pub(crate) fn zeros(rows: usize, columns: usize) -> Self {
         let stride = rows + LANES - 1;
         Self { rows, stride, values: vec![0.0; stride * columns] }
     }
 
-    /// A copy of `matrix`.
     pub(crate) fn new(matrix: DMatrixView<'_, f64>) -> Self {
         let mut padded = Self::zeros(matrix.nrows(), matrix.ncols());
         for (j, column) in matrix.column_iter().enumerate() {
@@ -39,13 +37,11 @@ impl PaddedColumns {
         self.rows
     }
 
-    /// The value in row `i` of column `j`.
     #[inline(always)]
     pub(crate) fn at(&self, i: usize, j: usize) -> f64 {
         self.values[j * self.stride + i]
     }
 
-    /// Row `i`.
     pub(crate) fn row(&self, i: usize) -> impl Iterator<Item = f64> {
         self.values.iter().skip(i).step_by(self.stride).copied()
     }
@@ -56,8 +52,7 @@ impl PaddedColumns {
         self.values[self.range(i, j)].as_chunks().0
     }
 
-    /// The columns before `j` with their padding, and [`Self::blocks`] as mutable. Values written to the padding are
-    /// kept.
+    /// The columns before `j` with their padding, and mutable [`Self::blocks`]. Values written to the padding are kept.
     #[inline(always)]
     pub(crate) fn before_and_blocks(&mut self, i: usize, j: usize) -> (ChunksExact<'_, f64>, &mut [Block]) {
         let range = self.range(i, j);

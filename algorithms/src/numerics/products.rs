@@ -1,19 +1,19 @@
 //! Products with triangular matrices and with tall thin matrices, for which nalgebra's general product does unnecessary
 //! work.
 //!
-//! Wide matrices are split into blocks for nalgebra's product (by `matrixmultiply`). `faer` and `gemm` were not chosen;
-//! see docs/experiments/041. For a few columns, the factor is read from memory once and applied to all of them.
+//! Wide matrices are split into blocks for nalgebra's product (by `matrixmultiply`). docs/experiments/041 rejects
+//! `faer` and `gemm`. For a few columns, the factor is read from memory once and applied to all of them.
 
 use nalgebra::{Const, DMatrix, DMatrixView, DMatrixViewMut, Dim, Dyn, MatrixView};
 use pulp::{Simd, WithSimd};
 
 use super::elementary::{LANES, sum, total, vectorized};
 
-/// The maximum number of columns of a thin matrix.
+/// Maximum number of columns of a thin matrix.
 pub(crate) const THIN: usize = 16;
-/// The number of rows per product of wider matrices.
+/// Number of rows per product of wider matrices.
 pub(super) const BLOCK: usize = 64;
-/// The number of columns of the factor that are added at once.
+/// Number of columns of the factor added together.
 const TOGETHER: usize = 4;
 
 /// `a' b`, for `a` (k x n) and `b` (k x m): n x m.
@@ -75,8 +75,7 @@ pub(super) fn lower_square_into(lower: &DMatrix<f64>, result: &mut DMatrix<f64>)
     }
 }
 
-/// The part of `shape` rows and columns from `start` on of a matrix of `n` rows, or of the columns of it that
-/// `values` begin with.
+/// Part of `shape` rows and columns from `start` on of a matrix of `n` rows; `values` may hold only its first columns.
 pub(super) fn part(
     values: &[f64],
     n: usize,
@@ -87,7 +86,7 @@ pub(super) fn part(
     DMatrixView::from_slice_with_strides_generic(from, Dyn(shape.0), Dyn(shape.1), Const::<1>, Dyn(n))
 }
 
-/// As [`part`], mutable.
+/// Mutable [`part`].
 pub(super) fn part_mut(
     values: &mut [f64],
     n: usize,
@@ -98,8 +97,8 @@ pub(super) fn part_mut(
     DMatrixViewMut::from_slice_with_strides_generic(from, Dyn(shape.0), Dyn(shape.1), Const::<1>, Dyn(n))
 }
 
-/// The transpose of [`part`], without copying it. It may be the right factor of any product of nalgebra, but the left one only
-/// of [`add_transposed_product`].
+/// Transpose of [`part`] without a copy. It may be the right factor of any nalgebra product, but the left one only of
+/// [`add_transposed_product`].
 pub(super) fn transposed_part(
     values: &[f64],
     n: usize,
@@ -120,8 +119,8 @@ pub(super) fn add_transposed_product(
     b: &DMatrixView<'_, f64, Const<1>, Dyn>,
     beta: f64,
 ) {
-    // For small matrices nalgebra 0.35 has code of its own, which takes the length of the memory behind a column with
-    // strides for the number of its rows.
+    // nalgebra 0.35 has separate code for small matrices, which mistakes the length of the memory behind a strided
+    // column for the number of its rows.
     if a.nrows().min(a.ncols()).min(b.ncols()) < THIN {
         result.gemm(alpha, &a.clone_owned(), b, beta);
     } else {
@@ -199,8 +198,8 @@ impl WithSimd for Dots<'_> {
     }
 }
 
-/// The dot products of `a` with several vectors of its length. Each equals the result of [`sum`]; interleaving hides
-/// the latency of additions.
+/// Dot products of `a` with several vectors of its length. Each equals the result of [`sum`]; interleaving hides the
+/// latency of additions.
 #[inline(always)]
 fn dots(a: &[f64], b: [&[f64]; TOGETHER]) -> [f64; TOGETHER] {
     let mut parts = [[0.0; LANES]; TOGETHER];

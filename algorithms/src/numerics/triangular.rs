@@ -4,8 +4,8 @@
 //!
 //! The recursion halves `K` and does nearly all of its work in matrix products, for which nalgebra calls a blocked,
 //! vectorised kernel; nalgebra's Cholesky proceeds column by column. The recursion also yields the inverse of `L`,
-//! which turns later triangular solves for many points into products.
-//! Source: Golub & Van Loan 2013, "Matrix Computations", 4.2.9 (block Cholesky).
+//! which turns later triangular solves for many points into products. Source: Golub & Van Loan 2013, "Matrix
+//! Computations", 4.2.9 (block Cholesky).
 
 use nalgebra::DMatrix;
 use pulp::{Simd, WithSimd};
@@ -16,7 +16,7 @@ use super::products::{
     BLOCK, add_transposed_product, lower_product_into, lower_square_into, part, part_mut, transposed_part,
 };
 
-/// Blocks up to this size are factorised column by column. A guess: as small as the products of [`BLOCK`] rows.
+/// Largest block factorised column by column. A guess: as small as the products of [`BLOCK`] rows.
 const LEAF: usize = 64;
 
 /// `inv(L)` and the determinant of a factorisation.
@@ -38,20 +38,20 @@ impl InverseFactor {
         factor.replace(&mut matrix).then_some(factor)
     }
 
-    /// A factor of no matrix, for [`Self::replace`].
+    /// Empty factor, for [`Self::replace`].
     pub(crate) fn zeros(n: usize) -> Self {
         Self { inverse: DMatrix::zeros(n, n), half_log_determinant: 0.0 }
     }
 
-    /// Replaces this factor by that of `matrix` (n x n; only the lower triangle is read), which is destroyed. If this returns
-    /// false, the matrix is not positive definite in double precision, and the factor may only be replaced again.
+    /// Replaces this factor by that of `matrix` (n x n; only the lower triangle is read), which is destroyed. Returns
+    /// false if the matrix is not positive definite in double precision; the factor may then only be replaced again.
     pub(crate) fn replace(&mut self, matrix: &mut DMatrix<f64>) -> bool {
         self.half_log_determinant = 0.0;
         let n = matrix.nrows();
         self.split(matrix, 0, n)
     }
 
-    /// The lower triangle of `inv(K)`, n x n; the rest is unspecified.
+    /// Lower triangle of `inv(K)`, n x n; the rest is unspecified.
     pub fn inverse(&self) -> DMatrix<f64> {
         let mut inverse = DMatrix::zeros(self.inverse.nrows(), self.inverse.nrows());
         self.inverse_into(&mut inverse);
@@ -63,8 +63,8 @@ impl InverseFactor {
         lower_square_into(&self.inverse, inverse);
     }
 
-    /// Replaces the rows and columns from `start` on. The block above the diagonal of the inverse and the block below the
-    /// diagonal of `matrix` hold what is needed in between, so that nothing is allocated.
+    /// Replaces the rows and columns from `start` on. The block above the diagonal of the inverse and the block below
+    /// the diagonal of `matrix` hold intermediate results, so that nothing is allocated.
     fn split(&mut self, matrix: &mut DMatrix<f64>, start: usize, size: usize) -> bool {
         if size <= LEAF {
             return self.leaf(matrix, start, size);
@@ -75,7 +75,7 @@ impl InverseFactor {
         if !self.split(matrix, start, upper) {
             return false;
         }
-        // The transposed block of L below the diagonal.
+        // Transposed block of L below the diagonal.
         let (left, right) = self.inverse.as_mut_slice().split_at_mut(middle * n);
         let upper_inverse = part(left, n, (start, start), (upper, upper));
         let below = transposed_part(matrix.as_slice(), n, (middle, start), (lower, upper));
@@ -125,7 +125,7 @@ impl InverseFactor {
 ///
 /// Each entry accumulates its subtractions in a register and is written once.
 struct Leaf<'a> {
-    /// The block, of at most [`LEAF`] rows; replaced by its factor.
+    /// Block of at most [`LEAF`] rows; replaced by its factor.
     factor: &'a mut PaddedColumns,
     /// Zeros; replaced by the transposed inverse of the factor.
     inverse_transposed: &'a mut PaddedColumns,

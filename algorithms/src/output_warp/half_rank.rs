@@ -1,4 +1,4 @@
-//! Half-rank transform: values below the median are replaced by normal quantiles of their rank.
+//! Half-rank transform: normal quantiles of their rank replace the values below the median.
 //!
 //! Source: OSS Vizier, `HalfRankComponent` in `vizier/_src/algorithms/designers/gp/output_warpers.py`. Values at or
 //! above the median do not change. Order and scale are thus preserved where they matter, and a single huge loss cannot
@@ -15,14 +15,13 @@ pub fn half_rank(values: &mut [f64]) {
     }
 }
 
-/// The fitted transform.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct HalfRank {
     median: f64,
     spread: f64,
     /// `D`.
     count: f64,
-    /// The distinct values below the median, increasing.
+    /// Distinct values below the median, increasing.
     below: Vec<f64>,
 }
 
@@ -47,7 +46,6 @@ impl HalfRank {
         Some(Self { median, spread, count, below: distinct })
     }
 
-    /// The transform of one of the fitted values.
     pub(super) fn apply(&self, value: f64) -> f64 {
         if value < self.median {
             let rank = self.below.partition_point(|other| *other < value) as f64 + 1.0;
@@ -57,7 +55,7 @@ impl HalfRank {
         }
     }
 
-    /// The value whose transform is `target`, interpolated linearly by rank below the median, and at least the lowest
+    /// Value whose transform is `target`, interpolated linearly by rank below the median, and at least the lowest
     /// value.
     pub(super) fn inverse(&self, target: f64) -> f64 {
         let Some(&lowest) = self.below.first() else { return target };

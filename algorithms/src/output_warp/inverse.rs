@@ -1,4 +1,4 @@
-//! The warp with its inverse, for predictions in the user's units.
+//! Warp with its inverse, for predictions in the user's units.
 //!
 //! Medians and other quantiles of a prediction commute with the strictly increasing map. Means and deviations do not
 //! and must not be mapped.
@@ -7,7 +7,7 @@ use super::yeo_johnson::inverse_yeo_johnson;
 use super::{Centered, HalfRank, Standardization, centered, has_low_outlier, power_transform, range, standardize};
 use super::{median, standardize_range};
 
-/// The maximum distance of an inverse from the values, in ranges of the values. The image of the power transform is
+/// Maximum distance of an inverse from the values, in ranges of the values. The image of the power transform is
 /// bounded, so the inverse of a quantile beyond it would be infinite. A guess.
 const FARTHEST_RANGES: f64 = 10.0;
 
@@ -21,7 +21,7 @@ const FARTHEST_RANGES: f64 = 10.0;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Warp {
-    /// The inverse of every target if the values are equal.
+    /// Inverse of every target if the values are equal.
     constant: f64,
     /// `None` if the values are equal.
     steps: Option<Steps>,
@@ -62,11 +62,11 @@ impl Warp {
         (Self { constant: 0.0, steps: Some(steps) }, targets)
     }
 
-    /// The value whose target is `target`: non-decreasing in `target`, finite, at most ten ranges of the values away
-    /// from them.
+    /// Value whose target is `target`: non-decreasing in `target`, finite, at most ten ranges of the values away from
+    /// them.
     ///
-    /// Below the median of values that the half-rank guard has transformed, the inverse is interpolated linearly
-    /// between ranks and is at least the lowest value.
+    /// Below the median of values transformed by the half-rank guard, the inverse is interpolated linearly between
+    /// ranks and is at least the lowest value.
     pub fn inverse(&self, target: f64) -> f64 {
         let Some(steps) = &self.steps else { return self.constant };
         let before = inverse_yeo_johnson(steps.after.undo(target), steps.lambda);

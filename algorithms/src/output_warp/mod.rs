@@ -13,7 +13,7 @@ pub use half_rank::half_rank;
 pub use inverse::Warp;
 pub use yeo_johnson::{inverse_yeo_johnson, power_transform, yeo_johnson};
 
-/// The z-score beyond which a value is an outlier. Vizier always applies its half-rank warp; on data that look Gaussian
+/// z-score beyond which a value is an outlier. Vizier always applies its half-rank warp; on data that look Gaussian
 /// that only discards information.
 const OUTLIER_Z_SCORE: f64 = 5.0;
 /// The same limit in units of the median absolute deviation. A z-score cannot exceed sqrt(n), so few points need this
@@ -22,18 +22,10 @@ const OUTLIER_ROBUST_SCORE: f64 = 100.0;
 /// A range below this fraction of the largest value is rounding noise.
 const RELATIVE_FLOOR: f64 = 1e-13;
 
-/// The targets of `values` (finite, larger is better), in order: mean 0 and population variance 1, or all 0 if the
-/// values are equal. `failures` states whether there are trials without a value, which makes outliers likely.
+/// Targets of `values` (finite, larger is better), in order: mean 0 and population variance 1, or all 0 if the values
+/// are equal. `failures` states whether there are trials without a value, which makes outliers likely.
 pub fn warp(values: &[f64], failures: bool) -> Vec<f64> {
     Warp::fit(values, failures).1
-}
-
-/// As [`warp`], without the half-rank and power transforms: the values are only standardised to mean 0 and population
-/// variance 1, or become 0.
-pub fn standardized(values: &[f64]) -> Vec<f64> {
-    let Some(Centered { values: mut targets, .. }) = centered(values) else { return vec![0.0; values.len()] };
-    standardize_range(&mut targets);
-    targets
 }
 
 /// Values `y / largest - center`.
@@ -49,8 +41,8 @@ fn centered(values: &[f64]) -> Option<Centered> {
     if largest == 0.0 {
         return None;
     }
-    // Dividing first avoids overflow in the difference of two huge values. The median is subtracted instead of the
-    // mean, so that next to one huge loss the other values keep their precision.
+    // Dividing first avoids overflow in the difference of two huge values. Subtracting the median instead of the mean
+    // keeps the precision of the other values next to one huge loss.
     let mut targets: Vec<f64> = values.iter().map(|value| value / largest).collect();
     if range(&targets) <= RELATIVE_FLOOR {
         return None;
@@ -76,7 +68,7 @@ fn standardize_range(values: &mut [f64]) -> Standardization {
     Standardization { unit, ..standardize(values) }
 }
 
-/// The target of a failed trial, given the targets of the others: below the worst by half their range and one standard
+/// Target of a failed trial, given the targets of the others: below the worst by half their range and one standard
 /// deviation, as in Vizier's infeasible warper (`vizier/_src/algorithms/designers/gp/output_warpers.py`).
 pub fn failure_target(targets: &[f64]) -> f64 {
     let lowest = targets.iter().copied().fold(f64::INFINITY, f64::min);
@@ -114,7 +106,7 @@ fn has_low_outlier(values: &[f64]) -> bool {
     spread > 0.0 && median - lowest > OUTLIER_ROBUST_SCORE * spread
 }
 
-/// The median of at least one value; for an even count the mean of the middle two.
+/// Median of at least one value; for an even count the mean of the middle two.
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -145,19 +137,6 @@ mod tests {
                 assert!((target - other).abs() < 1e-9, "{target} {other}");
             }
         }
-    }
-
-    #[test]
-    fn standardised_values_preserve_proportions() {
-        let targets = standardized(&[-3.0, 1.0, 5.0, 1.0]);
-        let unit = 8.0_f64.sqrt();
-        for (target, expected) in targets.iter().zip([-4.0 / unit, 0.0, 4.0 / unit, 0.0]) {
-            assert!((target - expected).abs() < 1e-12, "{targets:?}");
-        }
-        assert_eq!(standardized(&[4.2; 5]), [0.0; 5]);
-        assert!(standardized(&[]).is_empty());
-        let huge = standardized(&[f64::MAX, -f64::MAX, 0.0]);
-        assert!((huge[0] - 1.5_f64.sqrt()).abs() < 1e-12 && huge[0] == -huge[1] && huge[2] == 0.0, "{huge:?}");
     }
 
     #[test]

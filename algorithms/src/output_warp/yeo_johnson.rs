@@ -1,12 +1,12 @@
-//! The power transform of Yeo & Johnson 2000, "A new family of power transformations", Biometrika 87(4).
+//! Power transform of Yeo & Johnson 2000, "A new family of power transformations", Biometrika 87(4).
 
 use pulp::{Simd, WithSimd};
 
 use crate::numerics::elementary::{exp, sum, vectorized};
 
-/// The searched range of the exponent. A guess.
+/// Searched range of the exponent. A guess.
 const LAMBDA_BOUNDS: (f64, f64) = (-3.0, 5.0);
-/// The number of golden-section steps: the exponent is then accurate to 1e-6.
+/// Number of golden-section steps, for an exponent accurate to 1e-6.
 const SEARCH_STEPS: u32 = 34;
 
 /// Exponents closer than this to 0 or 2 suffer from cancellation.
@@ -23,18 +23,18 @@ pub fn power_transform(values: &mut [f64]) -> f64 {
     lambda
 }
 
-/// The transform of one value; strictly increasing in `value`, the identity for `lambda = 1`.
+/// Transform of one value; strictly increasing in `value`, the identity for `lambda = 1`.
 pub fn yeo_johnson(value: f64, lambda: f64) -> f64 {
     if value >= 0.0 { box_cox(value, lambda) } else { -box_cox(-value, 2.0 - lambda) }
 }
 
-/// The value whose transform with exponent `lambda` is `target`; infinite for targets outside the image, which is
-/// bounded above if `lambda < 0` and below if `lambda > 2`.
+/// Value whose transform with exponent `lambda` is `target`; infinite for targets outside the image, which is bounded
+/// above if `lambda < 0` and below if `lambda > 2`.
 pub fn inverse_yeo_johnson(target: f64, lambda: f64) -> f64 {
     if target >= 0.0 { inverse_box_cox(target, lambda) } else { -inverse_box_cox(-target, 2.0 - lambda) }
 }
 
-/// The inverse of [`box_cox`] for `target >= 0`; infinite beyond `-1 / lambda` for negative `lambda`.
+/// Inverse of [`box_cox`] for `target >= 0`; infinite beyond `-1 / lambda` for negative `lambda`.
 fn inverse_box_cox(target: f64, lambda: f64) -> f64 {
     if lambda.abs() < 1e-12 {
         return target.exp_m1();
@@ -85,7 +85,7 @@ fn most_likely_lambda(values: &[f64]) -> f64 {
     0.5 * (low + high)
 }
 
-/// The population variance of the values after the transform.
+/// Population variance of the values after the transform.
 struct Variance<'a> {
     logs: &'a [f64],
     /// Not close to 0 or 2.

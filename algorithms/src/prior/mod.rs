@@ -1,21 +1,22 @@
 //! The user's prior density of the optimum, over encoded points.
 //!
-//! Notation: `u` an encoded point, `m_j`, `s_j` mode and spread of the prior of an ordered feature, `w_j(c)` the weight of a
-//! value relative to the largest weight. The features are independent, so
+//! Notation: `u` an encoded point, `m_j`, `s_j` mode and spread of the prior of an ordered feature, `w_j(c)` the weight
+//! of a value relative to the largest weight. The features are independent, so
 //!
 //! `b(u) = - sum_j (u_j - m_j)^2 / (2 s_j^2) + sum_j ln w_j(u_j)`, `ln pi(u) = ln((e^b(u) + e^-7) / (1 + e^-7))`
 //!
-//! over the *active* features that have a prior: 0 at the mode, below elsewhere, -7 far away. The floor `e^-7` bounds the
-//! cost of a wrong prior (measured, see docs/experiments/004). Constants are dropped, since a search compares points, so a
-//! branch of a conditional space is not penalised for having more parameters with priors.
+//! over the *active* features that have a prior: 0 at the mode, below elsewhere, -7 far away. The floor `e^-7` bounds
+//! the cost of a wrong prior (measured, see docs/experiments/004). Since a search compares points, constants are
+//! dropped, so a branch of a conditional space is not penalised for having more parameters with priors.
 //!
 //! Source: Hvarfner et al. 2022, "piBO: Augmenting Acquisition Functions with User Beliefs for Bayesian Optimization",
-//! arXiv 2204.11051, where an acquisition function is multiplied by `pi(u)^(beta / n)`. `beta` is [`DECAY`]; SMAC documents a
-//! tenth of the number of trials, which is equal for a hundred trials.
+//! arXiv 2204.11051, which multiplies an acquisition function by `pi(u)^(beta / n)`. `beta` is [`DECAY`]; SMAC
+//! documents a tenth of the number of trials, which is equal for a hundred trials.
 //!
-//! The Gaussian process and the Parzen estimator add `ln pi` to their criteria, and random search draws from the prior. The
-//! other designers ignore it and declare so in their [`Capabilities`](crate::designer::Capabilities): grid and quasi-random
-//! search promise an even spread, and the evolution strategy is for runs so long that the prior has decayed.
+//! The Gaussian process and the Parzen estimator add `ln pi` to their criteria, and random search draws from the prior.
+//! The other designers ignore it and declare so in their [`Capabilities`](crate::designer::Capabilities): grid and
+//! quasi-random search promise an even spread, and the evolution strategy is for runs so long that the prior has
+//! decayed.
 
 use crate::encoding::{Encoding, FeatureKind};
 use crate::numerics::normal::{distribution, quantile};
@@ -24,18 +25,17 @@ use crate::problem::{ParameterKind, ParameterPrior, ParameterSpec, SearchSpace};
 /// `beta`: after this many trials the prior counts as the density itself, after ten times as many as its tenth root.
 pub const DECAY: f64 = 10.0;
 
-/// The floor of the density below its mode, in natural logarithms. It is ours: without it, a narrow and wrong prior
+/// Floor of the density below its mode, in natural logarithms. It is ours: without it, a narrow and wrong prior
 /// outweighs fifty trials (measured, see docs/experiments/004).
 const FLOOR: f64 = 7.0;
 
-/// The prior density over all parameters of one space.
+/// Prior density over all parameters of one space.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PriorDensity {
     /// One per feature; not all are `None`.
     features: Vec<Option<FeaturePrior>>,
 }
 
-/// The prior of one feature.
 #[derive(Debug, Clone, PartialEq)]
 enum FeaturePrior {
     Normal {
@@ -47,8 +47,8 @@ enum FeaturePrior {
 }
 
 impl PriorDensity {
-    /// The prior density of the parameters of `space`, whose encoding is `encoding`; `None` if no parameter with more than
-    /// one value has a prior.
+    /// Prior density of the parameters of `space` with `encoding`; `None` if no parameter with more than one value has
+    /// a prior.
     pub fn new(space: &SearchSpace, encoding: &Encoding) -> Option<Self> {
         let feature_prior = |feature: usize| {
             let name = &encoding.features()[feature].name;
@@ -85,7 +85,7 @@ impl PriorDensity {
         }
     }
 
-    /// The mode of the prior of `feature`, feasible; `None` without a prior.
+    /// Mode of the prior of `feature`, feasible; `None` without a prior.
     pub fn mode(&self, feature: usize) -> Option<f64> {
         match self.features[feature].as_ref()? {
             FeaturePrior::Normal { mode, .. } => Some(*mode),
@@ -97,7 +97,7 @@ impl PriorDensity {
         }
     }
 
-    /// The standard deviation of the normal prior of `feature`; `None` without a normal prior.
+    /// Standard deviation of the normal prior of `feature`; `None` without a normal prior.
     pub fn spread(&self, feature: usize) -> Option<f64> {
         match self.features[feature] {
             Some(FeaturePrior::Normal { spread, .. }) => Some(spread),
@@ -105,7 +105,7 @@ impl PriorDensity {
         }
     }
 
-    /// The quantile `uniform`, in `[0, 1)`, of the prior of `feature`; the coordinate may need snapping. `None` without a
+    /// Quantile `uniform`, in `[0, 1)`, of the prior of `feature`; the coordinate may need snapping. `None` without a
     /// prior.
     pub fn quantile(&self, feature: usize, uniform: f64) -> Option<f64> {
         Some(match self.features[feature].as_ref()? {
@@ -168,7 +168,7 @@ impl FeaturePrior {
     }
 }
 
-/// The features that are active at a point, computed only for conditional spaces.
+/// Active features at a point, computed only for conditional spaces.
 struct Active(Option<Vec<bool>>);
 
 impl Active {
@@ -181,7 +181,7 @@ impl Active {
     }
 }
 
-/// The middle of a feature: the mode of its prior, or else the feasible coordinate nearest to 0.5, or the first level.
+/// Middle of a feature: the mode of its prior, or else the feasible coordinate nearest to 0.5, or the first level.
 pub fn middle(prior: Option<&PriorDensity>, encoding: &Encoding, feature: usize) -> f64 {
     let mode = prior.and_then(|prior| prior.mode(feature));
     mode.unwrap_or_else(|| match &encoding.features()[feature].kind {

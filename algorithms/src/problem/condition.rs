@@ -1,9 +1,9 @@
-//! Conditions under which a parameter is active: the values of another parameter, its parent.
+//! Conditions that activate a parameter by the values of another parameter, its parent.
 //!
-//! Parents may have conditions of their own, to any depth; the parameters of a space then form a forest. A parameter
-//! is *active* in a trial if it has no condition, or if its parent is active and has one of the condition's values.
-//! Only active parameters have values. Names are unique in a space: a child of two parents, or a child with a different
-//! range for each value of its parent, is stated as two parameters.
+//! Parents may have their own conditions, to any depth; the parameters of a space then form a forest. A parameter is
+//! *active* in a trial if it has no condition, or if its parent is active and has one of the condition's values. Only
+//! active parameters have values. Names are unique in a space: a child of two parents, or with a different range for
+//! each value of its parent, becomes two parameters.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Returns the condition that the parameter `parent` has one of `values`. Duplicate values are dropped.
+    /// Requires the parameter `parent` to have one of `values`. Duplicate values are dropped.
     /// [`SearchSpace::new`](super::SearchSpace::new) checks that the parent exists and can take these values.
     pub fn new(parent: impl Into<String>, values: Vec<ParameterValue>) -> Self {
         let mut different: Vec<ParameterValue> = Vec::with_capacity(values.len());
@@ -46,18 +46,17 @@ impl Condition {
         Self { parent: parent.into(), values: different }
     }
 
-    /// The name of the parent.
+    /// Name of the parent.
     pub fn parent(&self) -> &str {
         &self.parent
     }
 
-    /// The values of the parent for which the child is active, in the order they were given.
+    /// Values of the parent that activate the child, in the order given.
     pub fn values(&self) -> &[ParameterValue] {
         &self.values
     }
 }
 
-/// The serialised form of [`Condition`].
 #[derive(Deserialize)]
 struct UncheckedCondition {
     parent: String,

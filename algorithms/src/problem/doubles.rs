@@ -1,9 +1,9 @@
-//! The representable doubles of a range, by number.
+//! Representable doubles of a range, by number.
 
-/// The largest number of doubles that are counted: more than any study has trials.
+/// Maximum number of doubles to count: more than any study has trials.
 const MOST_COUNTED: u64 = 1 << 32;
 
-/// The doubles from `min` to `max`, both included, numbered from 0 in increasing order. `0.0` and `-0.0` are one.
+/// Doubles from `min` to `max`, both included, numbered from 0 in increasing order. `0.0` and `-0.0` are one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Doubles {
     first: i64,
@@ -11,7 +11,7 @@ pub(crate) struct Doubles {
 }
 
 impl Doubles {
-    /// The doubles from `min` to `max`, which are finite and in order; `None` if there are more than 2^32.
+    /// Doubles from `min` to `max`, which are finite and in order; `None` if there are more than 2^32.
     pub(crate) fn between(min: f64, max: f64) -> Option<Self> {
         let first = position(min);
         // Positions are at least `-i64::MAX`, so the difference fits `u64`.
@@ -19,18 +19,17 @@ impl Doubles {
         (count <= MOST_COUNTED).then_some(Self { first, count })
     }
 
-    /// The number of doubles.
     pub(crate) fn count(self) -> u64 {
         self.count
     }
 
-    /// The number of `value`; `None` outside the range.
+    /// Number of `value`; `None` outside the range.
     pub(crate) fn number(self, value: f64) -> Option<u64> {
         let number = position(value).checked_sub(self.first)?;
         u64::try_from(number).ok().filter(|number| *number < self.count)
     }
 
-    /// The double with this number, or the last one if there are fewer.
+    /// Double with this number, or the last one if there are fewer.
     pub(crate) fn value(self, number: u64) -> f64 {
         let position = self.first.saturating_add_unsigned(number.min(self.count - 1));
         let magnitude = f64::from_bits(position.unsigned_abs());
@@ -38,7 +37,7 @@ impl Doubles {
     }
 }
 
-/// The position of `value` among all doubles: 0 for zero, 1 for the smallest one above it.
+/// Position of `value` among all doubles: 0 for zero, 1 for the smallest one above it.
 fn position(value: f64) -> i64 {
     let magnitude = value.abs().to_bits().cast_signed();
     if value < 0.0 { -magnitude } else { magnitude }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SearchSpace;
 
-/// The direction in which a metric improves.
+/// Direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Goal {
     /// Larger is better.
@@ -15,7 +15,7 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// `value` in the orientation in which larger is better. Its own inverse.
+    /// Flips the sign of a minimised `value`, so that larger is better. Its own inverse.
     pub fn to_maximized(self, value: f64) -> f64 {
         match self {
             Self::Maximize => value,
@@ -45,29 +45,29 @@ impl Goal {
     }
 }
 
-/// A metric that trials report and the search optimises.
+/// Metric reported by trials and optimised by the search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetricSpec {
-    /// The tag under which trainers report the metric.
+    /// Tag under which trainers report the metric.
     pub name: String,
-    /// The direction in which the metric improves.
+    /// Direction in which the metric improves.
     pub goal: Goal,
 }
 
-/// A reported value that a usable trial keeps on one side of a threshold. It is not optimised.
+/// Reported value that a usable trial keeps on one side of a threshold. It is not optimised.
 ///
 /// The terms are those of Vizier's safety metrics: a goal, and a threshold to reach in the direction of the goal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ConstraintSpec {
-    /// The tag under which trainers report the value.
+    /// Tag under which trainers report the value.
     pub name: String,
     /// [`Goal::Minimize`]: the constraint holds for values up to the threshold. [`Goal::Maximize`]: for values from the
     /// threshold on.
     pub goal: Goal,
-    /// The limit, inclusive; finite.
+    /// Limit, inclusive; finite.
     pub threshold: f64,
-    /// The share of trials that the search tries to keep on the feasible side, from 0, for no target, to 1. While less of
-    /// the measured trials satisfy the constraint, the search avoids points that may violate it.
+    /// Target share of feasible trials, from 0, for no target, to 1. While a smaller share of the measured trials
+    /// satisfies the constraint, the search avoids points that may violate it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub min_safe_fraction: f64,
 }
@@ -77,13 +77,13 @@ fn is_zero(fraction: &f64) -> bool {
 }
 
 impl ConstraintSpec {
-    /// A constraint without a target for the share of feasible trials.
+    /// Constraint without a target for the share of feasible trials.
     pub fn new(name: impl Into<String>, goal: Goal, threshold: f64) -> Self {
         Self { name: name.into(), goal, threshold, min_safe_fraction: 0.0 }
     }
 
-    /// The distance of `value` from the threshold: positive on the feasible side, negative if the constraint is
-    /// violated. NaN for NaN. Clamped to the range of finite doubles.
+    /// Distance of `value` from the threshold: positive on the feasible side, negative if the constraint is violated.
+    /// NaN for NaN. Clamped to the range of finite doubles.
     pub fn slack(&self, value: f64) -> f64 {
         let slack = self.goal.to_maximized(value) - self.goal.to_maximized(self.threshold);
         slack.clamp(-f64::MAX, f64::MAX)
@@ -95,10 +95,10 @@ impl ConstraintSpec {
     }
 }
 
-/// How much trials of the same point differ, in the words of Vizier.
+/// Differences between trials of the same point, in the terms of Vizier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum ObservationNoise {
-    /// Not known: the Gaussian process estimates it. No point is tried twice.
+    /// Unknown: the Gaussian process estimates it. No point is tried twice.
     #[default]
     Auto,
     /// Close to none: trials of the same point have the same result. No point is tried twice.
@@ -107,7 +107,7 @@ pub enum ObservationNoise {
     High,
 }
 
-/// The input of a search algorithm: the space, the metrics and the constraints, without the service's bookkeeping.
+/// Input of a search algorithm: the space, the metrics and the constraints, without the service's bookkeeping.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProblemStatement {
     search_space: SearchSpace,
@@ -125,7 +125,7 @@ fn is_auto(noise: &ObservationNoise) -> bool {
 }
 
 impl ProblemStatement {
-    /// Returns a problem with one or more metrics.
+    /// Creates a problem with one or more metrics.
     ///
     /// # Errors
     /// [`ProblemError::NoMetric`] if `metrics` is empty, [`ProblemError::RepeatedMetric`] if two metrics share a name.
@@ -141,7 +141,7 @@ impl ProblemStatement {
         Ok(Self { search_space, metrics, constraints: Vec::new(), observation_noise: ObservationNoise::default() })
     }
 
-    /// Returns the problem with its constraints replaced by `constraints`.
+    /// Replaces the constraints.
     ///
     /// # Errors
     /// [`ProblemError::RepeatedMetric`] if two constraints share a name, or a constraint and a metric do;
@@ -163,41 +163,41 @@ impl ProblemStatement {
         Ok(Self { constraints, ..self })
     }
 
-    /// Returns the problem with this noise.
+    /// Replaces the observation noise.
     #[must_use]
     pub fn with_observation_noise(self, observation_noise: ObservationNoise) -> Self {
         Self { observation_noise, ..self }
     }
 
-    /// How much trials of the same point differ.
+    /// Differences between trials of the same point.
     pub fn observation_noise(&self) -> ObservationNoise {
         self.observation_noise
     }
 
-    /// The parameters.
+    /// Parameters of the problem.
     pub fn search_space(&self) -> &SearchSpace {
         &self.search_space
     }
 
-    /// The metrics, at least one, in the order of the values of [`super::TrialOutcome::Measured`].
+    /// Metrics, at least one, in the order of the values of [`super::TrialOutcome::Measured`].
     pub fn metrics(&self) -> &[MetricSpec] {
         &self.metrics
     }
 
-    /// The conditions of a usable trial; may be empty. Their values follow those of the metrics in
+    /// Conditions of a usable trial; may be empty. Their values follow those of the metrics in
     /// [`super::TrialOutcome::Measured`].
     pub fn constraints(&self) -> &[ConstraintSpec] {
         &self.constraints
     }
 
-    /// The names of all values that a trial reports, in the order of [`super::TrialOutcome::Measured`].
+    /// Names of all values reported by a trial, in the order of [`super::TrialOutcome::Measured`].
     pub fn value_names(&self) -> impl Iterator<Item = &str> {
         let metrics = self.metrics.iter().map(|metric| metric.name.as_str());
         metrics.chain(self.constraints.iter().map(|constraint| constraint.name.as_str()))
     }
 }
 
-/// Why a search space and metrics do not form a problem.
+/// Reason why a search space and metrics do not form a problem.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProblemError {
@@ -207,23 +207,23 @@ pub enum ProblemError {
     /// Two metrics or constraints share a name.
     #[error("metric {name:?} is defined twice")]
     RepeatedMetric {
-        /// The name.
+        /// Repeated name.
         name: String,
     },
     /// The threshold of a constraint is NaN or infinite.
     #[error("the threshold of constraint {name:?} is {threshold:?}, not a finite number")]
     ThresholdNotFinite {
-        /// The constraint.
+        /// Name of the constraint.
         name: String,
         /// Its threshold.
         threshold: f64,
     },
-    /// The share of feasible trials that a constraint asks for is not a share.
+    /// The target share of feasible trials is not between 0 and 1.
     #[error("the fraction of safe trials of constraint {name:?} is {fraction:?}, not a number from 0 to 1")]
     FractionOutOfRange {
-        /// The constraint.
+        /// Name of the constraint.
         name: String,
-        /// The fraction.
+        /// Fraction as given.
         fraction: f64,
     },
 }

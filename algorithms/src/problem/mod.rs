@@ -1,6 +1,6 @@
-//! The problem statement: search space, metrics, constraints, and trials.
+//! Problem statement: search space, metrics, constraints, and trials.
 //!
-//! Not here: storage of studies, ownership of trials and timestamps. Those belong to the service.
+//! Storage of studies, ownership of trials and timestamps belong to the service.
 
 mod condition;
 mod doubles;

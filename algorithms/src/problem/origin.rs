@@ -1,10 +1,10 @@
-//! The origin of a suggestion: algorithm and step.
+//! Origin of a suggestion: algorithm and step.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A search algorithm, named as in records and messages.
+/// Search algorithm, named as in records and messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AlgorithmName {
@@ -20,12 +20,12 @@ pub enum AlgorithmName {
     QuasiRandomSearch,
     /// [`GridSearch`](crate::designers::GridSearch).
     GridSearch,
-    /// The user-supplied trials, proposed by [`InitialPoints`](crate::designers::InitialPoints).
+    /// User-supplied trials, proposed by [`InitialPoints`](crate::designers::InitialPoints).
     InitialTrials,
 }
 
 impl AlgorithmName {
-    /// The name, as in JSON.
+    /// Name, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::GaussianProcessBandit => "GAUSSIAN_PROCESS_BANDIT",
@@ -45,27 +45,27 @@ impl fmt::Display for AlgorithmName {
     }
 }
 
-/// The step of a learning algorithm.
+/// Step of a learning algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Step {
     /// A point of the initial design, or one far from all others: there are too few trials for a model.
     Start,
-    /// The best point of the source studies, before this study has trials.
+    /// Best point of the source studies, before this study has trials.
     #[serde(rename = "EARLIER_STUDIES")]
     SourceStudies,
-    /// The maximum of the acquisition function near the best trials.
+    /// Maximum of the acquisition function near the best trials.
     TrustRegion,
-    /// The maximum of the acquisition function over the whole space.
+    /// Maximum of the acquisition function over the whole space.
     WholeSpace,
-    /// A draw from the model of an algorithm with a single step.
+    /// Draw from the model of an algorithm with a single step.
     Model,
-    /// An arbitrary unused point: the steps above found none.
+    /// Arbitrary unused point, for lack of one from the steps above.
     Unused,
 }
 
 impl Step {
-    /// The name, as in JSON.
+    /// Name, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Start => "START",
@@ -84,24 +84,24 @@ impl fmt::Display for Step {
     }
 }
 
-/// The algorithm and the step that proposed a trial.
+/// Algorithm and step that proposed a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// The algorithm.
+    /// Proposing algorithm.
     pub algorithm: AlgorithmName,
-    /// The step; `None` for an algorithm that does not learn.
+    /// Step; `None` for an algorithm that does not learn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
 }
 
 impl Origin {
-    /// The origin of a suggestion of `algorithm`, which does not learn.
+    /// Suggestion of `algorithm`, which does not learn.
     pub fn of(algorithm: AlgorithmName) -> Self {
         Self { algorithm, step: None }
     }
 
-    /// The origin of a suggestion of `step` of `algorithm`.
+    /// Suggestion of `step` of `algorithm`.
     pub fn with_step(algorithm: AlgorithmName, step: Step) -> Self {
         Self { algorithm, step: Some(step) }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::doubles::Doubles;
 use super::{Condition, ParameterPrior};
 
-/// The maximum number of values of a discrete parameter (AI Platform's published limit).
+/// Maximum number of values of a discrete parameter (AI Platform's published limit).
 pub const MAX_DISCRETE_VALUES: usize = 1000;
 
 /// A named parameter with a validated range.
@@ -32,7 +32,7 @@ impl ParameterSpec {
     /// Validates `kind` and names it. The parameter is always active.
     ///
     /// # Errors
-    /// The first rule that `name` or `kind` violates; see [`ParameterSpecError`].
+    /// The first rule violated by `name` or `kind`; see [`ParameterSpecError`].
     pub fn new(name: impl Into<String>, kind: ParameterKind) -> Result<Self, ParameterSpecError> {
         let name = name.into();
         if name.is_empty() {
@@ -42,12 +42,12 @@ impl ParameterSpec {
         Ok(Self { name, kind, condition: None, prior: None })
     }
 
-    /// Returns the parameter, active only where `condition` holds.
+    /// Makes the parameter active only where `condition` holds.
     pub fn with_condition(self, condition: Condition) -> Self {
         Self { condition: Some(condition), ..self }
     }
 
-    /// Returns the parameter with a prior of its best value.
+    /// Adds a prior of the best value.
     ///
     /// # Errors
     /// [`ParameterSpecError::PriorOfOtherKind`] and the other variants about priors.
@@ -56,7 +56,7 @@ impl ParameterSpec {
         Ok(Self { prior: Some(prior), ..self })
     }
 
-    /// The name under which trials and trainers refer to the parameter.
+    /// Name used by trials and trainers.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -66,17 +66,17 @@ impl ParameterSpec {
         &self.kind
     }
 
-    /// The condition under which the parameter is active; `None` if it is always active.
+    /// Activation condition; `None` if the parameter is always active.
     pub fn condition(&self) -> Option<&Condition> {
         self.condition.as_ref()
     }
 
-    /// The prior of its best value, if there is one.
+    /// Prior of the best value, if any.
     pub fn prior(&self) -> Option<&ParameterPrior> {
         self.prior.as_ref()
     }
 
-    /// The number of different values; `None` for a double, unless its range has at most 2^32 representable numbers.
+    /// Number of distinct values; `None` for a double, unless its range has at most 2^32 representable numbers.
     pub fn cardinality(&self) -> Option<u64> {
         match &self.kind {
             ParameterKind::Double { min, max, .. } => Doubles::between(*min, *max).map(Doubles::count),
@@ -102,34 +102,34 @@ impl ParameterSpec {
 /// The four kinds of parameter of AI Platform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ParameterKind {
-    /// A real number in `[min, max]`.
+    /// Real number in `[min, max]`.
     Double {
         /// Lower bound, inclusive; finite.
         min: f64,
         /// Upper bound, inclusive; finite.
         max: f64,
-        /// How the range is mapped to the unit interval.
+        /// Map of the range to the unit interval.
         scale: ScaleType,
     },
-    /// An integer in `[min, max]`.
+    /// Integer in `[min, max]`.
     Integer {
         /// Lower bound, inclusive.
         min: i64,
         /// Upper bound, inclusive.
         max: i64,
-        /// How the range is mapped to the unit interval.
+        /// Map of the range to the unit interval.
         scale: ScaleType,
     },
     /// One of a list of numbers, whose order and spacing matter.
     Discrete {
-        /// The feasible values: finite, strictly increasing, 1 to [`MAX_DISCRETE_VALUES`].
+        /// Feasible values: finite, strictly increasing, 1 to [`MAX_DISCRETE_VALUES`].
         values: Vec<f64>,
-        /// How the range is mapped to the unit interval.
+        /// Map of the range to the unit interval.
         scale: ScaleType,
     },
     /// One of a list of strings, without order.
     Categorical {
-        /// The feasible levels, pairwise different, at least one.
+        /// Feasible levels, pairwise different, at least one.
         values: Vec<String>,
     },
 }
@@ -175,7 +175,7 @@ fn check_range(min: f64, max: f64, scale: ScaleType) -> Result<(), ParameterSpec
     if min > max {
         return Err(ParameterSpecError::EmptyRange { min, max });
     }
-    // The encodings compute the width and the sum of the bounds, so both must be representable.
+    // Encodings compute the width and the sum of the bounds, so both must be representable.
     if !(max - min).is_finite() || !(max + min).is_finite() {
         return Err(ParameterSpecError::RangeTooWide { min, max });
     }
@@ -185,15 +185,15 @@ fn check_range(min: f64, max: f64, scale: ScaleType) -> Result<(), ParameterSpec
     Ok(())
 }
 
-/// The map of a range to `[0, 1]`. It determines where the search is finer.
+/// Map of a range to `[0, 1]`, which determines where the search is finer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum ScaleType {
     /// Uniform.
     #[default]
     UnitLinear,
-    /// Logarithmic: finest near the lower bound. Needs a positive range.
+    /// Logarithmic: finest near the lower bound. Requires a positive range.
     UnitLog,
-    /// The mirror image of [`ScaleType::UnitLog`]: finest near the upper bound. Needs a positive range.
+    /// Mirror image of [`ScaleType::UnitLog`]: finest near the upper bound. Requires a positive range.
     UnitReverseLog,
 }
 
@@ -208,7 +208,7 @@ impl fmt::Display for ScaleType {
     }
 }
 
-/// The value of one parameter in one trial.
+/// Value of one parameter in one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ParameterValue {
     /// Of a [`ParameterKind::Double`].
@@ -222,8 +222,8 @@ pub enum ParameterValue {
 }
 
 impl fmt::Display for ParameterValue {
-    /// Formats the value as trainers receive it. Whole discrete values have no decimal point, because many trainers
-    /// parse them as `int`. Doubles use the shortest text that parses to the same value.
+    /// Formats the value for trainers. Whole discrete values have no decimal point, because many trainers parse them as
+    /// `int`. Doubles use the shortest text that parses to the same value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         /// Above this, not every integer is representable as a double.
         const LARGEST_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
@@ -238,7 +238,7 @@ impl fmt::Display for ParameterValue {
     }
 }
 
-/// A rule that the definition of a parameter violates.
+/// Rule violated by the definition of a parameter.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterSpecError {
@@ -248,7 +248,7 @@ pub enum ParameterSpecError {
     /// A bound or discrete value is NaN or infinite.
     #[error("{value} is not a finite number")]
     NotFinite {
-        /// The offending bound or value.
+        /// Offending bound or value.
         value: f64,
     },
     /// The lower bound is above the upper bound.
@@ -272,7 +272,7 @@ pub enum ParameterSpecError {
     LogOfNonPositive {
         /// Lower bound.
         min: f64,
-        /// The requested scale.
+        /// Requested scale.
         scale: ScaleType,
     },
     /// A discrete or categorical parameter has no values.
@@ -281,7 +281,7 @@ pub enum ParameterSpecError {
     /// There are more discrete values than [`MAX_DISCRETE_VALUES`].
     #[error("{count} values are given, at most {MAX_DISCRETE_VALUES} are allowed")]
     TooManyValues {
-        /// The number of values.
+        /// Number of values.
         count: usize,
     },
     /// The discrete values do not strictly increase.
@@ -303,38 +303,38 @@ pub enum ParameterSpecError {
     /// The prior does not apply to parameters of this kind.
     #[error("the prior does not apply to this kind of parameter, which takes {expected}")]
     PriorOfOtherKind {
-        /// The prior that applies.
+        /// Prior that applies.
         expected: &'static str,
     },
     /// The mode of the prior is not a feasible value of the parameter.
     #[error("the mode {mode} of the prior is not a feasible value")]
     PriorModeInfeasible {
-        /// The mode.
+        /// Mode as given.
         mode: ParameterValue,
     },
     /// The spread of the prior is out of range or NaN.
     #[error("the spread {spread:?} of the prior is not between {smallest} and 1", smallest = super::SMALLEST_SPREAD)]
     PriorSpread {
-        /// The spread.
+        /// Spread as given.
         spread: f64,
     },
     /// A weight is not finite and positive, is repeated, or belongs to a value that the parameter does not have.
     #[error("the weight {weight:?} of {value} is invalid: each feasible value needs one finite weight above 0")]
     PriorWeight {
-        /// The value.
+        /// Value with the weight.
         value: ParameterValue,
-        /// Its weight.
+        /// Weight as given.
         weight: f64,
     },
     /// A feasible value has no weight.
     #[error("the prior gives {value} no weight")]
     PriorWeightMissing {
-        /// The value.
+        /// Value without a weight.
         value: ParameterValue,
     },
 }
 
-/// The serialised form of [`ParameterSpec`], validated when it is deserialised.
+/// Serialised form of [`ParameterSpec`], validated when it is deserialised.
 #[derive(Serialize, Deserialize)]
 struct UncheckedParameterSpec {
     name: String,

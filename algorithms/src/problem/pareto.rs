@@ -1,8 +1,8 @@
 //! Pareto dominance between points of objective space, and the front of a set of points.
 //!
-//! Every function takes points whose objectives are all maximised, as [`Goal::to_maximized`](super::Goal::to_maximized)
-//! returns them. Two values are equal if `==` holds, so `0.0` and `-0.0` are equal. A point with a NaN in any objective
-//! neither dominates nor is dominated, and is on no front. Infinite values are compared as numbers.
+//! All objectives are maximised, as by [`Goal::to_maximized`](super::Goal::to_maximized). Two values are equal if `==`
+//! holds, so `0.0` and `-0.0` are equal. A point with a NaN in any objective neither dominates nor is dominated, and is
+//! on no front. Infinite values are compared as numbers.
 //!
 //! Notation: `n` points, `m` objectives.
 
@@ -57,7 +57,7 @@ pub fn distinct_front<P: AsRef<[f64]>>(points: &[P]) -> Vec<usize> {
     front
 }
 
-/// The indices of the front in descending lexicographic order of the points; copies are adjacent, by index.
+/// Indices of the front in descending lexicographic order of the points; copies are adjacent, by index.
 fn best_first<P: AsRef<[f64]>>(points: &[P]) -> Vec<usize> {
     let point = |index: usize| points[index].as_ref();
     let is_known = |index: &usize| !point(*index).iter().any(|value| value.is_nan());

@@ -1,28 +1,28 @@
-//! Priors: a user's expectation of where the best value of a parameter lies.
+//! Priors: a user's expectation of the best value of a parameter.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ParameterKind, ParameterSpecError, ParameterValue};
 
-/// A prior of the best value of one parameter, independent of the others. It guides the beginning of a search and fades
-/// with the number of trials; each designer documents how.
+/// Prior of the best value of one parameter, independent of the others. It guides the beginning of a search and fades
+/// with the number of trials; each designer documents the details.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ParameterPrior {
-    /// A normal density in the coordinate of the parameter's scale, truncated at the bounds. Not for categorical
+    /// Normal density in the coordinate of the parameter's scale, truncated at the bounds. Not for categorical
     /// parameters.
     Normal {
-        /// The maximum of the density: a feasible value of the parameter.
+        /// Maximum of the density: a feasible value of the parameter.
         mode: ParameterValue,
-        /// The standard deviation as a fraction of the range on the parameter's scale, from [`SMALLEST_SPREAD`] to 1.
+        /// Standard deviation as a fraction of the range on the parameter's scale, from [`SMALLEST_SPREAD`] to 1.
         spread: f64,
     },
-    /// A weight for each value of a discrete or categorical parameter, in any order: finite and above 0. Only the
+    /// Weight of each value of a discrete or categorical parameter, in any order: finite and above 0. Only the
     /// proportions matter.
     Weights(Vec<(ParameterValue, f64)>),
 }
 
-/// The smallest [`ParameterPrior::Normal::spread`]. A narrower prior is practically a constant, and its density
-/// overflows in the search.
+/// Smallest [`ParameterPrior::Normal::spread`]. A narrower prior is practically a constant, and its density overflows
+/// in the search.
 pub const SMALLEST_SPREAD: f64 = 1e-3;
 
 impl ParameterPrior {

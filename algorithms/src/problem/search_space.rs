@@ -1,4 +1,4 @@
-//! The search space: all parameters of a study.
+//! Search space: all parameters of a study.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Condition, ParameterKind, ParameterSpec, ParameterValue};
 
-/// The values of one trial by the name of the parameter, for active parameters.
+/// Values of the active parameters of one trial, by name.
 pub type ParameterValues = BTreeMap<String, ParameterValue>;
 
 /// One or more parameters with unique names. The parent of each [condition](super::Condition) is a parameter of the
@@ -15,7 +15,7 @@ pub type ParameterValues = BTreeMap<String, ParameterValue>;
 #[serde(try_from = "Vec<ParameterSpec>", into = "Vec<ParameterSpec>")]
 pub struct SearchSpace {
     parameters: Vec<ParameterSpec>,
-    /// The index of each parameter's parent.
+    /// Index of each parameter's parent.
     parents: Vec<Option<usize>>,
     /// All indices, parents before their children, otherwise increasing.
     top_down: Vec<usize>,
@@ -25,7 +25,7 @@ impl SearchSpace {
     /// Checks that names are unique, and that conditions refer to feasible values of other parameters without cycles.
     ///
     /// # Errors
-    /// The first violation that is found; see [`SearchSpaceError`].
+    /// The first violation; see [`SearchSpaceError`].
     pub fn new(parameters: Vec<ParameterSpec>) -> Result<Self, SearchSpaceError> {
         if parameters.is_empty() {
             return Err(SearchSpaceError::Empty);
@@ -50,7 +50,7 @@ impl SearchSpace {
         Ok(Self { parameters, parents, top_down })
     }
 
-    /// The parameters, in their given order.
+    /// Parameters, in the order given.
     pub fn parameters(&self) -> &[ParameterSpec] {
         &self.parameters
     }
@@ -60,7 +60,7 @@ impl SearchSpace {
         self.parents.iter().any(Option::is_some)
     }
 
-    /// The index of the parent of the parameter at `index`; `None` if the parameter is always active.
+    /// Index of the parent of the parameter at `index`; `None` if the parameter is always active.
     ///
     /// # Panics
     /// If `index` is out of range.
@@ -68,13 +68,12 @@ impl SearchSpace {
         self.parents[index]
     }
 
-    /// The indices of all parameters, each parent before its children.
+    /// Indices of all parameters, each parent before its children.
     pub fn top_down(&self) -> &[usize] {
         &self.top_down
     }
 
-    /// The number of different points. Points are compared by their active parameters. `None` if it is infinite or
-    /// above `u64::MAX`.
+    /// Number of distinct points, compared by their active parameters. `None` if it is infinite or above `u64::MAX`.
     pub fn cardinality(&self) -> Option<u64> {
         // For each parent and each value of a condition, the number of choices of the children.
         let mut below: Vec<Vec<(&ParameterValue, u64)>> = vec![Vec::new(); self.parameters.len()];
@@ -132,7 +131,7 @@ impl SearchSpace {
     }
 }
 
-/// Checks the condition of `parameter`. `parent` is `None` if the space does not have it.
+/// Checks the condition of `parameter`. `parent` is `None` if it is missing in the space.
 fn check_condition(
     parameter: &ParameterSpec,
     condition: &Condition,
@@ -160,7 +159,6 @@ fn check_condition(
     }
 }
 
-/// All indices, parents before their children.
 fn top_down(parameters: &[ParameterSpec], parents: &[Option<usize>]) -> Result<Vec<usize>, SearchSpaceError> {
     let mut depths = Vec::with_capacity(parents.len());
     for (start, parameter) in parameters.iter().enumerate() {
@@ -179,7 +177,7 @@ fn top_down(parameters: &[ParameterSpec], parents: &[Option<usize>]) -> Result<V
     Ok(indices)
 }
 
-/// Why a list of parameters does not form a search space.
+/// Reason why a list of parameters does not form a search space.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SearchSpaceError {
@@ -189,7 +187,7 @@ pub enum SearchSpaceError {
     /// Two parameters share a name.
     #[error("parameter {name:?} at index {index} is defined twice")]
     RepeatedName {
-        /// The name.
+        /// Repeated name.
         name: String,
         /// Index of the second definition.
         index: usize,
@@ -197,23 +195,23 @@ pub enum SearchSpaceError {
     /// The parent of a condition is not a parameter of the space.
     #[error("parameter {parameter:?} is conditional on {parent:?}, which is not a parameter of the search space")]
     UnknownParent {
-        /// The child.
+        /// Name of the child.
         parameter: String,
-        /// The name of the parent.
+        /// Name of the parent.
         parent: String,
     },
     /// A parameter is conditional on itself.
     #[error("parameter {parameter:?} is conditional on itself")]
     OwnParent {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
     },
     /// The conditions form a cycle.
     #[error("parameter {parameter:?} is conditional on {parent:?}, which leads to a cycle of conditions")]
     Cycle {
-        /// The first parameter whose chain of parents does not end.
+        /// First parameter whose chain of parents does not end.
         parameter: String,
-        /// Its parent.
+        /// Name of its parent.
         parent: String,
     },
     /// The parent is a double. A search practically never hits single values of a double.
@@ -221,45 +219,45 @@ pub enum SearchSpaceError {
         "parameter {parameter:?} is conditional on {parent:?}, a double; a parent must be an integer, discrete or categorical"
     )]
     DoubleParent {
-        /// The child.
+        /// Name of the child.
         parameter: String,
-        /// The parent.
+        /// Name of the parent.
         parent: String,
     },
     /// A condition lists no values, so it never holds.
     #[error("parameter {parameter:?} is conditional on {parent:?} but lists none of its values")]
     NoParentValue {
-        /// The child.
+        /// Name of the child.
         parameter: String,
-        /// The parent.
+        /// Name of the parent.
         parent: String,
     },
     /// A condition lists a value that is infeasible for the parent.
     #[error("parameter {parameter:?} is conditional on value {value} of {parent:?}, which that parameter cannot have")]
     InfeasibleParentValue {
-        /// The child.
+        /// Name of the child.
         parameter: String,
-        /// The parent.
+        /// Name of the parent.
         parent: String,
-        /// The value.
+        /// Infeasible value.
         value: ParameterValue,
     },
 }
 
-/// Why some values do not form a point of a search space.
+/// Reason why some values do not form a point of a search space.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
     /// An active parameter has no value.
     #[error("parameter {parameter:?} has no value")]
     Missing {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
     },
     /// A value is of the wrong kind or out of range.
     #[error("value {value} of parameter {parameter:?} lies outside the search space")]
     Infeasible {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
         /// Its value.
         value: ParameterValue,
@@ -269,15 +267,15 @@ pub enum ValueError {
         "parameter {parameter:?} has a value but is inactive: its parent {parent:?} has none of the values that activate it"
     )]
     Inactive {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
-        /// The parent in its condition.
+        /// Name of the parent in its condition.
         parent: String,
     },
     /// The space does not have the parameter.
     #[error("the search space has no parameter {parameter:?}")]
     Unknown {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
     },
 }

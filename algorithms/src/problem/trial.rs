@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{Origin, ParameterValues};
 
-/// The number of a trial in its study, starting at 1.
+/// Number of a trial in its study, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TrialId(pub u64);
 
 impl TrialId {
-    /// The first trial of a study.
+    /// First trial of a study.
     pub const FIRST: Self = Self(1);
 
-    /// The id `count` after this one.
+    /// Id `count` after this one.
     pub fn offset(self, count: u64) -> Self {
         Self(self.0 + count)
     }
@@ -27,42 +27,42 @@ impl fmt::Display for TrialId {
     }
 }
 
-/// A point proposed by an algorithm.
+/// Point proposed by an algorithm.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialSuggestion {
     /// One value for each active parameter.
     pub parameters: ParameterValues,
-    /// The algorithm and step that proposed it.
+    /// Algorithm and step that proposed it.
     pub origin: Origin,
 }
 
-/// A trial that was assigned and has no final result yet.
+/// Assigned trial without a final result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingTrial {
-    /// The number of the trial.
+    /// Number of the trial.
     pub id: TrialId,
-    /// The point.
+    /// Point of the trial.
     pub parameters: ParameterValues,
 }
 
-/// A trial with a final result.
+/// Trial with a final result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompletedTrial {
-    /// The number of the trial.
+    /// Number of the trial.
     pub id: TrialId,
-    /// The point.
+    /// Point of the trial.
     pub parameters: ParameterValues,
-    /// The result.
+    /// Result of the trial.
     pub outcome: TrialOutcome,
 }
 
-/// The result of a trial.
+/// Result of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TrialOutcome {
     /// The trial reported a finite value for each metric and each constraint, in the units and orientation of the user.
     /// Constraints may be violated.
     Measured {
-        /// One value per metric, in the order of the problem's metrics, then one per constraint, in their order.
+        /// One value per metric, in the problem's order, then one per constraint, likewise.
         values: Vec<f64>,
         /// Whether the trial was stopped early: the values are those of its last report.
         stopped_early: bool,

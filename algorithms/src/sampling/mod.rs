@@ -1,7 +1,7 @@
 //! Random and quasi-random points of a search space.
 //!
-//! Both kinds use [`Encoding::coordinate_from_uniform`], which maps a uniform number to each kind of parameter. Not
-//! here: avoiding used points (see [`crate::designers`]).
+//! Both kinds use [`Encoding::coordinate_from_uniform`], which maps a uniform number to each kind of parameter.
+//! [`crate::designers`] avoids used points.
 
 mod sobol;
 
@@ -15,11 +15,11 @@ use crate::prior::PriorDensity;
 use crate::problem::TrialId;
 use crate::rng::stream;
 
-/// An endless sequence of independent random points, each of shape `[dimensions]`, feasible and canonical.
+/// Endless sequence of independent random points, each of shape `[dimensions]`, feasible and canonical.
 ///
 /// Every parameter has its own stream, keyed by its name, so that the order of parameters and the presence of others
-/// have no effect. A conditional parameter is drawn in any case and ignored while it is inactive, so each value of a
-/// parent is equally likely with and without children.
+/// have no effect. Inactive conditional parameters are drawn too and then ignored, so each value of a parent is equally
+/// likely with and without children.
 pub struct RandomPoints<'a> {
     encoding: &'a Encoding,
     streams: Vec<ChaCha8Rng>,
@@ -27,7 +27,7 @@ pub struct RandomPoints<'a> {
 }
 
 impl<'a> RandomPoints<'a> {
-    /// The points for `purpose` in the suggestion of `trial`.
+    /// Points for `purpose` in the suggestion of `trial`.
     pub fn new(encoding: &'a Encoding, seed: u64, trial: TrialId, purpose: &str) -> Self {
         let key = |name: &str| format!("{purpose}/{name}");
         let streams = encoding.features().iter().map(|feature| stream(seed, trial, &key(&feature.name))).collect();
@@ -51,7 +51,7 @@ impl Iterator for RandomPoints<'_> {
         };
         let mut point: Vec<f64> = self.streams.iter_mut().enumerate().map(coordinate).collect();
         match self.prior {
-            // The prior's density does not take grids into account.
+            // The prior's density ignores grids.
             Some(_) => self.encoding.snap(&mut point),
             None => self.encoding.canonicalize(&mut point),
         }

@@ -13,13 +13,13 @@ use crate::encoding::Encoding;
 use crate::problem::TrialId;
 use crate::rng::stream;
 
-/// The number of points per scramble, the maximum of `sobol_burley`.
+/// Number of points per scramble, the maximum of `sobol_burley`.
 const SEQUENCE_LENGTH: u64 = 1 << 16;
 
-/// The distance of neighbouring coordinates in `sobol_burley`.
+/// Distance of neighbouring coordinates in `sobol_burley`.
 const RESOLUTION: f64 = 1.0 / (1 << 23) as f64;
 
-/// The point at position `trial` of the sequence scrambled by `seed`, shape `[dimensions]`, feasible and canonical.
+/// Point at position `trial` of the sequence scrambled by `seed`, shape `[dimensions]`, feasible and canonical.
 ///
 /// Any `2^k` consecutive trials that start at a multiple of `2^k`, counting the first trial as 0, are evenly spread.
 pub fn sobol_point(encoding: &Encoding, seed: u64, trial: TrialId) -> Vec<f64> {

@@ -1,23 +1,24 @@
-//! The models of the source studies, and how the values of a study follow them.
+//! Models of the source studies, and the relation of a study's values to them.
 //!
 //! Given the completed trials, `y_i` their targets and `mu(u_i)` the predictions of a stack:
 //! - From [`MIN_RANKED_TRIALS`] trials on, a source study is dropped if its own model ranks them worse than chance (a
 //!   negative rank correlation). The model has seen none of these trials, so this is a held-out test.
-//! - The line `y = a + b mu` is a regression with a prior centred at slope 1: `b` moves from 1 to the slope of the data as
-//!   their spread grows, `b = (sum (y - ybar)(mu - mubar) + w) / (sum (mu - mubar)^2 + w)`, `w` = [`SLOPE_PRIOR_WEIGHT`]. A
-//!   stack whose predictions vary little therefore has little influence, and one without a positive `b` is not used.
+//! - The line `y = a + b mu` is a regression with a prior centred at slope 1: `b` moves from 1 to the slope of the data
+//!   as their spread grows, `b = (sum (y - ybar)(mu - mubar) + w) / (sum (mu - mubar)^2 + w)`, `w` =
+//!   [`SLOPE_PRIOR_WEIGHT`]. A stack whose predictions vary little therefore has little influence, and one without a
+//!   positive `b` is not used.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use nalgebra::DMatrix;
+use parking_lot::Mutex;
 
 use super::source_study::SourceStudy;
 use super::translation::translate;
 use crate::encoding::Encoding;
-use crate::gp::{
-    Hyperparameters, KernelTerms, Line, Posterior, StackedPosterior, TrainingSet, fit_with_terms, representative_subset,
-};
+use crate::gp::{Hyperparameters, Line, Posterior, StackedPosterior, TrainingSet, fit, representative_subset};
+use crate::numerics::ranks::rank_correlation;
 use crate::prior::PriorDensity;
 use crate::problem::ProblemStatement;
 
@@ -25,31 +26,30 @@ use crate::problem::ProblemStatement;
 pub(crate) const MIN_RANKED_TRIALS: usize = 5;
 /// Number of trials that source models propose before they are tested.
 pub(crate) const TRUSTED_TRIALS: usize = MIN_RANKED_TRIALS.div_ceil(2);
-/// Most trials that are ranked, the first ones: the time grows with the square of their number.
+/// Maximum number of ranked trials, the first ones: the time grows with the square of their number.
 const MAX_RANKED_TRIALS: usize = 256;
 /// Weight of the prior of the slope, in units of squared standardised values (a guess).
 const SLOPE_PRIOR_WEIGHT: f64 = 0.5;
 /// Smallest slope; below it, the values do not follow the stack.
 const SMALLEST_SLOPE: f64 = 0.05;
-/// Most studies that are stacked, the latest ones: each costs time at every suggestion.
+/// Maximum number of stacked studies, the latest ones: each costs time at every suggestion.
 const MOST_STUDIES: usize = 8;
-/// Hyperparameters of a study are fitted to at most this many of its trials.
+/// Maximum number of a study's trials in a hyperparameter fit.
 const FIT_SIZE: usize = 256;
 
-/// The stack of each list of study indices; `None` if it cannot be computed.
+/// Stack of each list of study indices; `None` if it cannot be computed.
 type Stacks = HashMap<Vec<usize>, Option<Arc<StackedPosterior>>>;
 
-/// The source studies of one problem that provide usable data, with their models.
+/// Source studies of one problem with usable data, and their models.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceModels {
-    /// The translated trials of each study, the oldest first.
+    /// Translated trials of each study, oldest first.
     studies: Vec<TrainingSet>,
-    terms: KernelTerms,
-    /// Memory of stacks, which would be recomputed identically.
+    /// Cache of stacks, which a recomputation reproduces identically.
     stacks: Arc<Mutex<Stacks>>,
 }
 
-/// A stack of source models and the line by which the values of the current study follow it.
+/// Stack of source models, with the line by which the current study's values follow it.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceModel {
     pub(crate) stack: Arc<StackedPosterior>,
@@ -57,21 +57,16 @@ pub(crate) struct SourceModel {
 }
 
 impl SourceModels {
-    /// Translates `studies`, the oldest first, to `problem`; `None` if none provides usable data.
-    pub(crate) fn new(
-        problem: &ProblemStatement,
-        encoding: &Encoding,
-        studies: &[SourceStudy],
-        terms: KernelTerms,
-    ) -> Option<Self> {
+    /// Translates `studies`, oldest first, to `problem`; `None` if none provides usable data.
+    pub(crate) fn new(problem: &ProblemStatement, encoding: &Encoding, studies: &[SourceStudy]) -> Option<Self> {
         let prior = PriorDensity::new(problem.search_space(), encoding);
         let translated = studies.iter().filter_map(|study| translate(problem, encoding, prior.as_ref(), study));
         let mut studies: Vec<TrainingSet> = translated.collect();
         studies.drain(..studies.len().saturating_sub(MOST_STUDIES));
-        (!studies.is_empty()).then(|| Self { studies, terms, stacks: Arc::default() })
+        (!studies.is_empty()).then(|| Self { studies, stacks: Arc::default() })
     }
 
-    /// The points of all studies, not necessarily feasible, the best by the mean of the whole stack first.
+    /// Points of all studies, not necessarily feasible, in decreasing order of the whole stack's mean.
     pub(crate) fn best_points(&self) -> Vec<Vec<f64>> {
         let all: Vec<usize> = (0..self.studies.len()).collect();
         let Some(stack) = self.stack(&all) else { return Vec::new() };
@@ -85,14 +80,16 @@ impl SourceModels {
         ranked.into_iter().map(|(_, point)| point).collect()
     }
 
-    /// The source model that predicts the measured trials at the rows of `points` (n x d) with targets `values` (length n);
+    /// Source model that predicts the measured trials at the rows of `points` (n x d) with targets `values` (length n);
     /// `None` if no study does.
     pub(crate) fn source_model_for(&self, points: &DMatrix<f64>, values: &[f64]) -> Option<SourceModel> {
         let ranked = values.len().min(MAX_RANKED_TRIALS);
         let ranked_points = points.rows(0, ranked).clone_owned();
         let is_kept = |study: &usize| {
-            let ranks_well =
-                |alone: Arc<StackedPosterior>| rank_correlation(&alone.means(&ranked_points), &values[..ranked]) >= 0.0;
+            let ranks_well = |alone: Arc<StackedPosterior>| {
+                let correlation = rank_correlation(&alone.means(&ranked_points), &values[..ranked]);
+                correlation.is_none_or(|correlation| correlation >= 0.0)
+            };
             ranked < MIN_RANKED_TRIALS || self.stack(&[*study]).is_some_and(ranks_well)
         };
         let kept: Vec<usize> = (0..self.studies.len()).filter(is_kept).collect();
@@ -104,10 +101,8 @@ impl SourceModels {
         Some(SourceModel { stack, line })
     }
 
-    /// The stack of the given studies, in their order.
     fn stack(&self, studies: &[usize]) -> Option<Arc<StackedPosterior>> {
-        // Entries are complete even if another holder of the lock panicked.
-        let lock = || self.stacks.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.stacks.lock();
         if let Some(known) = lock().get(studies) {
             return known.clone();
         }
@@ -119,20 +114,20 @@ impl SourceModels {
             let line = line(&stack.means(&data.points), &data.values)?;
             Some(SourceModel { stack, line })
         });
-        let stack = self.level(data, source_model).map(Arc::new);
+        let stack = Self::level(data, source_model).map(Arc::new);
         lock().insert(studies.to_vec(), stack.clone());
         stack
     }
 
-    /// The stack with a model of `data` on top of `source_model`.
-    fn level(&self, data: &TrainingSet, source_model: Option<SourceModel>) -> Option<StackedPosterior> {
+    /// Stack with a model of `data` on top of `source_model`.
+    fn level(data: &TrainingSet, source_model: Option<SourceModel>) -> Option<StackedPosterior> {
         let mut data = data.clone();
         if let Some(source_model) = &source_model {
             data.values = source_model.residuals(&data.points, &data.values);
         }
-        let fitted = fit_with_terms(&data.select(&representative_subset(&data, FIT_SIZE, None)), self.terms);
+        let fitted = fit(&data.select(&representative_subset(&data, FIT_SIZE, None)));
         let posterior = Posterior::new(fitted, &data)
-            .or_else(|| Posterior::new(Hyperparameters::default_with_terms(&data.categorical, self.terms), &data))?;
+            .or_else(|| Posterior::new(Hyperparameters::default_for(&data.categorical), &data))?;
         Some(match source_model {
             Some(SourceModel { stack, line }) => StackedPosterior::over(stack, line, posterior),
             None => posterior.into(),
@@ -141,14 +136,14 @@ impl SourceModels {
 }
 
 impl SourceModel {
-    /// The residuals of `values` (length n) at the rows of `points` (n x d).
+    /// Residuals of `values` (length n) at the rows of `points` (n x d).
     pub(crate) fn residuals(&self, points: &DMatrix<f64>, values: &[f64]) -> Vec<f64> {
         let Line { offset, slope } = self.line;
         values.iter().zip(self.stack.means(points)).map(|(value, mean)| value - (offset + slope * mean)).collect()
     }
 }
 
-/// The line by which `values` follow `means`; `None` if the slope is too small.
+/// Line by which `values` follow `means`; `None` if the slope is too small.
 fn line(means: &[f64], values: &[f64]) -> Option<Line> {
     let n = means.len().max(1) as f64;
     let mean = means.iter().sum::<f64>() / n;
@@ -157,23 +152,6 @@ fn line(means: &[f64], values: &[f64]) -> Option<Line> {
     let alone: f64 = means.iter().map(|m| (m - mean) * (m - mean)).sum();
     let slope = (together + SLOPE_PRIOR_WEIGHT) / (alone + SLOPE_PRIOR_WEIGHT);
     (slope.is_finite() && slope > SMALLEST_SLOPE).then_some(Line { offset: value - slope * mean, slope })
-}
-
-/// Spearman's rank correlation of two sequences of the same length, equal values sharing the mean of their ranks; 0 if
-/// one is constant.
-fn rank_correlation(a: &[f64], b: &[f64]) -> f64 {
-    let ranks = |values: &[f64]| -> Vec<f64> {
-        let rank = |value: &f64| {
-            let below = values.iter().filter(|other| *other < value).count() as f64;
-            let equal = values.iter().filter(|other| *other == value).count() as f64;
-            below + 0.5 * (equal - 1.0) - 0.5 * (values.len() as f64 - 1.0)
-        };
-        values.iter().map(rank).collect()
-    };
-    let (a, b) = (ranks(a), ranks(b));
-    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    let scale = (product(&a, &a) * product(&b, &b)).sqrt();
-    if scale > 0.0 { product(&a, &b) / scale } else { 0.0 }
 }
 
 #[cfg(test)]
@@ -189,14 +167,5 @@ mod tests {
         let slope = (24.0 + SLOPE_PRIOR_WEIGHT) / (8.0 + SLOPE_PRIOR_WEIGHT);
         assert!((found.slope - slope).abs() < 1e-12 && (found.offset - 1.0).abs() < 1e-12, "{found:?}");
         assert_eq!(line(&[-2.0, 2.0], &[7.0, -5.0]), None);
-    }
-
-    #[test]
-    fn rank_correlation_matches_known_values() {
-        assert_eq!(rank_correlation(&[1.0, 5.0, 9.0], &[0.1, 0.2, 1e9]), 1.0);
-        assert_eq!(rank_correlation(&[1.0, 5.0, 9.0], &[3.0, 2.0, 1.0]), -1.0);
-        // Ranks 1 2 3 4 and 2 1 4 3: 1 - 6 * 4 / (4 * 15).
-        assert!((rank_correlation(&[1.0, 2.0, 3.0, 4.0], &[6.0, 5.0, 8.0, 7.0]) - 0.6).abs() < 1e-12);
-        assert_eq!(rank_correlation(&[1.0, 1.0], &[2.0, 3.0]), 0.0);
     }
 }

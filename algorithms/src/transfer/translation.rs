@@ -3,7 +3,7 @@
 use nalgebra::DMatrix;
 
 use super::source_study::SourceStudy;
-use crate::encoding::{Encoding, FeatureKind};
+use crate::encoding::Encoding;
 use crate::gp::{TrainingSet, representative_subset};
 use crate::output_warp::warp;
 use crate::prior::{PriorDensity, middle};
@@ -12,13 +12,13 @@ use crate::problem::{
 };
 use crate::stopped_early::NOISE_FACTOR;
 
-/// Most trials of one study that are kept (chosen for time, since every suggestion evaluates the models of all studies).
+/// Maximum number of trials per study (chosen for time, since every suggestion evaluates the models of all studies).
 const LARGEST_STUDY: usize = 400;
 /// Noise variance of a trial that lacks a parameter, relative to others (a guess).
 const IMPUTED_NOISE: f64 = 4.0;
 
-/// The trials of `study` as observations of `problem`, whose space `encoding` encodes; `None` if there are fewer than two
-/// values or all are equal.
+/// Trials of `study` as observations of `problem` with `encoding`; `None` if there are fewer than two values or all are
+/// equal.
 pub(super) fn translate(
     problem: &ProblemStatement,
     encoding: &Encoding,
@@ -52,14 +52,12 @@ pub(super) fn translate(
         added_noise: vec![0.0; noise_weights.len()],
         noise_weights,
         noise: Default::default(),
-        categorical: (encoding.features().iter())
-            .map(|feature| matches!(feature.kind, FeatureKind::Categorical { .. }))
-            .collect(),
+        categorical: encoding.categorical(),
     };
     Some(data.select(&representative_subset(&data, LARGEST_STUDY, None)))
 }
 
-/// The canonical vector of a trial, not snapped to grids, and whether a value of an active feature is imputed; `None` if a
+/// Canonical vector of a trial, not snapped to grids, and whether a value of an active feature is imputed; `None` if a
 /// value of an active feature is outside the new space.
 fn translated_point(
     encoding: &Encoding,
@@ -87,11 +85,11 @@ fn translated_point(
     Some((point, (0..axes.len()).any(|j| active[j] && !given[j])))
 }
 
-/// The map from values of a source parameter to coordinates of the new parameter of the same name.
+/// Map from values of a source parameter to coordinates of the new parameter with the same name.
 enum Axis {
     Numbers(Encoding),
     Levels(Encoding),
-    /// Not a parameter of the problem; does not occur.
+    /// Never occurs: the name is not a parameter of the problem.
     Nothing,
 }
 
@@ -104,7 +102,7 @@ impl Axis {
             let spec = ParameterSpec::new(name, kind).ok()?;
             Some(Encoding::new(&SearchSpace::new(vec![spec]).ok()?))
         };
-        // As a double, every number of the range has a coordinate, even if it is not feasible.
+        // As a double, every number of the range has a coordinate, even if it is infeasible.
         let continuous = match spec.kind().clone() {
             ParameterKind::Categorical { values } => {
                 return alone(ParameterKind::Categorical { values }).map_or(Self::Nothing, Self::Levels);

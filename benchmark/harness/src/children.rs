@@ -1,33 +1,37 @@
-//! The running child processes of the benchmark, so that an interrupt can end them.
+//! Running child processes of the benchmark, so that an interrupt can kill them.
 
 use std::collections::BTreeSet;
-use std::process::Child;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
 
+use parking_lot::{Mutex, RwLock};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Ids of running children, each the leader of a process group.
+/// Process group ids.
 static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
-/// Whether this process is about to end. Held for reading while a child is started or a result written.
+/// Whether this process is about to exit. Read-locked while a child starts or a result is written.
 static ENDING: RwLock<bool> = RwLock::new(false);
 
-/// A child, the leader of its process group, known as running until this is dropped.
+/// Process group of a child, registered as running until dropped.
 #[derive(Debug)]
 pub(super) struct Group(u32);
 
 impl Group {
-    /// Takes `child` under control; it must have been started as the leader of a group of its own.
-    pub(super) fn of(child: &Child) -> Self {
-        running().insert(child.id());
-        Self(child.id())
+    /// Starts `command` as the leader of its own process group.
+    pub(super) fn start(command: &mut Command) -> std::io::Result<(Child, Self)> {
+        unless_ending(|| {
+            let child = command.process_group(0).spawn()?;
+            RUNNING.lock().insert(child.id());
+            let group = Self(child.id());
+            Ok((child, group))
+        })
     }
 
-    /// The id of the group.
     pub(super) fn id(&self) -> u32 {
         self.0
     }
 
-    /// Kills the rest of the group. Its leader must not have been waited for, since its id may be reused then.
+    /// Kills the rest of the group. The leader must not have been reaped yet: its id could already be reused.
     pub(super) fn kill(&self) {
         kill(self.0);
     }
@@ -35,15 +39,15 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        running().remove(&self.0);
+        RUNNING.lock().remove(&self.0);
     }
 }
 
-/// Does `work`, during which [`kill_children`] waits. After [`kill_children`] it does nothing and parks the thread until
-/// the end of the process. Children must be started and results written in here: then no child is left behind, no line
-/// is torn, and a killed child does not count as failed.
+/// Runs `work`; [`kill_children`] waits for it. After [`kill_children`], parks the thread until the process exits
+/// instead. Start children and write results only in here: then no child is left behind, no line is torn, and no killed
+/// child counts as failed.
 pub(super) fn unless_ending<T>(work: impl FnOnce() -> T) -> T {
-    let ending = ENDING.read().unwrap_or_else(PoisonError::into_inner);
+    let ending = ENDING.read();
     if *ending {
         drop(ending);
         loop {
@@ -53,22 +57,18 @@ pub(super) fn unless_ending<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Kills every running group before this process ends. From here on no child is started and no result written, so that
-/// a killed child is not recorded as failed.
+/// Kills every running group before this process exits, and blocks new children and results, so that a killed child is
+/// not recorded as failed.
 pub fn kill_children() {
-    *ENDING.write().unwrap_or_else(PoisonError::into_inner) = true;
-    for id in running().iter() {
+    *ENDING.write() = true;
+    for id in RUNNING.lock().iter() {
         kill(*id);
     }
 }
 
-fn running() -> std::sync::MutexGuard<'static, BTreeSet<u32>> {
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn kill(id: u32) {
     if let Some(group) = i32::try_from(id).ok().and_then(Pid::from_raw) {
-        // It may have ended by itself just now.
+        // The group may have just exited.
         let _ = kill_process_group(group, Signal::KILL);
     }
 }

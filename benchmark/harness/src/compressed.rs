@@ -1,13 +1,13 @@
-//! Reads files of the Zstandard format, RFC 8878.
+//! Decompression of Zstandard files, RFC 8878.
 
 use std::io::{Error, ErrorKind, Read};
 
 use ruzstd::decoding::StreamingDecoder;
 
-/// Returns the content of a whole Zstandard file, which may have several frames.
+/// Decompresses a whole Zstandard file, which may have several frames.
 ///
 /// # Errors
-/// The data is damaged, incomplete or in another format, or a frame's checksum differs.
+/// Damaged or incomplete data, another format, or a wrong frame checksum.
 pub(crate) fn decompress(mut data: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::new();
     while !data.is_empty() {

@@ -1,8 +1,6 @@
-//! The machine of a run.
-
 use std::collections::BTreeMap;
 
-/// Operating system, processor, cores and memory, as far as they are known.
+/// Operating system, processor, cores and memory; unknown ones are left out.
 pub fn machine() -> BTreeMap<String, String> {
     let mut machine = BTreeMap::new();
     let mut add = |name: &str, value: Option<String>| {
@@ -25,7 +23,7 @@ fn first_line(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()?.lines().next().map(str::to_owned)
 }
 
-/// What follows `key` on the first line of the file that begins with it.
+/// Rest of the first line of the file that starts with `key`.
 fn field(path: &str, key: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| line.strip_prefix(key)).map(|rest| rest.trim().to_owned())

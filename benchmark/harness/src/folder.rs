@@ -1,17 +1,18 @@
-//! A folder of results: `runs.jsonl` with a line for each run, `invocations.jsonl` with a line for each command that
-//! added runs, `logs/` with the standard error of optimizers.
+//! Results folder: `runs.jsonl` with a line per run, `invocations.jsonl` with a line per command that added runs, and
+//! `logs/` with the standard error of optimizers.
 //!
-//! A line is written whole and synced when its run has ended, so an interrupted comparison continues after its last
-//! whole run. The last line of a key counts.
+//! Each line is written whole and synced when its run ends, so an interrupted comparison resumes after its last
+//! complete run. Of several lines with the same key, the last counts.
 //!
-//! Each file of lines may also be stored compressed, as `runs.jsonl.zst` and `invocations.jsonl.zst`. A compressed file
-//! is only read, before the plain one; new lines are appended to the plain file.
+//! Both files may also be stored compressed, as `runs.jsonl.zst` and `invocations.jsonl.zst`. The compressed file is
+//! read-only and read first; new lines are appended to the plain file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tunesmith_benchmark::record::{RunKey, RunRecord};
 
@@ -20,10 +21,9 @@ use super::compressed::decompress;
 const RUNS: &str = "runs.jsonl";
 const INVOCATIONS: &str = "invocations.jsonl";
 const LOGS: &str = "logs";
-/// The suffix of a compressed file.
 const COMPRESSED: &str = ".zst";
 
-/// A folder of results that is open for more.
+/// Results folder opened for writing.
 #[derive(Debug)]
 pub struct ResultsFolder {
     path: PathBuf,
@@ -32,65 +32,46 @@ pub struct ResultsFolder {
     known: BTreeMap<RunKey, RunRecord>,
 }
 
-/// One command that added results, and what it ran on.
+/// Command that added results, and its machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Invocation {
-    /// When it began, RFC 3339.
+    /// Start time, RFC 3339.
     pub started: String,
-    /// The words of the command.
     pub command: Vec<String>,
-    /// The machine: operating system, processor, cores, memory.
+    /// Operating system, processor, cores, memory.
     pub machine: BTreeMap<String, String>,
 }
 
-/// Why a folder of results cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// A file or folder cannot be read or written.
     #[error("cannot use {}", path.display())]
     Io {
-        /// Which.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// A compressed file cannot be decompressed.
     #[error("cannot decompress {}", path.display())]
     Compressed {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// Another process writes there.
+    /// Another process writes to the folder.
     #[error("another benchmark is running in {}", path.display())]
-    Busy {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// A line is not a record.
+    Busy { path: PathBuf },
     #[error("{}, line {line} is not the record of a run", path.display())]
     Malformed {
-        /// The file.
         path: PathBuf,
-        /// Line, from 1.
         line: usize,
-        /// The cause.
         #[source]
         source: serde_json::Error,
     },
-    /// There are no results.
     #[error("there are no results in {}: it has no {RUNS} and no {RUNS}{COMPRESSED}", path.display())]
-    NoResults {
-        /// The folder.
-        path: PathBuf,
-    },
+    NoResults { path: PathBuf },
 }
 
 impl ResultsFolder {
-    /// Opens `path` for more results; creates it if it does not exist. Cuts off an incomplete last line.
+    /// Opens or creates the folder `path` and truncates an incomplete last line.
     ///
     /// # Errors
     /// [`FolderError`]; [`FolderError::Busy`] while another process has it open.
@@ -116,32 +97,32 @@ impl ResultsFolder {
         Ok(Self { path: path.to_owned(), runs, known })
     }
 
-    /// The record of `key`, if that run has ended.
+    /// Record of `key`, if that run has ended.
     pub fn find(&self, key: &RunKey) -> Option<&RunRecord> {
         self.known.get(key)
     }
 
-    /// All records, by key.
+    /// All records, ordered by key.
     pub fn records(&self) -> impl Iterator<Item = &RunRecord> {
         self.known.values()
     }
 
-    /// Where optimizers' standard error goes.
+    /// Folder for the standard error of optimizers.
     pub fn logs(&self) -> PathBuf {
         self.path.join(LOGS)
     }
 
-    /// Adds a record, durably.
+    /// Appends a record and syncs it.
     ///
     /// # Errors
-    /// [`FolderError::Io`]; the record may be there or not.
+    /// [`FolderError::Io`]; the record may or may not have been written.
     pub fn add(&mut self, record: RunRecord) -> Result<(), FolderError> {
         write_line(&mut self.runs, &record).map_err(|source| FolderError::Io { path: self.path.join(RUNS), source })?;
         self.known.insert(record.key.clone(), record);
         Ok(())
     }
 
-    /// Notes a command that added results.
+    /// Records a command that added results.
     ///
     /// # Errors
     /// [`FolderError::Io`].
@@ -153,8 +134,8 @@ impl ResultsFolder {
     }
 }
 
-/// Reads the records of some folders of results, merged: of several records of one run the last counts. An incomplete
-/// last line, of an interrupted write or of a write in progress, is ignored.
+/// Reads and merges the records of several folders; of several records of one run, the last counts. Ignores an
+/// incomplete last line, left by an interrupted write or one in progress.
 ///
 /// # Errors
 /// [`FolderError`]; [`FolderError::NoResults`] if a folder holds none.
@@ -171,17 +152,14 @@ pub fn read_results(folders: &[PathBuf]) -> Result<(Vec<RunRecord>, Vec<Invocati
         }
         // A folder without invocations is valid.
         for (file, text) in stored(folder, INVOCATIONS)? {
-            for (line, bytes) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
-                let malformed = |source| FolderError::Malformed { path: file.clone(), line: line + 1, source };
-                invocations.push(serde_json::from_slice(bytes).map_err(malformed)?);
-            }
+            invocations.extend(parse_lines(&file, &text)?);
         }
     }
     Ok((records.into_values().collect(), invocations))
 }
 
-/// Returns the whole lines of the file `name` in `folder`, first of its compressed form, then of its plain form, each
-/// with its path. A form that does not exist is left out.
+/// Complete lines of the file `name`, of its compressed and then its plain form, each with its path; missing forms are
+/// left out.
 fn stored(folder: &Path, name: &str) -> Result<Vec<(PathBuf, Vec<u8>)>, FolderError> {
     let mut forms = Vec::new();
     for (suffix, compressed) in [(COMPRESSED, true), ("", false)] {
@@ -200,27 +178,25 @@ fn stored(folder: &Path, name: &str) -> Result<Vec<(PathBuf, Vec<u8>)>, FolderEr
     Ok(forms)
 }
 
-/// Returns `text` up to its last line end.
+/// `text` up to its last line end.
 pub(super) fn whole_lines(text: &[u8]) -> &[u8] {
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     &text[..whole]
 }
 
-fn parse(file: &Path, text: &[u8]) -> Result<BTreeMap<RunKey, RunRecord>, FolderError> {
-    let mut records = BTreeMap::new();
-    for (line, bytes) in text.split(|byte| *byte == b'\n').enumerate() {
-        if bytes.is_empty() {
-            continue;
-        }
-        let record: RunRecord = serde_json::from_slice(bytes).map_err(|source| FolderError::Malformed {
-            path: file.to_owned(),
-            line: line + 1,
-            source,
-        })?;
-        let record = record.restored();
-        records.insert(record.key.clone(), record);
-    }
-    Ok(records)
+fn parse(file: &Path, text: &[u8]) -> Result<impl Iterator<Item = (RunKey, RunRecord)>, FolderError> {
+    let records = parse_lines::<RunRecord>(file, text)?.into_iter().map(RunRecord::restored);
+    Ok(records.map(|record| (record.key.clone(), record)))
+}
+
+/// Parses each non-empty line of `text`.
+pub(super) fn parse_lines<T: DeserializeOwned>(file: &Path, text: &[u8]) -> Result<Vec<T>, FolderError> {
+    let lines = text.split(|byte| *byte == b'\n').enumerate().filter(|(_, bytes)| !bytes.is_empty());
+    let parsed = lines.map(|(line, bytes)| {
+        let malformed = |source| FolderError::Malformed { path: file.to_owned(), line: line + 1, source };
+        serde_json::from_slice(bytes).map_err(malformed)
+    });
+    parsed.collect()
 }
 
 fn write_line(file: &mut File, value: &impl Serialize) -> std::io::Result<()> {

@@ -1,5 +1,5 @@
-//! Complete tables of a folder: each is a pair of files, `NAME.yaml` with the search space in the format of
-//! `hptuning_config.yaml`, and `NAME.csv` with a row for each measurement. [`super::recorded`] describes the columns.
+//! Complete tables in a folder, each a pair of files: `NAME.yaml` with the search space in the format of
+//! `hptuning_config.yaml`, and `NAME.csv` with a row per measurement. [`super::recorded`] describes the columns.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,65 +11,44 @@ use tunesmith_benchmark::problems::measured_table::{MeasuredTable, MeasuredTable
 use super::recorded::{RecordedError, read_rows};
 use tunesmith_config::ConfigErrors;
 
-/// The reason why a folder has no valid tables.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasuredTablesError {
-    /// A file or the folder cannot be read.
     #[error("{} cannot be read", path.display())]
     Read {
-        /// The file or folder.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// There is no table.
     #[error("{} has no table, which is a pair of files NAME.yaml and NAME.csv", folder.display())]
-    None {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// The search space is invalid.
+    None { folder: PathBuf },
     #[error(transparent)]
     Config(#[from] ConfigErrors),
-    /// The configuration has no hyperparameters.
     #[error("{} has no hyperparameters", path.display())]
-    NoStudy {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A measurement is invalid.
+    NoStudy { path: PathBuf },
     #[error("{}", path.display())]
     Row {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: Box<RecordedError>,
     },
-    /// A configuration has failed, or has a learning curve.
     #[error("{}, row {row}: a measurement is one finite number", path.display())]
     NoValue {
-        /// The file.
         path: PathBuf,
-        /// Number of the row below the header, from 1.
+        /// Row number below the header, from 1.
         row: usize,
     },
-    /// The measurements are not a complete table.
     #[error("{}", path.display())]
     Table {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: MeasuredTableError,
     },
 }
 
-/// The tables of `folder`, by name.
+/// Tables of `folder`, by name.
 ///
 /// # Errors
-/// [`MeasuredTablesError`] for the first file that cannot be read or is invalid.
+/// [`MeasuredTablesError`] for the first unreadable or invalid file.
 pub(super) fn measured_tables(folder: &Path) -> Result<Vec<MeasuredTable>, MeasuredTablesError> {
     let failed = |source| MeasuredTablesError::Read { path: folder.to_owned(), source };
     let entries = folder.read_dir().map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
@@ -126,7 +105,7 @@ mod tests {
         measured_tables(folder.path())
     }
 
-    /// The message and its causes, without the path of the folder.
+    /// Error message with its causes, without the folder's path.
     fn refused(files: &[(&str, &str)]) -> String {
         let error = anyhow::Error::new(read(files).unwrap_err());
         let text = format!("{error:#}");

@@ -1,21 +1,20 @@
-//! A user's command as a problem: real runs, in an order that algorithms choose.
+//! A user's command as a problem: real runs, in an order chosen by the algorithms.
 //!
-//! The command is called as a trainer is: one `--name=value` for each parameter, the metric under its name through the
-//! `hypertune` file, event files in the trial's job-dir, or a line `metric=value` on standard output. Evaluations run
-//! one after the other; the time that each took is its time on the virtual clock.
+//! The command is called like a trainer: one `--name=value` per parameter; it reports the metric through the
+//! `hypertune` file, through event files in the trial's job-dir, or as a line `metric=value` on standard output.
+//! Evaluations run one after another; their measured durations advance the virtual clock.
 //!
-//! Every evaluation is stored when it ends. A resumed run requests the same points and gets the stored results until it
-//! reaches new points.
+//! Every evaluation is stored when it ends. A resumed run requests the same points and reads the stored results until
+//! it reaches new points.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -23,7 +22,7 @@ use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
 use tunesmith_benchmark::problem::{CurvePoint, Draw, Evaluation, EvaluationOutcome, Problem, Profile, Quality};
 
 use super::children::{Group, unless_ending};
-use super::folder::{FolderError, whole_lines};
+use super::folder::{FolderError, parse_lines, whole_lines};
 use super::optimizers::point_to_json;
 use tunesmith_domain::{FinalMeasurement, Measurement, MetricFolders, final_measurement};
 use tunesmith_metrics::{Collector, CollectorConfig};
@@ -31,11 +30,10 @@ use tunesmith_metrics::{Collector, CollectorConfig};
 const EVALUATIONS: &str = "evaluations.jsonl";
 const TRIALS: &str = "trials";
 
-/// A command whose metric is the objective.
 pub struct CommandProblem {
     profile: Profile,
     command: String,
-    /// The folder of evaluations and of the files of trials.
+    /// Folder of evaluations and trial files.
     folder: PathBuf,
     stored: Mutex<Stored>,
 }
@@ -58,10 +56,10 @@ struct StoredEvaluation {
 }
 
 impl CommandProblem {
-    /// `command`, by the shell, as the objective of `statement`; `folder` is where results go.
+    /// Uses `command`, run by the shell, as the objective of `statement`, with results in `folder`.
     ///
     /// # Errors
-    /// [`FolderError`] if the folder cannot be used or holds evaluations that cannot be read.
+    /// [`FolderError`] if the folder is unusable or holds unreadable evaluations.
     pub fn open(command: &str, statement: ProblemStatement, folder: &Path) -> Result<Self, FolderError> {
         let path = folder.join(EVALUATIONS);
         let io = |source| FolderError::Io { path: path.clone(), source };
@@ -71,12 +69,10 @@ impl CommandProblem {
         let text = std::fs::read(&path).map_err(io)?;
         let whole = whole_lines(&text);
         if whole.len() < text.len() {
-            // The rest of an interrupted write.
+            // Remove the rest of an interrupted write.
             file.set_len(whole.len() as u64).map_err(io)?;
         }
-        for (line, bytes) in whole.split_inclusive(|byte| *byte == b'\n').enumerate() {
-            let evaluation: StoredEvaluation = serde_json::from_slice(bytes)
-                .map_err(|source| FolderError::Malformed { path: path.clone(), line: line + 1, source })?;
+        for evaluation in parse_lines::<StoredEvaluation>(&path, whole)? {
             evaluations.insert(key(evaluation.seed, &evaluation.parameters), evaluation);
         }
         let identity = format!("{command}\n{}", serde_json::to_string(&statement).unwrap_or_default());
@@ -90,10 +86,9 @@ impl CommandProblem {
         })
     }
 
-    /// Runs the command once.
     fn run(&self, seed: u64, point: &ParameterValues, folder: &Path) -> Result<StoredEvaluation, std::io::Error> {
         std::fs::create_dir_all(folder)?;
-        // Only what the program does from here is measured, and reported paths must not depend on where we stand.
+        // Time only the program itself, and make reported paths independent of the current directory.
         let folder = folder.canonicalize()?;
         let (stdout, metric_file) = (folder.join("stdout.log"), folder.join("metrics.jsonl"));
         let metrics = self.statement().metrics();
@@ -109,13 +104,8 @@ impl CommandProblem {
             .env("TUNESMITH_BENCH_SEED", seed.to_string())
             .stdin(Stdio::null())
             .stdout(File::create(&stdout)?)
-            .stderr(File::create(folder.join("stderr.log"))?)
-            .process_group(0);
-        let (mut child, group) = unless_ending(|| {
-            let child = command.spawn()?;
-            let group = Group::of(&child);
-            std::io::Result::Ok((child, group))
-        })?;
+            .stderr(File::create(folder.join("stderr.log"))?);
+        let (mut child, group) = Group::start(&mut command)?;
         let status = child.wait()?;
         drop(group);
         let duration_secs = began.elapsed().as_secs_f64();
@@ -134,6 +124,7 @@ impl CommandProblem {
         let mut values = Vec::with_capacity(metrics.len());
         for (place, metric) in metrics.iter().enumerate() {
             let config = CollectorConfig {
+                attempt: 1,
                 tags: vec![metric.name.clone()],
                 metric_file: metric_file.clone().into(),
                 event_dir: Some(folder.clone().into()),
@@ -146,7 +137,7 @@ impl CommandProblem {
             if place == 0 {
                 evaluation.curve = curve(&measurements, &metric.name, duration_secs);
             }
-            // Each metric on its own, whichever reports contain it.
+            // Read each metric separately, from whichever reports contain it.
             let alone = ProblemStatement::new(self.statement().search_space().clone(), vec![metric.clone()])
                 .map_err(std::io::Error::other)?;
             let last = final_measurement(&alone, FinalMeasurement::Last, &measurements);
@@ -169,8 +160,8 @@ impl Problem for CommandProblem {
     }
 
     fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation {
-        // Held while the command runs: real evaluations must not disturb each other's times.
-        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        // Locked while the command runs: concurrent evaluations would distort each other's durations.
+        let mut stored = self.stored.lock();
         let key = key(draw.seed, &point_to_json(point));
         if let Some(known) = stored.evaluations.get(&key) {
             return known.clone().into();
@@ -188,11 +179,7 @@ impl Problem for CommandProblem {
                 stored.evaluations.insert(key, evaluation.clone());
                 evaluation.into()
             }
-            Err(error) => Evaluation {
-                outcome: EvaluationOutcome::Infeasible { reason: format!("the command could not be run: {error}") },
-                duration_secs: 1.0,
-                curve: Vec::new(),
-            },
+            Err(error) => Evaluation::infeasible(format!("the command could not be run: {error}")),
         }
     }
 }
@@ -210,13 +197,13 @@ impl From<StoredEvaluation> for Evaluation {
     }
 }
 
-/// Step, time and value of each report of `metric`, by increasing step. Reports without a time are
-/// spread evenly over the trial.
+/// Step, time and value of each report of `metric`, by increasing step. Reports without a time are spread evenly over
+/// the trial.
 fn curve(measurements: &[Measurement], metric: &str, duration_secs: f64) -> Vec<(u64, f64, f64)> {
     let mut reports: Vec<&Measurement> =
         measurements.iter().filter(|report| report.value(metric).is_some_and(f64::is_finite)).collect();
     reports.sort_by(|a, b| a.curve_order(b));
-    // Of several reports of one step the last counts.
+    // Of several reports for one step, the last counts.
     reports.reverse();
     reports.dedup_by_key(|report| report.step);
     reports.reverse();
@@ -229,7 +216,7 @@ fn curve(measurements: &[Measurement], metric: &str, duration_secs: f64) -> Vec<
     reports.iter().enumerate().filter_map(point).collect()
 }
 
-/// Eight hexadecimal digits that identify a content.
+/// Content hash of eight hexadecimal digits.
 pub fn content_hash(content: &[u8]) -> String {
     hex::encode(&Sha256::digest(content)[..4])
 }

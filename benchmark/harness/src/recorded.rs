@@ -31,116 +31,66 @@ pub use csv_file::{read_csv, read_rows};
 pub use infer::infer_statement;
 pub use job::read_job;
 
-/// The reason why a recorded study is not a valid problem.
+/// Reason why a recorded study is not a valid problem.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordedError {
-    /// The text is not valid CSV: not UTF-8, or rows of different lengths.
     #[error("the trials cannot be read as CSV")]
     Csv(#[from] csv::Error),
-    /// The text is not the resource of a job.
     #[error("the job cannot be read as JSON")]
     Json(#[from] serde_json::Error),
-    /// A job resource has one value of each trial.
+    /// A job resource has only one value per trial.
     #[error("job {job:?} has several metrics or constraints; replay the CSV file of its trials")]
-    SeveralValues {
-        /// ID of the job.
-        job: String,
-    },
-    /// An exported study has a column of its first metric, as only those with several metrics or constraints have.
+    SeveralValues { job: String },
     #[error(
         "column {column:?} repeats objective_value, so the study has several metrics or constraints; give its configuration \
          with --config"
     )]
-    SeveralColumns {
-        /// The column of the first metric.
-        column: String,
-    },
-    /// The file has no header.
+    SeveralColumns { column: String },
     #[error("the file is empty; a header with the names of the columns is needed")]
     Empty,
-    /// Two columns have the same name.
     #[error("line 1: column {column:?} occurs twice, as columns {first} and {second}")]
     RepeatedColumn {
-        /// Name of the column.
         column: String,
-        /// Number of the first of them, from 1.
+        /// First of the two columns, from 1.
         first: usize,
-        /// Number of the second.
         second: usize,
     },
-    /// A parameter or a metric has no column.
     #[error("line 1: column {column:?} is missing; the columns are {}", .columns.join(", "))]
-    MissingColumn {
-        /// The parameter or metric.
-        column: String,
-        /// The columns of the file.
-        columns: Vec<String>,
-    },
-    /// A column has an unknown name.
+    MissingColumn { column: String, columns: Vec<String> },
     #[error("line 1: column {column:?} is unknown; allowed are {}", .allowed.join(", "))]
-    UnknownColumn {
-        /// Name of the column.
-        column: String,
-        /// The allowed values.
-        allowed: Vec<String>,
-    },
-    /// A value is invalid in its column.
+    UnknownColumn { column: String, allowed: Vec<String> },
     #[error("{place}, column {column:?}: {value:?} is not {allowed}")]
-    Value {
-        /// Place of the value.
-        place: Place,
-        /// The column or parameter.
-        column: String,
-        /// The value.
-        value: String,
-        /// The allowed values.
-        allowed: String,
-    },
-    /// No column is a parameter.
+    Value { place: RecordPosition, column: String, value: String, allowed: String },
     #[error("none of the columns {} can be a parameter", .columns.join(", "))]
-    NoParameters {
-        /// The columns of the file.
-        columns: Vec<String>,
-    },
-    /// An inferred parameter is invalid: its range is too wide.
+    NoParameters { columns: Vec<String> },
     #[error("column {column:?} is not a valid parameter")]
     Inferred {
-        /// The column.
         column: String,
-        /// The violated rule.
         #[source]
         source: ParameterSpecError,
     },
-    /// The job has no hyperparameters.
     #[error("job {job:?} has no trainingInput.hyperparameters, so there is no search space")]
-    NotTuning {
-        /// ID of the job.
-        job: String,
-    },
-    /// The search space of the job is invalid.
+    NotTuning { job: String },
     #[error("job {job:?} has no search space")]
     Study {
-        /// ID of the job.
         job: String,
-        /// The violated rule.
         #[source]
         source: tunesmith_api::ai_platform::StudySpecError,
     },
-    /// The trials are not a valid table: there are none, or their curves have no order.
+    /// Invalid table: no trials, or unordered curves.
     #[error("the trials are not a valid table")]
     Table(#[from] TableError),
 }
 
-/// A place in a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// A line of a file, from 1.
+pub enum RecordPosition {
+    /// Line of a file, from 1.
     Line(u64),
-    /// A trial of a job, by its ID.
+    /// Trial id in a job.
     Trial(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RecordPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(f, "line {line}"),
@@ -153,7 +103,7 @@ impl fmt::Display for Place {
 pub(super) fn parameter_value(
     parameter: &ParameterSpec,
     text: &str,
-    place: &Place,
+    place: &RecordPosition,
 ) -> Result<ParameterValue, RecordedError> {
     let value = match parameter.kind() {
         ParameterKind::Double { .. } => text.trim().parse().ok().map(ParameterValue::Double),
@@ -170,7 +120,7 @@ pub(super) fn parameter_value(
 }
 
 fn whole_number(text: &str) -> Option<i64> {
-    /// The largest integer up to which every integer is a distinct double.
+    /// 2^53: largest integer up to which every integer is a distinct double.
     const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
     text.parse().ok().or_else(|| {
         let number: f64 = text.parse().ok()?;

@@ -1,71 +1,66 @@
-//! The runs of a comparison: each optimizer on each problem with each seed, several at once.
+//! Runs of a comparison: each optimizer on each problem with each seed, several concurrently.
 //!
-//! The order is seeds first, then problems, then optimizers, so that the runs of an interrupted comparison are balanced.
+//! Ordered by seed, then problem, then optimizer, so that an interrupted comparison stays balanced.
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+use tunesmith_benchmark::optimizer::Optimizer;
 use tunesmith_benchmark::record::{Failure, RunKey, RunRecord, Schedule};
 use tunesmith_benchmark::simulation::{Plan, simulate};
 
 use super::children::unless_ending;
 use super::folder::{FolderError, ResultsFolder};
-use super::optimizers::{OptimizerSpec, StartedOptimizer};
+use super::optimizers::OptimizerSpec;
 use super::suites::Task;
 
-/// Number of failed runs in a row after which an optimizer is given up: each may have cost a whole time limit.
+/// Consecutive failures after which an optimizer is dropped: each may have cost a whole time limit.
 const FAILURES_BEFORE_GIVING_UP: usize = 3;
 
-/// The parameters of a comparison.
+/// Parameters of a comparison.
 pub struct Comparison {
-    /// The problems.
     pub tasks: Vec<Task>,
-    /// The optimizers.
     pub optimizers: Vec<OptimizerSpec>,
-    /// The largest seed; the smallest is 1.
+    /// Largest seed; the smallest is 1.
     pub seeds: u64,
-    /// Trials of each run.
+    /// Trials per run.
     pub budget: usize,
-    /// The schedule of the trials.
     pub schedule: Schedule,
-    /// Number of runs at once; at least 1.
+    /// Number of concurrent runs, at least 1.
     pub jobs: usize,
-    /// The time limit of one answer of an optimizer.
+    /// Time limit per response of an optimizer.
     pub answer_limit: Duration,
     /// Whether records contain the points.
     pub keep_points: bool,
-    /// Whether runs that failed are run again.
+    /// Whether to repeat failed runs.
     pub retry_failed: bool,
 }
 
-/// The counts of a finished comparison.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ComparisonOutcome {
-    /// Runs that were recorded before.
+    /// Runs recorded before.
     pub known: usize,
-    /// Runs that were recorded now.
+    /// Runs recorded now.
     pub run: usize,
-    /// Those of them that failed.
+    /// Failed ones among `run`.
     pub failed: usize,
-    /// Runs of optimizers that were given up.
+    /// Skipped runs of dropped optimizers.
     pub skipped: usize,
-    /// Optimizers that were given up, with their last failure.
+    /// Dropped optimizers with their last failure.
     pub given_up: Vec<(String, String)>,
 }
 
-/// An event of a comparison.
 #[derive(Debug)]
 pub enum Progress<'a> {
-    /// The number of runs to carry out.
+    /// Number of runs to execute.
     Planned(usize),
-    /// A run has ended.
     Ended(&'a RunRecord),
 }
 
 impl Comparison {
-    /// Carries out the runs that `folder` does not have.
+    /// Executes the runs missing from `folder`.
     ///
     /// # Errors
     /// [`FolderError`] if a record cannot be written. An optimizer's failure is a result.
@@ -89,7 +84,7 @@ impl Comparison {
                 scope.spawn(|| self.work(&shared, &logs, progress));
             }
         });
-        let shared = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let shared = shared.into_inner();
         match shared.error {
             Some(error) => Err(error),
             None => Ok(shared.outcome),
@@ -123,22 +118,22 @@ impl Comparison {
     }
 
     fn work(&self, shared: &Mutex<Shared<'_>>, logs: &Path, progress: &(dyn Fn(Progress<'_>) + Sync)) {
-        let mut started: HashMap<usize, StartedOptimizer> = HashMap::new();
+        let mut started: HashMap<usize, Box<dyn Optimizer>> = HashMap::new();
         let clock = Instant::now();
         loop {
-            // Not `while let`, which would hold the lock through the body.
-            let Some(run) = lock(shared).next() else { return };
+            // `while let` would hold the lock through the body.
+            let Some(run) = shared.lock().next() else { return };
             let task = &self.tasks[run.task];
             let problem = (task.make)(run.key.seed);
             let spec = &self.optimizers[run.optimizer];
             let optimizer = started.entry(run.optimizer).or_insert_with(|| spec.start(logs, self.answer_limit));
             let now = || clock.elapsed();
             let plan = Plan { key: &run.key, keep_points: self.keep_points, now: &now };
-            let mut record = simulate(&*problem, optimizer, &plan);
+            let mut record = simulate(&*problem, &mut **optimizer, &plan);
             record.version = optimizer.version();
             unless_ending(|| {
                 progress(Progress::Ended(&record));
-                lock(shared).add(record);
+                shared.lock().add(record);
             });
         }
     }
@@ -154,13 +149,13 @@ struct Shared<'a> {
     folder: &'a mut ResultsFolder,
     todo: std::vec::IntoIter<Run>,
     outcome: ComparisonOutcome,
-    /// Failed runs in a row, by optimizer.
+    /// Consecutive failures by optimizer.
     failures: HashMap<String, usize>,
     error: Option<FolderError>,
 }
 
 impl Shared<'_> {
-    /// The next run of an optimizer that is not given up.
+    /// Next run of an optimizer that was not dropped.
     fn next(&mut self) -> Option<Run> {
         if self.error.is_some() {
             return None;
@@ -193,8 +188,4 @@ impl Shared<'_> {
             self.error.get_or_insert(error);
         }
     }
-}
-
-fn lock<'a, 'b>(shared: &'a Mutex<Shared<'b>>) -> MutexGuard<'a, Shared<'b>> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,11 +1,9 @@
-//! The suites of problems, by name.
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tunesmith_benchmark::problem::Problem;
-use tunesmith_benchmark::problems::bbob::{BbobError, bbob, bbob_mixint};
+use tunesmith_benchmark::problems::bbob::{BbobError, BbobProblem, FUNCTIONS, bbob, bbob_mixint};
 use tunesmith_benchmark::problems::durations::WithDurations;
 use tunesmith_benchmark::problems::{
     categorical, conditional, constrained, failing, functions, large, multi_objective, noisy,
@@ -14,36 +12,34 @@ use tunesmith_benchmark::problems::{
 use super::measured_tables::{MeasuredTablesError, measured_tables};
 use super::tables::tables;
 
-/// The suite of a recorded study.
+/// Suite of a recorded study.
 pub const REPLAY: &str = "replay";
 const TRAINED: &str = "trained";
 const TABLES: &str = "tables";
-const FUNCTIONS: u8 = 24;
-
-/// A problem of a suite, constructed for each seed.
+/// Problem of a suite, constructed for each seed.
 pub struct Task {
-    /// The suite.
     pub suite: String,
-    /// The name of the problem in its suite.
+    /// Name within the suite.
     pub problem: String,
-    /// The problem for a seed: the instance of that number in suites with instances, otherwise the same for all seeds.
+    /// Constructs the problem for a seed: the instance with that number, or the same problem for all seeds in suites
+    /// without instances.
     pub make: Box<dyn Fn(u64) -> Arc<dyn Problem> + Send + Sync>,
 }
 
-/// The selected problems of the suites.
+/// Filter of the suites' problems.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Numbers of parameters, for suites with problems of any dimension.
+    /// Numbers of parameters, for suites with scalable problems.
     pub dimensions: Vec<usize>,
-    /// Names of problems, or prefixes of names before a slash; empty selects all.
+    /// Problem names, or their prefixes before a slash; empty selects all.
     pub problems: Vec<String>,
-    /// The folder of the suite `tables`.
+    /// Folder of the suite `tables`.
     pub tables: Option<PathBuf>,
-    /// Whether trials of problems without durations are given durations, for parallel trials.
+    /// Whether to simulate durations for problems that have none, for parallel trials.
     pub durations: bool,
 }
 
-/// The names of all suites, for messages and help.
+/// Names and descriptions of all suites, for messages and help.
 pub const SUITES: [(&str, &str); 12] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
@@ -62,7 +58,7 @@ pub const SUITES: [(&str, &str); 12] = [
     ),
 ];
 
-/// How the problems of a suite are evaluated, for reports; `None` for formulas.
+/// Evaluation method of a suite, for reports; `None` for formulas.
 pub fn remark(suite: &str) -> Option<&'static str> {
     match suite {
         TRAINED => Some(
@@ -78,46 +74,26 @@ pub fn remark(suite: &str) -> Option<&'static str> {
     }
 }
 
-/// The reason why a suite has no problems.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// The suite does not exist.
     #[error("suite {name:?} does not exist; the suites are {}", SUITES.map(|(name, _)| name).join(", "))]
-    Unknown {
-        /// The given value.
-        name: String,
-    },
-    /// A suite has no problem of this dimension.
+    Unknown { name: String },
     #[error("suite {suite:?}, --dims {dimensions}")]
     Dimensions {
-        /// The suite.
         suite: &'static str,
-        /// The given value.
         dimensions: usize,
-        /// The allowed values.
         #[source]
         source: BbobError,
     },
-    /// No problem has this name.
     #[error("--problems {name:?} is not a problem of the chosen suites, which contain {known}")]
-    NoSuchProblem {
-        /// The given value.
-        name: String,
-        /// The known names.
-        known: String,
-    },
-    /// A built-in table is invalid.
-    #[error("the tables of trained models cannot be read")]
-    Tables(#[source] anyhow::Error),
-    /// The suite `tables` has no folder.
+    NoSuchProblem { name: String, known: String },
     #[error("suite \"tables\" needs a folder, --tables DIR; benches/tables/hpo_tables.sh writes one")]
     NoFolder,
-    /// A table of the folder is invalid.
     #[error("--tables")]
     Measured(#[from] MeasuredTablesError),
 }
 
-/// The problems of the suites `names` that `selection` contains, in the order of the suites.
+/// Problems of the suites `names` that pass `selection`, in suite order.
 ///
 /// # Errors
 /// [`SuiteError`].
@@ -126,12 +102,12 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
     for name in names {
         match name.as_str() {
             "bbob" => {
-                for (dimensions, function) in products(&selection.dimensions, FUNCTIONS) {
+                for (dimensions, function) in functions_of(&selection.dimensions) {
                     tasks.push(instances("bbob", dimensions, move |seed| bbob(function, dimensions, seed))?);
                 }
             }
             "bbob-mixint" => {
-                for (dimensions, function) in products(&selection.dimensions, FUNCTIONS) {
+                for (dimensions, function) in functions_of(&selection.dimensions) {
                     let make = move |seed| bbob_mixint(function, dimensions, seed);
                     tasks.push(instances("bbob-mixint", dimensions, make)?);
                 }
@@ -144,11 +120,7 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
             "failing" => tasks.extend(fixed(name, failing::failing())),
             "large" => tasks.extend(large::large().into_iter().map(large_task)),
             "multi-objective" => tasks.extend(fixed(name, multi_objective::multi_objective())),
-            TRAINED => {
-                let tables = tables().map_err(|error| SuiteError::Tables(error.into()))?;
-                let boxed = tables.into_iter().map(|table| Box::new(table) as Box<dyn Problem>);
-                tasks.extend(fixed(name, boxed.collect()));
-            }
+            TRAINED => tasks.extend(fixed(name, tables())),
             TABLES => {
                 let folder = selection.tables.as_ref().ok_or(SuiteError::NoFolder)?;
                 tasks.extend(measured_tables(folder)?.into_iter().map(|table| Task {
@@ -180,26 +152,25 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
     Ok(tasks)
 }
 
-/// A task whose problem is the same for every seed.
+/// Task with the same problem for every seed.
 pub fn fixed_task(suite: &str, problem: Arc<dyn Problem>) -> Task {
     Task { suite: suite.to_owned(), problem: problem.name().to_owned(), make: Box::new(move |_| Arc::clone(&problem)) }
 }
 
-fn fixed(suite: &str, problems: Vec<Box<dyn Problem>>) -> Vec<Task> {
-    problems.into_iter().map(|problem| fixed_task(suite, Arc::from(problem))).collect()
+fn fixed<P: Problem + 'static>(suite: &str, problems: Vec<P>) -> impl Iterator<Item = Task> {
+    problems.into_iter().map(move |problem| fixed_task(suite, Arc::new(problem)))
 }
 
-/// The task of a problem of the suite `large`.
 fn large_task(make: fn(u64) -> Box<dyn Problem>) -> Task {
     let problem = make(1).name().to_owned();
     Task { suite: "large".to_owned(), problem, make: Box::new(move |seed| Arc::from(make(seed))) }
 }
 
-/// The task of a function with instances. The first instance is constructed at once, to find invalid dimensions.
-fn instances<P: Problem + 'static>(
+/// Task of a function with instances. Constructs the first instance immediately, to detect invalid dimensions.
+fn instances(
     suite: &'static str,
     dimensions: usize,
-    make: impl Fn(u64) -> Result<P, BbobError> + Send + Sync + 'static,
+    make: impl Fn(u64) -> Result<BbobProblem, BbobError> + Send + Sync + 'static,
 ) -> Result<Task, SuiteError> {
     let first = make(1).map_err(|source| SuiteError::Dimensions { suite, dimensions, source })?;
     let make = move |seed| -> Arc<dyn Problem> {
@@ -212,7 +183,7 @@ fn instances<P: Problem + 'static>(
     Ok(Task { suite: suite.to_owned(), problem: first.name().to_owned(), make: Box::new(make) })
 }
 
-/// The same task with trials of different durations; tables of trained models have recorded durations.
+/// Adds simulated durations; tables of trained models have recorded ones.
 fn with_durations(task: Task) -> Task {
     if task.suite == TRAINED {
         return task;
@@ -221,15 +192,15 @@ fn with_durations(task: Task) -> Task {
     Task { make: Box::new(move |seed| Arc::new(WithDurations::new(make(seed)))), ..task }
 }
 
-fn products(dimensions: &[usize], functions: u8) -> Vec<(usize, u8)> {
-    dimensions.iter().flat_map(|&dimensions| (1..=functions).map(move |function| (dimensions, function))).collect()
+fn functions_of(dimensions: &[usize]) -> impl Iterator<Item = (usize, u8)> {
+    dimensions.iter().flat_map(|&dimensions| (1..=FUNCTIONS).map(move |function| (dimensions, function)))
 }
 
 fn is_named(problem: &str, name: &str) -> bool {
     problem == name || family(problem) == name
 }
 
-/// The name without its variant.
+/// Name without its variant.
 fn family(problem: &str) -> &str {
     problem.split('/').next().unwrap_or(problem)
 }

@@ -1,18 +1,15 @@
-//! The built-in tables of trained models. `benches/tables/` describes how they were made.
+//! Built-in tables of trained models. `benches/tables/` describes their origin.
 
 use tunesmith_benchmark::problems::table::TableProblem;
 
-use super::recorded::{RecordedError, read_csv};
-use tunesmith_config::ConfigErrors;
+use super::recorded::read_csv;
 
-/// A committed table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CommittedTable {
-    /// Model and data set, which is also the name of the files.
+    /// Model and data set, also the file name.
     pub(super) name: &'static str,
-    /// The search space, in the format of `hptuning_config.yaml`.
+    /// Search space, in the format of `hptuning_config.yaml`.
     pub(super) config: &'static str,
-    /// The trials.
     pub(super) csv: &'static str,
 }
 
@@ -26,7 +23,6 @@ macro_rules! committed {
     };
 }
 
-/// All tables, by name.
 pub(super) const TABLES: [CommittedTable; 9] = committed![
     "adaptive-boosting-digits",
     "extra-trees-diabetes",
@@ -39,50 +35,16 @@ pub(super) const TABLES: [CommittedTable; 9] = committed![
     "support-vectors-digits",
 ];
 
-/// The reason why a table is invalid. The committed tables are valid.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum TablesError {
-    /// The search space is invalid.
-    #[error("table {name}: invalid configuration")]
-    Config {
-        /// The table.
-        name: &'static str,
-        /// The cause.
-        #[source]
-        source: ConfigErrors,
-    },
-    /// The configuration has no hyperparameters.
-    #[error("table {name}: the configuration has no hyperparameters")]
-    NoStudy {
-        /// The table.
-        name: &'static str,
-    },
-    /// The trials are invalid.
-    #[error("table {name}: invalid trials")]
-    Trials {
-        /// The table.
-        name: &'static str,
-        /// The cause.
-        #[source]
-        source: RecordedError,
-    },
-}
-
-/// The problem of every table, in the order of [`TABLES`], interpolated between the trained points.
-///
-/// # Errors
-/// [`TablesError`] for the first invalid table.
-pub(super) fn tables() -> Result<Vec<TableProblem>, TablesError> {
+/// Problems in the order of [`TABLES`], interpolated between the trained points.
+pub(super) fn tables() -> Vec<TableProblem> {
     TABLES.iter().map(table).collect()
 }
 
-fn table(table: &CommittedTable) -> Result<TableProblem, TablesError> {
-    let name = table.name;
-    let config = tunesmith_config::parse(&format!("{name}.yaml"), table.config)
-        .map_err(|source| TablesError::Config { name, source })?;
-    let study = config.study.ok_or(TablesError::NoStudy { name })?;
-    let rows = read_csv(name, table.csv.as_bytes(), &study.study.problem);
-    Ok(rows.map_err(|source| TablesError::Trials { name, source })?.interpolated())
+fn table(table: &CommittedTable) -> TableProblem {
+    let config = tunesmith_config::parse(&format!("{}.yaml", table.name), table.config);
+    let study = config.ok().and_then(|config| config.study).expect("the committed configurations are valid");
+    let rows = read_csv(table.name, table.csv.as_bytes(), &study.study.problem);
+    rows.expect("the committed trials are valid").interpolated()
 }
 
 #[cfg(test)]
@@ -90,12 +52,12 @@ mod tests {
     use tunesmith_algorithms::problem::{Goal, ParameterKind, TrialId};
     use tunesmith_benchmark::problem::{Draw, EvaluationOutcome, Problem, Quality};
 
-    use super::super::recorded::{Place, parameter_value};
+    use super::super::recorded::{RecordPosition, parameter_value};
     use super::*;
 
     #[test]
     fn every_table_is_a_problem_with_the_metric_and_the_rows_of_its_files() {
-        for (problem, files) in tables().unwrap().iter().zip(&TABLES) {
+        for (problem, files) in tables().iter().zip(&TABLES) {
             assert_eq!(problem.name(), files.name);
             assert_eq!(problem.rows(), files.csv.lines().count() - 1, "{}", files.name);
             let [metric] = problem.statement().metrics() else { panic!("{} has one metric", files.name) };
@@ -110,7 +72,7 @@ mod tests {
     #[test]
     fn a_recorded_trial_answers_with_its_own_row() {
         let draw = Draw { seed: 0, trial: TrialId::FIRST };
-        let all = tables().unwrap();
+        let all = tables();
         for (problem, files) in all.iter().zip(&TABLES) {
             let mut reader = csv::Reader::from_reader(files.csv.as_bytes());
             let header = reader.headers().unwrap().clone();
@@ -119,7 +81,7 @@ mod tests {
             for record in reader.records().map(Result::unwrap) {
                 let values = problem.statement().search_space().parameters().iter().map(|spec| {
                     let text = &record[column(spec.name())];
-                    (spec.name().to_owned(), parameter_value(spec, text, &Place::Line(0)).unwrap())
+                    (spec.name().to_owned(), parameter_value(spec, text, &RecordPosition::Line(0)).unwrap())
                 });
                 let evaluation = problem.evaluate(&values.collect(), draw);
                 let objective = record[column("objective")].parse().ok();
@@ -157,7 +119,7 @@ mod tests {
             for record in reader.records().map(Result::unwrap) {
                 let Ok(trained) = record[column("objective")].parse::<f64>() else { continue };
                 let values = statement.search_space().parameters().iter().map(|spec| {
-                    let value = parameter_value(spec, &record[column(spec.name())], &Place::Line(0)).unwrap();
+                    let value = parameter_value(spec, &record[column(spec.name())], &RecordPosition::Line(0)).unwrap();
                     (spec.name().to_owned(), value)
                 });
                 let point = values.collect();
@@ -173,7 +135,7 @@ mod tests {
                 errors[1] += (mean[0] - trained).abs();
             }
             better += usize::from(errors[1] < errors[0]);
-            // Where training jumps, as with learning rates that diverge, the nearest row may be as good.
+            // Where training is discontinuous, as with diverging learning rates, the nearest row may be as good.
             assert!(errors[1] < 1.05 * errors[0], "{}: {errors:?}", files.name);
         }
         assert!(better >= 8, "{better} of 9");
@@ -184,7 +146,7 @@ mod tests {
         let draw = Draw { seed: 0, trial: TrialId::FIRST };
         let mut with_curves = Vec::new();
         let mut kinds = [false; 4];
-        for problem in tables().unwrap() {
+        for problem in tables() {
             let space = problem.statement().search_space();
             let encoding = tunesmith_algorithms::encoding::Encoding::new(space);
             let evaluation = problem.evaluate(&encoding.decode(&vec![0.25; encoding.dimensions()]), draw);

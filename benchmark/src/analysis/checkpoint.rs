@@ -1,4 +1,4 @@
-//! Results of the optimizers after a number of evaluations: gaps, scores, ranks and their tests.
+//! Results after a given number of evaluations: gaps, scores, ranks and their tests.
 //!
 //! The unit of all tests is the problem: the log10 gaps of its seeds are averaged first.
 
@@ -10,69 +10,60 @@ use super::options::{AnalysisError, AnalysisOptions};
 use super::pairwise::{PairTest, pair_tests};
 use super::runs::{Run, RunSet};
 use super::significance::rank_test;
-use crate::statistics::score::normalized_score;
-use crate::statistics::summary::mean;
+use tunesmith_statistics::score::normalized_score;
+use tunesmith_statistics::summary::mean;
 
-/// Results after `evaluations`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Checkpoint {
-    /// Number of evaluations.
     pub evaluations: usize,
-    /// Number of problems on which all optimizers of `standings` have a result; means and ranks are over these.
+    /// Number of problems on which all optimizers of `standings` have a result, the basis of means and ranks.
     pub problems: usize,
-    /// The optimizers, best mean rank first.
+    /// Best mean rank first.
     pub standings: Vec<Standing>,
-    /// Optimizers with results on less than half of the problems, which would leave few common problems. They appear
-    /// only in `pairs`.
+    /// Optimizers with results on fewer than half of the problems, which would leave few common ones. They appear only
+    /// in `pairs`.
     pub partial: Vec<Partial>,
-    /// The Friedman test and the critical difference; `None` with fewer than 2 optimizers or problems.
+    /// `None` with fewer than 2 optimizers or problems.
     pub ranking: Option<Ranking>,
     /// Tests of each other optimizer against the baseline; empty if the baseline has no results.
     pub pairs: Vec<PairTest>,
 }
 
-/// The results of one optimizer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Standing {
-    /// Index of the optimizer.
+    /// Index into [`super::Comparison::optimizers`].
     #[serde(rename = "contestant")]
     pub optimizer: usize,
-    /// Number of runs.
     pub runs: usize,
-    /// Mean over problems of the mean over seeds of log10 of the gap, floored at [`AnalysisOptions::floor`].
+    /// Mean over problems of the mean over seeds of the log10 gap, floored at [`AnalysisOptions::floor`].
     pub mean_log_gap: f64,
     /// The same, floored at [`AnalysisOptions::coarse_floor`].
     pub coarse_mean_log_gap: f64,
-    /// Mean over problems of the [`normalized_score`] of the mean loss, where random search has 0 and the best known
-    /// value 100; `None` without random search, or if no problem has a score.
+    /// Mean [`normalized_score`] over problems of the mean loss: random search scores 0, the best known value 100.
+    /// `None` without random search, or if no problem has a score.
     pub normalised_score: Option<f64>,
-    /// Mean rank over problems, 1 is best.
+    /// Mean rank over problems; 1 is best.
     pub mean_rank: f64,
 }
 
-/// An optimizer with results on few problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Partial {
-    /// Index of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: usize,
-    /// Number of problems with results.
     pub problems: usize,
 }
 
-/// Tests of the differences of mean ranks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ranking {
     /// p-value of the Friedman test.
     pub friedman_p: f64,
-    /// Mean ranks further apart than this differ significantly (Nemenyi).
+    /// Nemenyi's critical difference: mean ranks further apart than this differ significantly.
     pub critical_difference: f64,
     /// Groups of optimizers, by index, whose mean ranks do not differ significantly, by increasing rank. Each has at
-    /// least two members and none is a subset of another.
+    /// least two members; none is a subset of another.
     pub cliques: Vec<Vec<usize>>,
 }
 
-/// The results of an optimizer by problem.
 #[derive(Clone, Default)]
 struct Column {
     runs: usize,
@@ -80,7 +71,7 @@ struct Column {
     scores: Vec<f64>,
 }
 
-/// Returns the results after `evaluations`; `None` if no optimizer has a result.
+/// Computes the results after `evaluations`; `None` if no optimizer has a result.
 pub(super) fn checkpoint(
     set: &RunSet<'_>,
     cells: &Cells<'_>,
@@ -92,7 +83,7 @@ pub(super) fn checkpoint(
     if optimizers.is_empty() {
         return Ok(None);
     }
-    // One row for each problem, one column for each optimizer.
+    // One row per problem, one column per optimizer.
     let mut log_gaps: Vec<Vec<f64>> = Vec::new();
     // By optimizer.
     let mut columns = vec![Column::default(); optimizers.len()];

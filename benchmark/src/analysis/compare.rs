@@ -1,7 +1,7 @@
-//! Comparison of an old and a new set of records of the same optimizers, which shows the effect of a change.
+//! Comparison of old and new records of the same optimizers, to measure the effect of a change.
 //!
-//! Only runs whose key (suite, problem, seed, budget and schedule) is in both sets count. If each set has one
-//! optimizer, these two are compared even if their names differ; otherwise optimizers with equal names.
+//! Only runs whose key (suite, problem, seed, budget and schedule) is in both sets count. If each set has a single
+//! optimizer, these two are compared under any names; otherwise names must match.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -10,25 +10,24 @@ use serde::Serialize;
 use super::groups::{Cells, GroupKey, groups};
 use super::log_gap::{log_gap, mean_over};
 use super::options::{AnalysisError, AnalysisOptions};
-use super::pairwise::Finding;
+use super::pairwise::DifferenceTest;
 use super::runs::RunSet;
 use super::significance::assess_comparisons;
 use crate::record::{Failure, RunKey, RunRecord, Schedule};
-use crate::statistics::decision::Assessment;
-use crate::statistics::summary::standard_error;
+use tunesmith_statistics::decision::{Assessment, Decision};
 
-/// The differences between new and old records.
+/// Differences between new and old records.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// Number of pairs of runs.
+    /// Number of paired runs.
     pub pairs: usize,
-    /// Number of old runs without a new one.
+    /// Number of unpaired old runs.
     pub only_old: usize,
-    /// Number of new runs without an old one.
+    /// Number of unpaired new runs.
     pub only_new: usize,
-    /// Number of paired old runs that failed.
+    /// Failures among the paired old runs.
     pub failed_old: usize,
-    /// Number of paired new runs that failed.
+    /// Failures among the paired new runs.
     pub failed_new: usize,
     /// [`AnalysisOptions::floor`].
     pub floor: f64,
@@ -36,45 +35,29 @@ pub struct Change {
     pub significance: f64,
     /// By optimizer, then by suite: first the whole suite, then each dimension.
     pub rows: Vec<ChangeRow>,
-    /// The acceptance check: [`Finding::Worse`] if any optimizer is worse on any whole suite; otherwise
-    /// [`Finding::Better`] if one is better; otherwise [`Finding::None`].
-    pub overall: Finding,
+    /// Acceptance check: [`Decision::Worse`] if any optimizer is worse on any whole suite; otherwise
+    /// [`Decision::Better`] if one is better; otherwise [`Decision::NoDifference`].
+    pub overall: Decision,
 }
 
-/// The difference of one optimizer on one group of problems.
+/// Change of one optimizer on one group of problems.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChangeRow {
-    /// Name of the optimizer; `old -> new` where the names differ.
+    /// Optimizer name; `old -> new` if the names differ.
     #[serde(rename = "contestant")]
     pub optimizer: String,
-    /// The suite.
     pub suite: String,
-    /// The number of parameters; `None` for all problems of a suite with several.
+    /// Number of parameters; `None` for all problems of a suite with several dimensions.
     pub dimension: Option<usize>,
-    /// Whether the group is the whole suite, and part of the acceptance check.
+    /// Whether the group is the whole suite, and thus part of the acceptance check.
     pub is_whole_suite: bool,
-    /// Number of evaluations: the largest budget of these runs.
+    /// Largest budget of these runs.
     pub evaluations: usize,
-    /// Number of problems.
-    pub problems: usize,
-    /// Number of pairs of runs.
+    /// Number of paired runs.
     pub pairs: usize,
-    /// Mean over problems of the new log10 gap minus the old; the new is better below 0.
-    pub difference: f64,
-    /// Standard error of `difference` over problems; `None` with fewer than 2.
-    pub standard_error: Option<f64>,
-    /// Lower end of the bootstrap interval of `difference`, with problems resampled; its coverage is 1 minus the level.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-    /// Two-sided p-value of Wilcoxon's signed-rank test over problems.
-    pub p_value: f64,
-    /// The same after Holm's correction, over all whole suites and optimizers, or over all dimensions and optimizers.
-    pub adjusted_p: f64,
-    /// Matched-pairs rank-biserial correlation, in [-1, 1]; the new is better below 0.
-    pub effect: f64,
-    /// Better or worse if `adjusted_p` is below the level, and `effect` and interval are on the same side of 0.
-    pub finding: Finding,
+    /// Statistics of new minus old, corrected over all optimizers and either all whole suites or all dimensions.
+    #[serde(flatten)]
+    pub test: DifferenceTest,
 }
 
 /// Compares `new` records with `old` ones.
@@ -111,8 +94,9 @@ pub fn compare_records(
         records.iter().filter(|record| matches!(record.failure, Some(Failure::Failed(_)))).count()
     };
     let rows = rows(&records, options)?;
-    let has = |finding: Finding| rows.iter().any(|row| row.is_whole_suite && row.finding == finding);
-    let overall = [Finding::Worse, Finding::Better].into_iter().find(|&finding| has(finding)).unwrap_or(Finding::None);
+    let has = |finding: Decision| rows.iter().any(|row| row.is_whole_suite && row.test.finding == finding);
+    let overall =
+        [Decision::Worse, Decision::Better].into_iter().find(|&finding| has(finding)).unwrap_or(Decision::NoDifference);
     Ok(Change {
         pairs,
         only_old: old_keys.len() - pairs,
@@ -126,12 +110,10 @@ pub fn compare_records(
     })
 }
 
-/// Prefix of the names of old optimizers.
 const OLD: &str = "old ";
-/// Prefix of the names of new optimizers.
 const NEW: &str = "new ";
 
-/// The records of the compared optimizers without their points, which are large.
+/// Records of the compared optimizers, without their points, which are large.
 fn wanted(records: &[RunRecord], options: &AnalysisOptions) -> Vec<RunRecord> {
     let requested = &options.optimizers;
     records
@@ -141,13 +123,13 @@ fn wanted(records: &[RunRecord], options: &AnalysisOptions) -> Vec<RunRecord> {
         .collect()
 }
 
-/// A part of a key as text.
+/// Extracts a part of a key as text.
 type Part = fn(&RunKey) -> String;
 
 /// Maximum number of values of one part of a key in a message.
 const LISTED: usize = 5;
 
-/// Names the parts of the keys that have no value in common, with their values in both sets.
+/// Describes the parts of the keys without a common value, with the values in both sets.
 fn difference(old: &HashSet<RunKey>, new: &HashSet<RunKey>) -> String {
     let parts: [(&str, Part); 6] = [
         ("optimizer", |key| key.optimizer.clone()),
@@ -230,31 +212,22 @@ fn rows(records: &[RunRecord], options: &AnalysisOptions) -> Result<Vec<ChangeRo
         }
     }
     let row = |((name, group, found), assessment): ((&str, &GroupKey, Paired), Option<Assessment>)| {
-        let assessment = assessment?;
         Some(ChangeRow {
             optimizer: name.to_owned(),
             suite: group.suite.clone(),
             dimension: group.dimension,
             is_whole_suite: group.is_whole_suite,
             evaluations: found.evaluations,
-            problems: found.differences.len(),
             pairs: found.pairs,
-            difference: assessment.mean_difference,
-            standard_error: standard_error(&found.differences),
-            low: assessment.interval.low,
-            high: assessment.interval.high,
-            p_value: assessment.wilcoxon.p,
-            adjusted_p: assessment.adjusted_p,
-            effect: assessment.wilcoxon.rank_biserial,
-            finding: assessment.decision.into(),
+            test: DifferenceTest::new(&found.differences, &assessment?),
         })
     };
     Ok(rows.into_iter().zip(assessments).filter_map(row).collect())
 }
 
-/// The paired new and old runs of one optimizer on one group.
+/// Paired new and old runs of one optimizer on one group.
 struct Paired {
-    /// New log10 gap minus old, by problem; at least one.
+    /// New log10 gap minus old, one per problem, at least one.
     differences: Vec<f64>,
     pairs: usize,
     evaluations: usize,
@@ -279,7 +252,7 @@ mod tests {
     use super::super::synthetic_fixture::record;
     use super::*;
 
-    /// Eight problems, two seeds each, with gaps of `factor` times 2, 3, 4 ...
+    /// Eight problems with two seeds each and gaps of `factor` times 2, 3, 4 ...
     fn records(optimizer: &str, factor: impl Fn(usize) -> f64) -> Vec<RunRecord> {
         (1..=8)
             .flat_map(|problem| [1, 2].map(|seed| (problem, seed)))
@@ -294,14 +267,14 @@ mod tests {
     fn a_tenth_of_the_gap_is_a_difference_of_minus_one_and_better() {
         let change =
             compare_records(&records("gp", |_| 1.0), &records("gp", |_| 0.1), &AnalysisOptions::default()).unwrap();
-        assert_eq!((change.pairs, change.only_old, change.only_new, change.overall), (16, 0, 0, Finding::Better));
+        assert_eq!((change.pairs, change.only_old, change.only_new, change.overall), (16, 0, 0, Decision::Better));
         let row = &change.rows[0];
-        assert_eq!((row.optimizer.as_str(), row.evaluations, row.problems, row.pairs), ("gp", 2, 8, 16));
-        assert!((row.difference + 1.0).abs() < 1e-12 && row.standard_error.unwrap() < 1e-12);
-        assert!((row.low + 1.0).abs() < 1e-12 && (row.high + 1.0).abs() < 1e-12);
-        // All eight differences have one sign: 2 / 2^8.
-        assert!((row.p_value - 2.0 / 256.0).abs() < 1e-9, "{}", row.p_value);
-        assert_eq!(row.effect, -1.0);
+        assert_eq!((row.optimizer.as_str(), row.evaluations, row.test.problems, row.pairs), ("gp", 2, 8, 16));
+        assert!((row.test.difference + 1.0).abs() < 1e-12 && row.test.standard_error.unwrap() < 1e-12);
+        assert!((row.test.low + 1.0).abs() < 1e-12 && (row.test.high + 1.0).abs() < 1e-12);
+        // All eight differences have the same sign: 2 / 2^8.
+        assert!((row.test.p_value - 2.0 / 256.0).abs() < 1e-9, "{}", row.test.p_value);
+        assert_eq!(row.test.effect, -1.0);
     }
 
     #[test]
@@ -309,10 +282,10 @@ mod tests {
         let old = records("gp", |_| 1.0);
         let options = AnalysisOptions::default();
         let worse = compare_records(&old, &records("gp", |problem| 1.5 + problem as f64 / 10.0), &options).unwrap();
-        assert_eq!(worse.overall, Finding::Worse);
+        assert_eq!(worse.overall, Decision::Worse);
         let mixed = records("gp", |problem| if problem % 2 == 0 { 2.0 } else { 0.5 });
         let mixed = compare_records(&old, &mixed, &options).unwrap();
-        assert_eq!((mixed.overall, mixed.rows[0].finding), (Finding::None, Finding::None));
+        assert_eq!((mixed.overall, mixed.rows[0].test.finding), (Decision::NoDifference, Decision::NoDifference));
     }
 
     #[test]
@@ -320,7 +293,7 @@ mod tests {
         let mut new = records("gp-2", |_| 0.1);
         new.truncate(12);
         let change = compare_records(&records("gp-1", |_| 1.0), &new, &AnalysisOptions::default()).unwrap();
-        assert_eq!((change.pairs, change.only_old, change.rows[0].problems), (12, 4, 6));
+        assert_eq!((change.pairs, change.only_old, change.rows[0].test.problems), (12, 4, 6));
         assert_eq!(change.rows[0].optimizer, "gp-1 -> gp-2");
 
         let mut both = records("gp", |_| 1.0);

@@ -1,4 +1,4 @@
-//! The result of an analysis, which reports render.
+//! Result of an analysis, the input of the reports.
 
 use serde::Serialize;
 
@@ -13,18 +13,16 @@ use super::simulated_time::{SimulatedTime, simulated_times};
 use super::suggestion_time::{SuggestionTime, suggestion_times};
 use crate::record::RunRecord;
 
-/// A comparison of optimizers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Names of the optimizers, with the parts of the schedule in which their runs differ. All indices of optimizers
-    /// refer to this list.
+    /// Optimizer names, with the parts of the schedule in which their runs differ. All optimizer indices refer to this
+    /// list.
     #[serde(rename = "contestants")]
     pub optimizers: Vec<String>,
-    /// Index of the optimizer that the others are tested against.
+    /// Index of the reference of all tests.
     pub baseline: usize,
     /// Index of random search, if it has runs.
     pub random: Option<usize>,
-    /// Number of runs.
     pub runs: usize,
     /// [`AnalysisOptions::floor`].
     pub floor: f64,
@@ -38,30 +36,24 @@ pub struct Comparison {
     pub groups: Vec<GroupComparison>,
     /// Failures and unsupported problems.
     pub failures: Vec<FailureSummary>,
-    /// Problems, as `suite/problem`, without any feasible result; they are excluded from all else.
+    /// Problems without any feasible result, as `suite/problem`; excluded from everything else.
     pub without_result: Vec<String>,
 }
 
-/// The results on a group of problems.
+/// Results on a group of problems.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroupComparison {
-    /// The suite.
     pub suite: String,
-    /// The number of parameters; `None` for all problems of a suite with several.
+    /// Number of parameters; `None` for all problems of a suite with several dimensions.
     pub dimension: Option<usize>,
-    /// Number of problems.
     pub problems: usize,
     /// By increasing number of evaluations.
     pub checkpoints: Vec<Checkpoint>,
-    /// Best-so-far curves.
     pub curves: Vec<Curve>,
-    /// Shares of reached targets.
     pub target_curves: Vec<TargetCurve>,
-    /// Wall time of suggestions.
     pub suggestion_times: Vec<SuggestionTime>,
-    /// Simulated time relative to the baseline.
     pub simulated_times: Vec<SimulatedTime>,
-    /// What a user would be given of noisy problems.
+    /// Quality of the trials recommended to the user on noisy problems.
     pub handed_out: Vec<HandedOut>,
 }
 
@@ -111,7 +103,7 @@ fn group_comparison(
     })
 }
 
-/// The values of `wanted` up to the largest budget that two optimizers share, and that budget.
+/// Filters `wanted` up to the largest budget shared by two optimizers, and appends that budget.
 fn checkpoint_budgets(cells: &Cells<'_>, wanted: &[usize]) -> Vec<usize> {
     let (_, shared) = cells.budgets();
     let mut budgets: Vec<usize> =

@@ -8,55 +8,49 @@ use super::groups::Cells;
 use super::log_gap::log_gap;
 use super::options::{AnalysisError, AnalysisOptions};
 use super::runs::{Run, RunSet};
-use crate::statistics::bootstrap::stratified_interval;
-use crate::statistics::ecdf::{self, Ecdf, ecdf, spaced_targets};
-use crate::statistics::summary::{mean, median};
+use tunesmith_statistics::bootstrap::stratified_interval;
+use tunesmith_statistics::ecdf::{self, Ecdf, ecdf, spaced_targets};
+use tunesmith_statistics::summary::{mean, median};
 
-/// Maximal number of points of a curve.
 const MOST_POINTS: usize = 60;
 /// The easiest target of COCO.
 const EASIEST_TARGET: f64 = 100.0;
 
-/// The mean log10 gap of an optimizer as a function of evaluations.
+/// Mean log10 gap of an optimizer by number of evaluations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Curve {
-    /// Index of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: usize,
     /// By increasing number of evaluations.
     pub points: Vec<CurveBand>,
 }
 
-/// One point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CurveBand {
-    /// Number of evaluations.
     pub evaluations: usize,
     /// Mean over problems of the mean over seeds of the log10 gap.
     pub mean: f64,
-    /// Lower end of the bootstrap band, with seeds resampled within each problem. It shows how much the mean varies
-    /// between seeds on the same problems.
+    /// Lower end of the bootstrap band. Resampling seeds within each problem shows how much the mean varies between
+    /// seeds on the same problems.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the band.
     pub high: f64,
 }
 
-/// The share of targets that an optimizer has reached: its empirical distribution function of run lengths, as COCO
-/// draws it.
+/// Share of targets reached by an optimizer: its empirical distribution of run lengths, as drawn by COCO.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TargetCurve {
-    /// Index of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: usize,
-    /// Pairs of the number of evaluations divided by the number of parameters, increasing, and the share in [0, 1] of
-    /// all (problem, seed, target) reached by then. A run that has ended keeps the targets that it reached.
+    /// Pairs of evaluations divided by the number of parameters, increasing, and the share in [0, 1] of all (problem,
+    /// seed, target) reached by then. A finished run keeps the targets it has reached.
     pub points: Vec<(f64, f64)>,
     /// Mean share, in [0, 1], over the logarithm of evaluations per parameter, from the first evaluation of the problem
     /// with most parameters to the end of the shortest curve. `None` if this range is empty.
     pub area: Option<f64>,
 }
 
-/// The runs of the curves: those of the optimizers with results on most problems, on their common problems.
+/// Runs of the curves: the optimizers with results on most problems, on their common problems.
 struct CurveRuns<'a> {
     optimizers: Vec<usize>,
     /// By optimizer, then by problem.
@@ -75,7 +69,7 @@ impl<'a> CurveRuns<'a> {
         Self { optimizers, runs }
     }
 
-    /// The optimizers with their runs and the budget that all these runs have.
+    /// Each optimizer with its runs and their common budget.
     fn each(&self) -> impl Iterator<Item = (usize, &Vec<Vec<&'a Run<'a>>>, usize)> {
         self.optimizers.iter().zip(&self.runs).filter_map(|(&optimizer, runs)| {
             let budget = runs.iter().flatten().map(|run| run.losses.len()).min()?;
@@ -84,7 +78,7 @@ impl<'a> CurveRuns<'a> {
     }
 }
 
-/// Returns the curves in the order of the optimizers.
+/// Computes the curves in optimizer order.
 ///
 /// # Errors
 /// [`AnalysisError::Statistics`] if a gap is infinite.
@@ -111,10 +105,10 @@ pub(super) fn curves(
     Ok(curves)
 }
 
-/// Returns the target curves in the order of the optimizers.
+/// Computes the target curves in optimizer order.
 ///
 /// The targets of a problem are 51 gaps, evenly spaced in their logarithm. The first is 100, or the median gap of all
-/// first evaluations if that is less. The last is [`AnalysisOptions::floor`], or [`AnalysisOptions::coarse_floor`]
+/// first evaluations if that is smaller. The last is [`AnalysisOptions::floor`], or [`AnalysisOptions::coarse_floor`]
 /// times the first without a known optimum. For functions with gaps above 100 these are the targets of COCO.
 ///
 /// # Errors
@@ -137,7 +131,7 @@ pub(super) fn target_curves(
         let mut runs = Vec::new();
         for (of_problem, targets) in problems.iter().zip(&targets) {
             runs.extend(of_problem.iter().map(|run| ecdf::Run {
-                // A problem without parameters has dimension 1 here.
+                // A problem without parameters counts as dimension 1.
                 dimension: set.problems[run.problem].parameters.max(1),
                 gaps: &run.losses,
                 targets,
@@ -155,18 +149,17 @@ pub(super) fn target_curves(
     Ok(functions.into_iter().map(curve).collect())
 }
 
-/// Returns the targets of a problem, given all runs on it.
 fn targets(runs: &[&Run<'_>], set: &RunSet<'_>, options: &AnalysisOptions) -> Vec<f64> {
     let first: Vec<f64> = runs.iter().map(|run| run.losses[0]).collect();
     let is_exact = runs.first().is_some_and(|run| set.problems[run.problem].is_exact);
     let easiest = median(&first).clamp(10.0 * options.floor, EASIEST_TARGET.max(10.0 * options.floor));
     let hardest = if is_exact { options.floor } else { easiest * options.coarse_floor.min(0.1) };
-    // A loss at the floor reaches the last target despite the rounding of powers of ten.
+    // Tolerance for rounded powers of ten: a loss at the floor reaches the last target.
     spaced_targets(easiest, hardest).into_iter().map(|target| target * (1.0 + 1e-9)).collect()
 }
 
-/// Returns the numbers of evaluations per parameter of `runs`, increasing: all of them up to a limit, otherwise values
-/// evenly spaced in their logarithm from the first to the last.
+/// Numbers of evaluations per parameter of `runs`, increasing: all of them up to a limit, otherwise evenly spaced in
+/// their logarithm from the first to the last.
 fn efforts(runs: &[ecdf::Run<'_>]) -> Vec<f64> {
     let mut longest: BTreeMap<usize, usize> = BTreeMap::new();
     for run in runs {
@@ -188,7 +181,7 @@ fn efforts(runs: &[ecdf::Run<'_>]) -> Vec<f64> {
     spaced.chain(std::iter::once(last)).collect()
 }
 
-/// Returns numbers of evaluations from 1 to `budget`: all of them up to a limit, otherwise evenly spaced.
+/// Numbers of evaluations from 1 to `budget`: all of them up to a limit, otherwise evenly spaced.
 fn spread(budget: usize) -> Vec<usize> {
     if budget <= MOST_POINTS {
         return (1..=budget).collect();

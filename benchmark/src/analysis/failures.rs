@@ -6,27 +6,23 @@ use serde::Serialize;
 
 use crate::record::{Failure, RunRecord};
 
-/// The runs of one optimizer in one suite that ended for the same reason.
+/// Runs of one optimizer in one suite that ended for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FailureSummary {
-    /// Name of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: String,
-    /// The suite.
     pub suite: String,
-    /// Whether the optimizer does not support the problem, which is not a failure.
+    /// Unsupported by the optimizer, which is not a failure.
     pub is_unsupported: bool,
-    /// The reason that the optimizer or its runner reports.
+    /// Reason reported by the optimizer or its runner.
     pub reason: String,
-    /// Number of runs.
     pub runs: usize,
-    /// Number of problems.
     pub problems: usize,
-    /// The first problem by name.
+    /// First problem by name.
     pub example: String,
 }
 
-/// Returns the summaries by optimizer in the order of `optimizers`, failures first, then by suite and reason.
+/// Summaries in the order of `optimizers`, failures first, then by suite and reason.
 pub(super) fn failures(optimizers: &[String], failed: &[(String, &RunRecord)]) -> Vec<FailureSummary> {
     let mut by_reason: BTreeMap<(usize, bool, &str, &str), Vec<&str>> = BTreeMap::new();
     for (label, record) in failed {

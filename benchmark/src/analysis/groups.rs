@@ -1,13 +1,12 @@
-//! Groups of problems that are analysed together, and their runs by optimizer, problem and seed.
+//! Groups of problems analysed together, and their runs by optimizer, problem and seed.
 
 use std::collections::BTreeMap;
 
 use super::runs::{Run, RunSet};
 
-/// Least number of problems of one dimension that form a group of their own; with fewer no test can find a difference.
+/// Minimum number of problems of one dimension for a group of their own; with fewer no test can find a difference.
 const LEAST_PROBLEMS: usize = 3;
 
-/// The problems of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct GroupKey {
     pub(super) suite: String,
@@ -15,12 +14,10 @@ pub(super) struct GroupKey {
     pub(super) dimension: Option<usize>,
     /// Indices into [`RunSet::problems`], increasing.
     pub(super) problems: Vec<usize>,
-    /// Whether the group is the whole suite.
     pub(super) is_whole_suite: bool,
 }
 
-/// Returns the groups by suite: all its problems, then those of each dimension. A suite with one dimension is one group
-/// of that dimension.
+/// Groups by suite: all its problems, then each dimension. A suite with one dimension is one group.
 pub(super) fn groups(set: &RunSet<'_>) -> Vec<GroupKey> {
     let mut suites: BTreeMap<&str, BTreeMap<usize, Vec<usize>>> = BTreeMap::new();
     for (index, problem) in set.problems.iter().enumerate() {
@@ -44,9 +41,8 @@ pub(super) fn groups(set: &RunSet<'_>) -> Vec<GroupKey> {
     groups
 }
 
-/// The runs of a group.
 pub(super) struct Cells<'a> {
-    /// By optimizer and position of the problem in the group.
+    /// By optimizer, then by position of the problem in the group.
     by_optimizer: Vec<Vec<BTreeMap<u64, &'a Run<'a>>>>,
 }
 
@@ -61,18 +57,17 @@ impl<'a> Cells<'a> {
         Self { by_optimizer }
     }
 
-    /// The runs of an optimizer.
     pub(super) fn runs(&self, optimizer: usize) -> impl Iterator<Item = &'a Run<'a>> {
         self.by_optimizer[optimizer].iter().flat_map(|seeds| seeds.values().copied())
     }
 
-    /// The runs of an optimizer on a problem with at least `budget` evaluations, by seed.
+    /// Runs of an optimizer on a problem with at least `budget` evaluations, by seed.
     pub(super) fn at(&self, optimizer: usize, problem: usize, budget: usize) -> BTreeMap<u64, &'a Run<'a>> {
         let seeds = &self.by_optimizer[optimizer][problem];
         seeds.iter().filter(|(_, run)| run.losses.len() >= budget).map(|(&seed, &run)| (seed, run)).collect()
     }
 
-    /// The problems on which each of `optimizers` has a run with at least `budget` evaluations.
+    /// Problems on which each of `optimizers` has a run with at least `budget` evaluations.
     pub(super) fn common_problems(&self, optimizers: &[usize], budget: usize) -> Vec<usize> {
         let count = self.by_optimizer.first().map_or(0, Vec::len);
         let has = |optimizer: usize, problem: usize| {
@@ -81,8 +76,8 @@ impl<'a> Cells<'a> {
         (0..count).filter(|&problem| optimizers.iter().all(|&optimizer| has(optimizer, problem))).collect()
     }
 
-    /// Divides the optimizers at `budget`: first those with runs on at least half of the problems with any run; second
-    /// those with fewer, each with its number of problems.
+    /// Splits the optimizers by coverage at `budget`: those with runs on at least half of the problems with any run,
+    /// and the others with their number of problems.
     pub(super) fn coverage(&self, budget: usize) -> (Vec<usize>, Vec<(usize, usize)>) {
         let counts: Vec<usize> =
             (0..self.by_optimizer.len()).map(|optimizer| self.common_problems(&[optimizer], budget).len()).collect();
@@ -103,7 +98,7 @@ impl<'a> Cells<'a> {
         (whole, partial)
     }
 
-    /// For each of `optimizers` its runs on a problem: those of the common seeds, or all runs if no seed is common.
+    /// Runs of each of `optimizers` on a problem: those with common seeds, or all of them without a common seed.
     pub(super) fn paired(&self, optimizers: &[usize], problem: usize, budget: usize) -> Vec<Vec<&'a Run<'a>>> {
         let runs: Vec<BTreeMap<u64, &Run<'_>>> =
             optimizers.iter().map(|&optimizer| self.at(optimizer, problem, budget)).collect();
@@ -114,7 +109,7 @@ impl<'a> Cells<'a> {
             .collect()
     }
 
-    /// The largest budget of any run, and the largest that two optimizers share.
+    /// Largest budget of any run, and the largest shared by two optimizers.
     pub(super) fn budgets(&self) -> (usize, usize) {
         let mut budgets: Vec<usize> = (0..self.by_optimizer.len())
             .filter_map(|optimizer| self.runs(optimizer).map(|run| run.losses.len()).max())

@@ -1,33 +1,30 @@
-//! What a user would be given of noisy problems: the best of the tried points is unknown, the best observed one is lucky.
+//! Quality of the trial a user would pick on noisy problems: the true best is unknown, and the best observed one is
+//! lucky.
 
 use serde::Serialize;
 
 use super::groups::{Cells, GroupKey};
 use super::runs::{Run, RunSet};
-use crate::record::{CHECKPOINTS, RecordedQuality, ResultValue};
-use crate::statistics::summary::median;
+use crate::record::CHECKPOINTS;
+use tunesmith_statistics::summary::median;
 
-/// Gaps of one optimizer on one noisy problem after a number of evaluations: medians over the runs.
+/// Median gaps over the runs of one optimizer on one noisy problem after a number of evaluations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HandedOut {
-    /// Name of the problem.
     pub problem: String,
-    /// Index of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: usize,
-    /// Number of evaluations.
     pub evaluations: usize,
-    /// Number of runs.
     pub runs: usize,
-    /// The gap of the best of the tried points, which the user does not know.
+    /// Gap of the best point tried, unknown to the user.
     pub found: f64,
-    /// The gap of the trial with the best observed value.
+    /// Gap of the trial with the best observed value.
     pub observed: f64,
-    /// The gap of the recommended trial; `None` if a run has none.
+    /// Gap of the recommended trial; `None` if a run has none.
     pub recommended: Option<f64>,
 }
 
-/// Returns the gaps by problem, optimizer and number of evaluations; empty if no run has recorded a choice.
+/// Gaps by problem, optimizer and number of evaluations; empty if no run has recorded a choice.
 pub(super) fn handed_out(set: &RunSet<'_>, cells: &Cells<'_>, group: &GroupKey) -> Vec<HandedOut> {
     let mut found = Vec::new();
     for (position, problem) in group.problems.iter().enumerate() {
@@ -64,14 +61,7 @@ struct Gaps {
 fn gaps(run: &Run<'_>, evaluations: usize) -> Option<Gaps> {
     let record = run.record;
     let chosen = record.chosen.iter().find(|chosen| chosen.after == evaluations)?;
-    let RecordedQuality::Value { best_known: Some(best) } = record.quality else { return None };
-    let goal = record.goals.first()?;
-    let gap = |index: usize| match record.results.get(index)? {
-        Some(ResultValue::One(value)) => {
-            Some((goal.loss(*value) - goal.loss(best)).max(record.resolution.unwrap_or(0.0)))
-        }
-        _ => None,
-    };
+    let gap = |index: usize| record.gap(record.results.get(index)?);
     let recommended = chosen.recommended.and_then(gap);
     Some(Gaps { found: *run.losses.get(evaluations - 1)?, observed: gap(chosen.observed)?, recommended })
 }
@@ -87,7 +77,7 @@ mod tests {
     #[test]
     fn gaps_of_found_observed_and_recommended_trials_are_medians_over_runs() {
         let run = |optimizer: &str, seed: u64, recommended: Option<usize>| {
-            // The results are 30, 29 .. 1 and the best is 0.
+            // Results are 30, 29 .. 1; the best is 0.
             let values: Vec<f64> = (1..=30).rev().map(f64::from).collect();
             let chosen = vec![Chosen { after: 25, observed: 10 + seed as usize, recommended }];
             RunRecord { chosen, ..record(optimizer, "f1", seed, &values) }

@@ -1,4 +1,4 @@
-//! Labels of the compared optimizers: their names, with the parts of the schedule in which the records differ.
+//! Labels of the compared optimizers: their names, with the parts of the schedule that vary between the records.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 use crate::early_stopping::{EarlyStopping, Epochs};
 use crate::record::{Mode, RunRecord, Schedule};
 
-/// The parts of the schedule that differ between records, and are therefore part of a label.
+/// Parts of the schedule that vary between the records and belong in the labels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Varying {
     mode: bool,
@@ -28,7 +28,7 @@ impl Varying {
         }
     }
 
-    /// The label of the optimizer of `record`: `gp`, `gp (median stopping)`, `gp (batches of 4, 10 initial points)`.
+    /// Label of the optimizer of `record`: `gp`, `gp (median stopping)`, `gp (batches of 4, 10 initial points)`.
     pub(super) fn label(self, record: &RunRecord) -> String {
         let schedule = &record.key.schedule;
         let mut parts = Vec::new();

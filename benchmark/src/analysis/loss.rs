@@ -1,20 +1,18 @@
-//! The loss of a run: the gap between the best known value and the best so far. Smaller is better.
-//!
-//! Not included: the grouping of runs, and logarithms.
+//! Loss of a run: the gap between the best known value and the best so far. Smaller is better.
 
-use crate::hypervolume::hypervolume_curve;
-use crate::record::{RecordedQuality, ResultValue, RunRecord};
+use crate::problem::Quality;
+use crate::record::{ResultValue, RunRecord};
+use tunesmith_algorithms::hypervolume::hypervolume_curve;
 
-/// The results of one run, in the sign in which smaller is better.
+/// Results of one run, with the sign flipped so that smaller is better.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RawRun {
-    /// The best value after each result, `None` before the first feasible one; at most as long as the budget.
+    /// Best value after each result, `None` before the first feasible one; at most as long as the budget.
     pub(super) best_so_far: Vec<Option<f64>>,
-    /// The worst value of any feasible result; 0 for hypervolumes, where no result is a volume of 0.
+    /// Worst feasible value; 0 for hypervolumes, the volume of no result.
     pub(super) worst: Option<f64>,
-    /// The best known value of the record.
     pub(super) best_known: Option<f64>,
-    /// The smallest distinguished loss.
+    /// Smallest distinguished loss.
     resolution: f64,
 }
 
@@ -23,7 +21,7 @@ impl RawRun {
         let results = &record.results[..record.results.len().min(record.key.budget)];
         let resolution = record.resolution.unwrap_or(0.0);
         match &record.quality {
-            RecordedQuality::Value { best_known } => {
+            Quality::Value { best_known } => {
                 let sign = |value: f64| record.goals.first().map_or(value, |goal| goal.loss(value));
                 let values: Vec<Option<f64>> = results.iter().map(|result| single(result.as_ref()).map(sign)).collect();
                 let mut best = None;
@@ -37,7 +35,7 @@ impl RawRun {
                 let worst = values.iter().flatten().copied().reduce(f64::max);
                 Self { best_so_far, worst, best_known: best_known.map(sign), resolution }
             }
-            RecordedQuality::Hypervolume { reference_point, best_known } => {
+            Quality::Hypervolume { reference_point, best_known } => {
                 let best_so_far = hypervolume_curve(&record.goals, reference_point, results.iter().map(values))
                     .into_iter()
                     .map(|volume| Some(-volume))
@@ -47,13 +45,12 @@ impl RawRun {
         }
     }
 
-    /// The best value of the run.
     pub(super) fn best(&self) -> Option<f64> {
         self.best_so_far.last().copied().flatten()
     }
 
-    /// Returns the loss after each of `budget` evaluations, given the best value of the problem and the loss before the
-    /// first feasible result. After the last result of a run that ended early, the loss stays constant.
+    /// Loss after each of `budget` evaluations, given the best value of the problem and the loss before the first
+    /// feasible result. Stays constant after a run ends early.
     pub(super) fn losses(&self, budget: usize, best: f64, before_feasible: f64) -> Vec<f64> {
         let mut last = before_feasible;
         let mut losses = Vec::with_capacity(budget);
@@ -99,7 +96,7 @@ mod tests {
     #[test]
     fn the_loss_is_the_gap_to_the_best_known_value_and_never_increases() {
         let mut run = record("gp", "f1", 1, &[5.0, 7.0, 3.5, 4.0]);
-        run.quality = RecordedQuality::Value { best_known: Some(3.0) };
+        run.quality = Quality::Value { best_known: Some(3.0) };
         let raw = RawRun::of(&run);
         assert_eq!((raw.best(), raw.worst, raw.best_known), (Some(3.5), Some(7.0), Some(3.0)));
         assert_eq!(raw.losses(4, 3.0, 100.0), [2.0, 2.0, 0.5, 0.5]);
@@ -109,7 +106,7 @@ mod tests {
     fn larger_values_of_a_maximised_metric_are_better() {
         let mut run = record("gp", "f1", 1, &[0.5, 0.75, 0.25]);
         run.goals = vec![Goal::Maximize];
-        run.quality = RecordedQuality::Value { best_known: Some(1.0) };
+        run.quality = Quality::Value { best_known: Some(1.0) };
         let raw = RawRun::of(&run);
         assert_eq!((raw.best(), raw.worst, raw.best_known), (Some(-0.75), Some(-0.25), Some(-1.0)));
         assert_eq!(raw.losses(3, -1.0, 9.0), [0.5, 0.25, 0.25]);
@@ -131,7 +128,7 @@ mod tests {
     #[test]
     fn no_loss_is_below_the_resolution() {
         let mut run = record("gp", "forest", 1, &[5.0, 1.5, 1.0]);
-        run.quality = RecordedQuality::Value { best_known: Some(1.0) };
+        run.quality = Quality::Value { best_known: Some(1.0) };
         run.resolution = Some(0.75);
         assert_eq!(RawRun::of(&run).losses(3, 1.0, 9.0), [4.0, 0.75, 0.75]);
     }
@@ -140,7 +137,7 @@ mod tests {
     fn the_loss_with_several_metrics_is_the_missing_volume() {
         let mut run = record("gp", "zdt1", 1, &[0.0, 0.0, 0.0]);
         run.goals = vec![Goal::Minimize, Goal::Minimize];
-        run.quality = RecordedQuality::Hypervolume { reference_point: vec![2.0, 2.0], best_known: Some(4.0) };
+        run.quality = Quality::Hypervolume { reference_point: vec![2.0, 2.0], best_known: Some(4.0) };
         run.results = vec![None, Some(ResultValue::Many(vec![1.0, 1.0])), Some(ResultValue::Many(vec![0.0, 1.0]))];
         let raw = RawRun::of(&run);
         assert_eq!(raw.losses(3, -4.0, 4.0), [4.0, 3.0, 2.0]);

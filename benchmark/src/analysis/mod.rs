@@ -1,8 +1,8 @@
-//! Analysis of run records: comparisons of optimizers.
+//! Analysis of run records.
 //!
 //! [`compare_optimizers`] compares optimizers; [`compare_records`] compares an old and a new set of records of the same
 //! optimizers. Results are losses: the gap between the best known value and the best so far, or the missing part of the
-//! hypervolume. Not included: rendering.
+//! hypervolume.
 
 mod checkpoint;
 mod compare;
@@ -22,6 +22,7 @@ mod simulated_time;
 mod suggestion_time;
 
 #[cfg(test)]
+#[path = "tests/synthetic_fixture.rs"]
 mod synthetic_fixture;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ pub use curves::{Curve, CurveBand, TargetCurve};
 pub use failures::FailureSummary;
 pub use handed_out::HandedOut;
 pub use options::{AnalysisError, AnalysisOptions};
-pub use pairwise::{Finding, PairTest};
+pub use pairwise::{DifferenceTest, PairTest};
 pub use simulated_time::{SimulatedTime, TIME_SHARES};
 pub use suggestion_time::SuggestionTime;
+pub use tunesmith_statistics::decision::Decision;

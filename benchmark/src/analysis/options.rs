@@ -1,20 +1,17 @@
-//! Options and errors of an analysis.
-
 use crate::record::CHECKPOINTS;
-use crate::statistics::StatisticsError;
+use tunesmith_statistics::StatisticsError;
 
-/// Options of an analysis. The defaults are those of the reports of `tunesmith bench`.
+/// Options of an analysis. Defaults are those of the reports of `tunesmith bench`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnalysisOptions {
-    /// Names of the optimizers to compare, in the order of the report; if empty, all of them in the order of their
-    /// first run.
+    /// Optimizers to compare, in report order; if empty, all of them in the order of their first run.
     pub optimizers: Vec<String>,
-    /// The optimizer that the others are tested against; `None` for the first.
+    /// Reference of all tests; `None` for the first optimizer.
     pub baseline: Option<String>,
-    /// Name of the optimizer with the normalised score 0. Default `random`.
+    /// Name of the optimizer with normalised score 0. Default `random`.
     pub random: String,
-    /// Numbers of evaluations at which results are compared. Those above the largest budget that two optimizers share
-    /// are left out; that budget is always added. Default [`CHECKPOINTS`].
+    /// Numbers of evaluations at which to compare results. The largest budget shared by two optimizers is always added;
+    /// larger ones are dropped. Default [`CHECKPOINTS`].
     pub checkpoints: Vec<usize>,
     /// Smallest distinguished gap for problems with a known optimum; positive. Default 1e-8, the last target of COCO
     /// (Hansen et al. 2021, "COCO: a platform for comparing continuous optimizers").
@@ -49,44 +46,25 @@ impl Default for AnalysisOptions {
     }
 }
 
-/// An error of an analysis.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnalysisError {
-    /// There are no runs.
     #[error("there are no runs to compare")]
     NoRuns,
-    /// A requested optimizer has no run.
     #[error("no run of optimizer {name:?}; there are runs of {}", known.join(", "))]
-    UnknownOptimizer {
-        /// The requested name.
-        name: String,
-        /// The optimizers with runs.
-        known: Vec<String>,
-    },
-    /// The two sets of records have no run in common.
+    UnknownOptimizer { name: String, known: Vec<String> },
     #[error("no run of one set has the same key as a run of the other: {difference}")]
     NothingShared {
-        /// The parts of the keys that differ, with their values in both sets.
+        /// Key parts that differ, with their values in both sets.
         difference: String,
     },
-    /// A statistic is not defined for the records.
     #[error(transparent)]
     Statistics(#[from] StatisticsError),
-    /// A setting is out of its range.
     #[error("{name} is {value}; it must be {allowed}")]
-    Setting {
-        /// The setting.
-        name: &'static str,
-        /// Its value.
-        value: f64,
-        /// The allowed range.
-        allowed: &'static str,
-    },
+    Setting { name: &'static str, value: f64, allowed: &'static str },
 }
 
 impl AnalysisOptions {
-    /// Checks the ranges of the settings.
     pub(super) fn check(&self) -> Result<(), AnalysisError> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
         let share = |value: f64| value > 0.0 && value < 1.0;

@@ -1,5 +1,3 @@
-//! Tests of each optimizer against the baseline, over their common problems.
-
 use serde::Serialize;
 
 use super::groups::Cells;
@@ -7,64 +5,64 @@ use super::log_gap::{log_gap, mean_over};
 use super::options::{AnalysisError, AnalysisOptions};
 use super::runs::RunSet;
 use super::significance::assess_comparisons;
-use crate::statistics::decision::{Assessment, Decision};
-use crate::statistics::summary::standard_error;
+use tunesmith_statistics::decision::{Assessment, Decision};
+use tunesmith_statistics::summary::standard_error;
 
-/// The outcome of a test of one optimizer against another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Finding {
-    /// Significantly better.
-    Better,
-    /// Significantly worse.
-    Worse,
-    /// No significant difference.
-    None,
-}
-
-/// The test of one optimizer against the baseline.
+/// Test of one optimizer against the baseline, on their common problems.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PairTest {
-    /// Index of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: usize,
-    /// Number of common problems.
-    pub problems: usize,
-    /// Mean over problems of its log10 gap minus that of the baseline; the optimizer is better below 0.
-    pub difference: f64,
-    /// Standard error of `difference` over problems; `None` with fewer than 2.
-    pub standard_error: Option<f64>,
-    /// Lower end of the bootstrap interval of `difference`, with problems resampled; its coverage is 1 minus the level
-    /// of the analysis.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
     /// Number of problems with a smaller log10 gap than the baseline.
     pub wins: usize,
     /// Number of problems with a greater one.
     pub losses: usize,
-    /// Two-sided p-value of Wilcoxon's signed-rank test; 1 if all differences are 0.
-    pub p_value: f64,
-    /// The same after Holm's correction for the number of tested optimizers.
-    pub adjusted_p: f64,
-    /// Matched-pairs rank-biserial correlation, in [-1, 1]; the optimizer is better below 0.
-    pub effect: f64,
-    /// Better or worse if `adjusted_p` is below the level of the analysis, and `effect` and interval are on the same
-    /// side of 0.
-    pub finding: Finding,
+    /// Statistics of the difference from the baseline.
+    #[serde(flatten)]
+    pub test: DifferenceTest,
 }
 
-impl From<Decision> for Finding {
-    fn from(decision: Decision) -> Self {
-        match decision {
-            Decision::Better => Self::Better,
-            Decision::Worse => Self::Worse,
-            Decision::NoDifference => Self::None,
+/// Statistics of the paired log10 gaps of two optimizers, one difference per problem; below 0 the first is better.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DifferenceTest {
+    pub problems: usize,
+    /// Mean difference over problems.
+    pub difference: f64,
+    /// Standard error of `difference` over problems; `None` with fewer than 2.
+    pub standard_error: Option<f64>,
+    /// Lower end of the bootstrap interval of `difference` over resampled problems; its coverage is 1 minus the
+    /// significance level.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Two-sided p-value of Wilcoxon's signed-rank test; 1 if all differences are 0.
+    pub p_value: f64,
+    /// `p_value` after Holm's correction for all comparisons made together.
+    pub adjusted_p: f64,
+    /// Matched-pairs rank-biserial correlation, in [-1, 1].
+    pub effect: f64,
+    /// Better or worse if `adjusted_p` is below the significance level and `effect` and interval are on the same side
+    /// of 0.
+    pub finding: Decision,
+}
+
+impl DifferenceTest {
+    pub(super) fn new(differences: &[f64], assessment: &Assessment) -> Self {
+        Self {
+            problems: differences.len(),
+            difference: assessment.mean_difference,
+            standard_error: standard_error(differences),
+            low: assessment.interval.low,
+            high: assessment.interval.high,
+            p_value: assessment.wilcoxon.p,
+            adjusted_p: assessment.adjusted_p,
+            effect: assessment.wilcoxon.rank_biserial,
+            finding: assessment.decision,
         }
     }
 }
 
-/// Returns the tests in the order of the optimizers.
+/// Tests in optimizer order.
 pub(super) fn pair_tests(
     set: &RunSet<'_>,
     cells: &Cells<'_>,
@@ -87,22 +85,11 @@ pub(super) fn pair_tests(
     }
     let assessments = assess_comparisons(&comparisons, options)?;
     let tests = optimizers.into_iter().zip(&comparisons).zip(assessments);
-    Ok(tests.map(|((optimizer, differences), assessment)| pair_test(optimizer, differences, &assessment)).collect())
-}
-
-fn pair_test(optimizer: usize, differences: &[f64], assessment: &Assessment) -> PairTest {
-    PairTest {
+    let test = |((optimizer, differences), assessment): ((usize, &Vec<f64>), Assessment)| PairTest {
         optimizer,
-        problems: differences.len(),
-        difference: assessment.mean_difference,
-        standard_error: standard_error(differences),
-        low: assessment.interval.low,
-        high: assessment.interval.high,
         wins: differences.iter().filter(|difference| **difference < 0.0).count(),
         losses: differences.iter().filter(|difference| **difference > 0.0).count(),
-        p_value: assessment.wilcoxon.p,
-        adjusted_p: assessment.adjusted_p,
-        effect: assessment.wilcoxon.rank_biserial,
-        finding: assessment.decision.into(),
-    }
+        test: DifferenceTest::new(differences, &assessment),
+    };
+    Ok(tests.map(test).collect())
 }

@@ -1,10 +1,10 @@
-//! Converts records to runs with losses.
+//! Conversion of records to runs with losses.
 //!
-//! - The best value of a problem is its optimum; if a record contains none, the best value of any run of any optimizer
+//! - The best value of a problem is its optimum, or, if a record has none, the best value of any run of any optimizer
 //!   and seed on it.
-//! - Before its first feasible result the loss of a run is the worst gap of any feasible result of any run on the
-//!   problem. A problem without feasible results is left out.
-//! - Of runs that differ only in their budget the longest counts; of runs with the same key, the last.
+//! - Before its first feasible result, the loss of a run is the worst gap of any feasible result on the problem.
+//!   Problems without feasible results are left out.
+//! - Of runs that differ only in budget, the longest counts; of runs with the same key, the last.
 //! - Runs on unsupported problems are left out. Failed runs keep their last loss up to the budget.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,7 +14,6 @@ use super::loss::RawRun;
 use super::options::{AnalysisError, AnalysisOptions};
 use crate::record::{Failure, RunKey, RunRecord};
 
-/// One problem of one suite.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ProblemInfo {
     pub(super) suite: String,
@@ -24,10 +23,9 @@ pub(super) struct ProblemInfo {
     pub(super) is_exact: bool,
 }
 
-/// Suite, number of parameters and name of a problem.
+/// Suite, number of parameters and problem name.
 type ProblemKey<'a> = (&'a str, usize, &'a str);
 
-/// One run with its losses.
 #[derive(Debug, Clone)]
 pub(super) struct Run<'a> {
     pub(super) record: &'a RunRecord,
@@ -35,21 +33,19 @@ pub(super) struct Run<'a> {
     pub(super) problem: usize,
     /// Index into [`RunSet::optimizers`].
     pub(super) optimizer: usize,
-    /// The loss after each evaluation, as many as the budget, at least one.
+    /// Loss after each evaluation, one per evaluation of the budget, at least one.
     pub(super) losses: Vec<f64>,
 }
 
-/// The runs of a comparison.
 #[derive(Debug, Clone)]
 pub(super) struct RunSet<'a> {
     pub(super) problems: Vec<ProblemInfo>,
     pub(super) optimizers: Vec<String>,
-    /// Index of the baseline.
     pub(super) baseline: usize,
     /// Index of random search, if it has runs.
     pub(super) random: Option<usize>,
     pub(super) runs: Vec<Run<'a>>,
-    /// Runs that failed or were not supported, with the label of the optimizer.
+    /// Failed and unsupported runs, with the label of the optimizer.
     pub(super) failed: Vec<(String, &'a RunRecord)>,
     /// Problems without feasible results, as `suite/problem`.
     pub(super) without_result: Vec<String>,
@@ -131,7 +127,7 @@ impl<'a> RunSet<'a> {
     }
 }
 
-/// Drops the records that a longer or later one replaces; keeps the order of the first of each key.
+/// Drops records superseded by a longer or later one; keeps the order of the first record of each key.
 fn longest(records: &[RunRecord]) -> Vec<&RunRecord> {
     let mut positions: HashMap<RunKey, usize> = HashMap::new();
     let mut kept: Vec<&RunRecord> = Vec::new();
@@ -149,7 +145,7 @@ fn longest(records: &[RunRecord]) -> Vec<&RunRecord> {
     kept
 }
 
-/// Returns the labels to compare. A requested name selects all labels of that optimizer.
+/// Labels to compare. A requested name selects all labels of that optimizer.
 fn chosen(records: &[&RunRecord], labels: &[String], requested: &[String]) -> Result<Vec<String>, AnalysisError> {
     let mut seen = HashSet::new();
     let all: Vec<(&String, &str)> = labels
@@ -185,7 +181,7 @@ fn chosen(records: &[&RunRecord], labels: &[String], requested: &[String]) -> Re
 mod tests {
     use super::super::synthetic_fixture::record;
     use super::*;
-    use crate::record::RecordedQuality;
+    use crate::problem::Quality;
 
     fn losses(set: &RunSet<'_>) -> Vec<(String, u64, Vec<f64>)> {
         set.runs
@@ -202,7 +198,7 @@ mod tests {
             record("random", "f1", 2, &[2.0, 7.0]),
         ];
         for record in &mut records {
-            record.quality = RecordedQuality::Value { best_known: None };
+            record.quality = Quality::Value { best_known: None };
         }
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
         let expected = [("gp", 1, [3.0, 2.0]), ("random", 1, [7.0, 6.0]), ("random", 2, [0.0, 0.0])];
@@ -228,7 +224,7 @@ mod tests {
     #[test]
     fn each_instance_has_its_own_optimum() {
         let mut records = vec![record("gp", "f1", 1, &[5.0]), record("gp", "f1", 2, &[105.0])];
-        records[1].quality = RecordedQuality::Value { best_known: Some(101.0) };
+        records[1].quality = Quality::Value { best_known: Some(101.0) };
         let set = RunSet::new(&records, &AnalysisOptions::default()).unwrap();
         assert_eq!(losses(&set)[0].2, [5.0]);
         assert_eq!(losses(&set)[1].2, [4.0]);

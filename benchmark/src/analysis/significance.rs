@@ -1,13 +1,12 @@
-//! The statistical tests of the analysis. Smaller values are better.
+//! Statistical tests of the analysis. Smaller values are better.
 
 use super::options::AnalysisOptions;
-use crate::statistics::StatisticsError;
-use crate::statistics::decision::{Assessment, DecisionOptions, assess};
-use crate::statistics::friedman::friedman;
-use crate::statistics::nemenyi::{critical_difference, groups};
-use crate::statistics::ranks::mean_ranks;
+use tunesmith_statistics::StatisticsError;
+use tunesmith_statistics::decision::{Assessment, DecisionOptions, assess};
+use tunesmith_statistics::friedman::friedman;
+use tunesmith_statistics::nemenyi::{critical_difference, groups};
+use tunesmith_statistics::ranks::mean_ranks;
 
-/// Mean ranks and the significance of their differences.
 pub(super) struct RankTest {
     /// Mean rank of each optimizer; 1 is best. Empty without problems.
     pub(super) mean_ranks: Vec<f64>,
@@ -15,11 +14,10 @@ pub(super) struct RankTest {
     pub(super) difference: Option<RankDifference>,
 }
 
-/// See [`super::Ranking`].
 pub(super) struct RankDifference {
     pub(super) friedman_p: f64,
     pub(super) critical_difference: f64,
-    /// Groups of columns.
+    /// Groups of column indices.
     pub(super) cliques: Vec<Vec<usize>>,
 }
 
@@ -38,7 +36,7 @@ pub(super) fn rank_test(rows: &[Vec<f64>], significance: f64) -> Result<RankTest
     Ok(RankTest { mean_ranks: test.mean_ranks, difference: Some(difference) })
 }
 
-/// Assesses comparisons made together; each holds the differences by problem.
+/// Assesses simultaneous comparisons; each contains one difference per problem.
 pub(super) fn assess_comparisons(
     comparisons: &[Vec<f64>],
     options: &AnalysisOptions,

@@ -1,5 +1,5 @@
-//! Simulated time: the time at which an optimizer reaches the final loss of the baseline, the results of equal times, and
-//! the total duration of its runs.
+//! Simulated time: the time until an optimizer reaches the baseline's final loss, results at equal times, and total run
+//! durations.
 //!
 //! Early stopping and parallel trials save time; at equal numbers of evaluations they cannot improve results.
 
@@ -7,38 +7,36 @@ use serde::Serialize;
 
 use super::groups::Cells;
 use super::runs::Run;
-use crate::record::{RecordedQuality, ResultValue};
 
-/// Shares of the simulated time of the baseline's run at which the results of finished trials are compared.
+/// Shares of the simulated time of the baseline's run at which results of finished trials are compared.
 pub const TIME_SHARES: [f64; 3] = [0.25, 0.5, 1.0];
 
-/// The simulated time of an optimizer relative to the baseline, over all pairs of runs of one problem and seed.
+/// Simulated time of an optimizer relative to the baseline, over all pairs of runs with the same problem and seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SimulatedTime {
-    /// Index of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: usize,
-    /// Number of pairs of runs.
+    /// Number of paired runs.
     pub pairs: usize,
-    /// Number of pairs that reached the final loss of the baseline.
+    /// Number of pairs that reached the baseline's final loss.
     pub reached: usize,
-    /// Upper median over all pairs of the time to that loss, divided by the time of the baseline to it; faster below 1.
-    /// `None` if at most half of the pairs reached it.
+    /// Upper median over all pairs of the time to that loss divided by the baseline's; below 1 is faster. `None` if at
+    /// most half of the pairs reached it.
     pub median_time_ratio: Option<f64>,
-    /// Mean simulated time of a whole run, in seconds.
+    /// Mean simulated duration of a run, in seconds.
     pub mean_total_secs: f64,
-    /// Mean simulated time of the baseline's runs in the same pairs, in seconds.
+    /// Mean simulated duration of the baseline's runs in the same pairs, in seconds.
     pub baseline_total_secs: f64,
-    /// Share of its trials that were stopped early, in [0, 1].
+    /// Share of trials stopped early, in [0, 1].
     pub stopped_early: f64,
-    /// For each of [`TIME_SHARES`] the mean over all pairs of the log10 gap of the best trial that had run to its end by
-    /// that share of the time of the baseline's run. A run that has spent its budget keeps its gap. `None` if a run has no
-    /// finished trial by then, or if the best value of a problem is unknown.
+    /// For each of [`TIME_SHARES`], the mean over all pairs of the log10 gap of the best trial finished by that share
+    /// of the baseline's run time. A run that has spent its budget keeps its gap. `None` if a run has no finished trial
+    /// by then, or if the best value of a problem is unknown.
     pub finished_log10_gaps: [Option<f64>; TIME_SHARES.len()],
 }
 
-/// Returns the times of each optimizer with common problems and seeds, including the baseline itself. Gaps below `floor` are
-/// not distinguished.
+/// Times of each optimizer with common problems and seeds, including the baseline itself. Gaps below `floor` are not
+/// distinguished.
 pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: usize, floor: f64) -> Vec<SimulatedTime> {
     let mut found = Vec::new();
     for optimizer in 0..optimizers {
@@ -69,7 +67,7 @@ pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: us
             continue;
         }
         ratios.sort_unstable_by(f64::total_cmp);
-        // The upper median: more than half of the pairs must reach the loss for a finite ratio.
+        // Upper median: for a finite ratio, more than half of the pairs must reach the loss.
         let middle = ratios[ratios.len() / 2];
         let pairs = ratios.len();
         found.push(SimulatedTime {
@@ -86,22 +84,17 @@ pub(super) fn simulated_times(cells: &Cells<'_>, optimizers: usize, baseline: us
     found
 }
 
-/// The time at which the loss is at most `goal` for the first time; `None` if it never is.
+/// Time at which the loss first drops to `goal` or below; `None` if it never does.
 fn reached_secs(losses: &[f64], ended_secs: &[f64], goal: f64) -> Option<f64> {
     losses.iter().zip(ended_secs).find(|(loss, _)| **loss <= goal).map(|(_, &secs)| secs)
 }
 
-/// The gap of the best trial of `run` that had run to its end by `secs`.
+/// Gap of the best trial of `run` finished by `secs`.
 fn finished_gap(run: &Run<'_>, secs: f64) -> Option<f64> {
     let record = run.record;
-    let RecordedQuality::Value { best_known: Some(best) } = record.quality else { return None };
-    let goal = record.goals.first()?;
     let in_time = record.results.iter().zip(&record.ended_secs).enumerate().filter(|(_, (_, ended))| **ended <= secs);
-    let gaps = in_time.filter(|(index, _)| !record.stopped_early.contains(index)).filter_map(|(_, (result, _))| {
-        let Some(ResultValue::One(value)) = result else { return None };
-        Some((goal.loss(*value) - goal.loss(best)).max(record.resolution.unwrap_or(0.0)))
-    });
-    gaps.min_by(f64::total_cmp)
+    let gaps = in_time.filter(|(index, _)| !record.stopped_early.contains(index));
+    gaps.filter_map(|(_, (result, _))| record.gap(result)).min_by(f64::total_cmp)
 }
 
 #[cfg(test)]
@@ -152,9 +145,9 @@ mod tests {
             assert!(gaps.iter().zip(&expected).all(near), "{gaps:?} {expected:?}");
         };
         close(gaps_of(times[0].finished_log10_gaps), [Some(4.0), Some(2.0), Some(1.0)]);
-        // The trial at 41 seconds is too late, those at 5 and 15 seconds were stopped.
+        // The trial at 41 seconds is too late; those at 5 and 15 seconds were stopped.
         close(gaps_of(times[1].finished_log10_gaps), [Some(4.0), Some(4.0), Some(4.0)]);
-        // Nothing was finished by 10 and 20 seconds; the budget was spent after 25.
+        // Nothing has finished by 10 and 20 seconds; the budget is spent after 25.
         close(gaps_of(times[2].finished_log10_gaps), [None, None, Some(0.4)]);
     }
 }

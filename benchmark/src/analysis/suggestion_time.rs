@@ -1,32 +1,29 @@
-//! Suggestion times of optimizers by number of evaluations.
-
 use serde::Serialize;
 
 use super::groups::Cells;
-use crate::statistics::summary::median;
+use tunesmith_statistics::summary::median;
 
-/// Lower ends of the bins of evaluations.
+/// Lower ends of the evaluation bins.
 const BINS: [usize; 12] = [0, 10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000];
 
-/// The suggestion times of an optimizer with `from..to` results.
+/// Suggestion times of an optimizer with `from..to` results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SuggestionTime {
-    /// Index of the optimizer.
     #[serde(rename = "contestant")]
     pub optimizer: usize,
-    /// Smallest number of evaluations before the suggestion.
+    /// Fewest results before the suggestion.
     pub from: usize,
-    /// The exclusive upper end of the bin.
+    /// Exclusive upper end of the bin.
     pub to: usize,
     /// Number of timed suggestions; a batch counts as one.
     pub count: usize,
     /// Median, in milliseconds.
     pub median_ms: f64,
-    /// The 90th percentile (nearest rank), in milliseconds.
+    /// 90th percentile (nearest rank), in milliseconds.
     pub p90_ms: f64,
 }
 
-/// Returns the times by optimizer, then by bin, without empty bins.
+/// Times by optimizer, then by bin, without empty bins.
 pub(super) fn suggestion_times(cells: &Cells<'_>, optimizers: usize) -> Vec<SuggestionTime> {
     let mut found = Vec::new();
     for optimizer in 0..optimizers {

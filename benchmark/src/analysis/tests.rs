@@ -1,10 +1,9 @@
-//! Tests of the whole analysis on synthetic records.
-
 use super::synthetic_fixture::record;
 use super::*;
-use crate::record::{Failure, RecordedQuality, RunKey, RunRecord};
+use crate::problem::Quality;
+use crate::record::{Failure, RunKey, RunRecord};
 
-/// Six problems on which `gp` ends at 0.001, `tpe` at 0.1 and `random` at 1; all have 10 after one evaluation.
+/// Six problems on which `gp` ends at 0.001, `tpe` at 0.1 and `random` at 1; all start at 10.
 fn records() -> Vec<RunRecord> {
     let mut records = Vec::new();
     for problem in 1..=6 {
@@ -38,7 +37,7 @@ fn standings_contain_gaps_scores_and_ranks() {
         close(standing.mean_log_gap, 1.0);
     }
     assert!(first.standings.iter().all(|standing| standing.normalised_score == Some(0.0)));
-    assert!(first.pairs.iter().all(|pair| pair.finding == Finding::None && pair.p_value == 1.0));
+    assert!(first.pairs.iter().all(|pair| pair.test.finding == Decision::NoDifference && pair.test.p_value == 1.0));
 
     let last = &group.checkpoints[1];
     let expected = [(0, -3.0, 99.9, 1.0), (1, -1.0, 90.0, 2.0), (2, 0.0, 0.0, 3.0)];
@@ -56,15 +55,15 @@ fn standings_contain_gaps_scores_and_ranks() {
     assert_eq!(ranking.cliques, [[0, 1], [1, 2]]);
 
     let pair = &last.pairs[0];
-    assert_eq!((pair.optimizer, pair.problems, pair.wins, pair.losses), (1, 6, 0, 6));
-    close(pair.difference, 2.0);
+    assert_eq!((pair.optimizer, pair.test.problems, pair.wins, pair.losses), (1, 6, 0, 6));
+    close(pair.test.difference, 2.0);
     // Six differences of one sign: 2 / 2^6; two tested optimizers.
-    close(pair.p_value, 2.0 / 64.0);
-    close(pair.adjusted_p, 4.0 / 64.0);
-    assert_eq!((pair.effect, pair.finding), (1.0, Finding::None));
+    close(pair.test.p_value, 2.0 / 64.0);
+    close(pair.test.adjusted_p, 4.0 / 64.0);
+    assert_eq!((pair.test.effect, pair.test.finding), (1.0, Decision::NoDifference));
     let lenient = AnalysisOptions { significance: 0.1, ..options() };
     let comparison = compare_optimizers(&records(), &lenient).unwrap();
-    assert_eq!(comparison.groups[0].checkpoints[1].pairs[0].finding, Finding::Worse);
+    assert_eq!(comparison.groups[0].checkpoints[1].pairs[0].test.finding, Decision::Worse);
 }
 
 #[test]
@@ -79,7 +78,7 @@ fn the_coarse_floor_bounds_gaps_and_applies_to_unknown_optima() {
     let exact = standing(&records);
     assert!((exact.mean_log_gap + 8.0).abs() < 1e-9 && (exact.coarse_mean_log_gap + 3.0).abs() < 1e-9);
     for record in &mut records {
-        record.quality = RecordedQuality::Value { best_known: None };
+        record.quality = Quality::Value { best_known: None };
     }
     assert!((standing(&records).mean_log_gap + 3.0).abs() < 1e-9);
 }
@@ -134,7 +133,7 @@ fn an_optimizer_that_does_not_support_a_problem_is_compared_on_the_others() {
     }
     let comparison = compare_optimizers(&records, &options()).unwrap();
     let last = &comparison.groups[0].checkpoints[1];
-    assert_eq!((last.problems, last.pairs[0].problems, last.pairs[1].problems), (5, 5, 6));
+    assert_eq!((last.problems, last.pairs[0].test.problems, last.pairs[1].test.problems), (5, 5, 6));
     let failure = &comparison.failures[0];
     assert_eq!((failure.optimizer.as_str(), failure.is_unsupported, failure.runs), ("tpe", true, 2));
 }
@@ -146,7 +145,7 @@ fn an_optimizer_on_few_problems_is_tested_only_in_pairs() {
     let last = compare_optimizers(&records, &options()).unwrap().groups[0].checkpoints[1].clone();
     assert_eq!((last.problems, last.standings.len()), (6, 3));
     assert_eq!(last.partial, [Partial { optimizer: 3, problems: 1 }]);
-    assert_eq!((last.pairs[2].optimizer, last.pairs[2].problems), (3, 1));
+    assert_eq!((last.pairs[2].optimizer, last.pairs[2].test.problems), (3, 1));
 }
 
 #[test]

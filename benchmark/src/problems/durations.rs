@@ -1,5 +1,3 @@
-//! Problems with simulated trial durations.
-
 use std::sync::Arc;
 
 use rand_distr::{Distribution, LogNormal};
@@ -17,7 +15,7 @@ const SIGMA: f64 = 0.5;
 /// A problem with log-normal durations: median 60 simulated seconds and sigma 0.5.
 ///
 /// A duration depends on the point and the seed of the run, not on the trial or the metrics: with equal seeds, the same
-/// point has the same duration for all optimizers. A curve is scaled to the duration.
+/// point takes equally long for all optimizers. Curves are scaled to the duration.
 #[derive(Debug, Clone)]
 pub struct WithDurations<P> {
     problem: P,
@@ -59,7 +57,7 @@ impl<P: Problem + ?Sized> Problem for Arc<P> {
 }
 
 fn duration_secs(point: &ParameterValues, seed: u64) -> f64 {
-    // No value contains the separator unescaped, so different points have different keys.
+    // Values never contain the separator unescaped, so different points have different keys.
     let values: Vec<String> = point.iter().map(|(name, value)| format!("{name:?}={value:?}")).collect();
     let purpose = format!("duration of {}", values.join(","));
     // Trial 0 does not exist: the duration belongs to the point.

@@ -1,11 +1,9 @@
-//! Complete tables of finite spaces of which every configuration was measured several times, such as HPOBench (Eggensperger
-//! et al. 2021, arXiv 2109.06716) and NAS-Bench-201 (Dong and Yang 2020, arXiv 2001.00326).
+//! Complete tables of finite spaces with several measurements of every configuration, such as HPOBench (Eggensperger et
+//! al. 2021, arXiv 2109.06716) and NAS-Bench-201 (Dong and Yang 2020, arXiv 2001.00326).
 //!
-//! A trial observes one of the measurements of its configuration, at random, as training with another seed would. The quality
-//! of a configuration is the share of the table with a better mean, in per cent, which is the gap of the reports: 0 is the best
+//! A trial observes a random measurement of its configuration, like training with another seed. The quality of a
+//! configuration is the percentage of the table with a better mean, which is the gap of the reports: 0 is the best
 //! configuration, 50 the median one.
-//!
-//! Not included: reading files.
 
 use std::sync::Arc;
 
@@ -17,9 +15,8 @@ use tunesmith_algorithms::problem::{
 use tunesmith_algorithms::rng;
 
 use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
-use crate::statistics::summary::mean;
+use tunesmith_statistics::summary::mean;
 
-/// Largest number of configurations.
 const MOST_CONFIGURATIONS: usize = 10_000_000;
 
 /// A problem whose evaluations are measurements of a complete table.
@@ -49,63 +46,40 @@ const MOST_CONFIGURATIONS: usize = 10_000_000;
 pub struct MeasuredTable {
     profile: Profile,
     table: Arc<Table>,
-    /// For each parameter the level that each of its values stands for.
+    /// For each parameter, the level behind each of its values.
     levels: Vec<Vec<usize>>,
 }
 
 #[derive(Debug)]
 struct Table {
-    /// The measurements of each configuration; the last parameter varies fastest.
+    /// Measurements of each configuration; the last parameter varies fastest.
     measurements: Vec<Vec<f64>>,
-    /// The share of the table with a better mean, in per cent.
+    /// Percentage of the table with a better mean.
     better: Vec<f64>,
 }
 
-/// The reason why measurements are not a complete table.
+/// Reason why measurements are not a complete table.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasuredTableError {
-    /// The problem has several metrics.
     #[error("the problem has {metrics} metrics, but a table has one")]
-    SeveralMetrics {
-        /// Their number.
-        metrics: usize,
-    },
+    SeveralMetrics { metrics: usize },
     /// A parameter has infinitely many values, or a condition.
     #[error(
         "parameter {parameter:?} is {kind}; a table needs INTEGER, DISCRETE or CATEGORICAL parameters without conditions"
     )]
-    Parameter {
-        /// The parameter.
-        parameter: String,
-        /// What it is.
-        kind: &'static str,
-    },
-    /// The space has too many configurations.
+    Parameter { parameter: String, kind: &'static str },
     #[error("the space has more than {MOST_CONFIGURATIONS} configurations")]
     TooLarge,
     /// A point is outside the space, or its value is not finite.
     #[error("measurement {index} (from 0): {reason}")]
-    Measurement {
-        /// Its place.
-        index: usize,
-        /// The violated rule.
-        reason: String,
-    },
-    /// Configurations have no measurement.
+    Measurement { index: usize, reason: String },
     #[error("{missing} of {configurations} configurations have no measurement, the first of them is {first}")]
-    Incomplete {
-        /// The number of configurations without one.
-        missing: usize,
-        /// The number of all configurations.
-        configurations: usize,
-        /// The values of the first one.
-        first: String,
-    },
+    Incomplete { missing: usize, configurations: usize, first: String },
 }
 
 impl MeasuredTable {
-    /// Creates a problem named `name` from measurements of each configuration, in any order and number.
+    /// Creates a problem named `name` from any number of measurements of each configuration, in any order.
     ///
     /// # Errors
     /// [`MeasuredTableError`].
@@ -147,8 +121,8 @@ impl MeasuredTable {
         Ok(Self { profile, table: Arc::new(Table { measurements: table, better }), levels })
     }
 
-    /// The same problem in which the names of the levels of each categorical parameter are exchanged, as a function of `seed`:
-    /// what `adam` meant is what another name means. An optimizer must not profit from the order of names.
+    /// Permutes the level names of each categorical parameter by `seed`: `adam` then means another level. An optimizer
+    /// must not profit from the order of names.
     #[must_use]
     pub fn with_exchanged_levels(&self, seed: u64) -> Self {
         let mut exchanged = self.clone();
@@ -161,7 +135,7 @@ impl MeasuredTable {
         exchanged
     }
 
-    /// The number of configurations, at least 1.
+    /// Number of configurations, at least 1.
     pub fn configurations(&self) -> usize {
         self.table.better.len()
     }
@@ -184,7 +158,6 @@ impl Problem for MeasuredTable {
     }
 }
 
-/// The number of values of a parameter.
 fn count(spec: &ParameterSpec) -> Result<usize, MeasuredTableError> {
     let refused = |kind| Err(MeasuredTableError::Parameter { parameter: spec.name().to_owned(), kind });
     if spec.condition().is_some() {
@@ -201,7 +174,7 @@ fn count(spec: &ParameterSpec) -> Result<usize, MeasuredTableError> {
     }
 }
 
-/// The place of the configuration of `point`, a point of the space, where each value stands for a level.
+/// Index of the configuration of `point`, a point of the space, after mapping each value to its level.
 fn configuration(specs: &[ParameterSpec], levels: &[Vec<usize>], point: &ParameterValues) -> usize {
     specs.iter().zip(levels).fold(0, |place, (spec, levels)| {
         let value = match (spec.kind(), point.get(spec.name())) {
@@ -218,7 +191,7 @@ fn configuration(specs: &[ParameterSpec], levels: &[Vec<usize>], point: &Paramet
     })
 }
 
-/// The values of the configuration at `place`, for messages.
+/// Values of the configuration at `place`, for messages.
 fn described(specs: &[ParameterSpec], mut place: usize) -> String {
     let mut texts = Vec::with_capacity(specs.len());
     for spec in specs.iter().rev() {
@@ -238,7 +211,7 @@ fn described(specs: &[ParameterSpec], mut place: usize) -> String {
     texts.join(", ")
 }
 
-/// For each configuration the share of the table with a better mean, in per cent.
+/// Percentage of the table with a better mean, for each configuration.
 fn shares(table: &[Vec<f64>], goal: Goal) -> Vec<f64> {
     let losses: Vec<f64> = table.iter().map(|measurements| goal.loss(mean(measurements))).collect();
     let mut sorted = losses.clone();
@@ -311,7 +284,7 @@ mod tests {
         assert_eq!(qualities, [0.0, 100.0 / 6.0, 500.0 / 6.0]);
         assert_eq!(table.quality(), &Quality::Value { best_known: Some(0.0) });
         assert_eq!((table.profile().resolution, table.configurations()), (Some(100.0 / 6.0), 6));
-        // The best of a metric to maximise is at the other end.
+        // Maximisation reverses the order.
         let table = self::table(Goal::Maximize);
         assert_eq!(values(&table, &point("c", 2.0), 1).1, 100.0);
         assert_eq!(values(&table, &point("a", 0.5), 1).1, 100.0 - 500.0 / 6.0);

@@ -5,6 +5,7 @@ pub mod categorical;
 pub mod conditional;
 pub mod constrained;
 #[cfg(test)]
+#[path = "tests/descent.rs"]
 mod descent;
 pub mod durations;
 pub mod failing;

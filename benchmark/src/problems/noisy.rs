@@ -1,29 +1,21 @@
-//! Problems with noisy observations.
-
 use rand_distr::{Distribution, StandardNormal};
 use tunesmith_algorithms::problem::ParameterValues;
 use tunesmith_algorithms::rng;
 
-use super::functions::{ackley, branin, hartmann6};
+use super::functions::{TestFunction, ackley, branin, hartmann6};
 use crate::problem::{Draw, Evaluation, EvaluationOutcome, Problem, Profile};
 
-/// Returns the problems of the suite `noisy`: Branin with standard deviation 1 (its values range over 300), Hartmann
-/// with 6 variables and 0.2 (over 3.3) and Ackley in 6 dimensions with 1 (over 22).
-pub fn noisy() -> Vec<Box<dyn Problem>> {
-    let problems = [(branin(), 1.0), (hartmann6(), 0.2), (ackley(6), 1.0)];
-    let noisy = problems.map(|(problem, standard_deviation)| Noisy {
-        profile: noisy_profile(&problem),
-        problem,
-        standard_deviation,
-    });
-    noisy.into_iter().map(|problem| Box::new(problem) as Box<dyn Problem>).collect()
+/// Problems of the suite `noisy`: Branin with standard deviation 1 (its values range over 300), Hartmann with 6
+/// variables and 0.2 (over 3.3) and Ackley in 6 dimensions with 1 (over 22).
+pub fn noisy() -> Vec<Noisy<TestFunction>> {
+    [(branin(), 1.0), (hartmann6(), 0.2), (ackley(6), 1.0)].map(|(problem, noise)| Noisy::new(problem, noise)).into()
 }
 
 /// A problem with Gaussian noise on observed values; noiseless values are unchanged.
 ///
-/// The noise is independent for each metric and keyed by the seed of the run, the trial and the problem. Optimizers
-/// that evaluate the same point in different trials see different values; the noise of a trial is the same for all
-/// optimizers. All points of a curve have the noise of the first metric.
+/// The noise is independent for each metric and keyed by the seed of the run, the trial and the problem. Repeated
+/// evaluations of a point in different trials differ; the noise of a trial is the same for all optimizers. All points
+/// of a curve share the noise of the first metric.
 #[derive(Debug, Clone)]
 pub struct Noisy<P> {
     profile: Profile,
@@ -32,28 +24,12 @@ pub struct Noisy<P> {
 }
 
 impl<P: Problem> Noisy<P> {
-    /// Adds noise of `standard_deviation`, in the unit of the metrics, to `problem`; prefixes its name with `noisy_`.
-    ///
-    /// # Errors
-    /// [`NoiseError`] if the standard deviation is negative, infinite or NaN.
-    pub fn new(problem: P, standard_deviation: f64) -> Result<Self, NoiseError> {
-        if !standard_deviation.is_finite() || standard_deviation < 0.0 {
-            return Err(NoiseError { standard_deviation });
-        }
-        Ok(Self { profile: noisy_profile(&problem), problem, standard_deviation })
+    /// Adds noise of `standard_deviation`, finite and at least 0, in the unit of the metrics, to `problem`; prefixes its name with `noisy_`.
+    fn new(problem: P, standard_deviation: f64) -> Self {
+        let name = format!("noisy_{}", problem.name());
+        let profile = Profile { name, is_noisy: true, ..problem.profile().clone() };
+        Self { profile, problem, standard_deviation }
     }
-}
-
-fn noisy_profile(problem: &impl Problem) -> Profile {
-    Profile { name: format!("noisy_{}", problem.name()), is_noisy: true, ..problem.profile().clone() }
-}
-
-/// The error of an invalid standard deviation.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("the standard deviation of noise is {standard_deviation}, but must be finite and at least 0")]
-pub struct NoiseError {
-    /// The number.
-    pub standard_deviation: f64,
 }
 
 impl<P: Problem> Problem for Noisy<P> {
@@ -105,7 +81,7 @@ mod tests {
         for ((problem, point), (optimum, deviation)) in noisy().iter().zip(&minimizers).zip(stated) {
             let mut noise = Vec::new();
             for trial in 1..=10_000 {
-                let (observed, noiseless) = values(problem.as_ref(), point, 5, trial);
+                let (observed, noiseless) = values(problem, point, 5, trial);
                 assert!((noiseless[0] - optimum).abs() < 1e-9, "{}: {noiseless:?}", problem.name());
                 noise.push((observed[0] - noiseless[0]) / deviation);
             }
@@ -119,25 +95,22 @@ mod tests {
 
     #[test]
     fn noise_depends_on_seed_trial_and_problem() {
-        let problem = Noisy::new(branin(), 1.0).unwrap();
+        let problem = Noisy::new(branin(), 1.0);
         let point = &branin().minimizers()[0].clone();
         let reference = values(&problem, point, 1, 1);
         assert_eq!(reference, values(&problem, point, 1, 1));
         assert_ne!(reference, values(&problem, point, 2, 1));
         assert_ne!(reference, values(&problem, point, 1, 2));
-        let hartmann = Noisy::new(hartmann6(), 1.0).unwrap();
+        let hartmann = Noisy::new(hartmann6(), 1.0);
         let (observed, noiseless) = values(&hartmann, &hartmann6().minimizers()[0], 1, 1);
         assert!((observed[0] - noiseless[0] - (reference.0[0] - reference.1[0])).abs() > 1e-6, "problems share noise");
     }
 
     #[test]
-    fn a_standard_deviation_must_be_finite_and_not_negative() {
-        for wrong in [-0.1, f64::NAN, f64::INFINITY] {
-            assert!(Noisy::new(branin(), wrong).is_err(), "{wrong}");
-        }
-        let none = Noisy::new(branin(), 0.0).unwrap();
+    fn noise_of_deviation_0_changes_nothing_and_constraints_remain() {
+        let none = Noisy::new(branin(), 0.0);
         let (observed, noiseless) = values(&none, &branin().minimizers()[1], 1, 1);
         assert_eq!((none.name(), observed), ("noisy_branin", noiseless));
-        assert_eq!((none.profile().constraints, Noisy::new(gramacy(), 0.1).unwrap().profile().constraints), (0, 2));
+        assert_eq!((none.profile().constraints, Noisy::new(gramacy(), 0.1).profile().constraints), (0, 2));
     }
 }

@@ -1,42 +1,38 @@
-//! Problems from tables of recorded trials: an evaluation is that of the nearest recorded trial, or a smooth mean of
-//! the neighbouring ones.
+//! Problems from tables of recorded trials, evaluated by the nearest recorded trial or a smooth mean of its neighbours.
 //!
-//! Distances are between points encoded by [`Encoding`], so on the scale of each parameter. They are Euclidean; an
-//! ordered feature adds the squared difference of its coordinates, a categorical one adds 1 if the levels differ. Of
-//! rows at the same distance the first counts as the nearest.
+//! Distances are Euclidean between points encoded by [`Encoding`], so on the scale of each parameter: an ordered
+//! feature adds the squared difference of its coordinates, a categorical one adds 1 if the levels differ. Of equally
+//! near rows, the first counts.
 //!
 //! With the nearest row a problem is piecewise constant. For dense records, [`TableProblem::interpolated`] removes the
-//! steps between rows, which are artefacts of the record. Not included: reading files.
+//! steps between rows, which are artefacts of the record.
 
 mod interpolation;
 #[cfg(test)]
 mod tests;
 
-use tunesmith_algorithms::encoding::{Encoding, EncodingError, FeatureKind};
+use tunesmith_algorithms::encoding::{Encoding, EncodingError};
 use tunesmith_algorithms::problem::{ConstraintSpec, ParameterValues, ProblemStatement};
 
 use crate::problem::{CurvePoint, Draw, Evaluation, EvaluationOutcome, Problem, Profile, Quality};
-use crate::statistics::summary::median;
+use tunesmith_statistics::summary::median;
 
-/// Simulated duration of a trial if no row has a duration, in seconds.
+/// Simulated seconds of a trial if no row has a duration.
 const UNKNOWN_DURATION_SECS: f64 = 1.0;
 /// Resolution as a share of the difference between the best and the median row (a guess). Below it, the best row is
 /// found by chance.
 const RESOLUTION_SHARE: f64 = 0.01;
 
-/// One recorded trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableRow {
-    /// Its point in the search space.
     pub parameters: ParameterValues,
-    /// One finite value per metric of the problem, in its order, and one per constraint, in its order; `None` for an
-    /// infeasible trial.
+    /// One finite value per metric of the problem, then one per constraint, both in its order; `None` for an infeasible
+    /// trial.
     pub values: Option<Vec<f64>>,
-    /// The duration in seconds, positive and finite. If `None`, the mean duration of the rows that have one is used, or
-    /// one second if there are none.
+    /// Positive and finite. `None` stands for the mean of the known durations, or one second if there are none.
     pub duration_secs: Option<f64>,
-    /// Intermediate values of the first metric: steps from 1, strictly increasing, with finite values. The time of a
-    /// report is its share of the last step, times the duration. May be empty.
+    /// Intermediate values of the first metric: steps from 1, strictly increasing, with finite values. A report comes
+    /// at its share of the last step, times the duration. May be empty.
     pub curve: Vec<(u64, f64)>,
 }
 
@@ -73,16 +69,16 @@ pub struct TableRow {
 pub struct TableProblem {
     profile: Profile,
     encoding: Encoding,
-    /// Which features are categorical; shape `[dimensions]`.
+    /// Shape `[dimensions]`.
     categorical: Vec<bool>,
-    /// The encoded points of the rows, one after the other; shape `[rows * dimensions]`.
+    /// Encoded points of the rows, concatenated; shape `[rows * dimensions]`.
     coordinates: Vec<f64>,
-    /// The evaluation of each row.
+    /// One per row.
     evaluations: Vec<Evaluation>,
     lookup: Lookup,
 }
 
-/// The evaluation of points between rows.
+/// Evaluation of points between rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lookup {
     Nearest,
@@ -90,11 +86,11 @@ enum Lookup {
 }
 
 impl TableProblem {
-    /// Creates a problem named `name` from `rows`, of which there must be at least one. A row that violates a constraint is
-    /// neither the best one nor a part of the front.
+    /// Creates a problem named `name` from at least one row. A row that violates a constraint is neither the best one
+    /// nor part of the front.
     ///
     /// # Errors
-    /// [`TableError`] names the first row that violates a requirement of [`TableRow`], counted from 0.
+    /// [`TableError`] for the first row that violates a requirement of [`TableRow`], counted from 0.
     pub fn new(name: impl Into<String>, statement: ProblemStatement, rows: Vec<TableRow>) -> Result<Self, TableError> {
         if rows.is_empty() {
             return Err(TableError::NoRows);
@@ -122,11 +118,7 @@ impl TableProblem {
                 constraints: constraints.len(),
                 ..Profile::new(name, unconstrained, quality)
             },
-            categorical: encoding
-                .features()
-                .iter()
-                .map(|feature| matches!(feature.kind, FeatureKind::Categorical { .. }))
-                .collect(),
+            categorical: encoding.categorical(),
             evaluations,
             encoding,
             coordinates,
@@ -134,23 +126,22 @@ impl TableProblem {
         })
     }
 
-    /// Returns the problem with interpolation: a point between rows has the mean of the nearest four rows per
-    /// dimension, weighted by inverse squared distance, for values, durations and curves. A point is infeasible if
-    /// infeasible rows have more than half of the weight. Recorded points keep their own evaluations, and no mean is
-    /// better than the best row.
+    /// Interpolates: a point between rows gets the mean of the nearest four rows per dimension, weighted by inverse
+    /// squared distance, for values, durations and curves. It is infeasible if infeasible rows have more than half of
+    /// the weight. Recorded points keep their own evaluations, and no mean is better than the best row.
     ///
-    /// Use it for dense records. A few dozen trials contain too little information on the points between them.
+    /// For dense records only: a few dozen trials say too little about the points between them.
     #[must_use]
     pub fn interpolated(self) -> Self {
         Self { lookup: Lookup::Interpolation, ..self }
     }
 
-    /// The number of recorded trials, at least 1.
+    /// Number of recorded trials, at least 1.
     pub fn rows(&self) -> usize {
         self.evaluations.len()
     }
 
-    /// Returns the index of the row nearest to `point`, from 0.
+    /// Index of the row nearest to `point`, from 0.
     ///
     /// # Errors
     /// [`EncodingError`] for the first parameter with a value outside the search space.
@@ -169,8 +160,8 @@ impl TableProblem {
         nearest
     }
 
-    /// Returns the squared distance of each row to the encoded point `wanted`, shape `[rows]`; empty in a space of one
-    /// point, which has no coordinate.
+    /// Squared distance of each row to the encoded point `wanted`, shape `[rows]`; empty in a space of one point, which
+    /// has no coordinate.
     fn squared_distances(&self, wanted: &[f64]) -> impl Iterator<Item = f64> {
         self.coordinates.chunks_exact(wanted.len().max(1)).map(move |row| {
             let pairs = row.iter().zip(wanted).zip(&self.categorical);
@@ -186,7 +177,7 @@ impl Problem for TableProblem {
 
     fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {
         let wanted = self.encoding.encode(point).expect("the trait requires points of the search space");
-        // In a space of one point the first row is used.
+        // A space of one point uses the first row.
         if self.lookup == Lookup::Nearest || wanted.is_empty() {
             return self.evaluations[self.nearest_to(&wanted)].clone();
         }
@@ -197,75 +188,41 @@ impl Problem for TableProblem {
     }
 }
 
-/// The error of invalid rows.
+/// Invalid rows. Row indices start at 0.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// There is no row.
     #[error("a table needs at least one row")]
     NoRows,
-    /// The parameters of a row are not a point of the search space.
     #[error("row {row} is not a point of the search space")]
     Point {
-        /// Index of the row, from 0.
         row: usize,
-        /// The parameter and its value.
         #[source]
         source: EncodingError,
     },
-    /// The number of values of a row is not the number of metrics.
     #[error("row {row} has {count} values, but the problem has {metrics} metrics and constraints")]
-    ValueCount {
-        /// Index of the row, from 0.
-        row: usize,
-        /// Number of values.
-        count: usize,
-        /// Number of metrics and constraints.
-        metrics: usize,
-    },
+    ValueCount { row: usize, count: usize, metrics: usize },
     /// A metric is NaN or infinite.
     #[error("row {row} has {value} for metric {metric:?}; a finite number is needed, or none for an infeasible trial")]
-    NotFinite {
-        /// Index of the row, from 0.
-        row: usize,
-        /// The metric.
-        metric: String,
-        /// Its value.
-        value: f64,
-    },
+    NotFinite { row: usize, metric: String, value: f64 },
     /// A duration is not positive and finite.
     #[error("the duration of row {row} is {duration_secs} s; a finite number above 0 is needed")]
-    Duration {
-        /// Index of the row, from 0.
-        row: usize,
-        /// The duration.
-        duration_secs: f64,
-    },
-    /// The steps of a curve do not strictly increase from 1.
+    Duration { row: usize, duration_secs: f64 },
     #[error("row {row} reports step {step} after step {before}; steps start at 1 and increase")]
-    Step {
-        /// Index of the row, from 0.
-        row: usize,
-        /// The step.
-        step: u64,
-        /// The step before it, 0 at the start.
-        before: u64,
-    },
+    Step { row: usize, step: u64, before: u64 },
 }
 
 fn check_row(index: usize, row: &TableRow, statement: &ProblemStatement) -> Result<(), TableError> {
-    let metrics = statement.metrics().iter().map(|metric| &metric.name);
-    let names: Vec<&String> =
-        metrics.chain(statement.constraints().iter().map(|constraint| &constraint.name)).collect();
+    let names: Vec<&str> = statement.value_names().collect();
     if let Some(values) = &row.values
         && values.len() != names.len()
     {
         return Err(TableError::ValueCount { row: index, count: values.len(), metrics: names.len() });
     }
-    let reported = row.curve.iter().map(|(_, value)| (&names[0], *value));
-    for (name, value) in names.iter().zip(row.values.iter().flatten().copied()).chain(reported) {
+    let reported = row.curve.iter().map(|(_, value)| (names[0], *value));
+    for (name, value) in names.iter().copied().zip(row.values.iter().flatten().copied()).chain(reported) {
         if !value.is_finite() {
-            return Err(TableError::NotFinite { row: index, metric: (*name).clone(), value });
+            return Err(TableError::NotFinite { row: index, metric: name.to_owned(), value });
         }
     }
     if let Some(duration_secs) = row.duration_secs
@@ -283,7 +240,7 @@ fn check_row(index: usize, row: &TableRow, statement: &ProblemStatement) -> Resu
     Ok(())
 }
 
-/// Returns the quality, relative to the best and the worst of `rows` that satisfy every constraint.
+/// Quality relative to the best and worst of the feasible `rows`.
 fn quality(statement: &ProblemStatement, rows: &[TableRow]) -> Quality {
     let metrics = statement.metrics();
     let holds = |values: &&Vec<f64>| {
@@ -304,7 +261,7 @@ fn quality(statement: &ProblemStatement, rows: &[TableRow]) -> Quality {
     Quality::Hypervolume { reference_point, best_known: None }
 }
 
-/// Returns the resolution of a table with one metric; `None` for other tables, and if the median equals the best value.
+/// Resolution of a table with one metric; `None` for other tables, and if the median equals the best value.
 fn resolution(quality: &Quality, rows: &[TableRow]) -> Option<f64> {
     let Quality::Value { best_known: Some(best) } = quality else { return None };
     let values: Vec<f64> = rows.iter().filter_map(|row| row.values.as_ref()?.first().copied()).collect();
@@ -317,11 +274,11 @@ fn mean_duration_secs(rows: &[TableRow]) -> f64 {
     if known.is_empty() {
         return UNKNOWN_DURATION_SECS;
     }
-    // Divided before the sum, so that it does not overflow.
+    // Dividing first prevents overflow of the sum.
     known.iter().map(|duration| duration / known.len() as f64).sum()
 }
 
-/// The evaluation of the row with this index. A constraint of a problem holds up to 0.
+/// Evaluation of the row `index`. Constraints of a problem hold up to 0.
 fn evaluation(index: usize, row: TableRow, constraints: &[ConstraintSpec], otherwise_secs: f64) -> Evaluation {
     let duration_secs = row.duration_secs.unwrap_or(otherwise_secs);
     let last_step = row.curve.last().map_or(1, |(step, _)| *step) as f64;

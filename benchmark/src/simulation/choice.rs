@@ -1,4 +1,4 @@
-//! The trials that a user would be given of those that have ended.
+//! Finished trials that a user would pick.
 
 use tunesmith_algorithms::designer::History;
 use tunesmith_algorithms::insight::InsightModel;
@@ -6,7 +6,7 @@ use tunesmith_algorithms::problem::{CompletedTrial, ProblemStatement, TrialOutco
 
 use crate::record::Chosen;
 
-/// The choice among `completed` trials of a problem with one metric, in their order; `None` if none has a value.
+/// Choice among `completed` trials of a problem with one metric, in their order; `None` if none has a value.
 pub(super) fn chosen(statement: &ProblemStatement, completed: &[CompletedTrial]) -> Option<Chosen> {
     let metric = statement.metrics().first()?;
     let value = |trial: &CompletedTrial| match &trial.outcome {

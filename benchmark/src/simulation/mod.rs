@@ -1,11 +1,10 @@
-//! Simulates a study of one problem with one optimizer, on a virtual clock.
+//! Simulation of a study of one problem with one optimizer, on a virtual clock.
 //!
-//! Trials take the simulated time that their problem states, without waiting. The order of events is a pure function of
-//! the points that the optimizer suggests: of events at the same time, that of the trial with the smaller id comes
-//! first.
+//! Trials take their simulated time without waiting. The order of events is a pure function of the optimizer's
+//! suggestions: of simultaneous events, the trial with the smaller id comes first.
 //!
-//! The last report of a stopped trial is its result, as in the service. With [i-Epoch](Epochs) the best of the stopped trials
-//! go on when all have stopped; what they end with is a further result, of which the optimizer does not learn.
+//! The last report of a stopped trial is its result, as in the service. With [i-Epoch](Epochs) the best of the stopped
+//! trials resume when all have stopped; their final values are further results, hidden from the optimizer.
 
 mod choice;
 mod running;
@@ -24,20 +23,19 @@ use self::running::{Ended, Event, Running};
 use crate::early_stopping::{EarlyStopping, Epochs};
 use crate::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 use crate::problem::{Draw, Evaluation, Problem, Quality};
-use crate::record::{CHECKPOINTS, Failure, Mode, RecordedQuality, ResultValue, RunKey, RunRecord, Schedule};
+use crate::record::{CHECKPOINTS, Failure, Mode, ResultValue, RunKey, RunRecord, Schedule};
 
-/// The settings of a run besides problem and optimizer.
+/// Settings of a run besides problem and optimizer.
 pub struct Plan<'a> {
-    /// The key of the record.
     pub key: &'a RunKey,
     /// Whether the record contains the points.
     pub keep_points: bool,
-    /// The clock that measures the time of the optimizer; any origin.
+    /// Clock that measures the optimizer's time; any origin.
     pub now: &'a dyn Fn() -> Duration,
 }
 
-/// Runs `optimizer` on `problem` until the budget is spent, the space is exhausted, or it fails. The record contains
-/// the failure, so that one failed run does not end a comparison.
+/// Runs `optimizer` on `problem` until the budget is spent, the space is exhausted, or the optimizer fails. A failure
+/// goes into the record, so that it does not end the comparison.
 pub fn simulate(problem: &dyn Problem, optimizer: &mut dyn Optimizer, plan: &Plan<'_>) -> RunRecord {
     let mut study = Study::new(problem, plan);
     let failure = study.run(optimizer).err().map(|error| match error {
@@ -56,24 +54,23 @@ struct Study<'a> {
     running: Running,
     /// All suggested points; only the initial points of a finite space depend on them.
     given_out: Vec<PendingTrial>,
-    /// The reports of the trials that ended with values, and whether they were stopped early.
+    /// Reports of the trials that ended with values, and whether they were stopped early.
     curves: Vec<(Vec<early_stopping::CurvePoint>, bool)>,
-    /// The trials that have ended, for problems with noise and one metric.
+    /// Finished trials, for noisy problems with one metric.
     completed: Vec<CompletedTrial>,
-    /// The trials that may go on.
+    /// Trials that may resume.
     stopped: Vec<Stopped>,
-    /// Number of trials that went on.
     continued: usize,
-    /// Time of the optimizer since its last suggestion.
+    /// Optimizer time since its last suggestion.
     spent: Duration,
     exhausted: bool,
 }
 
-/// A trial that was stopped early and may go on.
+/// A trial that was stopped early and may resume.
 struct Stopped {
     trial: TrialId,
     point: ParameterValues,
-    /// Its last report.
+    /// Last report.
     value: f64,
     reported: usize,
     whole: Evaluation,
@@ -82,19 +79,13 @@ struct Stopped {
 impl<'a> Study<'a> {
     fn new(problem: &'a dyn Problem, plan: &'a Plan<'a>) -> Self {
         let statement = problem.statement();
-        let quality = match problem.quality().clone() {
-            Quality::Value { best_known } => RecordedQuality::Value { best_known },
-            Quality::Hypervolume { reference_point, best_known } => {
-                RecordedQuality::Hypervolume { reference_point, best_known }
-            }
-        };
         let record = RunRecord {
             key: plan.key.clone(),
             version: None,
             resolution: problem.profile().resolution,
             parameters: statement.search_space().parameters().len(),
             goals: statement.metrics().iter().map(|metric| metric.goal).collect(),
-            quality,
+            quality: problem.quality().clone(),
             results: Vec::new(),
             ended_secs: Vec::new(),
             suggest_ms: Vec::new(),
@@ -138,7 +129,7 @@ impl<'a> Study<'a> {
         }
     }
 
-    /// Starts the trials that the schedule requires now.
+    /// Starts the trials due by the schedule.
     fn start_trials(&mut self, optimizer: &mut dyn Optimizer) -> Result<(), OptimizerError> {
         let Schedule { parallel, mode, initial_points, .. } = self.plan.key.schedule;
         loop {
@@ -155,7 +146,7 @@ impl<'a> Study<'a> {
             }
             let first = TrialId::FIRST.offset(self.given_out.len() as u64);
             if self.given_out.len() < initial_points {
-                // The optimizer receives these points only with their results.
+                // The optimizer sees these points only with their results.
                 let initial = wanted.min(initial_points - self.given_out.len());
                 for place in 0..initial as u64 {
                     match self.initial_point(first.offset(place)) {
@@ -174,7 +165,6 @@ impl<'a> Study<'a> {
         }
     }
 
-    /// The settings of i-Epoch, if it ends trials early.
     fn epochs(&self) -> Option<Epochs> {
         match self.plan.key.schedule.early_stopping {
             Some(EarlyStopping::Epochs(epochs)) => Some(epochs),
@@ -182,7 +172,7 @@ impl<'a> Study<'a> {
         }
     }
 
-    /// Continues the best of the stopped trials once none is left to start or runs from its beginning.
+    /// Resumes the best of the stopped trials once none is left to start or runs from its beginning.
     fn continue_trials(&mut self) {
         let Some(epochs) = self.epochs() else { return };
         if self.continued == 0 && !self.running.is_empty() {
@@ -222,7 +212,7 @@ impl<'a> Study<'a> {
         Ok(points)
     }
 
-    /// A point uniform in the space and equal for all optimizers; `None` if the space is exhausted.
+    /// Uniform point, equal for all optimizers; `None` if the space is exhausted.
     fn initial_point(&self, trial: TrialId) -> Option<ParameterValues> {
         let designer = RandomSearch::new(self.problem.statement(), self.plan.key.seed);
         let history = History { completed: &[], pending: &self.given_out };
@@ -260,7 +250,7 @@ impl<'a> Study<'a> {
         let feasible = ended.values.is_some() && ended.constraints.iter().all(|constraint| *constraint <= 0.0);
         let outcome = match &ended.values {
             Some(values) if feasible => {
-                // Values of i-Epoch are of the same report, so that they are comparable.
+                // i-Epoch values come from the same report and are comparable.
                 let stopped_early = ended.stopped_early && self.epochs().is_none();
                 TrialOutcome::Measured { values: values.clone(), stopped_early }
             }
@@ -293,7 +283,7 @@ impl<'a> Study<'a> {
         answer
     }
 
-    /// Records which trials a user would be given, where reports ask for it.
+    /// Records the trials a user would pick, at the checkpoints of the reports.
     fn choose(&mut self, trial: &CompletedTrial) {
         let profile = self.problem.profile();
         if !profile.is_noisy || profile.statement.metrics().len() != 1 {
@@ -307,14 +297,14 @@ impl<'a> Study<'a> {
 
     fn recorded(&self, values: &[f64]) -> ResultValue {
         match (values, &self.record.quality) {
-            ([value], RecordedQuality::Value { best_known }) => ResultValue::One(rounded(*value, *best_known)),
+            ([value], Quality::Value { best_known }) => ResultValue::One(rounded(*value, *best_known)),
             _ => ResultValue::Many(values.iter().map(|value| rounded(*value, None)).collect()),
         }
     }
 }
 
-/// Rounds `value` to the fewest digits that move it by at most a millionth of its distance from `best_known` (or from
-/// 0), because files contain tens of thousands of results.
+/// Rounds `value` to the fewest digits within a millionth of its distance from `best_known` (or from 0), because files
+/// contain tens of thousands of results.
 fn rounded(value: f64, best_known: Option<f64>) -> f64 {
     let distance = (value - best_known.unwrap_or(0.0)).abs();
     if distance == 0.0 || !distance.is_finite() {
@@ -322,17 +312,17 @@ fn rounded(value: f64, best_known: Option<f64>) -> f64 {
     }
     let digits = 6 - distance.log10().floor() as i32;
     let short = round_to(value, digits);
-    // Near the precision of f64 the rounding error can exceed that bound.
+    // Near f64 precision the rounding error can exceed that bound.
     if (short - value).abs() <= distance * 1e-6 { short } else { value }
 }
 
-/// Rounds to `digits` decimals through text, which gives the shortest decimal representation.
+/// Rounds to `digits` decimals through text, for the shortest decimal representation.
 fn round_to(value: f64, digits: i32) -> f64 {
     let digits = usize::try_from(digits.max(0)).unwrap_or(0);
     format!("{value:.digits$}").parse().unwrap_or(value)
 }
 
-/// Milliseconds with three significant digits, at least a microsecond: wall time is not reproducible beyond that.
+/// Milliseconds with three significant digits, at least a microsecond: finer wall times are not reproducible.
 fn milliseconds(duration: Duration) -> f64 {
     let milliseconds = duration.as_secs_f64() * 1e3;
     if milliseconds >= 1000.0 {

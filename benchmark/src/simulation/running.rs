@@ -1,11 +1,10 @@
-//! The running trials and their next events.
+//! Running trials, their next events and the virtual clock.
 
 use tunesmith_algorithms::early_stopping::CurvePoint;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
 use crate::problem::{Evaluation, EvaluationOutcome};
 
-/// The running trials and the virtual clock.
 #[derive(Debug, Default)]
 pub(super) struct Running {
     trials: Vec<RunningTrial>,
@@ -18,39 +17,34 @@ struct RunningTrial {
     point: ParameterValues,
     evaluation: Evaluation,
     started_secs: f64,
-    /// Whether its reports are events, which early stopping requires.
+    /// Whether reports are events, as early stopping requires.
     watched: bool,
-    /// Number of reports made so far.
+    /// Number of reports so far.
     reported: usize,
     stopped: bool,
 }
 
-/// The next event.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A watched trial reported.
+    /// Report of a watched trial.
     Report {
-        /// The trial.
         trial: TrialId,
     },
-    /// A trial ended.
     End(Ended),
 }
 
-/// A trial that ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) trial: TrialId,
     pub(super) point: ParameterValues,
-    /// The values that the optimizer receives; `None` if the trial failed.
+    /// Values seen by the optimizer; `None` if the trial failed.
     pub(super) values: Option<Vec<f64>>,
-    /// The values without noise; `None` if the trial failed.
+    /// Values without noise; `None` if the trial failed.
     pub(super) noiseless: Option<Vec<f64>>,
     pub(super) constraints: Vec<f64>,
     pub(super) stopped_early: bool,
-    /// Its reports.
     pub(super) reports: Vec<CurvePoint>,
-    /// The whole of a trial that was stopped early, which could go on.
+    /// Complete evaluation of a trial that was stopped early and may resume.
     pub(super) whole: Option<Box<Evaluation>>,
 }
 
@@ -74,7 +68,7 @@ impl Running {
         self.trials.push(running);
     }
 
-    /// Continues `trial`, which was stopped after `reported` of the reports of `evaluation`, until its end.
+    /// Resumes `trial`, stopped after `reported` of the reports of `evaluation`, until its end.
     pub(super) fn go_on(&mut self, trial: TrialId, point: ParameterValues, evaluation: Evaluation, reported: usize) {
         let spent = reported.checked_sub(1).map_or(0.0, |last| evaluation.curve[last].elapsed_secs);
         let started_secs = self.now_secs - spent;
@@ -97,12 +91,12 @@ impl Running {
         Some(Event::End(self.trials.swap_remove(next).end()))
     }
 
-    /// The reports of `trial` so far; empty if it does not run.
+    /// Reports of `trial` so far; empty if it is not running.
     pub(super) fn reports(&self, trial: TrialId) -> Vec<CurvePoint> {
         self.trials.iter().find(|running| running.trial == trial).map(RunningTrial::reports).unwrap_or_default()
     }
 
-    /// The reports of each running trial except `trial`.
+    /// Reports of each running trial except `trial`.
     pub(super) fn reports_of_others(&self, trial: TrialId) -> Vec<Vec<CurvePoint>> {
         self.trials.iter().filter(|running| running.trial != trial).map(RunningTrial::reports).collect()
     }
@@ -124,7 +118,7 @@ impl Running {
 }
 
 impl RunningTrial {
-    /// The time of its next report, without the last one, which is its end.
+    /// Time of the next report, excluding the last one, which is the end of the trial.
     fn next_report_secs(&self) -> Option<f64> {
         if !self.watched || self.stopped || self.reported + 1 >= self.evaluation.curve.len() {
             return None;

@@ -9,7 +9,7 @@ use super::*;
 use crate::early_stopping::EarlyStopping;
 use crate::problem::{CurvePoint, Evaluation, Profile};
 
-/// Whole numbers 1 to 100; the value is the number, and so is the duration. Trials report four times.
+/// Whole numbers 1 to 100; value and duration are the number. Trials report four times.
 struct Numbers {
     profile: Profile,
 }
@@ -208,7 +208,7 @@ fn the_best_trials_go_on_after_all_have_stopped_at_the_same_report() {
     key.schedule.early_stopping = "i_epoch:2:2".parse().ok();
     let mut optimizer = scripted(&[50, 10, 90, 20]);
     let record = run(&mut optimizer, &key);
-    // Three trials stop at their second report of five, 3 above their last value; then the best two go on.
+    // Three trials stop at their second report of five, 3 above their last value; then the best two resume.
     assert_eq!(values(&record), [53.0, 13.0, 93.0, 10.0, 50.0]);
     assert_eq!(record.stopped_early, [0, 1, 2]);
     // Two fifths of 50, 10 and 90 seconds, then three fifths of 10 and 50.

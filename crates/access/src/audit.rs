@@ -1,7 +1,7 @@
-//! The audit log: one line of JSON per request.
+//! Audit log: one line of JSON per request.
 //!
-//! A record that cannot be written is kept in memory, and written before later ones. Before a change is made, the log can
-//! reserve space on the disk, so that its record will fit. Refused requests of strangers are limited in number.
+//! Records that cannot be written are kept in memory and written before later ones. Before a change, the log can
+//! reserve disk space, so that its record will fit. Records of refused unauthenticated requests are rate-limited.
 
 mod newest;
 mod strangers;
@@ -11,9 +11,10 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, Statx, StatxFlags, fallocate, statx};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -24,40 +25,36 @@ use strangers::Strangers;
 /// Maximum length of a resource name in a record, in bytes; above that of any valid one.
 const MAX_RESOURCE_LENGTH: usize = 2048;
 
-/// Maximum number of records that are kept while the file cannot be written.
+/// Maximum number of records kept while the file is not writable.
 const MAX_UNWRITTEN: usize = 1000;
 
-/// Space that is reserved on the disk at once, in bytes: that of many records.
+/// Disk space per reservation in bytes, enough for many records.
 const RESERVE: u64 = 256 << 10;
 
-/// The record of one request.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record<'a> {
     /// Time of the response.
     pub time: Timestamp,
-    /// The principal of the caller.
     pub principal: &'a str,
-    /// Address of the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller_ip: Option<String>,
-    /// Name of the method in the API's discovery document, such as `ml.projects.jobs.create`.
+    /// Method name in the API's discovery document, such as `ml.projects.jobs.create`.
     pub method: &'a str,
     /// Resource name: the path without the version. The file contains at most its first 2048 bytes.
     pub resource: &'a str,
-    /// The required permission; `None` for public methods.
+    /// Required permission; `None` for public methods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission: Option<&'a str>,
-    /// HTTP status of the response.
     pub status: u16,
-    /// ID of the request, which is also in the server's log.
+    /// Request ID, as in the server's log.
     pub request_id: &'a str,
-    /// Number of requests that the record stands for, if it is not one.
+    /// Number of requests, if the record summarizes several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
 
-/// A file of records. If the file is moved away, as by `logrotate`, the next record is written to a new file.
+/// Log file. If it is moved away, as by `logrotate`, the next record goes to a new file.
 #[derive(Debug)]
 pub struct AuditLog {
     path: PathBuf,
@@ -71,7 +68,7 @@ struct State {
     identity: (u32, u32, u64),
     /// End of the reserved space.
     reserved_to: u64,
-    /// Lines that could not be written, oldest first.
+    /// Lines not written yet, oldest first.
     unwritten: VecDeque<Vec<u8>>,
     /// Whether the file may end within a line, after a failed write.
     is_torn: bool,
@@ -79,7 +76,7 @@ struct State {
 }
 
 impl AuditLog {
-    /// Opens the file `path`, creating it if absent, with access for the owner only.
+    /// Opens or creates the file `path`, accessible only to its owner.
     ///
     /// # Errors
     /// If the file cannot be opened.
@@ -92,7 +89,7 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// Checks that a record can be written, after those that could not be written before, and reserves space for it.
+    /// Writes pending records, checks that another one can be written, and reserves space for it.
     ///
     /// # Errors
     /// If the file cannot be written or the disk is full.
@@ -111,7 +108,7 @@ impl AuditLog {
         Ok(())
     }
 
-    /// Appends `record`. If it cannot be written, it is kept, and written before the next one.
+    /// Appends `record`. On failure, keeps it and writes it before the next one.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -124,8 +121,8 @@ impl AuditLog {
         self.flush(&mut state)
     }
 
-    /// As [`Self::write`] for a refused request of a caller that is not authenticated. Only a limited number of them is
-    /// written; the others are counted, and a later record contains the count. Returns whether `record` was written.
+    /// Like [`Self::write`], for a refused request of an unauthenticated caller. Writes a limited number and counts the
+    /// others for a later summary. Returns whether `record` was written.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -143,16 +140,15 @@ impl AuditLog {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
-    /// Writes the kept lines.
     fn flush(&self, state: &mut State) -> io::Result<()> {
         while !state.unwritten.is_empty() {
             let (file, _) = self.current(state)?;
             let State { unwritten, is_torn, .. } = &mut *state;
             let (mut file, Some(line)) = (&*file, unwritten.front()) else { break };
-            // A single write, so that concurrent lines are not mixed.
+            // A single write, so that concurrent lines are not interleaved.
             let written =
                 if *is_torn { file.write_all(&[b"\n", line.as_slice()].concat()) } else { file.write_all(line) };
             *is_torn = written.is_err();
@@ -162,9 +158,9 @@ impl AuditLog {
         Ok(())
     }
 
-    /// The file at the path of the log, which is opened again if it is another one, and its length.
+    /// File at the path of the log, reopened if replaced, and its length.
     fn current(&self, state: &mut State) -> io::Result<(Arc<File>, u64)> {
-        // The times of the file are not read: the next write would then change them, which costs more.
+        // Does not request the times of the file: the next write would then update them, which costs more.
         let mask = StatxFlags::INO | StatxFlags::SIZE;
         let identity = |found: &Statx| (found.stx_dev_major, found.stx_dev_minor, found.stx_ino);
         if let Some(file) = &state.file
@@ -189,7 +185,7 @@ impl Drop for AuditLog {
     fn drop(&mut self) {
         let state = &mut *self.state();
         if let Some(summary) = state.strangers.last_summary() {
-            // A record that cannot be kept has no place to be reported to any more.
+            // There is nowhere left to report a lost record.
             let _ = state.keep(&summary);
         }
         let _ = self.flush(state);

@@ -1,22 +1,20 @@
-//! Identification of callers by their tokens.
-
 use std::collections::{BTreeSet, HashMap};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
 use super::Caller;
 use super::file::{TokenFile, TokenFileError};
 use super::token::{Token, id_of};
 
-/// Identifies callers by the tokens of a file. Changes of the file apply from the next request on.
+/// Authenticates callers by the tokens of a file. Changes of the file apply from the next request on.
 #[derive(Debug)]
 pub struct Authenticator {
     file: TokenFile,
-    /// Whether tokens were required at any time of this process.
+    /// Whether tokens were required at any time in this process.
     required: AtomicBool,
     cache: Mutex<Cache>,
 }
@@ -25,11 +23,11 @@ pub struct Authenticator {
 struct Cache {
     version: Option<Version>,
     tokens: Vec<Token>,
-    /// When each token was last used, by its ID.
+    /// Last use of each token, by ID.
     uses: HashMap<String, Timestamp>,
 }
 
-/// The identity of the file's content; it changes when the file is replaced.
+/// Identity of the file's content; changes when the file is replaced.
 #[derive(Debug, PartialEq, Eq)]
 struct Version {
     inode: u64,
@@ -44,20 +42,19 @@ impl From<Metadata> for Version {
 }
 
 impl Authenticator {
-    /// An authenticator with the tokens of `file`.
+    /// Authenticator with the tokens of `file`.
     ///
     /// # Errors
     /// If the file cannot be read, or is missing although tokens were created.
     pub fn new(file: TokenFile) -> Result<Self, TokenFileError> {
         let authenticator = Self { file, required: AtomicBool::new(false), cache: Mutex::default() };
         authenticator.check()?;
-        authenticator.file.ensure_marker()?;
         authenticator.requires_tokens();
         Ok(authenticator)
     }
 
-    /// Whether callers need a token. True once a token has been created, also after all tokens have been revoked, and if
-    /// the file is missing or cannot be read. It stays true for this value after [`TokenFile::reset`].
+    /// Whether callers need a token: true once a token has been created, even after all are revoked, or if the file is
+    /// missing or unreadable. Stays true for this value after [`TokenFile::reset`].
     pub fn requires_tokens(&self) -> bool {
         if self.required.load(Ordering::Relaxed) {
             return true;
@@ -69,7 +66,7 @@ impl Authenticator {
         is_required
     }
 
-    /// Checks that the tokens can be read.
+    /// Checks that the tokens are readable.
     ///
     /// # Errors
     /// As [`TokenFile::read`].
@@ -85,7 +82,7 @@ impl Authenticator {
         self.with_tokens(|tokens| tokens.iter().all(|token| token.has_expired(now)))
     }
 
-    /// Returns the number of principals with a token that is valid at `now`.
+    /// Number of principals with a token that is valid at `now`.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -107,7 +104,7 @@ impl Authenticator {
         Ok(token.filter(is_valid).map(|token| self.used(token, now)))
     }
 
-    /// Returns the caller with the token `id`; `None` if there is none that is valid at `now`.
+    /// Returns the caller with the token `id`; `None` unless it exists and is valid at `now`.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -116,13 +113,13 @@ impl Authenticator {
         Ok(token.filter(|token| !token.has_expired(now)).map(|token| self.used(token, now)))
     }
 
-    /// Returns all tokens in the order of creation, each with the time of its last use since the start of this process.
+    /// All tokens in order of creation, with their last use in this process.
     ///
     /// # Errors
     /// If the file cannot be read.
     pub fn tokens(&self) -> Result<Vec<(Token, Option<Timestamp>)>, TokenFileError> {
         let tokens = self.with_tokens(<[Token]>::to_vec)?;
-        let uses = &self.cache().uses;
+        let uses = &self.cache.lock().uses;
         Ok(tokens
             .into_iter()
             .map(|token| {
@@ -132,18 +129,14 @@ impl Authenticator {
             .collect())
     }
 
-    /// The owner of `token`, which is used at `now`.
+    /// Records a use of `token` at `now` and returns its owner.
     fn used(&self, token: Token, now: Timestamp) -> Caller {
-        self.cache().uses.insert(token.id.clone(), now);
+        self.cache.lock().uses.insert(token.id.clone(), now);
         Caller::Authenticated(token)
     }
 
-    fn cache(&self) -> MutexGuard<'_, Cache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn with_tokens<T>(&self, read: impl FnOnce(&[Token]) -> T) -> Result<T, TokenFileError> {
-        let mut cache = self.cache();
+        let mut cache = self.cache.lock();
         let version = std::fs::metadata(self.file.path()).ok().map(Version::from);
         if version.is_none() || cache.version != version {
             (cache.tokens, cache.version) = (self.file.read()?, version);

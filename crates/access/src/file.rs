@@ -1,4 +1,4 @@
-//! The token file of a data folder. The command line changes it while a server reads it.
+//! Token file of a data folder. The command line changes it while a server reads it.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -12,58 +12,39 @@ use super::token::Token;
 /// Errors of reading or changing tokens. The file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
-    /// An IO error.
     #[error("{} cannot be {operation}", path.display())]
     Io {
-        /// The failed operation, as a participle.
         operation: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The file is not valid.
     #[error(
         "{} is damaged, and no request is answered without a token: restore it, or remove all tokens with tunesmith \
          tokens reset",
         path.display()
     )]
     Damaged {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: serde_json::Error,
     },
-    /// Tokens were created, but the file does not exist.
     #[error(
         "{} is missing, and no request is answered without a token: restore it, or remove all tokens with tunesmith \
          tokens reset",
         path.display()
     )]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another process is changing the file.
+    Missing { path: PathBuf },
     #[error("{} is being changed by another program; try again", path.display())]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The token does not exist.
+    Busy { path: PathBuf },
     #[error("there is no token {id}")]
-    NotFound {
-        /// The ID.
-        id: String,
-    },
+    NotFound { id: String },
 }
 
-/// The tokens of one data folder. Each change replaces the file atomically.
+/// Tokens of a data folder. Each change replaces the file atomically.
 ///
-/// A marker beside the file states that tokens were created. With it, a missing file is a failure and not a folder without
-/// tokens, until [`TokenFile::reset`].
+/// A marker beside the file records that tokens were created. With it, a missing file is an error rather than a folder
+/// without tokens, until [`TokenFile::reset`].
 #[derive(Debug, Clone)]
 pub struct TokenFile {
     path: PathBuf,
@@ -76,19 +57,18 @@ struct Content {
 }
 
 impl TokenFile {
-    /// The file `path`, which need not exist.
+    /// Token file at `path`, which need not exist.
     pub fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether tokens were created since the last [`Self::reset`]. Also true if that cannot be determined.
+    /// Whether tokens were created since the last [`Self::reset`]. Also true if unknown.
     pub fn is_required(&self) -> bool {
-        // A link that leads nowhere exists.
+        // A dangling link exists.
         let may_exist = |path: &Path| match fs::symlink_metadata(path) {
             Ok(_) => true,
             Err(error) => error.kind() != io::ErrorKind::NotFound,
@@ -96,26 +76,7 @@ impl TokenFile {
         may_exist(&self.path) || may_exist(&self.marker())
     }
 
-    /// Writes the marker of a file that an earlier version has created.
-    ///
-    /// # Errors
-    /// [`TokenFileError::Io`].
-    pub fn ensure_marker(&self) -> Result<(), TokenFileError> {
-        let marker = self.marker();
-        if !self.is_required() || marker.exists() {
-            return Ok(());
-        }
-        let failed = |source| TokenFileError::Io { operation: "written", path: marker.clone(), source };
-        let write = || {
-            let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&marker)?;
-            file.write_all(b"tunesmith access 1, tokens required\n")?;
-            file.sync_all()?;
-            File::open(self.folder())?.sync_all()
-        };
-        write().map_err(failed)
-    }
-
-    /// Removes all tokens; then no token is needed any more. The file may be missing or damaged.
+    /// Removes all tokens, so that none is required. The file may be missing or damaged.
     ///
     /// # Errors
     /// [`TokenFileError::Io`], [`TokenFileError::Busy`].
@@ -136,7 +97,7 @@ impl TokenFile {
         Ok(())
     }
 
-    /// Returns all tokens in the order of creation; none if no token was created.
+    /// Returns all tokens in order of creation; none if no token was created.
     ///
     /// # Errors
     /// [`TokenFileError::Io`], [`TokenFileError::Damaged`], [`TokenFileError::Missing`].
@@ -157,7 +118,7 @@ impl TokenFile {
         Ok(content.tokens)
     }
 
-    /// Returns the content of the file, for other servers; `None` if no token was created.
+    /// Exports the tokens for other servers; `None` if no token was created.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -170,10 +131,7 @@ impl TokenFile {
         text.map(Some).map_err(|source| TokenFileError::Damaged { path: self.path.clone(), source })
     }
 
-    /// Replaces all tokens by those of `content`, which another server has returned from [`Self::content`].
-    ///
-    /// # Errors
-    /// [`TokenFileError`].
+    /// Replaces all tokens by `content`, exported by [`Self::content`] on another server.
     pub fn set_content(&self, content: Option<&[u8]>) -> Result<(), TokenFileError> {
         let Some(content) = content else { return self.reset() };
         let Content { tokens } = serde_json::from_slice(content)
@@ -183,10 +141,6 @@ impl TokenFile {
         self.write(tokens)
     }
 
-    /// Adds `token`.
-    ///
-    /// # Errors
-    /// [`TokenFileError`].
     pub fn add(&self, token: Token) -> Result<(), TokenFileError> {
         self.change(|tokens| {
             tokens.push(token);
@@ -219,7 +173,7 @@ impl TokenFile {
         Ok(result)
     }
 
-    /// Replaces the file. The caller holds its lock.
+    /// Replaces the file. The caller holds the lock.
     fn write(&self, tokens: Vec<Token>) -> Result<(), TokenFileError> {
         let directory = self.folder();
         let text = serde_json::to_vec_pretty(&Content { tokens })
@@ -229,19 +183,33 @@ impl TokenFile {
         file.write_all(&text).and_then(|()| file.as_file().sync_all()).map_err(self.failed("written"))?;
         file.persist(&self.path).map_err(|error| self.failed("written")(error.error))?;
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(self.failed("written"))?;
-        self.ensure_marker()
+        self.write_marker()
+    }
+
+    fn write_marker(&self) -> Result<(), TokenFileError> {
+        let marker = self.marker();
+        if marker.exists() {
+            return Ok(());
+        }
+        let failed = |source| TokenFileError::Io { operation: "written", path: marker.clone(), source };
+        let write = || {
+            let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&marker)?;
+            file.write_all(b"tunesmith access 1, tokens required\n")?;
+            file.sync_all()?;
+            File::open(self.folder())?.sync_all()
+        };
+        write().map_err(failed)
     }
 
     fn folder(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("."))
     }
 
-    /// The file whose existence states that tokens were created.
+    /// File whose existence records that tokens were created.
     fn marker(&self) -> PathBuf {
         self.path.with_file_name("TOKENS")
     }
 
-    /// Takes the lock for a change of the file.
     fn lock(&self) -> Result<File, TokenFileError> {
         let path = self.path.with_extension("lock");
         let options = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -320,10 +288,7 @@ mod tests {
         assert!(!file.is_required());
         assert_eq!(file.read().unwrap(), []);
 
-        // A file of an earlier version has no marker until it is used.
         file.add(made.token).unwrap();
-        std::fs::remove_file(folder.path().join("TOKENS")).unwrap();
-        file.ensure_marker().unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(file.is_required());
     }

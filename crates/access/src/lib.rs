@@ -15,20 +15,18 @@ pub use file::{TokenFile, TokenFileError};
 pub use limits::{Limits, OverLimit, SuggestionPermit};
 pub use per_principal::PerPrincipal;
 pub use role::{Permission, Role, UnknownRole};
-pub use sessions::{Session, Sessions};
+pub use sessions::{CSRF_HEADER, SESSION_COOKIE, Session, Sessions};
 pub use token::{BadGrant, BadPrincipal, Grant, NewToken, Principal, Projects, Token};
 
-/// The client that makes a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
     /// Any client of a server that requires no tokens; it has all permissions.
     Anonymous,
-    /// The owner of a token.
     Authenticated(Token),
 }
 
 impl Caller {
-    /// The principal of the caller, as in audit logs and IAM policies.
+    /// Principal, as in audit logs and IAM policies.
     pub fn principal(&self) -> &str {
         match self {
             Self::Anonymous => "anonymous",
@@ -55,7 +53,6 @@ impl Caller {
         }
     }
 
-    /// Whether the caller's roles in `project` include `permission`.
     pub fn may(&self, permission: Permission, project: &str) -> bool {
         match self {
             Self::Anonymous => true,

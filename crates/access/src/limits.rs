@@ -1,5 +1,3 @@
-//! Rate limits of each principal.
-
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,48 +8,34 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::PerPrincipal;
 
-/// The exceeded limit of a principal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OverLimit {
-    /// Requests per second.
     #[error("{principal} sends more than {limit} requests a second")]
     Requests {
-        /// The principal.
         principal: String,
-        /// The limit.
         limit: u32,
         /// Time until the next request is accepted.
         retry_after: Duration,
     },
-    /// Concurrent suggestions.
     #[error("{principal} already waits for {limit} suggestions, the maximum")]
-    Suggestions {
-        /// The principal.
-        principal: String,
-        /// The limit.
-        limit: usize,
-    },
-    /// The trials of concurrent suggestions.
+    Suggestions { principal: String, limit: usize },
     #[error(
         "{principal} already waits for suggestions of {waiting} trials, and {count} more exceed the maximum of {limit}: retry \
          when they are complete, or request fewer trials"
     )]
     SuggestedTrials {
-        /// The principal.
         principal: String,
-        /// Number of requested trials.
         count: usize,
-        /// Number of trials that the principal waits for.
+        /// Number of trials the principal is waiting for.
         waiting: usize,
-        /// The limit.
         limit: usize,
     },
 }
 
-/// Trials that a principal waits for at once, for each of its concurrent suggestions. A guess: most requests ask for one.
+/// Maximum number of requested trials per concurrent suggestion of a principal. A guess: most requests ask for one.
 const TRIALS_PER_SUGGESTION: usize = 10;
 
-/// The limits, which are the same for each principal.
+/// Rate limits, equal for all principals.
 pub struct Limits {
     requests: Option<(NonZeroU32, DefaultKeyedRateLimiter<String>)>,
     suggestions: Option<SuggestionLimits>,
@@ -62,7 +46,7 @@ struct SuggestionLimits {
     trials: Arc<PerPrincipal>,
 }
 
-/// A permit for one of a principal's concurrent suggestions; dropping it releases the permit.
+/// Permit for one of a principal's concurrent suggestions, released on drop.
 #[derive(Debug)]
 pub struct SuggestionPermit {
     _permit: OwnedSemaphorePermit,
@@ -71,8 +55,8 @@ pub struct SuggestionPermit {
 }
 
 impl Limits {
-    /// Limits of `requests` per second, which is also the maximum burst, and of concurrent `suggestions`, which together are of at
-    /// most ten times as many trials; `None`: no limit.
+    /// Limits `requests` per second, which is also the maximum burst, and concurrent `suggestions`, with ten times as
+    /// many requested trials in total; `None`: no limit.
     pub fn new(requests: Option<NonZeroU32>, suggestions: Option<NonZeroU32>) -> Self {
         let requests = requests.map(|rate| (rate, RateLimiter::keyed(Quota::per_second(rate))));
         let suggestions = suggestions.map(|limit| SuggestionLimits {
@@ -95,7 +79,7 @@ impl Limits {
         })
     }
 
-    /// Counts a suggestion of `principal` until the returned value is dropped; `None`: no limit.
+    /// Counts a suggestion of `principal` until the returned permit is dropped; `None`: no limit.
     ///
     /// # Errors
     /// [`OverLimit::Suggestions`] if the limit is exceeded.
@@ -110,8 +94,8 @@ impl Limits {
 }
 
 impl SuggestionPermit {
-    /// Counts `count` trials of this suggestion until the returned value is dropped. A suggestion of more trials than the maximum
-    /// is permitted while no other one waits.
+    /// Counts `count` trials of this suggestion until the returned guard is dropped. A suggestion above the maximum is
+    /// permitted while no other one is waiting.
     ///
     /// # Errors
     /// [`OverLimit::SuggestedTrials`] if the limit is exceeded.

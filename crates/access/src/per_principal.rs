@@ -1,11 +1,10 @@
-//! A number of permits for each principal.
-
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-/// The permits of each principal that uses any.
+/// Semaphores of principals with permits in use.
 #[derive(Debug)]
 pub struct PerPrincipal {
     permits: usize,
@@ -13,23 +12,20 @@ pub struct PerPrincipal {
 }
 
 impl PerPrincipal {
-    /// Gives `permits` to each principal.
     pub fn new(permits: usize) -> Self {
         Self { permits, of: Mutex::default() }
     }
 
-    /// Returns the number of permits of each principal.
     pub fn permits(&self) -> usize {
         self.permits
     }
 
-    /// Returns the permits of `principal`.
     pub fn of(&self, principal: &str) -> Arc<Semaphore> {
-        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of = self.of.lock();
         if let Some(permits) = of.get(principal).and_then(Weak::upgrade) {
             return permits;
         }
-        // A principal of whose permits none is used has all of them.
+        // Without permits in use, a principal has all of them.
         of.retain(|_, permits| permits.strong_count() > 0);
         let permits = Arc::new(Semaphore::new(self.permits));
         of.insert(principal.to_owned(), Arc::downgrade(&permits));
@@ -47,10 +43,10 @@ mod tests {
         let first = permits.of("a").try_acquire_owned().unwrap();
         assert!(permits.of("a").try_acquire_owned().is_err());
         let _other = permits.of("b").try_acquire_owned().unwrap();
-        assert_eq!(permits.of.lock().unwrap().len(), 2);
+        assert_eq!(permits.of.lock().len(), 2);
         drop(first);
         let _again = permits.of("a").try_acquire_owned().unwrap();
         let _third = permits.of("c").try_acquire_owned().unwrap();
-        assert_eq!(permits.of.lock().unwrap().len(), 3);
+        assert_eq!(permits.of.lock().len(), 3);
     }
 }

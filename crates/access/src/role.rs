@@ -1,118 +1,54 @@
-//! AI Platform's permissions and roles.
-
 use std::fmt;
 use std::str::FromStr;
 
-/// A permission of AI Platform's access control.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Permission {
-    /// `ml.jobs.create`
-    JobsCreate,
-    /// `ml.jobs.get`
-    JobsGet,
-    /// `ml.jobs.list`
-    JobsList,
-    /// `ml.jobs.cancel`
-    JobsCancel,
-    /// `ml.jobs.update`
-    JobsUpdate,
-    /// `ml.jobs.getIamPolicy`
-    JobsGetIamPolicy,
-    /// `ml.jobs.setIamPolicy`
-    JobsSetIamPolicy,
-    /// `ml.locations.get`
-    LocationsGet,
-    /// `ml.locations.list`
-    LocationsList,
-    /// `ml.operations.get`
-    OperationsGet,
-    /// `ml.operations.list`
-    OperationsList,
-    /// `ml.operations.cancel`
-    OperationsCancel,
-    /// `ml.projects.getConfig`
-    ProjectsGetConfig,
-    /// `ml.studies.create`
-    StudiesCreate,
-    /// `ml.studies.get`
-    StudiesGet,
-    /// `ml.studies.list`
-    StudiesList,
-    /// `ml.studies.delete`
-    StudiesDelete,
-    /// `ml.trials.create`
-    TrialsCreate,
-    /// `ml.trials.get`
-    TrialsGet,
-    /// `ml.trials.list`
-    TrialsList,
-    /// `ml.trials.update`
-    TrialsUpdate,
-    /// `ml.trials.delete`
-    TrialsDelete,
+/// Defines [`Permission`] with published names.
+macro_rules! permissions {
+    ($($id:ident $name:literal;)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Permission {
+            $(#[doc = concat!("`", $name, "`")] $id,)*
+        }
+
+        impl Permission {
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$id),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$id => $name,)* }
+            }
+        }
+    };
+}
+
+permissions! {
+    JobsCreate "ml.jobs.create";
+    JobsGet "ml.jobs.get";
+    JobsList "ml.jobs.list";
+    JobsCancel "ml.jobs.cancel";
+    JobsUpdate "ml.jobs.update";
+    JobsGetIamPolicy "ml.jobs.getIamPolicy";
+    JobsSetIamPolicy "ml.jobs.setIamPolicy";
+    LocationsGet "ml.locations.get";
+    LocationsList "ml.locations.list";
+    OperationsGet "ml.operations.get";
+    OperationsList "ml.operations.list";
+    OperationsCancel "ml.operations.cancel";
+    ProjectsGetConfig "ml.projects.getConfig";
+    StudiesCreate "ml.studies.create";
+    StudiesGet "ml.studies.get";
+    StudiesList "ml.studies.list";
+    StudiesDelete "ml.studies.delete";
+    TrialsCreate "ml.trials.create";
+    TrialsGet "ml.trials.get";
+    TrialsList "ml.trials.list";
+    TrialsUpdate "ml.trials.update";
+    TrialsDelete "ml.trials.delete";
 }
 
 impl Permission {
-    /// The published name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::JobsCreate => "ml.jobs.create",
-            Self::JobsGet => "ml.jobs.get",
-            Self::JobsList => "ml.jobs.list",
-            Self::JobsCancel => "ml.jobs.cancel",
-            Self::JobsUpdate => "ml.jobs.update",
-            Self::JobsGetIamPolicy => "ml.jobs.getIamPolicy",
-            Self::JobsSetIamPolicy => "ml.jobs.setIamPolicy",
-            Self::LocationsGet => "ml.locations.get",
-            Self::LocationsList => "ml.locations.list",
-            Self::OperationsGet => "ml.operations.get",
-            Self::OperationsList => "ml.operations.list",
-            Self::OperationsCancel => "ml.operations.cancel",
-            Self::ProjectsGetConfig => "ml.projects.getConfig",
-            Self::StudiesCreate => "ml.studies.create",
-            Self::StudiesGet => "ml.studies.get",
-            Self::StudiesList => "ml.studies.list",
-            Self::StudiesDelete => "ml.studies.delete",
-            Self::TrialsCreate => "ml.trials.create",
-            Self::TrialsGet => "ml.trials.get",
-            Self::TrialsList => "ml.trials.list",
-            Self::TrialsUpdate => "ml.trials.update",
-            Self::TrialsDelete => "ml.trials.delete",
-        }
-    }
-
-    /// All permissions.
-    pub const ALL: [Self; 22] = [
-        Self::JobsCreate,
-        Self::JobsGet,
-        Self::JobsList,
-        Self::JobsCancel,
-        Self::JobsUpdate,
-        Self::JobsGetIamPolicy,
-        Self::JobsSetIamPolicy,
-        Self::LocationsGet,
-        Self::LocationsList,
-        Self::OperationsGet,
-        Self::OperationsList,
-        Self::OperationsCancel,
-        Self::ProjectsGetConfig,
-        Self::StudiesCreate,
-        Self::StudiesGet,
-        Self::StudiesList,
-        Self::StudiesDelete,
-        Self::TrialsCreate,
-        Self::TrialsGet,
-        Self::TrialsList,
-        Self::TrialsUpdate,
-        Self::TrialsDelete,
-    ];
-
-    /// Returns the permission with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|permission| permission.as_str() == name)
     }
 
-    /// Whether the permission is read-only.
     fn is_read_only(self) -> bool {
         matches!(
             self,
@@ -130,7 +66,6 @@ impl Permission {
         )
     }
 
-    /// Whether the permission applies to one job.
     fn applies_to_job(self) -> bool {
         matches!(
             self,
@@ -145,7 +80,7 @@ impl fmt::Display for Permission {
     }
 }
 
-/// A set of permissions in a project or, for [`Role::JobOwner`], on one job.
+/// Set of permissions in a project or, for [`Role::JobOwner`], on one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// `roles/ml.admin`: all permissions.
@@ -160,10 +95,8 @@ pub enum Role {
 }
 
 impl Role {
-    /// All roles.
     pub const ALL: [Self; 4] = [Self::Admin, Self::Developer, Self::Viewer, Self::JobOwner];
 
-    /// The published name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Admin => "roles/ml.admin",
@@ -173,7 +106,6 @@ impl Role {
         }
     }
 
-    /// Whether the role includes `permission`.
     pub fn allows(self, permission: Permission) -> bool {
         match self {
             Self::Admin => true,
@@ -203,11 +135,9 @@ impl fmt::Display for Role {
     }
 }
 
-/// The error of parsing a [`Role`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{role:?} is not a role: use ml.admin, ml.developer, ml.viewer or ml.jobOwner")]
 pub struct UnknownRole {
-    /// The text.
     pub role: String,
 }
 

@@ -1,27 +1,31 @@
-//! Sessions of browsers: a cookie instead of a token, until the session ends or its token is revoked.
+//! Browser sessions: a cookie replaces the token, until the session ends or its token is revoked.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::Mutex;
 use rand::Rng;
 use sha2::{Digest, Sha256};
 
 use super::Token;
 
-/// How long a session lasts.
+pub const SESSION_COOKIE: &str = "tunesmith_session";
+
+/// Header in which pages of a session send its CSRF secret, which other sites cannot read.
+pub const CSRF_HEADER: &str = "x-tunesmith-csrf";
+
 const DURATION: SignedDuration = SignedDuration::from_hours(12);
 
-/// Maximum number of sessions of a principal; its oldest one makes way for a new one. A guess: far more than the browsers of a
+/// Maximum number of sessions per principal; a new one evicts the oldest. A guess: far more than the browsers of a
 /// person.
 const MOST_OF_PRINCIPAL: usize = 100;
 
-/// Number of random bytes of the secrets.
+/// Number of random bytes per secret.
 const SECRET_BYTES: usize = 32;
 
-/// The sessions of a server. They end with its process.
+/// Sessions of a server. They end with its process.
 #[derive(Debug, Default)]
 pub struct Sessions {
     open: Mutex<OpenSessions>,
@@ -29,35 +33,32 @@ pub struct Sessions {
 
 #[derive(Debug, Default)]
 struct OpenSessions {
-    /// By the digest of the secret in the cookie.
+    /// Keyed by the digest of the cookie's secret.
     by_cookie: HashMap<String, Session>,
-    /// The number of sessions that were opened.
+    /// Number of sessions opened so far.
     opened: u64,
 }
 
-/// A session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// The ID of the token that it was opened with.
+    /// Token that opened the session.
     pub token_id: String,
-    /// The owner of the token.
     principal: String,
-    /// The number of sessions that were opened before.
+    /// Number of sessions opened before.
     number: u64,
-    /// The secret that a request that changes something repeats in a header, since a browser adds the cookie by itself.
+    /// CSRF secret, which changes repeat in a header, since browsers send the cookie automatically.
     pub csrf: String,
-    /// When it ends.
     pub expire_time: Timestamp,
 }
 
 impl Sessions {
-    /// Opens a session with `token` at `now`, and returns the secret for its cookie.
+    /// Opens a session with `token` at `now` and returns the secret for its cookie.
     pub fn open(&self, token: &Token, now: Timestamp) -> String {
         let ends = now.checked_add(DURATION).unwrap_or(Timestamp::MAX);
         let expire_time = token.expire_time.map_or(ends, |end| end.min(ends));
         let principal = token.principal.as_str().to_owned();
         let cookie = secret();
-        let mut open = self.sessions();
+        let mut open = self.open.lock();
         open.by_cookie.retain(|_, session| session.expire_time > now);
         let own = || open.by_cookie.iter().filter(|(_, session)| session.principal == principal);
         let oldest = own().min_by_key(|(_, session)| session.number).map(|(key, _)| key.clone());
@@ -71,32 +72,27 @@ impl Sessions {
         cookie
     }
 
-    /// Returns the session with the secret `cookie`, unless it has ended at `now`.
+    /// Finds the session with the secret `cookie`, unless it has ended at `now`.
     pub fn find(&self, cookie: &str, now: Timestamp) -> Option<Session> {
-        self.sessions().by_cookie.get(&digest(cookie)).filter(|session| session.expire_time > now).cloned()
+        self.open.lock().by_cookie.get(&digest(cookie)).filter(|session| session.expire_time > now).cloned()
     }
 
-    /// Ends the session with the secret `cookie`.
     pub fn close(&self, cookie: &str) {
-        self.sessions().by_cookie.remove(&digest(cookie));
+        self.open.lock().by_cookie.remove(&digest(cookie));
     }
 
-    /// The number of sessions that are open at `now`, by the ID of their token.
+    /// Number of open sessions at `now`, by token ID.
     pub fn counts(&self, now: Timestamp) -> HashMap<String, usize> {
         let mut counts = HashMap::new();
-        for session in self.sessions().by_cookie.values().filter(|session| session.expire_time > now) {
+        for session in self.open.lock().by_cookie.values().filter(|session| session.expire_time > now) {
             *counts.entry(session.token_id.clone()).or_default() += 1;
         }
         counts
     }
-
-    fn sessions(&self) -> MutexGuard<'_, OpenSessions> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Session {
-    /// Whether `given` is the secret of this session. Digests are compared, so the run time does not depend on the secret.
+    /// Whether `given` is the CSRF secret. Compares digests, so the run time does not depend on the secret.
     pub fn allows(&self, given: &str) -> bool {
         digest(&self.csrf) == digest(given)
     }

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::role::{Role, UnknownRole};
 
-/// Prefix of every token, so that leaked tokens can be found by scanners.
+/// Token prefix, recognized by leak scanners.
 const PREFIX: &str = "tsm";
 
 /// Length of the token ID, the public part, in bytes.
@@ -21,14 +21,12 @@ const ID_BYTES: usize = 6;
 /// Length of the secret part in bytes. It cannot be guessed, so an unsalted digest is sufficient.
 const SECRET_BYTES: usize = 32;
 
-/// The owner of a token, in the syntax of members of IAM policies: `user:EMAIL`, `serviceAccount:EMAIL` or
-/// `group:EMAIL`.
+/// Owner of a token, in the syntax of IAM policy members: `user:EMAIL`, `serviceAccount:EMAIL` or `group:EMAIL`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Principal(String);
 
 impl Principal {
-    /// The text form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -40,13 +38,11 @@ impl fmt::Display for Principal {
     }
 }
 
-/// The error of parsing a [`Principal`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a principal: use user:NAME, serviceAccount:NAME or group:NAME, without spaces, up to 256 bytes"
 )]
 pub struct BadPrincipal {
-    /// The text.
     pub text: String,
 }
 
@@ -76,40 +72,28 @@ impl From<Principal> for String {
     }
 }
 
-/// The projects to which a grant applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Projects {
-    /// Every project.
     All,
-    /// One project.
     One(String),
 }
 
-/// A role in one project or in all: `ml.viewer`, or `ml.developer@project`.
+/// Role in one project or in all: `ml.viewer`, or `ml.developer@project`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Grant {
-    /// The role.
     pub role: Role,
-    /// The projects.
     pub projects: Projects,
 }
 
-/// The error of parsing a [`Grant`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadGrant {
-    /// The role is unknown.
     #[error(transparent)]
     Role(#[from] UnknownRole),
-    /// The role applies to single jobs.
     #[error("ml.jobOwner is a role on one job: it is granted by the job's IAM policy (setIamPolicy), not by a token")]
     JobOwner,
-    /// The project is empty.
     #[error("{text:?} has an empty project: use ROLE@PROJECT, or ROLE alone for all projects")]
-    NoProject {
-        /// The text.
-        text: String,
-    },
+    NoProject { text: String },
 }
 
 impl FromStr for Grant {
@@ -151,36 +135,30 @@ impl From<Grant> for String {
     }
 }
 
-/// The stored record of a token, without the secret.
+/// Stored record of a token, without the secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Token {
-    /// The ID, the public part of the token.
+    /// Public part of the token.
     pub id: String,
     /// SHA-256 of the whole token, in hexadecimal digits.
     digest: String,
-    /// The owner.
     pub principal: Principal,
-    /// The roles of the owner.
     pub grants: Vec<Grant>,
-    /// Time of creation.
     pub create_time: Timestamp,
-    /// Time of expiry; `None`: never.
+    /// Expiry; `None`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expire_time: Option<Timestamp>,
 }
 
-/// A new token, with the secret that is not stored.
+/// New token with its secret, which is not stored.
 #[derive(Debug, Clone)]
 pub struct NewToken {
-    /// The record to store.
     pub token: Token,
-    /// The text that the client sends.
     pub secret: String,
 }
 
 impl Token {
-    /// Creates a token with a random ID and secret.
     pub fn draw(
         principal: Principal,
         grants: Vec<Grant>,
@@ -196,17 +174,15 @@ impl Token {
         NewToken { token, secret }
     }
 
-    /// Whether `secret` belongs to this token. Digests are compared, so the run time does not depend on the secret.
+    /// Whether `secret` belongs to this token. Compares digests, so the run time does not depend on the secret.
     pub(super) fn matches(&self, secret: &str) -> bool {
         self.digest == digest(secret)
     }
 
-    /// Whether the token has expired at `now`.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expire_time.is_some_and(|end| end <= now)
     }
 
-    /// The owner's roles in `project`.
     pub fn roles_in(&self, project: &str) -> impl Iterator<Item = Role> {
         let holds = move |grant: &&Grant| match &grant.projects {
             Projects::All => true,
@@ -216,7 +192,7 @@ impl Token {
     }
 }
 
-/// Returns the ID in a token; `None` if the text is not a token of this program.
+/// Extracts the ID from a token; `None` if `secret` is not a Tunesmith token.
 pub(super) fn id_of(secret: &str) -> Option<&str> {
     let (id, _) = secret.strip_prefix(PREFIX)?.strip_prefix('_')?.split_once('_')?;
     Some(id)

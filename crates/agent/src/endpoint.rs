@@ -17,7 +17,7 @@ use axum::{Json, Router};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use super::kept::Kept;
+use super::outbox::Outbox;
 use tunesmith_api::ai_platform::optimizer::AddMeasurementRequest;
 use tunesmith_api::ai_platform::proto_json;
 
@@ -33,8 +33,8 @@ pub(super) struct Endpoint {
     pub(super) trial: String,
     /// The token that the program has.
     pub(super) token: String,
-    /// Where the reports are kept.
-    pub(super) kept: Arc<Kept>,
+    /// The reports for the server.
+    pub(super) outbox: Arc<Outbox>,
 }
 
 impl Endpoint {
@@ -92,8 +92,8 @@ impl Endpoint {
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         measurement.wall_time_secs = now.as_secs_f64();
-        let kept = Arc::clone(&self.kept);
-        let writing = tokio::task::spawn_blocking(move || kept.add_report(measurement)).await;
+        let outbox = Arc::clone(&self.outbox);
+        let writing = tokio::task::spawn_blocking(move || outbox.add_report(measurement)).await;
         if let Err(error) = writing.unwrap_or_else(|error| Err(io::Error::other(error))) {
             tracing::error!(%error, "a report of the program cannot be kept");
             return refuse(
@@ -102,7 +102,7 @@ impl Endpoint {
                 "the report cannot be kept; see the agent's log",
             );
         }
-        let state = if self.kept.is_stopping() { "STOPPING" } else { "ACTIVE" };
+        let state = if self.outbox.is_stopping() { "STOPPING" } else { "ACTIVE" };
         Json(json!({"name": self.trial, "state": state})).into_response()
     }
 

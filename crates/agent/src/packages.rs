@@ -5,26 +5,39 @@
 //! <cache>/environments/                     as `tunesmith-packages` describes it
 //! ```
 
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
 
 use super::client::{Client, Download};
 use tunesmith_executor::{AgentArchive, AgentPackages, ENVIRONMENT_PYTHON, ExecutorJobSpec, Program};
-use tunesmith_packages::{EnvironmentRequest, Environments, Package};
+use tunesmith_files::RootedPath;
+use tunesmith_packages::{EnvironmentRequest, Environments, Package, Step};
 
 /// Pause before a server that is away is asked again.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Time between two looks at the output of the installer.
+const COPY_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Maximum number of bytes that are copied at once. A guess, far above what pip writes in that time.
+const MAX_COPIED_BYTES: u64 = 1 << 20;
+
 /// Returns the interpreter of the environment with `packages` below the folder `cache`. Makes it if necessary, and waits for a server
-/// that is away.
+/// that is away. The output of the installer is appended to `log` while it grows.
 ///
 /// # Errors
 /// Why the packages cannot be installed.
-pub(super) async fn install(client: &Client, cache: &Path, packages: &AgentPackages) -> Result<PathBuf, String> {
+pub(super) async fn install(
+    client: &Client,
+    cache: &Path,
+    packages: &AgentPackages,
+    log: Option<&Path>,
+) -> Result<PathBuf, String> {
     let mut archives = Vec::with_capacity(packages.archives.len());
     for archive in &packages.archives {
         let path = fetch(client, &cache.join("archives"), archive).await?;
@@ -38,8 +51,70 @@ pub(super) async fn install(client: &Client, cache: &Path, packages: &AgentPacka
         python: packages.python.clone(),
     };
     tracing::info!(packages = request.packages.len(), "preparing the Python environment");
-    let prepared = Environments::new(cache.join("environments")).prepare(&request).await;
-    prepared.map(|environment| environment.python).map_err(|error| error_text(&error))
+    let environments = Environments::new(cache.join("environments"));
+    let (steps, mut reported) = mpsc::unbounded_channel();
+    let observer = move |step: Step| {
+        if let Step::Installing { log, .. } | Step::Waiting { log } = step {
+            // The receiver lives as long as the installation.
+            let _ = steps.send(log);
+        }
+    };
+    let preparing = environments.prepare_observed(&request, &observer);
+    tokio::pin!(preparing);
+    let mut copy: Option<LogCopy> = None;
+    let mut interval = tokio::time::interval(COPY_INTERVAL);
+    loop {
+        let prepared = tokio::select! {
+            prepared = &mut preparing => Some(prepared),
+            _ = interval.tick() => None,
+        };
+        // The last one is that of the installer which has made the environment, or makes it.
+        while let Ok(output) = reported.try_recv() {
+            copy = log.map(|log| LogCopy { from: output, to: log.to_owned(), copied: 0 });
+        }
+        if let Some(known) = copy.take() {
+            copy = known.update().await;
+        }
+        if let Some(prepared) = prepared {
+            return prepared.map(|environment| environment.python).map_err(|error| error_text(&error));
+        }
+    }
+}
+
+/// A copy of the output of an installer in the folder of an attempt, from which the server gets it.
+struct LogCopy {
+    from: PathBuf,
+    to: PathBuf,
+    /// Number of bytes of `from` in the copy.
+    copied: u64,
+}
+
+impl LogCopy {
+    /// Appends what `from` has more than before, and returns the copy. Its failures are logged: it is shown for information.
+    async fn update(mut self) -> Option<Self> {
+        let updating = tokio::task::spawn_blocking(move || {
+            if let Err(error) = self.append() {
+                // The output of another process may not exist yet.
+                tracing::debug!(log.path = %self.from.display(), %error, "the output of the installer cannot be copied");
+            }
+            self
+        });
+        updating.await.ok()
+    }
+
+    fn append(&mut self) -> io::Result<()> {
+        let mut from: File = RootedPath::from(self.from.clone()).open()?;
+        if from.metadata()?.len() <= self.copied {
+            return Ok(());
+        }
+        from.seek(SeekFrom::Start(self.copied))?;
+        if let Some(folder) = self.to.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut to = OpenOptions::new().append(true).create(true).open(&self.to)?;
+        self.copied += io::copy(&mut from.take(MAX_COPIED_BYTES), &mut to)?;
+        Ok(())
+    }
 }
 
 /// Lets the commands of `spec` run the interpreter `python`.

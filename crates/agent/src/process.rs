@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use rustix::fs::{FlockOperation, flock};
 
 use tunesmith_domain::JobId;
-use tunesmith_executor::remote::{AgentEngine, AgentId, PlaceState};
+use tunesmith_executor::remote::{AgentEngine, AgentId, AgentState};
 use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, LossCause, StopMode};
 
 /// Settings of a [`ProcessEngine`].
@@ -79,23 +79,23 @@ impl ProcessEngine {
         Ok(())
     }
 
-    fn look(&self, id: &AgentId) -> io::Result<PlaceState> {
+    fn look(&self, id: &AgentId) -> io::Result<AgentState> {
         let spool = self.spool(id);
         if !spool.join("started").try_exists()? {
-            return Ok(PlaceState::Unknown);
+            return Ok(AgentState::Unknown);
         }
         if flock(&lock_file(&spool)?, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Ok(PlaceState::Running);
+            return Ok(AgentState::Running);
         }
         // The supervisor of an agent that was killed ends the program first.
         let supervised = spool.join("executions").join(id.run.to_string());
         if supervised.try_exists()?
             && flock(&lock_file(&supervised)?, FlockOperation::NonBlockingLockExclusive).is_err()
         {
-            return Ok(PlaceState::Running);
+            return Ok(AgentState::Running);
         }
         let (cause, reason) = (LossCause::Failure, "its agent ended without telling the end of its program".to_owned());
-        Ok(PlaceState::Gone { cause, reason })
+        Ok(AgentState::Gone { cause, reason })
     }
 }
 
@@ -115,7 +115,7 @@ impl AgentEngine for ProcessEngine {
         self.blocking(&AgentId::of(spec), move |engine, id| engine.start_process(id, &file)).await
     }
 
-    async fn place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
+    async fn place(&self, id: &AgentId) -> Result<AgentState, ExecutorError> {
         self.blocking(id, Self::look).await
     }
 
@@ -124,7 +124,7 @@ impl AgentEngine for ProcessEngine {
         Ok(())
     }
 
-    async fn tidy(&self, id: &AgentId) -> Result<(), ExecutorError> {
+    async fn clean_up(&self, id: &AgentId) -> Result<(), ExecutorError> {
         self.blocking(id, |engine, id| {
             let spool = engine.spool(id);
             if !spool.try_exists()? || flock(&lock_file(&spool)?, FlockOperation::NonBlockingLockExclusive).is_err() {

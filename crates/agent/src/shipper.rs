@@ -11,12 +11,12 @@ use tokio::sync::{mpsc, watch};
 
 use super::AgentSettings;
 use super::client::{Client, Sent};
-use super::kept::Kept;
-use tunesmith_api::agent::{EndMessage, SyncAnswer, SyncRequest};
+use super::outbox::Outbox;
+use tunesmith_api::agent::{EndMessage, SyncRequest, SyncResponse};
 use tunesmith_executor::logs::{LogName, logs, read_bytes};
-use tunesmith_executor::remote::{AgentEnd, AgentReport, Command, LogPiece, LogPosition};
+use tunesmith_executor::remote::{AgentCommand, AgentEnd, AgentReport, LogPiece, LogPosition};
 use tunesmith_executor::reports::Reports;
-use tunesmith_executor::{ExecutorJobId, StopMode};
+use tunesmith_executor::{ExecutorJobId, StopMode, host_name};
 
 /// Maximum number of bytes of logs in a report. With base64 it stays far below the server's limit of a request.
 const MAX_LOG_BYTES: usize = 512 << 10;
@@ -50,9 +50,7 @@ pub(super) struct Shipping<'a> {
     pub(super) ended: watch::Receiver<Option<AgentEnd>>,
     pub(super) preempted: watch::Receiver<Option<String>>,
     pub(super) events: mpsc::UnboundedSender<Event>,
-    pub(super) kept: Arc<Kept>,
-    /// The name of the node; `None` if the server does not ask for it.
-    pub(super) node: Option<String>,
+    pub(super) outbox: Arc<Outbox>,
     /// The replica, of an attempt with several agents.
     pub(super) rendezvous: Option<Rendezvous>,
     pub(super) settings: &'a AgentSettings,
@@ -80,14 +78,13 @@ pub(super) struct Shipper {
     events: mpsc::UnboundedSender<Event>,
     out_of_reach: Duration,
     interval: Duration,
-    kept: Arc<Kept>,
-    node: Option<String>,
+    outbox: Arc<Outbox>,
     rendezvous: Option<Rendezvous>,
     /// The bytes of each log that the server has.
     delivered: Vec<(LogName, u64)>,
     sent_tags: BTreeSet<String>,
     sent_problems: usize,
-    asked: Command,
+    asked: AgentCommand,
     reached: Instant,
     was_wanted: bool,
     is_reachable: bool,
@@ -95,8 +92,7 @@ pub(super) struct Shipper {
 
 impl Shipper {
     pub(super) fn new(shipping: Shipping<'_>) -> Self {
-        let Shipping { client, reports, job, id, ended, preempted, events, kept, node, rendezvous, settings } =
-            shipping;
+        let Shipping { client, reports, job, id, ended, preempted, events, outbox, rendezvous, settings } = shipping;
         Self {
             client,
             reports: Some(reports),
@@ -107,13 +103,12 @@ impl Shipper {
             events,
             out_of_reach: settings.out_of_reach,
             interval: settings.interval,
-            kept,
-            node,
+            outbox,
             rendezvous,
             delivered: Vec::new(),
             sent_tags: BTreeSet::new(),
             sent_problems: 0,
-            asked: Command::Continue,
+            asked: AgentCommand::Continue,
             reached: Instant::now(),
             was_wanted: false,
             is_reachable: true,
@@ -129,7 +124,7 @@ impl Shipper {
                 Ok(Progress::More) => continue,
                 Ok(Progress::Idle) => {}
                 Ok(Progress::Done) => return,
-                Err(error) => tracing::error!(%error, "the reports of the program cannot be read or kept"),
+                Err(error) => tracing::error!(%error, "the reports of the program cannot be read or spooled"),
             }
             if self.reached.elapsed() >= self.out_of_reach {
                 self.emit(Event::OutOfReach);
@@ -176,12 +171,12 @@ impl Shipper {
         }
     }
 
-    fn answered(&mut self, request: &SyncRequest, answer: &SyncAnswer, has_more: bool) -> io::Result<Progress> {
+    fn answered(&mut self, request: &SyncRequest, answer: &SyncResponse, has_more: bool) -> io::Result<Progress> {
         self.reached = Instant::now();
         if !std::mem::replace(&mut self.is_reachable, true) {
             tracing::info!("the server is back");
         }
-        self.kept.confirm(u64::try_from(answer.next_measurement.0).unwrap_or(0))?;
+        self.outbox.spool().confirm(u64::try_from(answer.next_measurement.0).unwrap_or(0))?;
         for (name, delivered) in &mut self.delivered {
             if let Some(end) = answer.log_end(&name.task, name.stream) {
                 *delivered = end;
@@ -191,12 +186,12 @@ impl Shipper {
         self.sent_problems += request.problems.len();
         let asked = answer.asked();
         if asked != self.asked {
-            self.kept.set_stopping();
+            self.outbox.set_stopping();
             self.asked = asked;
             match asked {
-                Command::Continue => {}
-                Command::Stop => self.emit(Event::Stop(StopMode::Graceful)),
-                Command::Kill => self.emit(Event::Stop(StopMode::Immediate)),
+                AgentCommand::Continue => {}
+                AgentCommand::Stop => self.emit(Event::Stop(StopMode::Graceful)),
+                AgentCommand::Kill => self.emit(Event::Stop(StopMode::Immediate)),
             }
         }
         let mut is_complete = true;
@@ -206,7 +201,7 @@ impl Shipper {
             }
             is_complete = rendezvous.addresses.get().is_some();
         }
-        if is_complete && !std::mem::replace(&mut self.was_wanted, true) && asked == Command::Continue {
+        if is_complete && !std::mem::replace(&mut self.was_wanted, true) && asked == AgentCommand::Continue {
             self.emit(Event::Wanted);
         }
         Ok(match (answer.ended, has_more) {
@@ -231,11 +226,11 @@ impl Shipper {
         });
         let (reports, found) = reading.await?;
         self.reports = Some(reports);
-        self.kept.add(&found)
+        self.outbox.spool().append(&found)
     }
 
     fn next_request(&mut self, notice: Option<String>) -> io::Result<SyncRequest> {
-        let (first, measurements) = self.kept.next(MAX_MEASUREMENTS)?;
+        let (first, measurements) = self.outbox.spool().next(MAX_MEASUREMENTS)?;
         let mut left = MAX_LOG_BYTES;
         let mut pieces = Vec::new();
         for log in logs(&self.job, self.id.trial.map(|trial| trial.0))? {
@@ -259,14 +254,14 @@ impl Shipper {
             Some(reports) => (reports.seen_tags(), reports.problems()),
             None => Default::default(),
         };
-        tags.extend(self.kept.tags());
+        tags.extend(self.outbox.tags());
         let rendezvous = self.rendezvous.as_ref();
         let report = AgentReport {
             task: rendezvous.map(|rendezvous| rendezvous.task.clone()),
             address: rendezvous
                 .filter(|rendezvous| rendezvous.addresses.get().is_none())
                 .map(|rendezvous| rendezvous.address),
-            node: self.node.clone().filter(|_| !self.was_wanted),
+            node: (!self.was_wanted).then(host_name),
             logs: pieces,
             first_measurement: first,
             seen_tags: tags.difference(&self.sent_tags).cloned().collect(),

@@ -21,7 +21,7 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// Opens the spool in `folder`. Lines that a former agent has written are kept; an unfinished one is removed.
+    /// Opens the spool in `folder`. Lines that an earlier agent has written stay; an unfinished one is removed.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join("measurements.jsonl");
         let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
@@ -37,21 +37,16 @@ impl Spool {
         Ok(Self { file, written: (count, size), confirmed: (0, 0) })
     }
 
-    /// Returns all measurements of the attempt.
-    pub(super) fn all(&self) -> io::Result<Vec<Measurement>> {
+    /// Returns all measurements of the attempt number `attempt`, which an earlier agent may have spooled.
+    pub(super) fn all(&self, attempt: u64) -> io::Result<Vec<Measurement>> {
         let mut measurements = Vec::new();
         for (index, line) in self.reader(0)?.lines().enumerate() {
             let one: NumberedMeasurement = serde_json::from_str(&line?)?;
-            let read = one.into_measurement(index);
+            let read = one.into_measurement(index, attempt);
             measurements
                 .push(read.map_err(|refused| io::Error::other(format!("{}: {}", refused.field, refused.description)))?);
         }
         Ok(measurements)
-    }
-
-    /// Number of measurements in the spool.
-    pub(super) fn len(&self) -> u64 {
-        self.written.0
     }
 
     /// Appends measurements.
@@ -101,16 +96,14 @@ impl Spool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tunesmith_domain::Source;
+    use tunesmith_domain::ReportKey;
 
     fn measurement(step: i64) -> Measurement {
         Measurement {
             step,
             wall_time_secs: 0.0,
             elapsed_secs: None,
-            source: Source::MetricFile,
-            mark: 0,
-            folder: None,
+            key: ReportKey::MetricFile { attempt: 1 },
             metrics: Vec::new(),
         }
     }
@@ -136,7 +129,7 @@ mod tests {
         let mut file = OpenOptions::new().append(true).open(folder.path().join("measurements.jsonl")).unwrap();
         file.write_all(b"{\"half").unwrap();
         let mut spool = Spool::open(folder.path()).unwrap();
-        assert_eq!(spool.all().unwrap(), [10, 11, 12].map(measurement), "known to the next agent");
+        assert_eq!(spool.all(1).unwrap(), [10, 11, 12].map(measurement), "known to the next agent");
         spool.append(&[measurement(13)]).unwrap();
         spool.confirm(3).unwrap();
         assert_eq!(steps(&spool, 9), (3, vec![13]));

@@ -1,6 +1,4 @@
-//! The messages of the trial agent: what it reports about its attempt, and what the server answers.
-
-use std::sync::Arc;
+//! Messages between the trial agent and the server.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,22 +7,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::ai_platform::optimizer::{FieldViolation, MAX_METRICS};
 use crate::ai_platform::{Double, Int64};
-use tunesmith_domain::{JobId, MAX_FOLDER_BYTES, Measurement, MetricValue, Source, TrialId};
-use tunesmith_executor::remote::{AgentEnd, AgentReport, Command, LogPiece, LogPosition};
-use tunesmith_executor::{ExecutorJobId, ExitStatus, ProgramEnd, StopReason};
-use tunesmith_service::AgentAnswer;
-use tunesmith_service::job_logs::{LogName, LogStream};
+use tunesmith_domain::{
+    AgentCommand, AgentEnd, AgentReport, AgentResponse, ExecutorJobId, ExitStatus, JobId, LogName, LogPiece,
+    LogPosition, LogStream, MAX_FOLDER_BYTES, Measurement, MetricValue, ProgramEnd, ReportKey, StopReason, TrialId,
+};
 
-/// Maximum number of characters of the name of a node, as in DNS.
+/// Maximum length of a node name in characters, as in DNS.
 const MAX_NODE_LENGTH: usize = 253;
 
-/// Maximum numbers of entries of a report. Agents send at most 1,000 measurements and one part of each log.
+/// Limits on the lists of a report. Agents send at most 1,000 measurements and one part of each log.
 const MAX_MEASUREMENTS: usize = 10_000;
 const MAX_LOG_PARTS: usize = 2_000;
 const MAX_SEEN_TAGS: usize = 10_000;
 const MAX_PROBLEMS: usize = 1_000;
 
-/// Number of characters that are kept of a notice, a problem or a reason. It is logged and shown.
+/// Length in characters to which notices, problems and reasons are truncated. They are logged and shown.
 const MAX_TEXT_LENGTH: usize = 1_000;
 
 /// A report of an agent: the sign that it is alive, and everything that is new.
@@ -95,8 +92,9 @@ pub struct NumberedMeasurement {
     pub elapsed: Option<Double>,
     /// `METRIC_FILE`, `EVENT_FILE`, `STANDARD_OUTPUT` or `HTTP`.
     pub source: String,
-    /// Distinguishes measurements of one source and step, as a decimal number.
-    pub mark: String,
+    /// The offset in bytes of a line of standard output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<Int64>,
     /// The folder of an event file below that of the trial, `.` for that itself; at most 512 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
@@ -114,7 +112,7 @@ pub struct MetricPart {
     pub value: Double,
 }
 
-/// The end of an attempt: exactly one of `exitCode`, `signal`, `notStarted`, `preempted` and `lost`.
+/// The end of an attempt: exactly one of `exitCode`, `signal`, `outOfMemory`, `notStarted`, `preempted` and `lost`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct EndMessage {
@@ -124,6 +122,9 @@ pub struct EndMessage {
     /// The signal that killed the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
+    /// Whether the kernel killed the program for lack of memory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub out_of_memory: bool,
     /// Why the program could not be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_started: Option<String>,
@@ -138,7 +139,7 @@ pub struct EndMessage {
     pub stopped: String,
 }
 
-/// Returns the name of a run of a job: `trial-3.attempt-1`, or `attempt-1` in a job without hyperparameters.
+/// Name of a run: `trial-3.attempt-1`, or `attempt-1` in a job without hyperparameters.
 pub fn run_name(id: &ExecutorJobId) -> String {
     match id.trial {
         Some(trial) => format!("trial-{trial}.attempt-{}", id.attempt),
@@ -146,9 +147,9 @@ pub fn run_name(id: &ExecutorJobId) -> String {
     }
 }
 
-/// Returns the run of `job` with this [name](run_name); `None` if it has not the form of one.
+/// Parses the [name](run_name) of a run of `job`; `None` if malformed.
 pub fn run_id(job: JobId, name: &str) -> Option<ExecutorJobId> {
-    // It is the beginning of the name of a log.
+    // The prefix of a log name.
     let LogName { trial, attempt, .. } = format!("{name}.master-0.stdout").parse().ok()?;
     Some(ExecutorJobId { job, trial: trial.map(TrialId), attempt })
 }
@@ -157,7 +158,7 @@ pub fn run_id(job: JobId, name: &str) -> Option<ExecutorJobId> {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(rename = "SyncAttemptResponse")]
-pub struct SyncAnswer {
+pub struct SyncResponse {
     /// Number of the next measurement: all earlier ones are stored.
     pub next_measurement: Int64,
     /// Where each log of the report continues: all earlier bytes are stored.
@@ -184,11 +185,11 @@ pub struct LogEnd {
 }
 
 impl SyncRequest {
-    /// Returns the report.
+    /// Validates the report.
     ///
     /// # Errors
-    /// The first field that breaks a rule.
-    pub fn into_report(self) -> Result<AgentReport, FieldViolation> {
+    /// The first invalid field.
+    pub fn into_report(self, attempt: u64) -> Result<AgentReport, FieldViolation> {
         at_most("logs", self.logs.len(), MAX_LOG_PARTS)?;
         at_most("measurements", self.measurements.len(), MAX_MEASUREMENTS)?;
         at_most("seenTags", self.seen_tags.len(), MAX_SEEN_TAGS)?;
@@ -210,7 +211,7 @@ impl SyncRequest {
         }
         let mut measurements = Vec::with_capacity(self.measurements.len());
         for (index, one) in self.measurements.into_iter().enumerate() {
-            measurements.push(one.into_measurement(index)?);
+            measurements.push(one.into_measurement(index, attempt)?);
         }
         let address = Some(self.address).filter(|address| !address.is_empty());
         let address = address.map(|address| address.parse()).transpose();
@@ -231,7 +232,7 @@ impl SyncRequest {
     }
 }
 
-/// Refuses a list `field` with more than `most` entries.
+/// Rejects a list `field` with more than `most` entries.
 fn at_most(field: &str, count: usize, most: usize) -> Result<(), FieldViolation> {
     if count <= most {
         Ok(())
@@ -240,7 +241,7 @@ fn at_most(field: &str, count: usize, most: usize) -> Result<(), FieldViolation>
     }
 }
 
-/// The beginning of `text`.
+/// Truncates `text`.
 fn shortened(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(MAX_TEXT_LENGTH) {
         text.truncate(end);
@@ -249,7 +250,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// The node of a report. Its name is stored and shown, so that it is limited.
+/// Validates a node name. Limited in length, since it is stored and shown.
 fn node_name(name: String) -> Result<Option<String>, FieldViolation> {
     if name.chars().count() > MAX_NODE_LENGTH || name.chars().any(char::is_control) {
         return Err(violation("node", "must have at most 253 characters, none of them a control character"));
@@ -285,20 +286,26 @@ impl From<&AgentReport> for SyncRequest {
 }
 
 impl NumberedMeasurement {
-    /// Returns the measurement number `index` of a request.
+    /// Validates the measurement at `index`.
     ///
     /// # Errors
-    /// The field that breaks a rule.
-    pub fn into_measurement(self, index: usize) -> Result<Measurement, FieldViolation> {
+    /// The invalid field.
+    pub fn into_measurement(self, index: usize, attempt: u64) -> Result<Measurement, FieldViolation> {
         let refuse = |field: &str, description: &str| violation(&format!("measurements[{index}].{field}"), description);
         if self.step.0 < 0 {
             return Err(refuse("step", "is negative"));
         }
-        let source = match self.source.as_str() {
-            "METRIC_FILE" => Source::MetricFile,
-            "EVENT_FILE" => Source::EventFile,
-            "STANDARD_OUTPUT" => Source::StandardOutput,
-            "HTTP" => Source::Http,
+        let key = match self.source.as_str() {
+            "METRIC_FILE" => ReportKey::MetricFile { attempt },
+            "EVENT_FILE" => ReportKey::EventFile {
+                folder: self.folder.as_deref().ok_or_else(|| refuse("folder", "is required"))?.into(),
+            },
+            "STANDARD_OUTPUT" => {
+                let offset = self.offset.and_then(|offset| u64::try_from(offset.0).ok());
+                let offset = offset.ok_or_else(|| refuse("offset", "must be a number of bytes"))?;
+                ReportKey::StandardOutput { attempt, offset }
+            }
+            "HTTP" => ReportKey::Http,
             _ => return Err(refuse("source", "must be METRIC_FILE, EVENT_FILE, STANDARD_OUTPUT or HTTP")),
         };
         at_most(&format!("measurements[{index}].metrics"), self.metrics.len(), MAX_METRICS)?;
@@ -309,9 +316,7 @@ impl NumberedMeasurement {
             step: self.step.0,
             wall_time_secs: self.wall_time.0,
             elapsed_secs: self.elapsed.map(|elapsed| elapsed.0),
-            source,
-            mark: self.mark.parse().map_err(|_| refuse("mark", "must be a number of 64 bits without sign"))?,
-            folder: self.folder.filter(|_| source == Source::EventFile).map(Arc::from),
+            key,
             metrics: self
                 .metrics
                 .into_iter()
@@ -323,19 +328,19 @@ impl NumberedMeasurement {
 
 impl From<&Measurement> for NumberedMeasurement {
     fn from(one: &Measurement) -> Self {
-        let source = match one.source {
-            Source::MetricFile => "METRIC_FILE",
-            Source::EventFile => "EVENT_FILE",
-            Source::StandardOutput => "STANDARD_OUTPUT",
-            Source::Http => "HTTP",
+        let (source, offset) = match one.key {
+            ReportKey::MetricFile { .. } => ("METRIC_FILE", None),
+            ReportKey::EventFile { .. } => ("EVENT_FILE", None),
+            ReportKey::StandardOutput { offset, .. } => ("STANDARD_OUTPUT", Some(Int64(offset.cast_signed()))),
+            ReportKey::Http => ("HTTP", None),
         };
         Self {
             step: Int64(one.step),
             wall_time: Double(one.wall_time_secs),
             elapsed: one.elapsed_secs.map(Double),
             source: source.to_owned(),
-            mark: one.mark.to_string(),
-            folder: one.folder.as_deref().map(str::to_owned),
+            offset,
+            folder: one.folder().map(|folder| (**folder).to_owned()),
             metrics: one
                 .metrics
                 .iter()
@@ -357,6 +362,7 @@ impl EndMessage {
         let given = [
             self.exit_code.map(|code| ended(ProgramEnd::Exited(code))),
             self.signal.map(|signal| ended(ProgramEnd::Signaled(signal))),
+            self.out_of_memory.then(|| ended(ProgramEnd::OutOfMemory)),
             self.not_started.map(|reason| ended(ProgramEnd::NotStarted(shortened(reason)))),
             self.preempted.map(|reason| AgentEnd::Preempted { reason: shortened(reason) }),
             self.lost.map(|reason| AgentEnd::Lost { reason: shortened(reason) }),
@@ -364,7 +370,10 @@ impl EndMessage {
         let mut given = given.into_iter().flatten();
         match (given.next(), given.next()) {
             (Some(end), None) => Ok(end),
-            _ => Err(violation("end", "must have exactly one of exitCode, signal, notStarted, preempted and lost")),
+            _ => Err(violation(
+                "end",
+                "must have exactly one of exitCode, signal, outOfMemory, notStarted, preempted and lost",
+            )),
         }
     }
 }
@@ -386,8 +395,7 @@ impl From<&AgentEnd> for EndMessage {
                 match end {
                     ProgramEnd::Exited(code) => Self { exit_code: Some(code), ..message },
                     ProgramEnd::Signaled(signal) => Self { signal: Some(signal), ..message },
-                    // An engine reports it: the agent is killed with its program.
-                    ProgramEnd::OutOfMemory => Self { signal: Some(9), ..message },
+                    ProgramEnd::OutOfMemory => Self { out_of_memory: true, ..message },
                     ProgramEnd::NotStarted(reason) => Self { not_started: Some(reason), ..message },
                 }
             }
@@ -395,8 +403,8 @@ impl From<&AgentEnd> for EndMessage {
     }
 }
 
-impl From<AgentAnswer> for SyncAnswer {
-    fn from(answer: AgentAnswer) -> Self {
+impl From<AgentResponse> for SyncResponse {
+    fn from(answer: AgentResponse) -> Self {
         let logs = answer.logs.into_iter().map(|LogPosition { task, stream, offset }| LogEnd {
             task,
             stream: stream.as_str().to_owned(),
@@ -412,16 +420,16 @@ impl From<AgentAnswer> for SyncAnswer {
     }
 }
 
-impl SyncAnswer {
-    /// What the server asks. An unknown command asks for nothing, so that an older agent can work for a newer server.
-    pub fn asked(&self) -> Command {
-        [Command::Stop, Command::Kill]
+impl SyncResponse {
+    /// The server's command. Unknown commands are ignored, so that an older agent works with a newer server.
+    pub fn asked(&self) -> AgentCommand {
+        [AgentCommand::Stop, AgentCommand::Kill]
             .into_iter()
             .find(|command| command_text(*command) == self.command)
-            .unwrap_or(Command::Continue)
+            .unwrap_or(AgentCommand::Continue)
     }
 
-    /// Where the log of `task` and `stream` continues, if the answer states it.
+    /// Offset at which the log of `task` and `stream` continues, if stated.
     pub fn log_end(&self, task: &str, stream: LogStream) -> Option<u64> {
         let log = self.logs.iter().find(|log| log.task == task && log.stream == stream.as_str())?;
         u64::try_from(log.next_offset.0).ok()
@@ -433,11 +441,11 @@ fn is_none_removed(removed: &Int64) -> bool {
     removed.0 == 0
 }
 
-fn command_text(command: Command) -> &'static str {
+fn command_text(command: AgentCommand) -> &'static str {
     match command {
-        Command::Continue => "CONTINUE",
-        Command::Stop => "STOP",
-        Command::Kill => "KILL",
+        AgentCommand::Continue => "CONTINUE",
+        AgentCommand::Stop => "STOP",
+        AgentCommand::Kill => "KILL",
     }
 }
 

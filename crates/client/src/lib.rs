@@ -1,8 +1,22 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "api")]
+mod client;
+#[cfg(feature = "api")]
+mod error;
+#[cfg(feature = "api")]
+mod jobs;
 mod resolver;
+#[cfg(feature = "api")]
+mod server;
 mod standalone;
+#[cfg(feature = "api")]
+mod studies;
 mod tls;
+#[cfg(feature = "api")]
+mod transport;
+#[cfg(feature = "api")]
+mod upload_body;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -11,57 +25,63 @@ use std::time::Duration;
 
 use reqwest::Url;
 
+#[cfg(feature = "api")]
+pub use self::client::{Client, Resource};
+#[cfg(feature = "api")]
+pub use self::error::{ClientError, Refusal};
+#[cfg(feature = "api")]
+pub use self::jobs::LogSelection;
+#[cfg(feature = "api")]
+pub use self::server::{DownloadError, Server};
 pub use self::standalone::{Standalone, addresses, install_standalone, standalone};
-pub use self::tls::{TRUSTED_VARIABLE, advice, system_has_certificates};
+#[cfg(feature = "api")]
+pub use self::studies::{Prediction, StudyClient, Trials};
+pub use self::tls::{CA_FILE_VARIABLE, advice, system_has_certificates};
+#[cfg(feature = "api")]
+pub use self::transport::{Payload, Request, Response, Transport, UploadProgress};
 
-/// Maximum time to connect to a server.
+/// Environment variable with the command line's access token.
+pub const TOKEN_VARIABLE: &str = "TUNESMITH_ACCESS_TOKEN";
+
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time between two reads of a response. The report of a job with many trials takes long.
+/// Maximum time between two reads of a response. A report on a job with many trials takes long.
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The reason why there is no client for an address.
+/// A client that cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientFailure {
-    /// The address is not that of a server.
     #[error("invalid server address {address:?}: expected http://HOST:PORT or https://HOST:PORT")]
-    Address {
-        /// The address.
-        address: String,
-    },
-    /// The file of trusted certificates cannot be read.
-    #[error("{TRUSTED_VARIABLE}: {} cannot be read", path.display())]
+    Address { address: String },
+    /// The token is not a valid header value.
+    #[error("{TOKEN_VARIABLE} contains characters that are not allowed in a token")]
+    Token,
+    #[error("{variable}: {} cannot be read", path.display())]
     Certificates {
-        /// The file.
+        /// Variable that names the file.
+        variable: &'static str,
         path: PathBuf,
-        /// The cause.
         #[source]
         source: rustls::pki_types::pem::Error,
     },
-    /// The file of trusted certificates has none.
-    #[error("{TRUSTED_VARIABLE}: {} contains no certificate in PEM format", path.display())]
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The system has no trusted certificates.
-    #[error("there are no trusted certificates on this system; set {TRUSTED_VARIABLE} to a file with some")]
+    /// The file of trusted certificates is empty.
+    #[error("{variable}: {} contains no certificate in PEM format", path.display())]
+    NoCertificate { variable: &'static str, path: PathBuf },
+    #[error("there are no trusted certificates on this system; set {CA_FILE_VARIABLE} to a file with some")]
     NoTrust(#[source] rustls::client::VerifierBuilderError),
-    /// The settings of TLS are inconsistent.
     #[error("TLS cannot be set up")]
     Tls(#[from] rustls::Error),
-    /// The HTTP client cannot be created.
     #[error("the HTTP client cannot be created")]
     Http(#[from] reqwest::Error),
 }
 
-/// Returns a client for requests to the server at `address`.
+/// Creates an HTTP client for the server at `address`.
 ///
 /// # Errors
-/// If the address is invalid, or no certificates can be trusted.
+/// If the address is invalid, or no certificates are trusted.
 pub fn http_client(address: &str) -> Result<reqwest::Client, ClientFailure> {
     let base = base_address(address)?;
-    // An error means that a provider is installed already.
+    // An error means that a provider is already installed.
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut client = reqwest::Client::builder()
         .user_agent(concat!("tunesmith/", env!("CARGO_PKG_VERSION")))
@@ -71,7 +91,7 @@ pub fn http_client(address: &str) -> Result<reqwest::Client, ClientFailure> {
     client = match tls::client_config() {
         Ok(config) => client.tls_backend_preconfigured(config),
         Err(failure) if base.scheme() == "https" => return Err(failure),
-        // Otherwise the client would look for certificates of the system itself, and fail without one.
+        // Otherwise the client would load system certificates itself, and fail without any.
         Err(_) => client.tls_certs_only([]),
     };
     if is_loopback(&base) {
@@ -83,10 +103,10 @@ pub fn http_client(address: &str) -> Result<reqwest::Client, ClientFailure> {
     Ok(client.build()?)
 }
 
-/// Parses the address of a server.
+/// Parses a server address.
 ///
 /// # Errors
-/// If it is not an address of HTTP or HTTPS with a host.
+/// If it is not an HTTP or HTTPS URL with a host.
 pub fn base_address(address: &str) -> Result<Url, ClientFailure> {
     match Url::parse(address) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
@@ -94,7 +114,7 @@ pub fn base_address(address: &str) -> Result<Url, ClientFailure> {
     }
 }
 
-/// Whether the server at `url` runs on this machine.
+/// Whether `url` is a loopback address.
 pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();

@@ -1,9 +1,10 @@
-//! Name resolution without the C library, whose name service switch needs shared libraries of its own version at run time.
+//! Name resolution without the C library, whose name service switch needs shared libraries of a matching version at
+//! run time.
 //!
-//! Reads `/etc/hosts`, then asks the name servers of `/etc/resolv.conf`, with its search domains and options. Both files are read for
-//! each resolution, as connections to a server are few and the files may change. Nothing is cached.
+//! Reads `/etc/hosts`, then queries the name servers in `/etc/resolv.conf`, honouring search domains and options.
+//! Nothing is cached: connections are few, and the files may change.
 //!
-//! Not here: `/etc/nsswitch.conf` and what it names beside files and DNS, such as mDNS or LDAP.
+//! Not supported: `/etc/nsswitch.conf` and sources other than files and DNS, such as mDNS or LDAP.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,12 +16,11 @@ use hickory_resolver::net::NetError;
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::system_conf::parse_resolv_conf;
 
-/// A resolver that reads two files.
 #[derive(Debug)]
 pub(super) struct FileResolver {
     hosts: PathBuf,
     resolv_conf: PathBuf,
-    /// The port of the name servers, which the file does not state.
+    /// Port of the name servers, which the file does not state.
     port: u16,
 }
 
@@ -30,7 +30,7 @@ impl Default for FileResolver {
     }
 }
 
-/// The reason why a name has no address.
+/// A name without an address.
 #[derive(Debug, thiserror::Error)]
 enum ResolutionFailure {
     #[error("{} cannot be used to resolve the name {name}: {source}", path.display())]
@@ -54,7 +54,7 @@ impl FileResolver {
         if let Ok(address) = name.parse() {
             return Ok(vec![address]);
         }
-        // A root without the file has no names of its own.
+        // The file is optional.
         let hosts = tokio::fs::read_to_string(&self.hosts).await.unwrap_or_default();
         let found = addresses_in(&hosts, name);
         if !found.is_empty() {
@@ -76,7 +76,7 @@ impl FileResolver {
         let failure = |source| ResolutionFailure::ResolvConf { name: name.to_owned(), path: path.to_owned(), source };
         let text = tokio::fs::read(path).await.map_err(failure)?;
         let (config, mut options) = parse_resolv_conf(text).map_err(|error| failure(io::Error::other(error)))?;
-        // The domain of the host name is a search domain to some resolvers, and not to those of glibc and musl.
+        // Some resolvers search the host name's domain; glibc and musl do not.
         let mut servers = config.name_servers().to_vec();
         servers
             .iter_mut()
@@ -92,7 +92,7 @@ impl FileResolver {
     }
 }
 
-/// The addresses of `name` in `text`, in the format of hosts(5).
+/// Addresses of `name` in `text`, in the format of hosts(5).
 fn addresses_in(text: &str, name: &str) -> Vec<IpAddr> {
     let wanted = name.trim_end_matches('.');
     let entries = text.lines().filter_map(|line| {
@@ -103,7 +103,7 @@ fn addresses_in(text: &str, name: &str) -> Vec<IpAddr> {
     entries.collect()
 }
 
-/// Whether `name` is that of the loopback interface (RFC 6761, section 6.3).
+/// Whether `name` is a loopback name (RFC 6761, section 6.3).
 fn is_localhost(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")

@@ -1,4 +1,4 @@
-//! The services of the system that a standalone program replaces.
+//! Replacements for system services in a standalone program.
 
 use std::future::Future;
 use std::io;
@@ -11,21 +11,20 @@ use rustls::pki_types::CertificateDer;
 
 use super::resolver::FileResolver;
 
-/// A resolution in progress.
 type Resolution = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// The services of a standalone program.
+/// Name resolution and trust roots of a standalone program.
 #[derive(Debug)]
 pub struct Standalone {
     /// Resolves a name, or parses an IP address.
     pub resolve: fn(String) -> Resolution,
-    /// Certificates to trust on a system without certificates.
+    /// Certificates to trust on a system without any.
     pub roots: &'static [CertificateDer<'static>],
 }
 
 static STANDALONE: OnceLock<Standalone> = OnceLock::new();
 
-/// Lets all clients of this process work without the services of its system. A program that never calls it does not contain these
+/// Makes all clients of this process independent of system services. Programs that never call it do not link these
 /// services.
 pub fn install_standalone() {
     STANDALONE.get_or_init(|| Standalone {
@@ -34,7 +33,7 @@ pub fn install_standalone() {
     });
 }
 
-/// The services of this process; `None` if it uses those of its system.
+/// Installed services; `None` if the process uses the system's.
 pub fn standalone() -> Option<&'static Standalone> {
     STANDALONE.get()
 }

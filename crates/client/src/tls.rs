@@ -1,8 +1,8 @@
-//! Trust in the certificate of a server.
+//! Server certificate verification.
 //!
-//! The certificates of the system are trusted, or those in the file that `SSL_CERT_FILE` names. A standalone program trusts the
-//! roots of Mozilla where there are neither. A server may present a
-//! certificate of that file itself, also if it is marked as that of an authority, as `openssl req -x509` makes it.
+//! Trusts the system's certificates or those in `SSL_CERT_FILE`; a standalone program falls back to Mozilla's roots.
+//! Certificates in `TUNESMITH_CA_FILE` are trusted in addition. A server may present a certificate from either file
+//! itself, even one marked as an authority, as created by `openssl req -x509`.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,15 +17,20 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 
 use super::{ClientFailure, standalone};
 
-/// Environment variable with the path of trusted certificates.
-pub const TRUSTED_VARIABLE: &str = "SSL_CERT_FILE";
+/// Environment variable with the path of additional trusted certificates for Tunesmith servers. Not inherited by
+/// trials.
+pub const CA_FILE_VARIABLE: &str = "TUNESMITH_CA_FILE";
 
-/// Returns the settings of TLS for clients.
+/// Environment variable with the path of certificates that replace the system's, also in other programs.
+const SYSTEM_VARIABLE: &str = "SSL_CERT_FILE";
+
+/// TLS settings for clients.
 ///
 /// # Errors
-/// If the file that `SSL_CERT_FILE` names has no certificate, or the system has none.
+/// If a named file has no certificate, or none is trusted.
 pub(super) fn client_config() -> Result<ClientConfig, ClientFailure> {
-    let named = named_certificates()?;
+    let own = certificates_named_by(CA_FILE_VARIABLE)?;
+    let replacing = certificates_named_by(SYSTEM_VARIABLE)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
@@ -34,26 +39,27 @@ pub(super) fn client_config() -> Result<ClientConfig, ClientFailure> {
     if let Some(standalone) = standalone().filter(|_| found.certs.is_empty()) {
         found.certs.extend_from_slice(standalone.roots);
     }
+    found.certs.extend_from_slice(&own);
     let mut roots = RootCertStore::empty();
     let (_, ignored) = roots.add_parsable_certificates(found.certs);
     tracing::debug!(certificates.trusted = roots.len(), certificates.ignored = ignored, "read trusted certificates");
     let system = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
     let system = system.map_err(ClientFailure::NoTrust)?;
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let trust = Arc::new(Trust { named, system });
+    let trust = Arc::new(Trust { named: [own, replacing].concat(), system });
     Ok(config.dangerous().with_custom_certificate_verifier(trust).with_no_client_auth())
 }
 
-/// Whether the system, or the file that `SSL_CERT_FILE` names, has trusted certificates.
+/// Whether the system or `SSL_CERT_FILE` provides trusted certificates.
 pub fn system_has_certificates() -> bool {
     !rustls_native_certs::load_native_certs().certs.is_empty()
 }
 
-/// Returns what a user can do about an error of a connection; `None` if its cause is not a certificate.
+/// Remedy for a certificate error; `None` for other causes.
 pub fn advice(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(current) = next {
-        // An IO error does not return the error that it wraps as its source.
+        // An IO error does not expose the wrapped error as its source.
         let wrapped = current.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         let found = current.downcast_ref::<Error>().or_else(|| wrapped?.downcast_ref::<Error>());
         if let Some(error @ Error::InvalidCertificate(reason)) = found {
@@ -83,23 +89,24 @@ fn certificate_advice(reason: &CertificateError) -> String {
 
 fn untrusted() -> String {
     format!(
-        "its certificate is not trusted; set {TRUSTED_VARIABLE} to a file with that certificate, or with the \
+        "its certificate is not trusted; set {CA_FILE_VARIABLE} to a file with that certificate, or with the \
          certificate of its authority"
     )
 }
 
-fn named_certificates() -> Result<Vec<CertificateDer<'static>>, ClientFailure> {
-    let Some(path) = std::env::var_os(TRUSTED_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from) else {
+/// Certificates in the file named by `variable`; none if unset.
+fn certificates_named_by(variable: &'static str) -> Result<Vec<CertificateDer<'static>>, ClientFailure> {
+    let Some(path) = std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from) else {
         return Ok(Vec::new());
     };
     match CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>) {
-        Ok(certificates) if certificates.is_empty() => Err(ClientFailure::NoCertificate { path }),
+        Ok(certificates) if certificates.is_empty() => Err(ClientFailure::NoCertificate { variable, path }),
         Ok(certificates) => Ok(certificates),
-        Err(source) => Err(ClientFailure::Certificates { path, source }),
+        Err(source) => Err(ClientFailure::Certificates { variable, path, source }),
     }
 }
 
-/// Verifies certificates against those of the system, and accepts the named ones themselves.
+/// Verifies against the trusted roots, and accepts certificates in the named files themselves.
 #[derive(Debug)]
 struct Trust {
     named: Vec<CertificateDer<'static>>,
@@ -116,7 +123,7 @@ impl ServerCertVerifier for Trust {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         match self.system.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            // The period of validity was checked before, so that the name remains to be checked.
+            // The validity period was already checked; the name remains.
             Err(error) if is_authority(&error) && self.named.contains(end_entity) => {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
@@ -148,7 +155,7 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-/// Whether a certificate was refused only because it is that of an authority.
+/// Whether a certificate was rejected only for being an authority's.
 fn is_authority(error: &Error) -> bool {
     let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
     other.0.downcast_ref::<webpki::Error>() == Some(&webpki::Error::CaUsedAsEndEntity)

@@ -1,4 +1,4 @@
-//! Fields of a training input that a command line supplies.
+//! Training input fields from the command line.
 
 use serde_json::{Map, Value};
 
@@ -7,21 +7,21 @@ use super::diagnostic::Finding;
 use tunesmith_api::ai_platform::proto_json::{self, MessageError};
 use tunesmith_api::ai_platform::{Severity, TrainingInput, Violation};
 
-/// The fields that a command line sets in a training input, or can set.
+/// Fields of a training input that a command line sets or can set.
 ///
-/// They are merged with the file before any rule is checked, so that a file and its flags complete each other.
+/// They are merged with the file before validation, so that a file and its flags complete each other.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Completion {
-    /// The given fields, as JSON; they take precedence over the file.
+    /// Given fields as JSON; they take precedence over the file.
     pub input: Map<String, Value>,
-    /// The path of each field that can be set, with its flag.
+    /// Path and flag of each field that can be set.
     pub flags: &'static [(&'static str, &'static str)],
-    /// Whether another command may still set them. A field that it can add is then missed by a warning only.
+    /// Whether another command may still set them. Missing fields that it can add are then only warnings.
     pub is_open: bool,
 }
 
 impl Completion {
-    /// Adds the given fields to `file`, a training input as JSON. Invalid ones are reported and left out.
+    /// Adds the given fields to `file`, a training input as JSON. Reports and omits invalid ones.
     pub(super) fn apply(&self, file: &mut Value, findings: &mut Vec<Finding>) {
         match proto_json::from_object::<TrainingInput>(self.input.clone()) {
             Ok(_) => merge(file, &Value::Object(self.input.clone())),
@@ -40,7 +40,7 @@ impl Completion {
         }
     }
 
-    /// The finding for `violation` of the completed training input, whose fields in the file are below `prefix`.
+    /// Finding for `violation` of the completed training input. `prefix` is its path in the file.
     pub(super) fn finding(&self, violation: Violation, prefix: &str, locations: &Locations) -> Finding {
         let Violation { field, severity, message, allowed, help, missing } = violation;
         let flag = self.flag(&field).filter(|_| self.gives(&field));
@@ -66,7 +66,7 @@ impl Completion {
         Finding { severity, field, span, message, allowed, help, is_flag: flag.is_some() }
     }
 
-    /// Whether the command line gives `field`, or a message that contains it.
+    /// Whether the command line sets `field` or an enclosing message.
     fn gives(&self, field: &str) -> bool {
         let mut value: Option<&Value> = None;
         for name in field.split('.') {
@@ -83,7 +83,7 @@ impl Completion {
         value.is_some()
     }
 
-    /// The flag that sets `field` or the message that contains it.
+    /// Flag that sets `field` or an enclosing message.
     fn flag(&self, field: &str) -> Option<&'static str> {
         let contains =
             |outer: &str| field.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
@@ -91,7 +91,6 @@ impl Completion {
     }
 }
 
-/// Replaces the fields of `target` by those of `given`.
 fn merge(target: &mut Value, given: &Value) {
     match (target, given) {
         (Value::Object(fields), Value::Object(given)) => {

@@ -1,6 +1,6 @@
-//! Conversion of a tree to JSON, with a check against the shape of a config.
+//! Conversion of a tree to JSON, validated against the shape of a config.
 //!
-//! Invalid values are reported and omitted, so that one pass finds all errors and the rules can be applied to the rest.
+//! Invalid values are reported and omitted, so that one pass finds all errors and the rules apply to the rest.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -18,7 +18,7 @@ use tunesmith_api::ai_platform::{Number, ProtoDuration, is_time, nearest};
 static PLAIN: LazyLock<Shape> = LazyLock::new(|| ConfigFile::shape(false));
 static WRAPPED: LazyLock<Shape> = LazyLock::new(|| ConfigFile::shape(true));
 
-/// The locations of the fields of a file, and the fields with a reported error.
+/// Locations of a file's fields, and the fields with a reported error.
 #[derive(Debug, Default)]
 pub(super) struct Locations {
     spans: HashMap<String, Range<usize>>,
@@ -26,7 +26,7 @@ pub(super) struct Locations {
 }
 
 impl Locations {
-    /// Returns the span of `field`, or of the innermost enclosing field that is in the file.
+    /// Span of `field`, or of the innermost enclosing field in the file.
     pub(super) fn span(&self, field: &str) -> Range<usize> {
         let mut field = field;
         loop {
@@ -61,7 +61,6 @@ fn child(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// The conversion of one file.
 pub(super) struct Conversion<'a> {
     findings: &'a mut Vec<Finding>,
     root: &'static Shape,
@@ -69,17 +68,16 @@ pub(super) struct Conversion<'a> {
 }
 
 impl<'a> Conversion<'a> {
-    /// A conversion of a file with the key `trainingInput` if `wrapped`, otherwise of a plain training input.
+    /// Converts a file with the key `trainingInput` if `wrapped`, otherwise a plain training input.
     pub(super) fn new(findings: &'a mut Vec<Finding>, wrapped: bool) -> Self {
         Self::of_shape(findings, if wrapped { &WRAPPED } else { &PLAIN })
     }
 
-    /// A conversion of a file of the shape `root`.
     pub(super) fn of_shape(findings: &'a mut Vec<Finding>, root: &'static Shape) -> Self {
         Self { findings, root, locations: Locations::default() }
     }
 
-    /// Returns the JSON of the whole file without invalid values.
+    /// Returns the file as JSON without invalid values.
     pub(super) fn file(mut self, tree: &Node) -> (Value, Locations) {
         let value = self.value("", tree, self.root).unwrap_or_else(|| Value::Object(Map::new()));
         (value, self.locations)
@@ -114,7 +112,7 @@ impl<'a> Conversion<'a> {
                 Some(Value::Object(map))
             }
             (Shape::List(item), Content::List(items)) => {
-                // An invalid item is replaced by a placeholder, so that the other items keep their index.
+                // A placeholder replaces an invalid item, so that the other items keep their index.
                 let values = items.iter().enumerate().map(|(index, node)| {
                     self.value(&format!("{path}[{index}]"), node, item).unwrap_or_else(|| placeholder(item))
                 });
@@ -156,7 +154,7 @@ impl<'a> Conversion<'a> {
             let field = child(path, &entry.key);
             let Some(shape) = fields.get(&entry.key) else {
                 if self.findings.len() >= MAX_FINDINGS {
-                    // It is counted and not shown, so that help for it is not looked for.
+                    // Counted but not shown, so no help is needed.
                     self.report(&field, entry.key_span.clone(), "unknown field".to_owned(), String::new(), None);
                     continue;
                 }
@@ -169,11 +167,11 @@ impl<'a> Conversion<'a> {
                 }
                 continue;
             };
-            // A null value is the default, as in proto3's JSON; required fields are checked below.
+            // Null is the default, as in proto3's JSON; required fields are checked below.
             if entry.value.is_null() && !required.contains(&entry.key) {
                 continue;
             }
-            // The error of a collection is reported at its key, since the value may begin on the next line.
+            // Collections report errors at the key, since the value may begin on the next line.
             let span = match &entry.value.content {
                 Content::Scalar { .. } if !entry.value.is_null() => entry.value.span.clone(),
                 _ => entry.key_span.clone(),
@@ -215,7 +213,7 @@ impl<'a> Conversion<'a> {
     }
 }
 
-/// Returns the path of the first message in `shape` with a field `name`.
+/// Path of the first message in `shape` with a field `name`.
 fn path_of_field(shape: &Shape, path: &str, name: &str) -> Option<String> {
     match shape {
         Shape::Message { fields, .. } if !path.is_empty() && fields.contains_key(name) => Some(path.to_owned()),
@@ -227,13 +225,13 @@ fn path_of_field(shape: &Shape, path: &str, name: &str) -> Option<String> {
     }
 }
 
-/// Returns a valid value of `shape` that replaces an invalid one.
+/// Valid placeholder of `shape` for an invalid value.
 fn placeholder(shape: &Shape) -> Value {
     match shape {
         Shape::Message { .. } | Shape::Map(_) => Value::Object(Map::new()),
         Shape::List(_) => Value::Array(Vec::new()),
         Shape::Integer { min, .. } => Value::from(i64::try_from(*min).unwrap_or(0).max(0)),
-        // NaN compares as neither greater nor smaller, so that checks of order accept it.
+        // NaN compares as neither greater nor smaller, so ordering checks accept it.
         Shape::Double => Value::from("NaN"),
         Shape::Bool => Value::Bool(false),
         Shape::Duration => Value::from("0s"),
@@ -243,7 +241,7 @@ fn placeholder(shape: &Shape) -> Value {
     }
 }
 
-/// Returns the name of `shape` for the message "`x` is not ...".
+/// Name of `shape` for the message "`x` is not ...".
 fn noun(shape: &Shape) -> &'static str {
     match shape {
         Shape::Message { .. } | Shape::Map(_) => "a mapping",
@@ -259,7 +257,7 @@ fn noun(shape: &Shape) -> &'static str {
     }
 }
 
-/// The error of a scalar that does not have the shape. Without a message, a general one is used.
+/// Error of a scalar of another shape. Has a default message.
 #[derive(Default)]
 struct Mismatch {
     message: Option<String>,
@@ -268,7 +266,7 @@ struct Mismatch {
 
 fn scalar(text: &str, plain: bool, shape: &Shape) -> Result<Value, Mismatch> {
     match shape {
-        // Unquoted numbers are kept as text: version 1.10 is not 1.1.
+        // Unquoted numbers remain text: version 1.10 is not 1.1.
         Shape::Text => Ok(Value::from(text)),
         Shape::Bool => match text {
             "true" | "True" | "TRUE" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" if plain => Ok(Value::Bool(true)),
@@ -296,7 +294,7 @@ fn scalar(text: &str, plain: bool, shape: &Shape) -> Result<Value, Mismatch> {
             if value < *min || value > *max {
                 return Err(out_of_range());
             }
-            // Every range of a shape is within that of i64 or u64.
+            // The ranges of all shapes are within i64 or u64.
             i64::try_from(value)
                 .map(Value::from)
                 .or_else(|_| u64::try_from(value).map(Value::from))
@@ -310,7 +308,7 @@ fn scalar(text: &str, plain: bool, shape: &Shape) -> Result<Value, Mismatch> {
     }
 }
 
-/// The choice among `names` that other tools call `text`.
+/// Finds the choice in `names` that other tools call `text`.
 fn synonym<'a>(text: &str, names: &'a [String]) -> Option<&'a str> {
     let plain = text.to_uppercase().replace(['-', ' '], "_");
     let published = match plain.as_str() {
@@ -331,7 +329,7 @@ fn synonym<'a>(text: &str, names: &'a [String]) -> Option<&'a str> {
     names.iter().map(String::as_str).find(|name| *name == published)
 }
 
-/// A duration that is written as the fields of the message, `seconds` and `nanos`.
+/// Parses a duration written as a message with the fields `seconds` and `nanos`.
 fn duration(fields: &[Entry]) -> Option<Value> {
     let mut message = Map::new();
     for Entry { key, value, .. } in fields {
@@ -348,7 +346,7 @@ fn integer(text: &str) -> Option<i128> {
     if let Ok(value) = text.parse() {
         return Some(value);
     }
-    double(&text).filter(|number| !number.is_rounded())?.as_exact_integer().map(i128::from)
+    double(&text)?.as_exact_integer().map(i128::from)
 }
 
 /// Parses a number: `1e-4`, `.5`, `1_000`, and YAML's `.inf` and `.nan`.
@@ -367,7 +365,7 @@ fn double(text: &str) -> Option<Number> {
     text.parse().ok()
 }
 
-/// Returns `text` without underscores between digits, which YAML 1.1 allows.
+/// Removes underscores between digits, which YAML 1.1 allows.
 fn without_separators(text: &str) -> String {
     let between_digits = |index: usize| {
         let bytes = text.as_bytes();

@@ -1,4 +1,4 @@
-//! Description of a config for people: its search space as a table, and the settings of the search.
+//! Human-readable description of a config: search space table and search settings.
 
 use std::fmt::{self, Write as _};
 
@@ -6,7 +6,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use tunesmith_algorithms::designers::GridSearch;
 use tunesmith_algorithms::problem::{
-    Condition, Goal, ObservationNoise, ParameterKind, ParameterPrior, ParameterSpec, ScaleType,
+    Condition, ConstraintSpec, Goal, ObservationNoise, ParameterKind, ParameterPrior, ParameterSpec, ScaleType,
 };
 
 use super::HptuningConfig;
@@ -15,11 +15,10 @@ use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 use tunesmith_api::ai_platform::{HyperparameterSpec, TuningSpec, inherited_fields};
 use tunesmith_domain::{Algorithm, FinalMeasurement};
 
-/// Maximum number of listed values of a parameter.
 const MAX_LISTED: usize = 8;
 
-/// Returns the search space of `config` as a table, the settings of the search, and the fields without effect. The text
-/// ends with a line break.
+/// Describes the search space of `config` as a table, the search settings, and fields without effect. The text ends
+/// with a line break.
 pub fn describe(config: &HptuningConfig) -> String {
     let mut text = match (&config.study, &config.training_input.hyperparameters) {
         (Some(study), _) => describe_study(study),
@@ -36,7 +35,7 @@ pub fn describe(config: &HptuningConfig) -> String {
     text
 }
 
-/// The settings of a job whose search space is that of the job that it continues.
+/// Describes a job that inherits its search space from the job it continues.
 fn describe_continuation(spec: &HyperparameterSpec) -> String {
     let mut text = String::new();
     line(&mut text, "parameters", &format!("those of job {}, which this job continues", spec.resume_previous_job_id));
@@ -48,16 +47,61 @@ fn describe_continuation(spec: &HyperparameterSpec) -> String {
 
 fn describe_study(tuning: &TuningSpec) -> String {
     let study = &tuning.study;
+    let (mut text, points) = parameter_table(tuning);
+    line(&mut text, "points", &points.to_string());
+    line(&mut text, "algorithm", algorithm(&study.algorithm));
+    for parameter in study.problem.search_space().parameters() {
+        if let Some(prior) = parameter.prior() {
+            let unused = without_priors(&study.algorithm).map(|name| format!(" ({name} makes no use of it)"));
+            let prior = format!("{} {}{}", parameter.name(), self::prior(prior), unused.unwrap_or_default());
+            line(&mut text, "prior", &prior);
+        }
+    }
+    for point in &study.initial_points {
+        let values: Vec<String> = point.iter().map(|(name, value)| format!("{name}={}", RoundedValue(value))).collect();
+        line(&mut text, "initial trial", &values.join(" "));
+    }
+    let failed = match tuning.max_failed_trials {
+        0 => "the service decides how many may fail".to_owned(),
+        limit => format!("the job fails after {limit} failed"),
+    };
+    let trials = format!("{}, {} at once, {failed}", tuning.max_trials, tuning.max_parallel_trials);
+    line(&mut text, "trials", &trials);
+    for metric in study.problem.metrics() {
+        let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };
+        let which = match study.final_measurement {
+            FinalMeasurement::Last => "last",
+            FinalMeasurement::Best => "best",
+        };
+        line(&mut text, "metric", &format!("{goal} {}, the {which} report counts", metric.name));
+    }
+    for constraint in study.problem.constraints() {
+        line(&mut text, "constraint", &self::constraint(constraint));
+    }
+    match study.problem.observation_noise() {
+        ObservationNoise::Auto => {}
+        ObservationNoise::Low => line(&mut text, "noise", "low: results can be reproduced"),
+        ObservationNoise::High => line(&mut text, "noise", "high: the same parameters may be tried again"),
+    }
+    line(&mut text, "early stopping", &study.stopping_rule.as_ref().map_or_else(|| "off".to_owned(), stopping_rule));
+    for rule in study_stopping(&study.study_stopping) {
+        line(&mut text, "the job ends", &rule);
+    }
+    text
+}
+
+/// Table of parameters, and the number of points.
+fn parameter_table(tuning: &TuningSpec) -> (String, Points) {
+    let study = &tuning.study;
     let resolution = |name: &str| match &study.algorithm {
         Algorithm::GridSearch { double_resolution } => double_resolution.get(name).map(|points| u64::from(*points)),
         _ => None,
     };
-    let mut table = Table::new();
-    table.load_style(NOTHING).set_header(["PARAMETER", "TYPE", "VALUES", "SCALE", "NUMBER"]);
     let space = study.problem.search_space();
-    if space.is_conditional() {
-        table.set_header(["PARAMETER", "TYPE", "VALUES", "SCALE", "NUMBER", "ONLY IF"]);
-    }
+    let mut header = vec!["PARAMETER", "TYPE", "VALUES", "SCALE", "NUMBER"];
+    header.extend(space.is_conditional().then_some("ONLY IF"));
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(header);
     let mut points = Points::Some(1);
     for parameter in space.parameters() {
         let count = parameter.cardinality().or_else(|| resolution(parameter.name()));
@@ -82,77 +126,40 @@ fn describe_study(tuning: &TuningSpec) -> String {
     }
     let table = table.to_string();
     let rows = table.lines().map(|row| row.strip_prefix(' ').unwrap_or(row).trim_end());
-    let mut text: String = rows.map(|row| format!("{row}\n")).collect();
-    line(&mut text, "points", &points.to_string());
-    line(
-        &mut text,
-        "algorithm",
-        match study.algorithm {
-            Algorithm::Automatic => "chosen by the problem, usually Bayesian optimisation (Gaussian process)",
-            Algorithm::GaussianProcessBandit => "Bayesian optimisation (Gaussian process)",
-            Algorithm::GridSearch { .. } => "grid search",
-            Algorithm::RandomSearch => "random search",
-            Algorithm::QuasiRandomSearch => "quasi-random search (Sobol sequence)",
-            Algorithm::Tpe => "tree-structured Parzen estimator (TPE)",
-            Algorithm::CmaEs => "covariance matrix adaptation (CMA-ES)",
-        },
-    );
-    for parameter in space.parameters() {
-        if let Some(prior) = parameter.prior() {
-            let mut line_text = format!("{} {}", parameter.name(), self::prior(prior));
-            let without = match study.algorithm {
-                Algorithm::GridSearch { .. } => Some("grid search"),
-                Algorithm::QuasiRandomSearch => Some("quasi-random search"),
-                Algorithm::CmaEs => Some("CMA-ES"),
-                Algorithm::Automatic | Algorithm::GaussianProcessBandit | Algorithm::Tpe | Algorithm::RandomSearch => {
-                    None
-                }
-            };
-            if let Some(without) = without {
-                let _ = write!(line_text, " ({without} makes no use of it)");
-            }
-            line(&mut text, "prior", &line_text);
-        }
-    }
-    for point in &study.initial_points {
-        let values: Vec<String> = point.iter().map(|(name, value)| format!("{name}={}", RoundedValue(value))).collect();
-        line(&mut text, "initial trial", &values.join(" "));
-    }
-    let failed = match tuning.max_failed_trials {
-        0 => "the service decides how many may fail".to_owned(),
-        limit => format!("the job fails after {limit} failed"),
-    };
-    let trials = format!("{}, {} at once, {failed}", tuning.max_trials, tuning.max_parallel_trials);
-    line(&mut text, "trials", &trials);
-    for metric in study.problem.metrics() {
-        let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };
-        let which = match study.final_measurement {
-            FinalMeasurement::Last => "last",
-            FinalMeasurement::Best => "best",
-        };
-        line(&mut text, "metric", &format!("{goal} {}, the {which} report counts", metric.name));
-    }
-    for constraint in study.problem.constraints() {
-        let side = if constraint.goal == Goal::Maximize { "at least" } else { "at most" };
-        let mut rule = format!("{} {side} {}", constraint.name, Rounded(constraint.threshold));
-        if constraint.min_safe_fraction > 0.0 {
-            let _ = write!(rule, ", wanted in a share of {} of the trials", Rounded(constraint.min_safe_fraction));
-        }
-        line(&mut text, "constraint", &rule);
-    }
-    match study.problem.observation_noise() {
-        ObservationNoise::Auto => {}
-        ObservationNoise::Low => line(&mut text, "noise", "low: results can be reproduced"),
-        ObservationNoise::High => line(&mut text, "noise", "high: the same parameters may be tried again"),
-    }
-    line(&mut text, "early stopping", &study.stopping_rule.as_ref().map_or_else(|| "off".to_owned(), stopping_rule));
-    for rule in study_stopping(&study.study_stopping) {
-        line(&mut text, "the job ends", &rule);
-    }
-    text
+    (rows.map(|row| format!("{row}\n")).collect(), points)
 }
 
-/// The number of points in a search space.
+fn algorithm(algorithm: &Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::Automatic => "chosen by the problem, usually Bayesian optimisation (Gaussian process)",
+        Algorithm::GaussianProcessBandit => "Bayesian optimisation (Gaussian process)",
+        Algorithm::GridSearch { .. } => "grid search",
+        Algorithm::RandomSearch => "random search",
+        Algorithm::QuasiRandomSearch => "quasi-random search (Sobol sequence)",
+        Algorithm::Tpe => "tree-structured Parzen estimator (TPE)",
+        Algorithm::CmaEs => "covariance matrix adaptation (CMA-ES)",
+    }
+}
+
+/// Name of `algorithm` if it ignores priors.
+fn without_priors(algorithm: &Algorithm) -> Option<&'static str> {
+    match algorithm {
+        Algorithm::GridSearch { .. } => Some("grid search"),
+        Algorithm::QuasiRandomSearch => Some("quasi-random search"),
+        Algorithm::CmaEs => Some("CMA-ES"),
+        Algorithm::Automatic | Algorithm::GaussianProcessBandit | Algorithm::Tpe | Algorithm::RandomSearch => None,
+    }
+}
+
+fn constraint(constraint: &ConstraintSpec) -> String {
+    let side = if constraint.goal == Goal::Maximize { "at least" } else { "at most" };
+    let mut rule = format!("{} {side} {}", constraint.name, Rounded(constraint.threshold));
+    if constraint.min_safe_fraction > 0.0 {
+        let _ = write!(rule, ", wanted in a share of {} of the trials", Rounded(constraint.min_safe_fraction));
+    }
+    rule
+}
+
 enum Points {
     Some(u64),
     TooMany,
@@ -170,7 +177,7 @@ impl Points {
 }
 
 impl Points {
-    /// The number for a conditional space, where `self` is the product over all parameters.
+    /// Number for a conditional space; `self` is the product over all parameters.
     fn of_tree(self, tuning: &TuningSpec) -> Self {
         let study = &tuning.study;
         let size = match &study.algorithm {
@@ -232,13 +239,12 @@ fn values(parameter: &ParameterSpec) -> String {
     }
 }
 
-/// Returns `parent = value` or `parent in values`.
+/// Formats as `parent = value` or `parent in values`.
 fn condition(condition: &Condition) -> String {
     let relation = if condition.values().len() == 1 { "=" } else { "in" };
     format!("{} {relation} {}", condition.parent(), list(condition.values().iter().map(ToString::to_string)))
 }
 
-/// Describes the prior of a parameter's best value.
 fn prior(prior: &ParameterPrior) -> String {
     match prior {
         ParameterPrior::Normal { mode, spread } => {

@@ -1,4 +1,4 @@
-//! Errors and warnings of a config, with their location and the allowed values.
+//! Errors and warnings of a config, with location and allowed values.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,20 +7,19 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 
 use tunesmith_api::ai_platform::{Severity, with_omitted};
 
-/// Maximum number of errors and warnings that are shown of one file.
+/// Maximum number of findings shown per file.
 pub const MAX_FINDINGS: usize = 100;
 
-/// Maximum length of the stored part of a line in bytes. It limits the errors of a config that is one long line.
+/// Maximum stored length of a line in bytes. Bounds the errors of a config that is one long line.
 const MAX_EXCERPT: usize = 1000;
 
-/// Maximum length of text beside a caret, in bytes; longer text is a separate line.
+/// Maximum length of text beside a caret, in bytes; longer text gets its own line.
 const MAX_LABEL: usize = 80;
 
-/// A text and its name in messages.
 pub(super) struct Source<'a> {
     name: &'a str,
     text: &'a str,
-    /// Byte index of the start of each line, at least the first.
+    /// Byte index of each line start; never empty.
     line_starts: Vec<usize>,
 }
 
@@ -31,7 +30,6 @@ impl<'a> Source<'a> {
     }
 }
 
-/// An error or warning about a span of the text.
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
     pub(super) severity: Severity,
@@ -41,7 +39,7 @@ pub(super) struct Finding {
     pub(super) message: String,
     pub(super) allowed: String,
     pub(super) help: Option<String>,
-    /// Whether `field` is a flag of the command line, in place of a span of the text.
+    /// Whether `field` is a command-line flag rather than a span of the text.
     pub(super) is_flag: bool,
 }
 
@@ -57,12 +55,11 @@ impl Finding {
     }
 }
 
-/// One error or warning of a config with its location. Displays as a block of lines without a final line break.
+/// Error or warning of a config with its location. Displays as lines without a final line break.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnostic {
-    /// Error or warning.
     pub severity: Severity,
-    /// Name of the file, as passed by the caller.
+    /// File name, as passed by the caller.
     pub file: String,
     /// Line, from 1.
     pub line: usize,
@@ -70,16 +67,13 @@ pub struct Diagnostic {
     pub column: usize,
     /// Path of the field; empty for the whole file.
     pub field: String,
-    /// The error, with the value.
     pub message: String,
-    /// The allowed values.
     pub allowed: String,
-    /// A proposed correction.
     pub help: Option<String>,
     excerpt: Option<Excerpt>,
 }
 
-/// The line of a diagnostic and the marked bytes in it.
+/// Line of a diagnostic with its marked bytes.
 #[derive(Debug, Clone, PartialEq)]
 struct Excerpt {
     line: String,
@@ -99,7 +93,7 @@ impl Diagnostic {
         let line = text[line_start..].lines().next().unwrap_or_default();
         let start_in_line = (start - line_start).min(line.len());
         let end_in_line = floor_char_boundary(line, finding.span.end.saturating_sub(line_start)).max(start_in_line);
-        // A collection may span several lines; only the first is marked, without trailing blanks.
+        // Collections may span several lines; only the first is marked, without trailing blanks.
         let end_in_line = start_in_line + line[start_in_line..end_in_line].trim_end().len();
         Self {
             severity: finding.severity,
@@ -114,15 +108,15 @@ impl Diagnostic {
         }
     }
 
-    /// The diagnostic of `finding`, which concerns no part of the text of `file`.
+    /// Diagnostic without a location in `file`.
     fn without_place(file: &str, finding: Finding) -> Self {
         let Finding { severity, field, message, allowed, help, .. } = finding;
         Self { severity, file: file.to_owned(), line: 1, column: 1, field, message, allowed, help, excerpt: None }
     }
 }
 
-/// The diagnostics of `findings` in the order of the text: the first [`MAX_FINDINGS`], errors before warnings. The last one names
-/// the number of those that follow.
+/// Diagnostics of `findings` in text order: the first [`MAX_FINDINGS`], errors before warnings. The last one counts the
+/// omitted ones.
 pub(super) fn diagnostics(source: &Source<'_>, mut findings: Vec<Finding>) -> Vec<Diagnostic> {
     findings.sort_by_key(|finding| (finding.severity == Severity::Warning, finding.span.start));
     let omitted = findings.len().saturating_sub(MAX_FINDINGS);
@@ -135,7 +129,7 @@ pub(super) fn diagnostics(source: &Source<'_>, mut findings: Vec<Finding>) -> Ve
 }
 
 impl Excerpt {
-    /// The excerpt of `line` around the start of `marked`.
+    /// Excerpt of `line` around the start of `marked`.
     fn new(line: &str, marked: Range<usize>) -> Self {
         if line.len() <= MAX_EXCERPT {
             return Self { line: line.to_owned(), is_whole_line: true, marked };
@@ -152,7 +146,7 @@ fn floor_char_boundary(text: &str, index: usize) -> usize {
 }
 
 impl Diagnostic {
-    /// Whether the config is refused because of this; otherwise it is a warning.
+    /// Whether the config is invalid; otherwise this is a warning.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -192,7 +186,7 @@ impl fmt::Display for Diagnostic {
             snippet = snippet.path(&self.file);
             title.element(snippet)
         } else {
-            // The column in the excerpt differs from that in the line.
+            // The excerpt may start within the line.
             title.element(Origin::path(&self.file).line(self.line).char_column(self.column)).element(snippet)
         };
         if self.allowed.len() > MAX_LABEL {
@@ -205,14 +199,14 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// All errors and warnings of a config, in the order of the text.
+/// All errors and warnings of a config, in text order.
 ///
 /// Displays as one block of lines per diagnostic and a final line with the number of errors.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub struct ConfigErrors {
     file: String,
     diagnostics: Vec<Diagnostic>,
-    /// The number of errors, also of those that have no diagnostic.
+    /// Number of errors, including omitted ones.
     errors: usize,
 }
 
@@ -227,7 +221,7 @@ impl ConfigErrors {
         Self { file: file.to_owned(), diagnostics: vec![diagnostic], errors: 1 }
     }
 
-    /// The first errors and warnings, [`MAX_FINDINGS`] at most; at least one error.
+    /// First errors and warnings, at most [`MAX_FINDINGS`]; at least one error.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }

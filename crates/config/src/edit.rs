@@ -1,7 +1,7 @@
-//! Changes of single values in the text of a config, which leave everything else as it is: comments, order, style.
+//! Edits of single values in a config's text, preserving everything else: comments, order, style.
 //!
-//! A change is made in the text at the place of the value. The changed text is read again: if its tree is not the former one
-//! with that change, as with aliases, the change is refused.
+//! An edit replaces the text of the value, and is verified by parsing the result: if the tree differs from the edited
+//! original tree, as with aliases, the edit is refused.
 
 use std::ops::Range;
 
@@ -9,52 +9,43 @@ use serde_json::Value;
 
 use super::yaml::{Content, Entry, Node, compose};
 
-/// Part of the path of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// The value of a key.
     Key(&'a str),
-    /// The item of a list, from 0.
+    /// List item, from 0.
     Item(usize),
 }
 
-/// A change of a text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// Sets a key to a text, a number as it is written, a list of such values, or a mapping of them. The mapping that contains
-    /// the key must exist.
+    /// Sets a key to a text, a number as written, a list of such values, or a mapping of them. The mapping that
+    /// contains the key must exist.
     Set(Plain),
     /// Removes a key or an item, if it exists.
     Remove,
-    /// Appends an item to a list.
     Append(Plain),
 }
 
-/// A value as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plain {
-    /// A text, or a number as it is written.
+    /// Text, or number as written.
     Scalar(String),
-    /// A list.
     List(Vec<Plain>),
-    /// Texts by key.
     Mapping(Vec<(String, Plain)>),
 }
 
-/// Why a text is not changed.
+/// Reason for refusing an edit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// The text is not YAML.
     #[error("the configuration cannot be read; correct it first")]
     Unreadable,
-    /// The text is written in a way that this module does not change.
     #[error(
         "this value cannot be changed here, because of the way in which the configuration is written; change the text"
     )]
     Unsupported,
 }
 
-/// The tree of `text`, in which each scalar is a text as it is written and nulls are null; `None` if it cannot be read.
+/// Parses `text` into a tree with scalars as written and nulls; `None` if it is not parsable.
 pub fn outline(text: &str) -> Option<Value> {
     match compose(text) {
         (Some(tree), findings) if findings.is_empty() => Some(value(&tree)),
@@ -62,10 +53,10 @@ pub fn outline(text: &str) -> Option<Value> {
     }
 }
 
-/// Returns `text` with the value at `path` changed.
+/// Changes the value at `path` of `text`.
 ///
 /// # Errors
-/// [`EditError`]; the text is then to be changed by its author.
+/// [`EditError`], if only the author can make the change.
 pub fn edit(text: &str, path: &[Step<'_>], change: &Edit) -> Result<String, EditError> {
     let (Some(tree), findings) = compose(text) else { return Err(EditError::Unreadable) };
     if !findings.is_empty() {
@@ -90,7 +81,7 @@ pub fn edit(text: &str, path: &[Step<'_>], change: &Edit) -> Result<String, Edit
     if outline(&changed).as_ref() == Some(&expected) { Ok(changed) } else { Err(EditError::Unsupported) }
 }
 
-/// A part of the text and what replaces it.
+/// Range of the text with its replacement.
 type Replaced = Option<(Range<usize>, String)>;
 
 fn set(text: &str, parent: &Node, key: &str, plain: &Plain) -> Replaced {
@@ -100,7 +91,7 @@ fn set(text: &str, parent: &Node, key: &str, plain: &Plain) -> Replaced {
         if !range.is_empty() {
             return Some((range, written(plain)));
         }
-        // An empty value has no place of its own.
+        // An empty value has no span.
         let at = entry.key_span.end + text[entry.key_span.end..].find(':')? + 1;
         return Some((at..at, format!(" {}", written(plain))));
     }
@@ -145,7 +136,7 @@ fn remove_item(text: &str, list: &Node, index: usize) -> Replaced {
     }
 }
 
-/// The part `index` of a flow collection with its comma.
+/// Range of item `index` in a flow collection, with its comma.
 fn flow_part(spans: &[Range<usize>], index: usize) -> Range<usize> {
     let Range { start, end } = spans[index].clone();
     match (spans.get(index + 1), index.checked_sub(1)) {
@@ -155,7 +146,7 @@ fn flow_part(spans: &[Range<usize>], index: usize) -> Range<usize> {
     }
 }
 
-/// The lines of the part `index` of a block collection, whose items follow `mark`.
+/// Lines of item `index` in a block collection with items prefixed by `mark`.
 fn block_part(text: &str, spans: &[Range<usize>], index: usize, mark: &str) -> Replaced {
     let Range { start, end } = spans[index].clone();
     if spans.len() == 1 {
@@ -166,7 +157,7 @@ fn block_part(text: &str, spans: &[Range<usize>], index: usize, mark: &str) -> R
     if text[line..start].trim() == mark {
         return Some((line..(line_end + 1).min(text.len()), String::new()));
     }
-    // The first key of an item of a list stands behind its mark, which the next key takes over.
+    // The next key takes over the list mark before the first key of an item.
     let next = spans.get(index + 1)?.start;
     text[line_end..next].trim().is_empty().then(|| (start..next, String::new()))
 }
@@ -186,7 +177,6 @@ fn append(text: &str, list: &Node, plain: &Plain) -> Replaced {
     Some((at..at, format!("\n{indent}- {new}")))
 }
 
-/// The value at `step` of `node`.
 fn child<'a>(node: &'a Node, step: Step<'_>) -> Option<&'a Node> {
     match (&node.content, step) {
         (Content::Mapping(entries), Step::Key(key)) => {
@@ -197,7 +187,7 @@ fn child<'a>(node: &'a Node, step: Step<'_>) -> Option<&'a Node> {
     }
 }
 
-/// Changes `tree`; returns whether there is something to change.
+/// Applies `change` to `tree`. Returns whether anything changes.
 fn apply(tree: &mut Value, path: &[Step<'_>], change: &Edit) -> bool {
     let Some((step, rest)) = path.split_first() else {
         return match (tree, change) {
@@ -266,7 +256,7 @@ fn written(plain: &Plain) -> String {
     }
 }
 
-/// `text` as a scalar: without quotation marks if it is a number or a simple word.
+/// Formats `text` as a scalar: unquoted if it is a number or a simple word.
 fn scalar(text: &str) -> String {
     let is_number = text.parse::<f64>().is_ok_and(f64::is_finite)
         && text.starts_with(|first: char| first.is_ascii_digit() || "-+.".contains(first));
@@ -281,12 +271,12 @@ fn is_flow(text: &str, node: &Node) -> bool {
     match &node.content {
         Content::Scalar { .. } => false,
         Content::Mapping(_) => starts_with('{'),
-        // A list of lines begins where its first item does.
+        // A block list begins at its first item.
         Content::List(items) => starts_with('[') && items.first().is_none_or(|item| item.span.start > node.span.start),
     }
 }
 
-/// The part of `text` with `node`, without what follows it.
+/// Range of `node` in `text`, without trailing content.
 fn extent(text: &str, node: &Node) -> Range<usize> {
     let start = node.span.start;
     let last = match &node.content {
@@ -308,7 +298,7 @@ fn column(text: &str, at: usize) -> usize {
     text[line_start(text, at)..at].chars().count()
 }
 
-/// The end of the line of `at`, if only a comment follows.
+/// End of the line of `at`, if only a comment follows.
 fn line_end_after(text: &str, at: usize) -> Option<usize> {
     let end = text[at..].find('\n').map_or(text.len(), |index| at + index);
     let rest = text[at..end].trim_start();

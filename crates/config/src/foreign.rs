@@ -1,9 +1,9 @@
-//! Recognises the files of other tuners by their keys, so that one error names the format in place of one for each field.
+//! Detection of other tuners' files by their keys, so that one error names the format instead of one per field.
 
 use super::diagnostic::Finding;
 use super::yaml::{Content, Entry, Node};
 
-/// The error of a file that is the configuration of another tool; `None` for all other files.
+/// Error for another tool's configuration; `None` for all other files.
 pub(super) fn foreign_format(tree: &Node) -> Option<Finding> {
     let Content::Mapping(entries) = &tree.content else { return None };
     let keys = Keys(entries);
@@ -20,13 +20,13 @@ pub(super) fn foreign_format(tree: &Node) -> Option<Finding> {
 struct Keys<'a>(&'a [Entry]);
 
 impl<'a> Keys<'a> {
-    /// The first entry that has one of the keys `names`, in either spelling.
+    /// First entry with one of the keys `names`, in either spelling.
     fn find(&self, names: &[&str]) -> Option<&'a Entry> {
         let plain = |name: &str| name.replace('_', "").to_lowercase();
         self.0.iter().find(|entry| names.iter().any(|name| plain(name) == plain(&entry.key)))
     }
 
-    /// The keys of the mapping at the key `name`.
+    /// Keys of the mapping at `name`.
     fn below(&self, name: &str) -> Keys<'a> {
         match self.find(&[name]).map(|entry| &entry.value.content) {
             Some(Content::Mapping(entries)) => Keys(entries),
@@ -41,7 +41,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// The entry by which a format is recognised, the format, and what its fields become here.
+    /// Entry that identifies a format, the format, and the equivalent of its fields here.
     fn format(&self) -> Option<(&'a Entry, &'static str, &'static str)> {
         let vertex = self.find(&["studySpec", "trialJobSpec"]).or_else(|| {
             self.find(&["displayName"]).filter(|_| self.find(&["maxTrialCount", "parallelTrialCount"]).is_some())

@@ -1,11 +1,11 @@
-//! Values whose form another format defines, such as fields of Kubernetes: the types of plain scalars are those of YAML.
+//! Values of a foreign format, such as Kubernetes fields: plain scalars have YAML types.
 
 use serde_json::{Number, Value};
 
 use super::yaml::{Content, Node};
 
-/// Returns the JSON of `node`. Plain scalars are typed as by YAML 1.2, besides octal numbers with a leading zero, which Kubernetes reads
-/// so: a mode such as 0644.
+/// Converts `node` to JSON. Plain scalars are typed as in YAML 1.2, plus octal numbers with a leading zero as in
+/// Kubernetes: a mode such as 0644.
 pub(super) fn value(node: &Node) -> Value {
     match &node.content {
         Content::Mapping(entries) => entries

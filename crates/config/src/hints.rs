@@ -1,15 +1,14 @@
-//! Hints on valid settings that probably do not do what their author expects.
+//! Hints about valid but probably unintended settings.
 
 use super::HptuningConfig;
 use tunesmith_algorithms::designers::GridSearch;
 use tunesmith_api::ai_platform::TuningSpec;
 use tunesmith_domain::{Algorithm, StoppingRule};
 
-/// Suggested number of trials for each parameter.
 const TRIALS_PER_PARAMETER: usize = 10;
 
-/// Returns hints on `config` for a machine with `processors` processors. `parallel` is the number of trials that run at
-/// once if the command line gives it; otherwise the configuration does.
+/// Hints about `config` on a machine with `processors` processors. `parallel` is the number of concurrent trials from
+/// the command line, and overrides the configuration.
 pub fn hints(config: &HptuningConfig, processors: usize, parallel: Option<u64>) -> Vec<String> {
     let Some(tuning) = &config.study else { return Vec::new() };
     let mut hints = Vec::new();
@@ -56,7 +55,7 @@ fn number_of_points(tuning: &TuningSpec) -> Option<String> {
     ))
 }
 
-/// Returns the number of points that the algorithm can try; `None` if it is infinite or very large.
+/// Number of points available to the algorithm; `None` if infinite or very large.
 fn number_in_space(tuning: &TuningSpec) -> Option<u128> {
     match &tuning.study.algorithm {
         Algorithm::GridSearch { double_resolution } => {
@@ -66,7 +65,7 @@ fn number_in_space(tuning: &TuningSpec) -> Option<u128> {
     }
 }
 
-/// A rule that cannot stop anything.
+/// Hint about a rule that cannot stop anything.
 fn early_stopping(tuning: &TuningSpec) -> Option<String> {
     let (name, needed) = match tuning.study.stopping_rule? {
         StoppingRule::Median(rule) => ("MEDIAN", rule.min_completed()),

@@ -28,7 +28,7 @@ pub use hints::hints;
 pub use schema::json_schema;
 pub use server::{
     Capacity, Devices, EXECUTORS, ExecutorConfig, KnownExecutor, KubernetesConfig, LOCAL, Limits, NamedExecutor,
-    RayConfig, ServerConfig, SlurmConfig, load_server, parse_server, server_json_schema,
+    RayConfig, ServerConfig, SlurmConfig, Words, load_server, parse_server, server_json_schema,
 };
 pub use study::{StudyDraft, parse_study};
 
@@ -38,28 +38,26 @@ use schema::ConfigFile;
 use tunesmith_api::ai_platform::{self, Severity, TrainingInput, TuningSpec};
 use tunesmith_domain::JobId;
 
-/// Maximum size of a config. Sufficient for 1000 discrete values in each of many parameters.
+/// Maximum size of a config in bytes. Sufficient for 1000 discrete values in each of many parameters.
 const MAX_SIZE_BYTES: u64 = 4 << 20;
 
-/// A valid config.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HptuningConfig {
-    /// The training input.
     pub training_input: TrainingInput,
-    /// The study that `training_input.hyperparameters` asks for; `None` for a job that tunes nothing, and for one whose
-    /// parameters are those of the job that it continues.
+    /// Study from `training_input.hyperparameters`; `None` for a job without tuning, and for one that inherits its
+    /// parameters from the job it continues.
     pub study: Option<TuningSpec>,
-    /// The job's ID, if the file gives one beside `trainingInput`.
+    /// Job ID beside `trainingInput`, if given.
     pub job_id: Option<JobId>,
-    /// The job's labels, if the file contains them beside `trainingInput`.
+    /// Job labels beside `trainingInput`.
     pub labels: BTreeMap<String, String>,
-    /// Warnings about fields that are accepted but probably mistakes, in the order of the text.
+    /// Warnings about accepted fields that are probably mistakes, in text order.
     pub warnings: Vec<Diagnostic>,
-    /// Paths of the fields that are stored but have no effect in a local run.
+    /// Paths of fields without effect in a local run.
     pub without_effect: Vec<String>,
 }
 
-/// Reads the config in the file at `path`.
+/// Reads the config at `path`.
 ///
 /// # Errors
 /// [`ConfigErrors`] with all errors: the file cannot be read, is not YAML or JSON, or violates rules.
@@ -67,15 +65,11 @@ pub fn load(path: &Path) -> Result<HptuningConfig, ConfigErrors> {
     load_completed(path, &Completion::default())
 }
 
-/// Reads the config in the file at `path`, which `completion` completes.
-///
-/// # Errors
-/// As [`load`].
+/// Reads the config at `path` and adds fields from `completion`.
 pub fn load_completed(path: &Path, completion: &Completion) -> Result<HptuningConfig, ConfigErrors> {
     parse_completed(&path.display().to_string(), &read_file(path)?, completion)
 }
 
-/// Reads the text of the file at `path`.
 fn read_file(path: &Path) -> Result<String, ConfigErrors> {
     let name = path.display().to_string();
     let mut bytes = Vec::new();
@@ -95,7 +89,7 @@ fn read_file(path: &Path) -> Result<String, ConfigErrors> {
     })
 }
 
-/// Parses the config in `text`. Messages name the file `name`.
+/// Parses a config. Messages refer to the file as `name`.
 ///
 /// # Errors
 /// [`ConfigErrors`] with all errors.
@@ -103,7 +97,7 @@ pub fn parse(name: &str, text: &str) -> Result<HptuningConfig, ConfigErrors> {
     parse_completed(name, text, &Completion::default())
 }
 
-/// Parses the config in `text`, which `completion` completes. Messages name the file `name`, or a flag.
+/// Parses a config and adds fields from `completion`. Messages refer to the file as `name`, or to a flag.
 ///
 /// # Errors
 /// [`ConfigErrors`] with all errors.
@@ -123,7 +117,7 @@ pub fn parse_completed(name: &str, text: &str, completion: &Completion) -> Resul
     let mut config = match ConfigFile::from_value(value, wrapped) {
         Ok(config) => config,
         Err(error) => {
-            // The conversion returns only valid values. If it has a fault, serde's message is reported.
+            // Cannot fail after conversion; if it does, report serde's message.
             findings.push(Finding::error("", tree.span.clone(), error.to_string(), "a training input"));
             return Err(ConfigErrors::new(&source, findings));
         }

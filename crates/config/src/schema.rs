@@ -1,4 +1,4 @@
-//! The JSON Schema of a config file, generated from the wire types.
+//! JSON Schema of a config file, generated from the wire types.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Returns the file with the content `value`, which must have the shape.
+    /// Deserializes `value`, which must have the shape.
     pub(super) fn from_value(value: Value, wrapped: bool) -> serde_json::Result<Self> {
         if wrapped {
             return serde_json::from_value(value);
@@ -32,7 +32,6 @@ impl ConfigFile {
         Ok(Self { training_input: serde_json::from_value(value)?, ..Self::default() })
     }
 
-    /// Returns the shape of a file.
     pub(super) fn shape(wrapped: bool) -> Shape {
         let generator = SchemaSettings::draft2020_12().into_generator();
         if wrapped {
@@ -43,7 +42,7 @@ impl ConfigFile {
     }
 }
 
-/// Returns the JSON Schema (draft 2020-12) of `hptuning_config.yaml`, as in `schemas/hptuning_config.schema.json`.
+/// JSON Schema (draft 2020-12) of `hptuning_config.yaml`, published as `schemas/hptuning_config.schema.json`.
 ///
 /// The reader also accepts unquoted numbers as text and quoted numbers in Tunesmith's own fields.
 pub fn json_schema() -> Schema {

@@ -1,57 +1,53 @@
-//! The allowed shape of a value: the subset of JSON Schema that the wire types generate.
+//! Shape of a value: the subset of JSON Schema that the wire types generate.
 //!
-//! A shape is derived from the schema, which is the only definition of the format.
+//! Shapes are derived from the schema, the only definition of the format.
 
 use std::collections::BTreeMap;
 
 use schemars::Schema;
 use serde_json::Value;
 
-/// The allowed shape of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shape {
-    /// A message with these fields, some of them required.
+    /// Message with these fields, some of them required.
     Message {
         fields: BTreeMap<String, Shape>,
         required: Vec<String>,
-        /// The field beside which none is required.
+        /// Field whose presence makes no field required.
         instead: Option<String>,
     },
-    /// A map with any keys and values of one shape.
+    /// Map with arbitrary keys and values of one shape.
     Map(Box<Shape>),
-    /// A list of items of one shape.
     List(Box<Shape>),
-    /// One of these names.
     Choice(Vec<String>),
     Text,
     Bool,
     /// Seconds followed by `s`.
     Duration,
-    /// A point in time by RFC 3339.
+    /// RFC 3339 time stamp.
     Time,
-    /// An integer in this range, bounds included.
+    /// Integer within inclusive bounds.
     Integer {
         min: i128,
         max: i128,
     },
     Double,
-    /// A value whose form another format defines.
+    /// Value in a foreign format.
     Any,
 }
 
-/// Maximum number of times that a message may contain itself, such as a parameter its children. Deeper ones are refused.
+/// Maximum nesting of a message in itself, such as parameters in their parents. Deeper values are refused.
 const MAX_NESTED: usize = 12;
 
-/// The definitions of a schema.
 #[derive(Clone, Copy)]
 struct Definitions<'a> {
     all: &'a Value,
-    /// The names of those that contain the present one.
+    /// Names of the enclosing definitions.
     open: &'a [&'a str],
 }
 
 impl Shape {
-    /// Returns the shape of `schema`, which must be generated from the wire types.
+    /// Shape of `schema`, which must be generated from the wire types.
     pub(super) fn of(schema: &Schema) -> Self {
         let root = schema.as_value();
         Self::of_value(root, &Definitions { all: root.get("$defs").unwrap_or(&Value::Null), open: &[] })
@@ -111,7 +107,6 @@ impl Shape {
         }
     }
 
-    /// Returns the description of allowed values for messages.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Message { .. } => "fields, as `name: value`".to_owned(),
@@ -129,7 +124,7 @@ impl Shape {
     }
 }
 
-/// Returns the first type other than null. The types are a name or a list of names.
+/// First type other than null. The types are a name or a list of names.
 fn first_type(schema: &Value) -> &str {
     match &schema["type"] {
         Value::String(name) => name,
@@ -138,7 +133,7 @@ fn first_type(schema: &Value) -> &str {
     }
 }
 
-/// Returns the names of an enum. Documented variants are `const` schemas, others are plain names; both may occur.
+/// Names of an enum. Documented variants are `const` schemas, others are plain names; both may occur.
 fn choices(schema: &Value) -> Option<Vec<String>> {
     if let Some(names) = schema.get("enum").and_then(Value::as_array) {
         return Some(names.iter().filter_map(Value::as_str).map(str::to_owned).collect());

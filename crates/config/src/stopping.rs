@@ -1,9 +1,9 @@
-//! Description of the rules that stop trials and studies.
+//! Description of the stopping rules of trials and studies.
 
 use tunesmith_algorithms::rounded::Rounded;
 use tunesmith_domain::{StoppingRule, StudyStopping, StudyTime};
 
-/// The rule with the thresholds by which it stops trials.
+/// Rule and thresholds for stopping trials.
 pub(super) fn stopping_rule(rule: &StoppingRule) -> String {
     let reports = |reports: Option<usize>, usual: usize| {
         reports.map_or_else(|| format!("{usual} reports (fewer for short curves)"), |count| counted(count, "report"))
@@ -33,7 +33,7 @@ pub(super) fn stopping_rule(rule: &StoppingRule) -> String {
     }
 }
 
-/// When the rules end the job, one line each.
+/// Rules that end the job, one line each.
 pub(super) fn study_stopping(rules: &StudyStopping) -> Vec<String> {
     let time = |time: StudyTime| match time {
         StudyTime::After(duration) => format!("{} s after its start", Rounded(duration.as_secs_f64())),

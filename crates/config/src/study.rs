@@ -1,4 +1,4 @@
-//! Reads the configuration of a study without a job, as it is sent to the API, with every error located in the text.
+//! Configuration of a study without a job, as sent to the API, with every error located in the text.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,6 @@ use super::yaml;
 use tunesmith_api::ai_platform::Severity;
 use tunesmith_api::ai_platform::optimizer::{StudyConfig, study_plan};
 
-/// The key of the configuration in a request.
 const STUDY_CONFIG: &str = "studyConfig";
 
 static PLAIN: LazyLock<Shape> =
@@ -24,19 +23,18 @@ static WRAPPED: LazyLock<Shape> = LazyLock::new(|| Shape::Message {
     instead: None,
 });
 
-/// A valid configuration of a study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyDraft {
-    /// The body of the request that creates the study.
+    /// Body of the create request.
     pub request: Value,
-    /// Settings that have no effect, in the order of the text.
+    /// Warnings about settings without effect, in text order.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Parses the configuration of a study in `text`: a `studyConfig`, plain or under its key. Messages name the file `name`.
+/// Parses a study configuration: a `studyConfig`, plain or under its key. Messages refer to the file as `name`.
 ///
 /// # Errors
-/// [`ConfigErrors`] with all errors of the first step that finds one: the text, its shape, the rules of studies.
+/// [`ConfigErrors`] with all errors of the first failing step: the text, its shape, the rules of studies.
 pub fn parse_study(name: &str, text: &str) -> Result<StudyDraft, ConfigErrors> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = Source::new(name, text);
@@ -56,7 +54,7 @@ pub fn parse_study(name: &str, text: &str) -> Result<StudyDraft, ConfigErrors> {
             return Err(ConfigErrors::new(&source, findings));
         }
     };
-    // The rules name fields below `studyConfig`.
+    // Rules name fields relative to `studyConfig`.
     let place = |field: &str| {
         let below = field.strip_prefix(STUDY_CONFIG).map_or(field, |rest| rest.trim_start_matches('.'));
         let field = if is_wrapped { format!("{STUDY_CONFIG}.{below}") } else { below.to_owned() };

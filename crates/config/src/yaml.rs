@@ -1,4 +1,4 @@
-//! Parser of YAML to a tree with locations. JSON is parsed as a subset of YAML.
+//! YAML parser that builds a tree with locations. JSON is a subset of YAML.
 //!
 //! Aliases and merge keys (`<<`) are resolved within a limit. Tags other than those of YAML itself are rejected.
 
@@ -12,10 +12,9 @@ use super::diagnostic::Finding;
 /// Maximum nesting. The deepest published field has six levels.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum number of nodes. Those of aliases count at each use, since nested aliases grow exponentially.
+/// Maximum number of nodes. Counts each use of an alias, since nested aliases grow exponentially.
 const MAX_NODES: usize = 200_000;
 
-/// A value with its location.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     /// Byte range in the text.
@@ -62,7 +61,7 @@ impl Node {
     }
 }
 
-/// Returns the tree of the only document in `text`, if it can be built, and the errors of the text.
+/// Parses the only document in `text`. Returns its tree, if available, and the errors.
 pub(super) fn compose(text: &str) -> (Option<Node>, Vec<Finding>) {
     let mut composer = Composer {
         open: Vec::new(),
@@ -72,8 +71,8 @@ pub(super) fn compose(text: &str) -> (Option<Node>, Vec<Finding>) {
         root: None,
         findings: Vec::new(),
     };
-    // Indentation inside flow collections and quoted scalars is free, and the last line of a block scalar stays as it is, as
-    // in PyYAML and ruamel.yaml, by which gcloud and published tools read these files.
+    // Indentation inside flow collections and quoted scalars is free, and the last line of a block scalar stays as it
+    // is, as in PyYAML and ruamel.yaml, the parsers of gcloud and published tools.
     let options = granit_parser::options! { emit_comments: false, block_scalar_eof_without_line_feed: true };
     for event in Parser::new_from_str_with_options(text, options) {
         let fatal = match event {
@@ -93,7 +92,7 @@ pub(super) fn compose(text: &str) -> (Option<Node>, Vec<Finding>) {
 
 fn syntax_error(text: &str, error: &ScanError) -> Finding {
     let at = byte(error.marker()).min(text.len());
-    // The parser has its own limit, which it can reach first by lookahead.
+    // The parser's own limit may apply first, due to lookahead.
     if *error.kind() == ErrorKind::RecursionLimitExceeded {
         return too_deep(at..at);
     }
@@ -110,7 +109,7 @@ fn too_deep(span: Range<usize>) -> Finding {
     Finding::error("", span, "the nesting is too deep", format!("at most {MAX_DEPTH} levels"))
 }
 
-/// An unfinished list or mapping.
+/// Unfinished list or mapping.
 struct Open {
     start: usize,
     anchor: usize,
@@ -146,7 +145,7 @@ impl Composer {
             Event::Scalar(text, style, anchor, tag) => {
                 let text_tag = self.tag_is_text(tag.as_deref(), &tag_span);
                 let plain = style == ScalarStyle::Plain && !text_tag;
-                // The parser writes `~` for a value or key that is left out.
+                // The parser writes `~` for an omitted value or key.
                 let text = if plain && span.is_empty() { String::new() } else { text.into_owned() };
                 let node = Node { span, content: Content::Scalar { text, plain } };
                 self.close(node, anchor)?;
@@ -175,7 +174,7 @@ impl Composer {
                 self.nodes += node.size();
                 self.close(node, 0)?;
             }
-            // The ends of documents; what the options do not ask for does not occur.
+            // Document ends; the options exclude all other events.
             _ => {}
         }
         Ok(())
@@ -196,7 +195,6 @@ impl Composer {
         matches!(self.open.last(), Some(Open { collection: Collection::Mapping { key: None, .. }, .. }))
     }
 
-    /// Adds a finished node to its parent.
     fn close(&mut self, node: Node, anchor: usize) -> Result<(), Finding> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
@@ -248,8 +246,8 @@ impl Composer {
         entries
     }
 
-    /// Whether `tag` declares a scalar as text, as `!!str` does. Unknown tags are reported. The non-specific tag `!` changes
-    /// nothing, as in PyYAML.
+    /// Whether `tag` declares a scalar as text, like `!!str`. Reports unknown tags. The non-specific tag `!` has no
+    /// effect, as in PyYAML.
     fn tag_is_text(&mut self, tag: Option<&Tag>, span: &Range<usize>) -> bool {
         let Some(tag) = tag else { return false };
         if tag.original() == "!" {
@@ -268,7 +266,6 @@ fn bytes(span: &Span) -> Range<usize> {
     byte(&span.start)..byte(&span.end)
 }
 
-/// The byte of `marker` in the text.
 fn byte(marker: &Marker) -> usize {
     // A parser of a `str` knows the byte of every marker.
     marker.byte_offset().unwrap_or(marker.index())

@@ -1,29 +1,25 @@
-//! The page about access: tokens, roles, and the newest part of the audit log.
+//! Access page: tokens, roles, and the end of the audit log.
 
 use askama::Template;
-use axum::extract::{Query, State};
-use axum::http::request::Parts;
+use axum::extract::Query;
 use axum::response::Response;
 use serde::Deserialize;
 
+use super::audit_filter::AuditFilter;
+use super::console::{Console, rendered};
 use super::errors::PageError;
 use super::format::Time;
-use super::frame::{ADMINISTRATION, Frame, Section};
-use super::router::{Console, Visit, rendered};
+use super::frame::{Frame, Section};
 use super::subject::job_address;
+use super::visit::Visit;
 use tunesmith_access::{AuditRecord, NewestRecords, Permission, Role};
+use tunesmith_admission::{AuditedCalls, Credentials, bindings};
 use tunesmith_domain::Job;
-use tunesmith_http::administration::{AuditedRequests, Credentials, granted_roles};
-use tunesmith_http::audit_filter::AuditFilter;
-use tunesmith_http::pages::PageCall;
 
-/// Number of records on the page.
 const MOST_RECORDS: usize = 200;
 
-/// Number of listed jobs with policies.
 const MOST_POLICIES: usize = 100;
 
-/// The selection in the address.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Selection {
@@ -38,14 +34,13 @@ struct AccessPage {
     frame: Frame,
     selection: Selection,
     data_dir: String,
-    /// Why the tokens are not shown.
     token_error: Option<String>,
     are_required: bool,
     tokens: Vec<TokenRow>,
     roles: Vec<RoleRow>,
     policies: Vec<PolicyRow>,
     has_more_policies: bool,
-    /// What is wrong with the filter, or with the log.
+    /// Error in the filter or the log.
     audit_error: Option<String>,
     has_reads: bool,
     records: Vec<RecordRow>,
@@ -70,7 +65,6 @@ struct RoleRow {
     permissions: String,
 }
 
-/// A job whose policy grants roles.
 struct PolicyRow {
     name: String,
     project: String,
@@ -84,14 +78,13 @@ struct RecordRow {
     is_refused: bool,
 }
 
-pub(crate) async fn page(State(console): State<Console>, Query(selection): Query<Selection>, parts: Parts) -> Response {
-    let call = PageCall::of_server("console.access", ADMINISTRATION);
-    console.show(call, parts, async move |console, visit| show(console, visit, selection).await).await
-}
-
-async fn show(console: Console, visit: Visit, selection: Selection) -> Result<Response, PageError> {
+pub(crate) async fn show(
+    console: Console,
+    visit: Visit,
+    Query(selection): Query<Selection>,
+) -> Result<Response, PageError> {
     let now = console.clock.now();
-    let (credentials, token_error) = match console.pages.credentials() {
+    let (credentials, token_error) = match console.control.credentials() {
         Ok(credentials) => (credentials, None),
         Err(error) => (None, Some(error)),
     };
@@ -105,7 +98,7 @@ async fn show(console: Console, visit: Visit, selection: Selection) -> Result<Re
     let has_more_policies = policies.len() > MOST_POLICIES;
     policies.truncate(MOST_POLICIES);
     let page = AccessPage {
-        frame: Frame::new("Access", Section::Access, &visit.visitor, &visit.parts),
+        frame: visit.frame("Access", Section::Access),
         selection,
         data_dir: console.server()?.data_dir.clone(),
         token_error,
@@ -127,7 +120,7 @@ async fn show(console: Console, visit: Visit, selection: Selection) -> Result<Re
         policies,
         has_more_policies,
         audit_error,
-        has_reads: console.pages.records(AuditedRequests::Reads),
+        has_reads: console.control.records(AuditedCalls::Reads),
         unreadable: found.unreadable,
         read_back_to: found.read_back_to.map(Time),
         records: found
@@ -139,14 +132,14 @@ async fn show(console: Console, visit: Visit, selection: Selection) -> Result<Re
     Ok(rendered(&page))
 }
 
-/// The newest records that the visitor has selected.
+/// Newest records that match the selection.
 async fn records(console: &Console, selection: &Selection) -> Result<NewestRecords, String> {
     let filter: AuditFilter = selection.filter.parse().map_err(|error| format!("filter: {error}"))?;
-    let requests = if selection.log == "reads" { AuditedRequests::Reads } else { AuditedRequests::Changes };
-    let found = console.pages.audit(requests, filter, MOST_RECORDS).await?;
-    found.ok_or_else(|| match requests {
-        AuditedRequests::Reads => "reads are not recorded: start the server with --data-access-log".to_owned(),
-        AuditedRequests::Changes => "this process records no changes".to_owned(),
+    let calls = if selection.log == "reads" { AuditedCalls::Reads } else { AuditedCalls::Changes };
+    let found = console.control.audit(calls, MOST_RECORDS, move |record| filter.accepts(record)).await?;
+    found.ok_or_else(|| match calls {
+        AuditedCalls::Reads => "reads are not recorded: start the server with --data-access-log".to_owned(),
+        AuditedCalls::Changes => "this process records no changes".to_owned(),
     })
 }
 
@@ -166,7 +159,7 @@ fn role(role: Role) -> RoleRow {
 }
 
 fn policy(job: &Job) -> Option<PolicyRow> {
-    let grants = granted_roles(&job.policy);
+    let grants = bindings(&job.policy);
     let (project, name) = job.id.parts();
     (!grants.is_empty()).then(|| PolicyRow {
         name: name.to_owned(),

@@ -1,58 +1,51 @@
-//! What a visitor may do with a job, a study or a trial in its state. Each action is a request of the API.
+//! Actions available to a visitor on a job, study or trial in its state. Each is an API request.
 
 use super::explore::address_of;
 use super::trial_form::TrialForm;
+use super::visit::Visitor;
 use tunesmith_access::Permission;
 use tunesmith_domain::{Job, JobState, Study, StudyState, Trial, TrialState};
-use tunesmith_http::pages::Visitor;
 
-/// What the visitor may do with a job.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct JobActions {
-    /// The address of the job in the API.
+    /// URL of the job in the API.
     pub(crate) method: String,
     pub(crate) cancel: bool,
     pub(crate) retry: bool,
     pub(crate) delete: bool,
-    /// Whether the labels can be changed.
     pub(crate) label: bool,
-    /// The numbers of trials in all and at once, if they can be changed.
+    /// Maximum total and parallel trials, if they can be changed.
     pub(crate) trials: Option<(u64, u64)>,
-    /// The form of a new trial, on the page of the trials.
     pub(crate) new_trial: Option<NewTrial>,
 }
 
-/// A trial that the visitor may add.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NewTrial {
-    /// The address of the method of the API.
+    /// URL of the API method.
     pub(crate) method: String,
     pub(crate) form: TrialForm,
-    /// What happens with the trial.
+    /// Explains how the trial proceeds.
     pub(crate) note: &'static str,
 }
 
-/// What the visitor may do with a study that belongs to no job.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct StudyActions {
-    /// The address of the study in the API.
+    /// URL of the study in the API.
     pub(crate) method: String,
     pub(crate) delete: bool,
-    /// The maximum number of trials, if it can be raised.
+    /// Maximum number of trials, if it can be raised.
     pub(crate) extend: Option<u64>,
-    /// The form of a new trial, on the page of the trials.
     pub(crate) new_trial: Option<NewTrial>,
 }
 
-/// What the visitor may do with a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TrialActions {
-    /// The address of the trial in the API, without and with its attempt.
+    /// URL of the trial in the API, without and with its attempt.
     pub(crate) method: String,
     pub(crate) method_of_attempt: String,
-    /// The question before the trial is stopped; `None` if it cannot be stopped.
+    /// Confirmation before stopping the trial; `None` if it cannot be stopped.
     pub(crate) stop: Option<String>,
-    /// Whether it can be ended without a result.
+    /// Whether the trial can end without a result.
     pub(crate) give_up: bool,
     pub(crate) delete: bool,
 }
@@ -76,7 +69,7 @@ impl JobActions {
         }
     }
 
-    /// Adds those on the trials of `study`, which belongs to `job`.
+    /// Adds actions on the trials of `study`, which belongs to `job`.
     #[must_use]
     pub(crate) fn with_trials(self, job: &Job, study: &Study) -> Self {
         let may_change = self.trials.is_some() && !job.state.is_final() && study.state == StudyState::Active;
@@ -89,14 +82,13 @@ impl JobActions {
         Self { new_trial, ..self }
     }
 
-    /// Whether the visitor may do anything.
     pub(crate) fn any(&self) -> bool {
         self.cancel || self.retry || self.delete || self.label
     }
 }
 
 impl StudyActions {
-    /// The actions on `study`, with those of its trials if `with_trials`.
+    /// Actions on `study`, including those on its trials if `with_trials`.
     pub(crate) fn of(study: &Study, visitor: &Visitor, with_trials: bool) -> Self {
         let (project, ..) = study.id.parts();
         let may = |permission| visitor.may(permission, project);
@@ -113,14 +105,12 @@ impl StudyActions {
         }
     }
 
-    /// Whether the visitor may do anything.
     pub(crate) fn any(&self) -> bool {
         self.delete || self.extend.is_some() || self.new_trial.is_some()
     }
 }
 
 impl TrialActions {
-    /// The actions on a trial of `job`.
     pub(crate) fn of_job(job: &Job, trial: &Trial, visitor: &Visitor) -> Self {
         let (project, id) = job.id.parts();
         let may_stop = visitor.may_on(Permission::JobsUpdate, job) && trial.state == TrialState::Active;
@@ -135,7 +125,7 @@ impl TrialActions {
         }
     }
 
-    /// The actions on a trial of a study that belongs to no job.
+    /// Actions on a trial of a study without a job.
     pub(crate) fn of(study: &Study, trial: &Trial, visitor: &Visitor) -> Self {
         let (project, ..) = study.id.parts();
         let method = format!("{}/trials/{}", address_of(study), trial.id);

@@ -1,28 +1,26 @@
-//! The files that a program has left in its job folder, as a part of pages.
+//! Artifacts: files in a program's job folder, as a page section.
 
+use super::console::Console;
 use super::errors::PageError;
 use super::format::{Size, Time, encoded};
-use super::router::Console;
 use super::trial::shell_word;
 use tunesmith_algorithms::problem::TrialId;
 use tunesmith_domain::JobId;
-use tunesmith_service::artifacts::{ArtifactError, Artifacts};
+use tunesmith_jobs::artifacts::{ArtifactError, Artifacts};
 
-/// Maximum number of files on a page.
 const MOST: usize = 200;
 
-/// What the folder of a program contains.
 pub(crate) struct ArtifactList {
-    /// The path or the address of the folder.
+    /// Path or URL of the folder.
     pub(crate) folder: String,
     pub(crate) files: Vec<ArtifactRow>,
-    /// Whether there are further files.
+    /// Whether the list is truncated.
     pub(crate) has_more: bool,
-    /// Why there is no list; empty if there is one.
+    /// Reason for a missing list; otherwise empty.
     pub(crate) problem: String,
-    /// The command that lists the files of an object store with the credentials of the visitor; empty for others.
+    /// Command to list an object store with the visitor's credentials; empty for other folders.
     pub(crate) command: String,
-    /// The address of the method that lists the files; empty if it does not.
+    /// URL of the list method; empty if unsupported.
     pub(crate) method: String,
 }
 
@@ -30,12 +28,12 @@ pub(crate) struct ArtifactRow {
     pub(crate) name: String,
     pub(crate) size: Size,
     pub(crate) modified: Time,
-    /// The address of the method that reads the file.
+    /// URL of the read method.
     pub(crate) address: String,
 }
 
 impl Console {
-    /// The files that the programs of a job, or of one of its trials, have left; `None` for a job without a folder.
+    /// Artifacts of a job or of one of its trials; `None` for a job without a folder.
     pub(crate) async fn artifacts(&self, id: &JobId, trial: Option<u64>) -> Result<Option<ArtifactList>, PageError> {
         let (project, job) = id.parts();
         let method = format!("/v1/projects/{project}/jobs/{job}/artifacts");
@@ -69,7 +67,7 @@ impl Console {
                 command: String::new(),
                 method: format!("{method}{}", of_trial("?")),
             })),
-            Err(ArtifactError::NoFolder { .. }) => Ok(None),
+            Err(ArtifactError::NoFolder(_)) => Ok(None),
             Err(ArtifactError::Elsewhere { address, .. }) => {
                 let command = listing(&address);
                 let problem = if command.is_empty() {
@@ -95,7 +93,7 @@ impl Console {
     }
 }
 
-/// The command of the cloud's own client that lists what is below `address`; empty for an unknown kind of address.
+/// Cloud vendor's command to list `address`; empty for an unknown scheme.
 fn listing(address: &str) -> String {
     let folder = shell_word(&format!("{}/", address.trim_end_matches('/')));
     match address.split_once("://") {

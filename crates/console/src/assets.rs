@@ -1,7 +1,7 @@
-//! The embedded files, at `/console/assets/HASH/NAME`.
+//! Embedded files at `/console/assets/HASH/NAME`.
 //!
-//! The hash covers all files of the set, so that modules import each other by their plain names, and a browser keeps a file
-//! for ever: another content has another address.
+//! The hash covers all files, so that modules import each other by plain names and browsers cache files forever: new
+//! content has a new URL.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,14 +18,13 @@ use sha2::{Digest, Sha256};
 
 use super::plotly;
 
-/// Where the files are served.
 pub(crate) const PATH: &str = "/console/assets/{hash}/{name}";
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const IMAGE: &str = "image/svg+xml";
 
-/// Each file: its name, its content type and its content.
+/// Name, content type and content of each file.
 const FILES: &[(&str, &str, &[u8])] = &[
     ("actions.js", SCRIPT, include_bytes!("../assets/actions.js")),
     ("app.js", SCRIPT, include_bytes!("../assets/app.js")),
@@ -51,7 +50,6 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("trial_form.js", SCRIPT, include_bytes!("../assets/trial_form.js")),
 ];
 
-/// The files as they are served.
 struct Assets {
     hash: String,
     files: BTreeMap<&'static str, Served>,
@@ -60,7 +58,7 @@ struct Assets {
 struct Served {
     content_type: &'static str,
     plain: Bytes,
-    /// `None` if compression does not make it smaller.
+    /// `None` if compression does not reduce the size.
     compressed: Option<Bytes>,
 }
 
@@ -86,12 +84,11 @@ fn compressed(content: &[u8]) -> Option<Bytes> {
     Some(encoder.finish().ok()?.into())
 }
 
-/// The address of the file `name`.
 pub(crate) fn address(name: &str) -> String {
     format!("/console/assets/{}/{name}", assets().hash)
 }
 
-/// Answers with a file. It is public: it is part of the program.
+/// Serves a file. Public, since it is part of the program.
 pub(crate) async fn asset(Path((hash, name)): Path<(String, String)>, headers: HeaderMap) -> Response {
     if name == plotly::NAME {
         return library(&hash, &headers).await;
@@ -103,7 +100,6 @@ pub(crate) async fn asset(Path((hash, name)): Path<(String, String)>, headers: H
     response(compressed.unwrap_or(&file.plain).clone(), file.content_type, compressed.is_some())
 }
 
-/// Answers with plotly.js.
 async fn library(hash: &str, headers: &HeaderMap) -> Response {
     let is_compressed = accepts_compressed(headers);
     let content = plotly::served(hash, is_compressed).await;
@@ -135,7 +131,7 @@ fn accepts_compressed(headers: &HeaderMap) -> bool {
     accepts_gzip(headers.get(ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default())
 }
 
-/// Whether `accept_encoding` lists gzip, and not with the quality 0.
+/// Whether `accept_encoding` lists gzip with a quality other than 0.
 fn accepts_gzip(accept_encoding: &str) -> bool {
     accept_encoding.split(',').any(|coding| {
         let mut parts = coding.split(';').map(str::trim);

@@ -1,21 +1,20 @@
-//! The curve of one metric of a trial, as a small drawing that needs no script.
+//! Learning curve of one metric as a small static drawing.
 
 use std::fmt::Write;
 
 use super::format::Number;
 use tunesmith_domain::Measurement;
 
-/// Size of the drawing, without the margins.
+/// Size of the drawing without margins.
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 150.0;
 
-/// Number of points above which only the lowest and the highest one of each column are drawn.
+/// Number of points above which each column is reduced to its minimum and maximum.
 const MOST_POINTS: usize = 1200;
 
-/// A curve.
 pub(crate) struct Curve {
     pub(crate) metric: String,
-    /// The attribute `points` of a polyline.
+    /// `points` attribute of a polyline.
     pub(crate) points: String,
     pub(crate) count: usize,
     pub(crate) low: Number,
@@ -25,7 +24,7 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// The curve of `metric`; `None` with fewer than two finite values.
+    /// Curve of `metric`; `None` with fewer than two finite values.
     pub(crate) fn of(metric: &str, measurements: &[Measurement]) -> Option<Self> {
         let value = |measurement: &Measurement| measurement.value(metric).filter(|value| value.is_finite());
         let mut points: Vec<(i64, f64)> =
@@ -62,7 +61,7 @@ impl Curve {
     }
 }
 
-/// `points` with their indices; of many, the lowest and the highest one of each of some hundred columns.
+/// Indexed `points`, reduced to the minimum and maximum per column if there are many.
 fn reduced(points: Vec<(i64, f64)>) -> Vec<(usize, (i64, f64))> {
     let indexed: Vec<(usize, (i64, f64))> = points.into_iter().enumerate().collect();
     if indexed.len() <= MOST_POINTS {
@@ -83,16 +82,14 @@ fn reduced(points: Vec<(i64, f64)>) -> Vec<(usize, (i64, f64))> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tunesmith_domain::{MetricValue, Source};
+    use tunesmith_domain::{MetricValue, ReportKey};
 
     fn curve(values: &[f64]) -> Option<Curve> {
         let measurement = |(index, value): (usize, &f64)| Measurement {
             step: index as i64 + 1,
             wall_time_secs: 0.0,
             elapsed_secs: None,
-            source: Source::Http,
-            mark: index as u64,
-            folder: None,
+            key: ReportKey::Http,
             metrics: vec![MetricValue { metric: "m".to_owned(), value: *value }],
         };
         let measurements: Vec<Measurement> = values.iter().enumerate().map(measurement).collect();

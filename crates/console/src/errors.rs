@@ -1,26 +1,21 @@
-//! Pages that state why another one cannot be shown, and what to do.
-
 use askama::Template;
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::frame::{Frame, Section};
-use tunesmith_http::pages::Refusal;
-use tunesmith_service::jobs::JobsError;
-use tunesmith_service::studies::StudiesError;
+use tunesmith_admission::Refusal;
+use tunesmith_jobs::JobsError;
 use tunesmith_store::StoreError;
+use tunesmith_studies::StudiesError;
 
-/// Why a page cannot be shown.
 #[derive(Debug)]
 pub(crate) enum PageError {
-    /// What it is about does not exist.
     NotFound(String),
-    /// The visitor may not see it.
+    /// The visitor lacks the permission.
     Denied(String),
-    /// The address has an invalid part.
+    /// Invalid part of the URL.
     Invalid(String),
-    /// The server failed; the log has the cause.
+    /// Server failure; the log has the cause.
     Failed(String),
 }
 
@@ -69,7 +64,6 @@ struct ErrorPage {
 }
 
 impl PageError {
-    /// The status of the response, and what is wrong.
     pub(crate) fn parts(self) -> (StatusCode, String) {
         match self {
             Self::NotFound(message) => (StatusCode::NOT_FOUND, message),
@@ -79,16 +73,22 @@ impl PageError {
         }
     }
 
-    /// The page with this error.
     pub(crate) fn respond(self, headers: &HeaderMap) -> Response {
         let (status, message) = self.parts();
         page(status, message, headers)
     }
 }
 
-/// The page that is shown instead of one that its visitor may not see.
-pub(crate) fn refused(refusal: Refusal, parts: &Parts) -> Response {
-    page(refusal.status, refusal.message, &parts.headers)
+pub(crate) fn refused(refusal: Refusal, headers: &HeaderMap) -> Response {
+    page(status(&refusal), refusal.message, headers)
+}
+
+pub(crate) fn too_large(headers: &HeaderMap) -> Response {
+    page(StatusCode::PAYLOAD_TOO_LARGE, "the body exceeds the size limit".to_owned(), headers)
+}
+
+pub(crate) fn status(refusal: &Refusal) -> StatusCode {
+    StatusCode::from_u16(refusal.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 fn page(status: StatusCode, message: String, headers: &HeaderMap) -> Response {

@@ -1,7 +1,7 @@
-//! Streams of events: a page learns that what it shows has changed, and loads its changed parts again.
+//! Event streams, which notify a page of changes so that it reloads the changed parts.
 //!
-//! An event has no content, so that every stream costs the same: a look at the revisions of a job and its study, two reads by
-//! key, once a second. The pages of all jobs and studies share one look. Other servers on the same store are seen in the same way.
+//! Events have no content, so that every stream costs the same: polling the revisions of a job and its study, two reads
+//! by key, once a second. Pages of all jobs and studies share one poll. Polling also detects changes by other servers.
 
 use std::collections::hash_map::DefaultHasher;
 use std::convert::Infallible;
@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Path, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
-use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -20,38 +18,38 @@ use futures::stream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep};
 
+use super::console::Console;
 use super::errors::PageError;
-use super::router::{Console, Visit};
 use super::subject::{Named, Subject};
-use tunesmith_access::{PerPrincipal, Permission};
+use super::visit::Visit;
+use tunesmith_access::PerPrincipal;
+use tunesmith_admission::Admission;
 use tunesmith_domain::{JobId, Study, StudyId};
-use tunesmith_http::pages::PageCall;
 
-/// Maximum number of open streams, and of those of one principal. A page without one loads its parts again from time to time.
+/// Maximum number of open streams, in total and per principal. Pages without a stream reload periodically.
 const MOST: usize = 256;
 const MOST_OF_PRINCIPAL: usize = 16;
 
-/// Time between two looks at a job.
+/// Polling interval of a job.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time between two looks at all jobs.
+/// Polling interval of all jobs.
 const INTERVAL_OF_ALL: Duration = Duration::from_secs(2);
 
-/// Time after which a stream without an event sends a comment, by which both ends notice that the other one is gone.
+/// Interval of comments in a stream without events, for both ends to detect a lost connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// The open streams.
 #[derive(Clone)]
 pub(crate) struct Streams {
     slots: Arc<Semaphore>,
     of_principals: Arc<PerPrincipal>,
     ended: watch::Receiver<bool>,
-    /// The last look at all jobs.
+    /// Last poll of all jobs.
     all: Arc<tokio::sync::Mutex<Option<(Instant, u64)>>>,
 }
 
 impl Streams {
-    /// The slot of a stream of `principal`; `None` if there are too many.
+    /// Acquires a stream slot for `principal`; `None` if there are too many.
     fn slot(&self, principal: Option<&str>) -> Option<Slot> {
         let own = match principal {
             Some(principal) => Some(self.of_principals.of(principal).try_acquire_owned().ok()?),
@@ -67,13 +65,12 @@ impl Streams {
     }
 }
 
-/// The slot of an open stream, which is free once this value is dropped.
+/// Slot of an open stream, freed on drop.
 struct Slot {
     _own: Option<OwnedSemaphorePermit>,
     _of_all: OwnedSemaphorePermit,
 }
 
-/// What a stream is about.
 #[derive(Clone)]
 enum Watched {
     All,
@@ -81,26 +78,16 @@ enum Watched {
     Study(StudyId),
 }
 
-pub(crate) async fn all(State(console): State<Console>, parts: Parts) -> Response {
-    let call = PageCall::of_all("console.events");
-    let show = {
-        let call = call.clone();
-        async move |console, visit| open(console, visit, call, Watched::All).await
-    };
-    console.show(call, parts, show).await
+pub(crate) async fn all(console: Console, visit: Visit, (): ()) -> Result<Response, PageError> {
+    open(console, visit, Watched::All).await
 }
 
-pub(crate) async fn of_one(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
-    let call = named.call("console.events", Permission::StudiesGet);
-    let opened = call.clone();
-    let show = async move |console: Console, visit: Visit| {
-        let watched = match console.subject(&named).await? {
-            Subject::Job { job, .. } => Watched::Job(job.id.clone()),
-            Subject::Study(study) => Watched::Study(study.id.clone()),
-        };
-        open(console, visit, opened, watched).await
+pub(crate) async fn of_one(console: Console, visit: Visit, named: Named, (): ()) -> Result<Response, PageError> {
+    let watched = match console.subject(&named).await? {
+        Subject::Job { job, .. } => Watched::Job(job.id.clone()),
+        Subject::Study(study) => Watched::Study(study.id.clone()),
     };
-    console.show(call, parts, show).await
+    open(console, visit, watched).await
 }
 
 struct Stream {
@@ -108,13 +95,12 @@ struct Stream {
     watched: Watched,
     seen: u64,
     last_sent: Instant,
-    /// The request that opened the stream, which ends when its visitor may no longer make it.
-    call: PageCall,
-    parts: Parts,
+    /// Request that opened the stream. The stream ends when its visitor loses the permission.
+    admission: Admission,
     _slot: Slot,
 }
 
-async fn open(console: Console, visit: Visit, call: PageCall, watched: Watched) -> Result<Response, PageError> {
+async fn open(console: Console, visit: Visit, watched: Watched) -> Result<Response, PageError> {
     let Some(slot) = console.streams.slot(visit.visitor.principal()) else {
         let text = "too many pages are open; this one is loaded again from time to time";
         let mut response = (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
@@ -122,8 +108,8 @@ async fn open(console: Console, visit: Visit, call: PageCall, watched: Watched) 
         return Ok(response);
     };
     let seen = console.look(&watched).await.unwrap_or_default();
-    let parts = visit.parts;
-    let stream = Stream { console, watched, seen, last_sent: Instant::now(), call, parts, _slot: slot };
+    let admission = visit.admission;
+    let stream = Stream { console, watched, seen, last_sent: Instant::now(), admission, _slot: slot };
     let begin = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"retry: 3000\n\n")) });
     let events = stream::unfold(stream, async |mut stream| {
         let event = stream.next().await?;
@@ -136,7 +122,7 @@ async fn open(console: Console, visit: Visit, call: PageCall, watched: Watched) 
 }
 
 impl Stream {
-    /// The next event; `None` when the server ends, what it is about no longer exists, or the visitor may no longer see it.
+    /// Next event; `None` on shutdown, or when the subject is deleted or no longer visible.
     async fn next(&mut self) -> Option<&'static [u8]> {
         let interval = match self.watched {
             Watched::All => INTERVAL_OF_ALL,
@@ -148,7 +134,7 @@ impl Stream {
                 _ = ended.wait_for(|ended| *ended) => return None,
                 () = sleep(interval) => {}
             }
-            if !self.console.pages.still_admits(self.call.clone(), &self.parts).await {
+            if !self.admission.is_still_allowed().await {
                 return None;
             }
             match self.console.look(&self.watched).await {
@@ -159,7 +145,7 @@ impl Stream {
                 }
                 Ok(_) => {}
                 Err(PageError::NotFound(_)) => return None,
-                // The store may answer again.
+                // The store may recover.
                 Err(PageError::Denied(_) | PageError::Invalid(_) | PageError::Failed(_)) => {}
             }
             if self.last_sent.elapsed() >= HEARTBEAT {
@@ -171,7 +157,7 @@ impl Stream {
 }
 
 impl Console {
-    /// A number that changes with what is watched.
+    /// Number that changes with the watched subject.
     async fn look(&self, watched: &Watched) -> Result<u64, PageError> {
         let id = match watched {
             Watched::Job(id) => id,
@@ -187,7 +173,7 @@ impl Console {
         Ok(hasher.finish())
     }
 
-    /// As [`Self::look`], for all jobs and studies. Streams that look at the same time share the result.
+    /// Like [`Self::look`], for all jobs and studies. Concurrent streams share the result.
     async fn look_at_all(&self) -> Result<u64, PageError> {
         let mut last = self.streams.all.lock().await;
         if let Some((at, seen)) = *last
@@ -214,7 +200,7 @@ impl Console {
             (study.id.as_str(), study.revision).hash(&mut hasher);
             None::<()>
         };
-        self.studies.pick(look).await?;
+        self.studies.pick(None, look).await?;
         self.jobs.load().slots.hash(&mut hasher);
         let seen = hasher.finish();
         *last = Some((Instant::now(), seen));

@@ -1,24 +1,22 @@
-//! The pages Explore and Trust: plots and a table of the trials that a filter selects.
+//! Explore and Trust pages: plots and a table of filtered trials.
 //!
-//! The pages have no trials: their script reads views of the study from the API, and draws them.
+//! Pages contain no trials: their script fetches views of the study from the API and draws them.
 
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::http::request::Parts;
 use axum::response::Response;
 use serde_json::json;
 
+use super::console::Console;
 use super::errors::PageError;
 use super::format::encoded;
 use super::frame::{Frame, Section};
 use super::plotly;
-use super::router::{Console, Visit};
 use super::subject::{Head, Named, Tab};
 use super::trials::parameter_names;
-use tunesmith_access::Permission;
+use super::visit::Visit;
 use tunesmith_algorithms::problem::{Goal, MetricSpec};
 use tunesmith_domain::Study;
 
@@ -27,51 +25,45 @@ use tunesmith_domain::Study;
 struct ExplorePage {
     frame: Frame,
     head: Head,
-    /// The address of plotly.js.
+    /// URL of plotly.js.
     library: String,
-    /// The address of the study in the API.
+    /// URL of the study in the API.
     study: String,
-    /// The names of metrics and parameters, as JSON.
+    /// Names of metrics and parameters, as JSON.
     space: String,
     metrics: Vec<String>,
     parameters: Vec<String>,
-    /// A parameter for the example of a filter.
+    /// Parameter in the example filter.
     example: String,
     plots: Vec<Figure>,
-    /// Whether the page shows the best points of the model.
+    /// Whether the page shows the model's best points.
     has_best_points: bool,
 }
 
-/// A plot of the page.
 pub(crate) struct Figure {
-    /// The function that draws it.
+    /// Name of the drawing function.
     pub(crate) name: &'static str,
-    /// The name of its view in the API.
+    /// Name of the view in the API.
     pub(crate) view: &'static str,
     pub(crate) title: &'static str,
     pub(crate) is_wide: bool,
     pub(crate) choices: Vec<Choice>,
 }
 
-/// What the axis of a plot may show.
 pub(crate) struct Choice {
     pub(crate) name: &'static str,
     pub(crate) label: &'static str,
     pub(crate) options: Vec<String>,
-    /// The option that is chosen first.
     pub(crate) first: usize,
 }
 
-/// The page Explore.
-pub(crate) async fn explore(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
-    let call = named.call("console.explore", Permission::TrialsList);
-    console.show(call, parts, async move |console, visit| page(console, visit, &named, Tab::Explore).await).await
+pub(crate) async fn explore(console: Console, visit: Visit, named: Named, (): ()) -> Result<Response, PageError> {
+    page(console, visit, &named, Tab::Explore).await
 }
 
-/// The page Trust: what the model of the search predicts, and how far that can be relied on.
-pub(crate) async fn trust(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
-    let call = named.call("console.trust", Permission::TrialsList);
-    console.show(call, parts, async move |console, visit| page(console, visit, &named, Tab::Trust).await).await
+/// Trust page: the predictions of the search model, and their reliability.
+pub(crate) async fn trust(console: Console, visit: Visit, named: Named, (): ()) -> Result<Response, PageError> {
+    page(console, visit, &named, Tab::Trust).await
 }
 
 async fn page(console: Console, visit: Visit, named: &Named, tab: Tab) -> Result<Response, PageError> {
@@ -85,12 +77,8 @@ async fn page(console: Console, visit: Visit, named: &Named, tab: Tab) -> Result
     let named: Vec<_> = parameters.iter().map(|name| json!({"name": name})).collect();
     let is_trust = tab == Tab::Trust;
     let page = ExplorePage {
-        frame: Frame::new(
-            format!("{} {}", if is_trust { "Trust in" } else { "Explore" }, subject.name()),
-            Section::Jobs,
-            &visit.visitor,
-            &visit.parts,
-        ),
+        frame: visit
+            .frame(format!("{} {}", if is_trust { "Trust in" } else { "Explore" }, subject.name()), Section::Jobs),
         head: subject.head(&visit.visitor, tab),
         library: plotly::address(),
         study: address_of(study),
@@ -104,16 +92,16 @@ async fn page(console: Console, visit: Visit, named: &Named, tab: Tab) -> Result
     Ok(Frame::respond(true, StatusCode::OK, &page))
 }
 
-/// Reads the trials of `study` while the browser loads the page, whose plots ask for them next.
+/// Prefetches the trials of `study`, which the plots of the page request next.
 fn read_ahead(console: &Console, study: &Study) {
     let (studies, study) = (Arc::clone(&console.studies), study.clone());
     tokio::spawn(async move {
-        // An error is answered to the requests of the plots, which read again.
+        // Requests of the plots read again and report errors.
         let _ = studies.columns(&study).await;
     });
 }
 
-/// `name` as part of a field in a filter.
+/// Quotes `name` for a field in a filter.
 fn field_name(name: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || letter == '_';
     if name.chars().all(is_plain) {
@@ -123,7 +111,7 @@ fn field_name(name: &str) -> String {
     }
 }
 
-/// The address of `study` in the API.
+/// URL of `study` in the API.
 pub(crate) fn address_of(study: &Study) -> String {
     let (project, location, name) = study.id.parts();
     let [project, location, name] = [project, location, name].map(encoded);
@@ -131,13 +119,11 @@ pub(crate) fn address_of(study: &Study) -> String {
 }
 
 impl Figure {
-    /// The plot of the view `view`.
     fn of(view: &'static str, title: &'static str) -> Self {
         Self { name: view, view, title, is_wide: false, choices: Vec::new() }
     }
 }
 
-/// The plots of the page Trust.
 pub(crate) fn figures_of_model() -> Vec<Figure> {
     vec![
         Figure::of("trust", "Predicted against observed"),
@@ -146,7 +132,7 @@ pub(crate) fn figures_of_model() -> Vec<Figure> {
     ]
 }
 
-/// The plots of a study with these metrics and parameters, those over two parameters with a choice among `paired`.
+/// Plots of a study with these metrics and parameters. Plots over two parameters offer the choice `paired`.
 pub(crate) fn figures(metrics: &[String], parameters: &[String], paired: &[String]) -> Vec<Figure> {
     let choice = |name, label, options: &[String], first: usize| Choice {
         name,
@@ -170,7 +156,7 @@ pub(crate) fn figures(metrics: &[String], parameters: &[String], paired: &[Strin
     }
     if paired.len() > 1 {
         figures.push(Figure { choices: pair(), ..figure("contour", "Results over two parameters") });
-        // The choice above is that of this plot, too.
+        // This plot shares the choice above.
         figures.push(figure("rank", "Ranks over the same two parameters"));
     }
     figures.extend([

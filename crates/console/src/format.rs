@@ -1,6 +1,6 @@
-//! Numbers, times and durations for people, as HTML with the exact value.
+//! Numbers, times and durations as HTML with the exact value.
 //!
-//! The types here write HTML themselves; everything else in a template is escaped by it.
+//! These types write HTML themselves; templates escape everything else.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tunesmith_algorithms::problem::ParameterValue;
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 use tunesmith_domain::{JobState, StudyState, TrialState};
 
-/// A number, rounded, with the exact one as its title.
+/// Rounded number, with the exact one as its title.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Number(pub(crate) f64);
 
@@ -29,7 +29,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// The value of a parameter, rounded, with the exact one as its title.
+/// Rounded parameter value, with the exact one as its title.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Value(pub(crate) ParameterValue);
 
@@ -45,7 +45,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A time. A script shows it in the time zone of the visitor.
+/// Time. A script converts it to the visitor's time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Time(pub(crate) Timestamp);
 
@@ -59,24 +59,23 @@ impl fmt::Display for Time {
     }
 }
 
-/// A length of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span(pub(crate) Duration);
 
 impl HtmlSafe for Span {}
 
 impl Span {
-    /// The time from `begin` to `end`; none if `end` is before.
+    /// Time from `begin` to `end`; zero if `end` is earlier.
     pub(crate) fn between(begin: Timestamp, end: Timestamp) -> Self {
         Self(Duration::try_from(end.duration_since(begin)).unwrap_or_default())
     }
 
-    /// The span without markup.
+    /// Formats the span without markup.
     pub(crate) fn text(self) -> String {
         span_text(self.0)
     }
 
-    /// The span without the fractions of a second, which make a running time restless.
+    /// Truncates to whole seconds, so that a running time does not flicker.
     pub(crate) fn whole(self) -> Self {
         Self(Duration::from_secs(self.0.as_secs()))
     }
@@ -104,7 +103,6 @@ fn span_text(span: Duration) -> String {
     }
 }
 
-/// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size(pub(crate) u64);
 
@@ -124,7 +122,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// A state as a badge: a word and a colour.
+/// State badge: a word and a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Badge {
     word: &'static str,
@@ -166,7 +164,6 @@ impl From<StudyState> for Badge {
 }
 
 impl Badge {
-    /// The state of a trial.
     pub(crate) fn of_trial(state: TrialState, stopped_early: bool) -> Self {
         let (word, class) = match state {
             TrialState::Requested => ("Requested", "is-waiting"),
@@ -182,7 +179,7 @@ impl Badge {
     }
 }
 
-/// The name of a trial, as a link if it has an address.
+/// Trial name, linked if it has a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrialLink {
     pub(crate) address: Option<String>,
@@ -201,7 +198,7 @@ impl fmt::Display for TrialLink {
     }
 }
 
-/// Text in which no character has a meaning in HTML.
+/// HTML-escaped text.
 pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -220,7 +217,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// `text` as the value of a query parameter or a segment of a path.
+/// Percent-encodes `text` as a query value or path segment.
 pub(crate) fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }

@@ -1,4 +1,4 @@
-//! What the results of the trials show about a study, and what a person should do.
+//! Findings about the health of a study, with advice.
 
 use std::time::Duration;
 
@@ -7,25 +7,23 @@ use jiff::Timestamp;
 use super::format::Span;
 use super::summary::Progress;
 use tunesmith_domain::{Job, JobState};
-use tunesmith_service::studies::MAX_POINTS;
+use tunesmith_studies::MAX_POINTS;
 
-/// Share of failed trials from which on a study needs attention.
+/// Share of failed trials that triggers a finding.
 const MANY_FAILURES: f64 = 0.2;
 
-/// Number of equal results from which on the objective counts as flat.
+/// Number of equal results for considering the objective flat.
 const FEWEST_EQUAL: u64 = 5;
 
-/// Something that a person should know about a study, and what to do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) badge: &'static str,
     pub(crate) class: &'static str,
     pub(crate) text: String,
-    /// What to do; empty if nothing.
     pub(crate) advice: &'static str,
 }
 
-/// What the trials that have ended show about a study with this first metric; nothing before one has ended.
+/// Findings about a study with this first metric; none until a trial has ended.
 pub(crate) fn findings(progress: &Progress, metric: &str) -> Vec<Finding> {
     let ended = &progress.figures.ended;
     let mut findings = Vec::new();
@@ -104,8 +102,7 @@ pub(crate) fn findings(progress: &Progress, metric: &str) -> Vec<Finding> {
     findings
 }
 
-/// The time that the trials which have not ended take, if the job goes on at its present pace; `None` unless it runs and a trial
-/// has ended.
+/// Estimated time for the remaining trials at the current pace; `None` unless the job is running and a trial has ended.
 pub(crate) fn pace(job: &Job, progress: &Progress, now: Timestamp) -> Option<Span> {
     let left = progress.max_trials?.saturating_sub(progress.ended());
     if job.state != JobState::Running || progress.ended() == 0 || left == 0 {
@@ -118,7 +115,7 @@ pub(crate) fn pace(job: &Job, progress: &Progress, now: Timestamp) -> Option<Spa
 
 #[cfg(test)]
 mod tests {
-    use tunesmith_service::studies::{EndedFigures, StudyFigures};
+    use tunesmith_studies::{EndedFigures, StudyFigures};
 
     use super::*;
 

@@ -1,25 +1,22 @@
-//! The summary of a job, or of a study that belongs to no job.
+//! Summary of a job, or of a study without one.
 
 use askama::Template;
-use axum::extract::{Path, State};
-use axum::http::request::Parts;
 use axum::response::Response;
 
+use super::console::{Console, rendered};
 use super::errors::PageError;
 use super::format::{Badge, Number, Span, Time, TrialLink, Value, encoded};
 use super::frame::{Frame, Section};
 use super::health::{Finding, findings, pace};
-use super::router::{Console, Visit, rendered};
 use super::subject::{Head, Named, Subject, Tab};
 use super::summary::{Best, Progress, goal_word};
 use super::trials::parameter_names;
-use tunesmith_access::Permission;
+use super::visit::Visit;
 use tunesmith_domain::{Job, Study, StudyState, Trial};
 
-/// Maximum number of listed optimal trials.
 const MOST_OPTIMAL: usize = 10;
 
-/// Number of results from which on the page asks for a model. Fewer have none.
+/// Minimum number of results for requesting a model.
 const FEWEST_RESULTS: u64 = 4;
 
 #[derive(Template)]
@@ -30,9 +27,8 @@ struct JobPage {
     summary: Summary,
 }
 
-/// What the summary of a job or a study shows.
 pub(crate) struct Summary {
-    /// The address of the page; `None` if trials are not linked.
+    /// URL of the page; `None` if trials are not linked.
     pub(crate) address: Option<String>,
     pub(crate) badge: Badge,
     pub(crate) is_job: bool,
@@ -46,11 +42,10 @@ pub(crate) struct Summary {
     pub(crate) study: Option<StudyPart>,
 }
 
-/// What the summary shows about the trials.
 pub(crate) struct StudyPart {
-    /// Why the study has ended; empty if it has not.
+    /// Reason for the end of the study; empty while it runs.
     pub(crate) end_reason: String,
-    /// Whether it has ended with fewer trials than it may have.
+    /// Whether it ended with fewer trials than allowed.
     pub(crate) is_early: bool,
     pub(crate) metrics: Vec<MetricRow>,
     pub(crate) progress: Progress,
@@ -58,13 +53,12 @@ pub(crate) struct StudyPart {
     pub(crate) optimal: Vec<OptimalRow>,
     pub(crate) names: Vec<String>,
     pub(crate) findings: Vec<Finding>,
-    /// Number of trials that have not started.
     pub(crate) left: Option<u64>,
-    /// The time that they take at the present pace.
+    /// Estimated time for the remaining trials at the current pace.
     pub(crate) time_left: Option<Span>,
-    /// Number of further failed trials after which the job fails.
+    /// Number of further failed trials that fail the job.
     pub(crate) failures_left: Option<u64>,
-    /// The address of the view with the predictions of the model; `None` with too few results.
+    /// URL of the view with model predictions; `None` with too few results.
     pub(crate) model: Option<String>,
     pub(crate) algorithm: &'static str,
     pub(crate) seed: u64,
@@ -81,15 +75,10 @@ pub(crate) struct OptimalRow {
     pub(crate) parameters: Vec<Option<Value>>,
 }
 
-pub(crate) async fn page(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
-    let call = named.call("console.job", Permission::StudiesGet);
-    console.show(call, parts, async move |console, visit| summary(console, visit, &named).await).await
-}
-
-async fn summary(console: Console, visit: Visit, named: &Named) -> Result<Response, PageError> {
-    let subject = console.subject(named).await?;
+pub(crate) async fn show(console: Console, visit: Visit, named: Named, (): ()) -> Result<Response, PageError> {
+    let subject = console.subject(&named).await?;
     let page = JobPage {
-        frame: Frame::new(subject.name(), Section::Jobs, &visit.visitor, &visit.parts),
+        frame: visit.frame(subject.name(), Section::Jobs),
         head: subject.head(&visit.visitor, Tab::Summary),
         summary: Summary::of(&console, &subject, Some(subject.address())).await?,
     };
@@ -97,7 +86,7 @@ async fn summary(console: Console, visit: Visit, named: &Named) -> Result<Respon
 }
 
 impl Summary {
-    /// The summary of `subject`, with links to pages below `address`.
+    /// Summary of `subject`, with links to pages below `address`.
     pub(crate) async fn of(console: &Console, subject: &Subject, address: Option<String>) -> Result<Self, PageError> {
         let study = match subject.study() {
             Some(study) => Some(study_part(console, subject, study).await?),
@@ -136,7 +125,7 @@ impl Summary {
         })
     }
 
-    /// The number of a trial after `word`, as a link if trials are linked.
+    /// Trial number after `word`, linked if trials are.
     pub(crate) fn trial(&self, number: impl std::fmt::Display, word: &str) -> TrialLink {
         let text = format!("{word}{number}");
         TrialLink { address: self.address.as_ref().map(|address| format!("{address}/trials/{number}")), text }
@@ -180,7 +169,7 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
     })
 }
 
-/// Number of trials of the budget that have not started; `None` if the plan is not known.
+/// Number of budgeted trials not started; `None` if the plan is unknown.
 fn left(progress: &Progress, subject: &Subject) -> Option<u64> {
     let started = progress.ended() + progress.open();
     let is_final = match subject {
@@ -190,13 +179,13 @@ fn left(progress: &Progress, subject: &Subject) -> Option<u64> {
     progress.max_trials.filter(|_| !is_final).map(|most| most.saturating_sub(started))
 }
 
-/// Number of further failed trials after which the job fails; `None` if the service decides, or the job has ended.
+/// Number of further failed trials that fail the job; `None` if the service decides or the job has ended.
 fn failures_left(progress: &Progress, job: &Job) -> Option<u64> {
     let most = job.plan.as_ref().ok().map(|plan| plan.max_failed_trials).filter(|most| *most > 0)?;
     (!job.state.is_final()).then(|| most.saturating_sub(progress.figures.ended.infeasible))
 }
 
-/// The address of the view with the predictions of the model.
+/// URL of the view with model predictions.
 fn model_address(study: &Study, progress: &Progress) -> Option<String> {
     let (project, location, name) = study.id.parts();
     let address = format!(
@@ -209,7 +198,7 @@ fn model_address(study: &Study, progress: &Progress) -> Option<String> {
 }
 
 impl StudyPart {
-    /// The states of the trials with their numbers, those without a trial left out.
+    /// Number of trials by state, omitting states without any.
     pub(crate) fn states(&self) -> Vec<(Badge, u64)> {
         use tunesmith_domain::TrialState;
         let figures = &self.progress.figures;

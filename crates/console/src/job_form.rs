@@ -1,14 +1,12 @@
-//! The form beside the text of a new job. The text is the truth: the form shows what it can of it, and a change of the form is
-//! a change of one value in the text.
+//! Form beside the text of a new job. The text is authoritative: the form shows the supported values, and each change
+//! of the form changes one value in the text.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tunesmith_config::{Edit, EditError, Plain, Step, edit, outline};
 
-/// The values of a study that the form shows, by their keys.
 const FIELDS: [&str; 5] = ["goal", "hyperparameterMetricTag", "maxTrials", "maxParallelTrials", "algorithm"];
 
-/// The values of a parameter that the form shows, by their keys.
 const PARAMETER_FIELDS: [&str; 7] =
     ["parameterName", "type", "minValue", "maxValue", "scaleType", "categoricalValues", "discreteValues"];
 
@@ -16,47 +14,50 @@ const HYPERPARAMETERS: &str = "hyperparameters";
 const TRAINING_INPUT: &str = "trainingInput";
 const PARAMETERS: &str = "params";
 
-/// Maximum number of parameters that the form shows, and of paths of values that it does not show. A text with more parameters
-/// is changed as text.
+/// Maximum number of parameters in the form, and of listed paths that are only in the text. Above it, only the text can
+/// be edited.
 const MAX_SHOWN: usize = 200;
 
-/// What the form shows.
 #[derive(Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Form {
-    /// Whether the text can be read at all.
+    /// Whether the text is parsable.
     pub(crate) is_readable: bool,
-    /// Whether it is that of a study.
     pub(crate) is_study: bool,
-    /// The values of the study that are given, as they are written.
+    /// Given study values, as written.
     pub(crate) fields: Map<String, Value>,
-    /// Their paths, and those of values that are not given, as in the messages about them.
+    /// Paths of study values, including absent ones, as in error messages.
     pub(crate) paths: Map<String, Value>,
     pub(crate) parameters: Vec<Map<String, Value>>,
-    /// The paths of the values of each parameter.
     pub(crate) parameter_paths: Vec<Map<String, Value>>,
-    /// The paths of the values that only the text shows.
+    /// Paths of values that are only in the text.
     pub(crate) not_shown: Vec<String>,
 }
 
-/// A change that a visitor makes in the form.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum Change {
-    /// Sets a value of the study; an empty one is removed.
-    Field { field: String, value: String },
-    /// Sets a value of a parameter; an empty one is removed. Values of a list are lines.
-    Parameter { index: usize, field: String, value: String },
-    /// Adds a parameter.
+    /// Sets a study value; removes it if empty.
+    Field {
+        field: String,
+        value: String,
+    },
+    /// Sets a parameter value; removes it if empty. Lists have one item per line.
+    Parameter {
+        index: usize,
+        field: String,
+        value: String,
+    },
     AddParameter,
-    /// Removes a parameter.
-    RemoveParameter { index: usize },
-    /// Makes the job one of a study.
+    RemoveParameter {
+        index: usize,
+    },
+    /// Turns the job into one with a study.
     AddStudy,
 }
 
 impl Form {
-    /// The form with a limited size.
+    /// Truncates the form to the size limit.
     pub(crate) fn limited(mut self) -> Self {
         if self.parameters.len() > MAX_SHOWN {
             return Self::default();
@@ -69,7 +70,6 @@ impl Form {
         self
     }
 
-    /// The form of `text`.
     pub(crate) fn of(text: &str) -> Self {
         let Some(Value::Object(file)) = outline(text) else { return Self::default() };
         let is_wrapped = file.contains_key(TRAINING_INPUT);
@@ -122,12 +122,11 @@ impl Form {
     }
 }
 
-/// The paths of `fields` below `path`.
 fn paths_below(path: &str, fields: &[&str]) -> Map<String, Value> {
     fields.iter().map(|field| ((*field).to_owned(), Value::from(format!("{path}.{field}")))).collect()
 }
 
-/// Whether the form can show `value`: a text, or a list of texts of one line each.
+/// Whether the form supports `value`: a text, or a list of single-line texts.
 pub(crate) fn is_shown(value: &Value) -> bool {
     let is_line = |item: &Value| item.as_str().is_some_and(|text| !text.contains('\n') && text.trim() == text);
     match value {
@@ -137,10 +136,6 @@ pub(crate) fn is_shown(value: &Value) -> bool {
     }
 }
 
-/// Returns `text` with `change`.
-///
-/// # Errors
-/// [`EditError`].
 pub(crate) fn changed(text: &str, change: &Change) -> Result<String, EditError> {
     let file = outline(text).ok_or(EditError::Unreadable)?;
     let mut root = Vec::new();
@@ -194,7 +189,7 @@ pub(crate) fn known(fields: &[&'static str], field: &str) -> Result<&'static str
     fields.iter().copied().find(|known| *known == field).ok_or(EditError::Unsupported)
 }
 
-/// Sets the value at `path`, or removes it if it is empty.
+/// Sets the value at `path`; removes it if empty.
 fn set(text: &str, path: &[Step<'_>], value: &str) -> Result<String, EditError> {
     let value = value.trim();
     if value.is_empty() {
@@ -205,13 +200,13 @@ fn set(text: &str, path: &[Step<'_>], value: &str) -> Result<String, EditError> 
     edit(text, path, &Edit::Set(plain))
 }
 
-/// The list whose items are the lines of `text`.
+/// List with one item per line of `text`.
 pub(crate) fn lines_of(text: &str) -> Plain {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     Plain::List(lines.map(|line| Plain::Scalar(line.to_owned())).collect())
 }
 
-/// Sets the type of a parameter whose values are at `path`. Values that the type does not have are removed.
+/// Sets the type of the parameter at `path` and removes values that the type does not have.
 fn set_type(text: &str, path: impl Fn(&'static str) -> Vec<Step<'static>>, value: &str) -> Result<String, EditError> {
     let mut text = set(text, &path("type"), value)?;
     let (removed, list): (&[&'static str], _) = match value {

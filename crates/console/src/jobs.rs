@@ -1,34 +1,29 @@
-//! The list of jobs, and of studies that belong to no job.
-
 use std::collections::BTreeSet;
 
 use askama::Template;
-use axum::extract::{Query, RawQuery, State};
-use axum::http::request::Parts;
+use axum::extract::{Query, RawQuery};
 use axum::response::Response;
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::compare::names_of;
+use super::console::{Console, rendered};
 use super::errors::PageError;
 use super::format::encoded;
 use super::frame::{Frame, Section};
-use super::router::{Console, Visit, rendered};
 use super::subject::Subject;
 use super::summary::ListRow;
+use super::visit::{Visit, Visitor};
 use tunesmith_access::Permission;
 use tunesmith_domain::{Job, JobId, Study, StudyId};
-use tunesmith_http::pages::{PageCall, Visitor};
-use tunesmith_service::filters::{JobFilter, StudyFilter};
+use tunesmith_jobs::JobFilter;
+use tunesmith_studies::StudyFilter;
 
-/// Number of jobs and studies on a page.
 const PAGE_SIZE: usize = 50;
 
-/// What is listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
-    /// Jobs and studies.
     #[default]
     #[serde(alias = "")]
     All,
@@ -36,7 +31,6 @@ enum Kind {
     Studies,
 }
 
-/// The selection in the address.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Selection {
@@ -51,18 +45,17 @@ pub(crate) struct Selection {
 struct JobsPage {
     frame: Frame,
     selection: Selection,
-    /// What is wrong with the filter.
+    /// Error in the filter.
     error: Option<String>,
     projects: Vec<String>,
     rows: Vec<ListRow>,
     total: usize,
     first: usize,
-    /// The names of what is ticked to be compared.
+    /// Names ticked for comparison.
     ticked: Vec<String>,
 }
 
 impl Kind {
-    /// The value in addresses.
     fn as_str(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -84,7 +77,7 @@ impl JobsPage {
         self.first + self.rows.len()
     }
 
-    /// What is ticked and not on this page of the list.
+    /// Ticked names on other pages of the list.
     fn ticked_elsewhere(&self) -> impl Iterator<Item = &String> {
         self.ticked.iter().filter(|name| !self.rows.iter().any(|row| row.key() == **name))
     }
@@ -94,24 +87,23 @@ impl JobsPage {
         !filter.trim().is_empty() || !project.is_empty() || *kind != Kind::All
     }
 
-    /// The kinds that can be chosen, with their names, and whether each is chosen.
+    /// Selectable kinds: value, label, and whether it is selected.
     fn kinds(&self) -> [(&'static str, &'static str, bool); 3] {
         [(Kind::All, "Jobs and studies"), (Kind::Jobs, "Jobs"), (Kind::Studies, "Studies")]
             .map(|(kind, name)| (kind.as_str(), name, kind == self.selection.kind))
     }
 }
 
-/// What a filter selects.
 struct Filters {
     jobs: Option<JobFilter>,
     studies: Option<StudyFilter>,
 }
 
 impl Filters {
-    /// The filters of `text` for what `kind` lists. A filter with fields of jobs only selects no studies, and the reverse.
+    /// Parses `text` into filters for `kind`. A filter with job-only fields selects no studies, and vice versa.
     ///
     /// # Errors
-    /// What is wrong with `text`, if it selects neither.
+    /// The error in `text`, if it selects neither.
     fn parse(text: &str, kind: Kind) -> Result<Self, String> {
         let (jobs, studies) = (text.parse::<JobFilter>(), text.parse::<StudyFilter>());
         let error = match (kind, &jobs, &studies) {
@@ -134,30 +126,18 @@ impl Filters {
     }
 }
 
-/// What was found.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Found {
+pub(crate) enum Found {
     Job(JobId),
     Study(StudyId),
 }
 
-pub(crate) async fn page(
-    State(console): State<Console>,
-    Query(selection): Query<Selection>,
-    RawQuery(query): RawQuery,
-    parts: Parts,
-) -> Response {
-    let call = PageCall::of_all("console.jobs");
-    let ticked = names_of(query.as_deref().unwrap_or_default());
-    console.show(call, parts, async move |console, visit| jobs(console, visit, selection, ticked).await).await
-}
-
-async fn jobs(
+pub(crate) async fn show(
     console: Console,
     visit: Visit,
-    selection: Selection,
-    ticked: Vec<String>,
+    (Query(selection), RawQuery(query)): (Query<Selection>, RawQuery),
 ) -> Result<Response, PageError> {
+    let ticked = names_of(query.as_deref().unwrap_or_default());
     let (filters, error) = match Filters::parse(&selection.filter, selection.kind) {
         Ok(filters) => (filters, None),
         Err(error) => (Filters { jobs: None, studies: None }, Some(error)),
@@ -170,13 +150,13 @@ async fn jobs(
     for (_, found) in found.iter().skip(first).take(PAGE_SIZE) {
         match console.row_of(found).await {
             Ok(row) => rows.push(ListRow { is_ticked: ticked.contains(&row.key()), ..row }),
-            // It was deleted since.
+            // Deleted in the meantime.
             Err(PageError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
     }
     let page = JobsPage {
-        frame: Frame::new("Jobs and studies", Section::Jobs, &visit.visitor, &visit.parts),
+        frame: visit.frame("Jobs and studies", Section::Jobs),
         selection,
         error,
         projects: projects.into_iter().collect(),
@@ -189,8 +169,8 @@ async fn jobs(
 }
 
 impl Console {
-    /// The jobs and studies that `visitor` may see and `filters` select in `project`, with the times of their creation. An
-    /// empty `project` stands for all. The projects of all that the visitor may see are added to `projects`.
+    /// Visible jobs and studies in `project` that match `filters`, with creation times. An empty `project` means all.
+    /// Adds the projects of everything visible to `projects`.
     async fn found(
         &self,
         visitor: &Visitor,
@@ -211,7 +191,7 @@ impl Console {
             is_found.then(|| (job.create_time, Found::Job(job.id.clone())))
         });
         let mut found = jobs.await?;
-        let studies = self.studies.pick(|study: Study| {
+        let studies = self.studies.pick(None, |study: Study| {
             let of = study.id.parts().0;
             let is_found = visitor.may(Permission::StudiesGet, of)
                 && is_wanted(of)
@@ -222,7 +202,7 @@ impl Console {
         Ok(found)
     }
 
-    async fn row_of(&self, found: &Found) -> Result<ListRow, PageError> {
+    pub(crate) async fn row_of(&self, found: &Found) -> Result<ListRow, PageError> {
         let subject = match found {
             Found::Job(id) => self.subject_of_job(self.jobs.job(id).await?).await?,
             Found::Study(id) => Subject::Study(self.studies.study(id).await?),

@@ -1,6 +1,5 @@
-//! Signing in with a token, and signing out.
-
 use askama::Template;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Query, Request, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
@@ -9,18 +8,17 @@ use axum::response::{IntoResponse, Redirect, Response};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 
-use super::format::encoded;
+use super::console::{Console, LOGIN};
+use super::errors::status;
 use super::frame::{Frame, Section};
-use super::router::Console;
-use tunesmith_http::pages::Refusal;
-
-/// The address of the page.
-pub(crate) const PATH: &str = "/console/login";
+use super::visit::{PageCall, client};
+use tunesmith_access::SESSION_COOKIE;
+use tunesmith_admission::{Code, Refusal, use_cases};
 
 /// Maximum size of a form in bytes.
 const MAX_FORM: usize = 8 << 10;
 
-/// Where to go afterwards.
+/// Page to open after the login.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Next {
@@ -35,45 +33,40 @@ struct LoginPage {
     error: Option<String>,
 }
 
-/// The page of a visitor who has to sign in to see the page of `parts`.
-pub(crate) fn required(parts: &Parts) -> Response {
-    let path = parts.uri.path_and_query().map_or("/console", |path| path.as_str());
-    Redirect::to(&format!("{PATH}?next={}", encoded(path))).into_response()
-}
-
 pub(crate) async fn form(Query(Next { next }): Query<Next>, parts: Parts) -> Response {
     page(&parts, next, None)
 }
 
 fn page(parts: &Parts, next: String, refusal: Option<Refusal>) -> Response {
-    let (status, error) = refusal.map_or((StatusCode::OK, None), |refusal| (refusal.status, Some(refusal.message)));
+    let status = refusal.as_ref().map_or(StatusCode::OK, status);
+    let error = refusal.map(|refusal| refusal.message);
     let frame = Frame::without_visitor("Sign in", Section::Other, &parts.headers);
     Frame::respond(false, status, &LoginPage { frame, next: inside(&next).to_owned(), error })
 }
 
 pub(crate) async fn sign_in(State(console): State<Console>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let form = match console.pages.form(body, MAX_FORM).await {
-        Ok(bytes) => fields(&bytes).ok_or_else(unreadable),
-        Err(refusal) => Err(refusal),
-    };
-    let form = match form {
+    let form = match read(&console, body).await {
         Ok(form) => form,
         Err(refusal) => return page(&parts, String::new(), Some(refusal)),
     };
     let (token, next) = (field(&form, "token"), field(&form, "next"));
-    match console.pages.sign_in(&parts, token.trim(), console.is_secure) {
-        Ok(cookie) => with_cookie(Redirect::to(inside(&next)).into_response(), cookie.as_deref()),
+    let call = PageCall::of_server(use_cases::SIGN_IN).into_call(&parts);
+    match console.control.sign_in(&call, token.trim()) {
+        Ok(secret) => {
+            let cookie = secret.map(|secret| cookie(&secret, "", console.is_secure));
+            with_cookie(Redirect::to(inside(&next)).into_response(), cookie.as_deref())
+        }
         Err(refusal) => page(&parts, next, Some(refusal)),
     }
 }
 
 pub(crate) async fn sign_out(State(console): State<Console>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let form = console.pages.form(body, MAX_FORM).await;
-    let form = form.ok().and_then(|bytes| fields(&bytes)).unwrap_or_default();
-    let cookie = console.pages.sign_out(&parts, &field(&form, "csrf"), console.is_secure);
-    with_cookie(Redirect::to(PATH).into_response(), Some(&cookie))
+    let form = read(&console, body).await.unwrap_or_default();
+    console.control.sign_out(&client(&parts), &field(&form, "csrf"));
+    let cookie = cookie("", "; Max-Age=0", console.is_secure);
+    with_cookie(Redirect::to(LOGIN).into_response(), Some(&cookie))
 }
 
 fn with_cookie(mut response: Response, cookie: Option<&str>) -> Response {
@@ -83,19 +76,29 @@ fn with_cookie(mut response: Response, cookie: Option<&str>) -> Response {
     response
 }
 
-/// `next`, if it is a page of the console: a form of another site must not lead elsewhere.
+/// `next` if it is a console page, to prevent open redirects.
 fn inside(next: &str) -> &str {
     let is_page = next == "/console" || next.starts_with("/console/") || next.starts_with("/console?");
-    // Other characters cannot stand in a header.
+    // Other characters are invalid in a header.
     let is_address = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    if is_page && !next.starts_with(PATH) && is_address { next } else { "/console" }
+    if is_page && !next.starts_with(LOGIN) && is_address { next } else { "/console" }
 }
 
-fn unreadable() -> Refusal {
-    Refusal { status: StatusCode::BAD_REQUEST, message: "the form cannot be read: send it again".to_owned() }
+/// `set-cookie` value for a session.
+fn cookie(secret: &str, end: &str, is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{SESSION_COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{end}")
 }
 
-/// The fields of a form; `None` if it is not text.
+/// Reads the form in `body`, before authentication.
+async fn read(console: &Console, body: Body) -> Result<Vec<(String, String)>, Refusal> {
+    let read = tokio::time::timeout(console.control.time_limit(), to_bytes(body, MAX_FORM)).await;
+    let bytes = read.map_err(|_| Refusal::timed_out(console.control.time_limit(), false))?.ok();
+    let unreadable = || Refusal::new(Code::InvalidArgument, "the form cannot be read: send it again");
+    bytes.and_then(|bytes| fields(&bytes)).ok_or_else(unreadable)
+}
+
+/// Parses form fields; `None` unless UTF-8.
 fn fields(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let decoded = |text: &str| {

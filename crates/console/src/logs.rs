@@ -1,18 +1,16 @@
-//! The ends of the logs of programs, as parts of pages.
+//! Tails of program logs, as page sections.
 
+use super::console::Console;
 use super::errors::PageError;
 use super::format::Size;
-use super::router::Console;
 use tunesmith_domain::JobId;
-use tunesmith_service::job_logs::{LogError, LogStart};
+use tunesmith_jobs::job_logs::LogStart;
 
-/// Number of bytes that are shown of each log.
+/// Number of bytes shown per log.
 const TAIL: usize = 16 << 10;
 
-/// Maximum number of logs on a page.
 const MOST: usize = 16;
 
-/// The end of a log.
 pub(crate) struct LogPart {
     pub(crate) attempt: u64,
     pub(crate) task: String,
@@ -20,12 +18,12 @@ pub(crate) struct LogPart {
     pub(crate) size: Size,
     pub(crate) text: String,
     pub(crate) is_cut: bool,
-    /// The address of the method that reads the whole log.
+    /// URL for the whole log.
     pub(crate) address: String,
 }
 
 impl Console {
-    /// The ends of the logs of a job, or of one of its trials: of the last attempt first, and empty ones left out.
+    /// Log tails of a job or one of its trials, last attempt first, without empty ones.
     pub(crate) async fn logs(&self, id: &JobId, trial: Option<u64>) -> Result<Vec<LogPart>, PageError> {
         let (_, mut files) = self.jobs.logs(id, trial).await?;
         files.retain(|file| file.name.trial == trial && file.size_bytes > 0);
@@ -48,17 +46,5 @@ impl Console {
             });
         }
         Ok(parts)
-    }
-}
-
-impl From<LogError> for PageError {
-    fn from(error: LogError) -> Self {
-        match error {
-            LogError::Store(error) => error.into(),
-            LogError::Unreadable(_) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "logs cannot be read");
-                Self::Failed(error.to_string())
-            }
-        }
     }
 }

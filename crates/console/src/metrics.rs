@@ -1,31 +1,28 @@
-//! The metrics of the process as a table, read from the text of `/metrics`.
+//! Process metrics as a table, parsed from `/metrics`.
 
 use super::format::Number;
 
-/// A metric with its labels.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MetricRow {
-    /// The name in the text, without the prefix of all metrics.
+    /// Name without the common prefix.
     pub(crate) name: String,
-    /// What it counts.
     pub(crate) help: String,
     pub(crate) labels: Vec<(String, String)>,
-    /// The value; the number of observations of a histogram.
+    /// Value; for a histogram, the number of observations.
     pub(crate) value: Number,
-    /// The mean of a histogram in its unit.
+    /// Mean of a histogram in its unit.
     pub(crate) mean: Option<Number>,
 }
 
-/// A name, labels and a value.
 type Sample<'a> = (&'a str, Vec<(String, String)>, f64);
 
 const PREFIX: &str = "tunesmith_";
 
-/// The metrics in `text`, in its order. Buckets of histograms are left out.
+/// Metrics in `text`, in order, without histogram buckets.
 pub(crate) fn rows(text: &str) -> Vec<MetricRow> {
     let (mut family, mut help) = (String::new(), String::new());
     let mut rows: Vec<MetricRow> = Vec::new();
-    // The sum of a histogram comes before its count.
+    // A histogram's sum precedes its count.
     let mut sum = 0.0;
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# HELP ") {
@@ -54,12 +51,12 @@ pub(crate) fn rows(text: &str) -> Vec<MetricRow> {
     rows
 }
 
-/// The value of the metric `name` without labels.
+/// Value of the unlabelled metric `name`.
 pub(crate) fn value(rows: &[MetricRow], name: &str) -> Option<f64> {
     rows.iter().find(|row| row.name == name && row.labels.is_empty()).map(|row| row.value.0)
 }
 
-/// The name, the labels and the value of a line; `None` for a comment.
+/// Parses a line; `None` for a comment.
 fn sample(line: &str) -> Option<Sample<'_>> {
     if line.starts_with('#') {
         return None;
@@ -67,7 +64,7 @@ fn sample(line: &str) -> Option<Sample<'_>> {
     let (series, value) = line.rsplit_once(' ')?;
     let value = value.parse().ok()?;
     let Some((name, labels)) = series.split_once('{') else { return Some((series, Vec::new(), value)) };
-    // Labels are names of methods, algorithms and states, which contain neither quotation marks nor commas.
+    // Labels are names of methods, algorithms and states, without quotation marks or commas.
     let pairs = labels.strip_suffix('}')?.split(',').filter_map(|pair| pair.split_once('='));
     let labels = pairs.map(|(key, text)| (key.to_owned(), text.trim_matches('"').to_owned()));
     Some((name, labels.collect(), value))

@@ -1,30 +1,27 @@
-//! The pages that submit a job and create a study: a configuration with the errors in place.
+//! Pages to submit a job and to create a study: a configuration editor with inline errors.
 
 use askama::Template;
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::console::{Console, rendered};
 use super::errors::PageError;
 use super::frame::{Frame, Section};
 use super::job_form::{self, Change, Form};
-use super::router::{Console, Visit, rendered};
 use super::study_form;
+use super::visit::{PageCall, Visit};
 use tunesmith_access::Permission;
 use tunesmith_config::Diagnostic;
-use tunesmith_http::pages::PageCall;
 
-/// Maximum size of a checked configuration in bytes. A guess: far above what a person edits in a page.
+/// Maximum size of a configuration in bytes. A guess: far more than a person edits in a page.
 const MAX_TEXT: usize = 1 << 20;
 
-/// The project of the command line, unless another one is named.
+/// Default project, as on the command line.
 const DEFAULT_PROJECT: &str = "local";
 
-/// The configuration that the page starts with.
 const EXAMPLE: &str = "\
 trainingInput:
   hyperparameters:
@@ -42,7 +39,6 @@ trainingInput:
     metricFromStdout: true
 ";
 
-/// The configuration of a study that the page starts with.
 const EXAMPLE_OF_STUDY: &str = "\
 metrics:
 - {metric: loss, goal: MINIMIZE}
@@ -53,7 +49,6 @@ tunesmith:
   maxTrials: 100
 ";
 
-/// The location of studies, unless another one is named.
 const DEFAULT_LOCATION: &str = "local";
 
 #[derive(Template)]
@@ -61,24 +56,14 @@ const DEFAULT_LOCATION: &str = "local";
 struct NewJobPage {
     frame: Frame,
     project: String,
-    /// The location of a new study; `None` for a new job.
+    /// Location of a new study; `None` for a new job.
     location: Option<&'static str>,
     text: &'static str,
 }
 
-pub(crate) async fn page(State(console): State<Console>, parts: Parts) -> Response {
-    let call = PageCall::of_all("console.newJob");
-    console.show(call, parts, async |console, visit| new_job(console, visit).await).await
-}
-
-pub(crate) async fn study_page(State(console): State<Console>, parts: Parts) -> Response {
-    let call = PageCall::of_all("console.newStudy");
-    console.show(call, parts, async |console, visit| new_study(console, visit).await).await
-}
-
-async fn new_job(console: Console, visit: Visit) -> Result<Response, PageError> {
+pub(crate) async fn new_job(console: Console, visit: Visit, (): ()) -> Result<Response, PageError> {
     require(&visit, Permission::JobsCreate, "submit a job")?;
-    // The newest project in which the visitor may create jobs.
+    // Newest project in which the visitor may create jobs.
     let visitor = visit.visitor.clone();
     let known = console.jobs.pick(move |job| {
         let project = job.id.parts().0;
@@ -86,7 +71,7 @@ async fn new_job(console: Console, visit: Visit) -> Result<Response, PageError> 
     });
     let newest = known.await?.into_iter().max();
     let page = NewJobPage {
-        frame: Frame::new("New job", Section::Jobs, &visit.visitor, &visit.parts),
+        frame: visit.frame("New job", Section::Jobs),
         project: newest.map_or_else(|| DEFAULT_PROJECT.to_owned(), |(_, project)| project),
         location: None,
         text: EXAMPLE,
@@ -94,16 +79,16 @@ async fn new_job(console: Console, visit: Visit) -> Result<Response, PageError> 
     Ok(rendered(&page))
 }
 
-async fn new_study(console: Console, visit: Visit) -> Result<Response, PageError> {
+pub(crate) async fn new_study(console: Console, visit: Visit, (): ()) -> Result<Response, PageError> {
     require(&visit, Permission::StudiesCreate, "create a study")?;
     let visitor = visit.visitor.clone();
-    let known = console.studies.pick(move |study| {
+    let known = console.studies.pick(None, move |study| {
         let project = study.id.parts().0;
         visitor.may(Permission::StudiesCreate, project).then(|| (study.create_time, project.to_owned()))
     });
     let newest = known.await?.into_iter().max();
     let page = NewJobPage {
-        frame: Frame::new("New study", Section::Jobs, &visit.visitor, &visit.parts),
+        frame: visit.frame("New study", Section::Jobs),
         project: newest.map_or_else(|| DEFAULT_PROJECT.to_owned(), |(_, project)| project),
         location: Some(DEFAULT_LOCATION),
         text: EXAMPLE_OF_STUDY,
@@ -111,7 +96,7 @@ async fn new_study(console: Console, visit: Visit) -> Result<Response, PageError
     Ok(rendered(&page))
 }
 
-/// Refuses a visitor who has `permission` in no project, to do `what`.
+/// Refuses `what` to a visitor without `permission` in any project.
 fn require(visit: &Visit, permission: Permission, what: &str) -> Result<(), PageError> {
     if visit.visitor.may_somewhere(permission) {
         return Ok(());
@@ -119,38 +104,36 @@ fn require(visit: &Visit, permission: Permission, what: &str) -> Result<(), Page
     Err(PageError::Denied(format!("permission {permission} is needed in a project to {what}")))
 }
 
-/// A configuration to check.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Draft {
     text: String,
-    /// Whether it is that of a study.
     #[serde(default, rename = "isStudy")]
     is_study: bool,
-    /// A change of the form, which is made first.
+    /// Change of the form, applied first.
     #[serde(default)]
     change: Option<Change>,
 }
 
-/// An error or a warning.
 #[derive(Debug, PartialEq, Serialize)]
 struct Remark {
     #[serde(rename = "isError")]
     is_error: bool,
     line: usize,
     column: usize,
-    /// The path of the value; empty for the whole configuration.
+    /// Path of the value; empty for the whole configuration.
     field: String,
     text: String,
 }
 
-/// Answers with a configuration, after a change of the form if one is given, with its errors and what the form shows of it, and,
-/// if there are no errors, with the body of the request that submits it.
+/// Validates a configuration, after applying an optional change of the form. Responds with errors, the form and, if
+/// valid, the body of the submit request.
 pub(crate) async fn check(State(console): State<Console>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let call = PageCall::of_all("console.check");
-    let check = async move |bytes: Bytes| {
-        let draft: Draft = serde_json::from_slice(&bytes).map_err(|error| PageError::Invalid(error.to_string()))?;
+    let check = async move |_, visit: Visit| {
+        let draft: Draft =
+            serde_json::from_slice(&visit.body).map_err(|error| PageError::Invalid(error.to_string()))?;
         let Draft { mut text, is_study, change } = draft;
         let changed = if is_study { study_form::changed } else { job_form::changed };
         let refusal = match change.map(|change| changed(&text, &change)) {
@@ -168,7 +151,7 @@ pub(crate) async fn check(State(console): State<Console>, request: Request) -> R
         answer["refusal"] = json!(refusal);
         Ok(Json(answer).into_response())
     };
-    console.show_with_body(call, parts, body, MAX_TEXT, check).await
+    console.show_with_body(call, parts, (body, MAX_TEXT), check).await
 }
 
 fn checked(text: &str) -> Value {

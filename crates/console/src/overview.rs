@@ -1,33 +1,30 @@
-//! The overview: what runs, what needs attention, the queue, and what has ended.
+//! Overview: running, needing attention, queued and ended.
 
 use std::cmp::Reverse;
 
 use askama::Template;
-use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
 
+use super::console::{Console, rendered};
 use super::errors::PageError;
 use super::frame::{Frame, Section};
-use super::router::{Console, Visit, rendered};
-use super::subject::Subject;
+use super::jobs::Found;
 use super::summary::ListRow;
+use super::visit::Visit;
 use tunesmith_access::Permission;
 use tunesmith_domain::{JobId, JobState, Study, StudyId, StudyState};
-use tunesmith_http::pages::PageCall;
 
-/// Maximum number of jobs in each part of the page.
 const MOST: usize = 12;
 
-/// How long a failed job is shown as one that needs attention.
+/// Time for which a failed job needs attention.
 const ATTENTION: SignedDuration = SignedDuration::from_hours(24 * 7);
 
 #[derive(Template)]
 #[template(path = "overview.html")]
 struct OverviewPage {
     frame: Frame,
-    /// Why the store takes no changes.
+    /// Error of a store that rejects writes.
     fault: Option<String>,
     counts: Counts,
     slots: Option<(usize, usize)>,
@@ -35,7 +32,7 @@ struct OverviewPage {
     running: Vec<ListRow>,
     queued: Vec<ListRow>,
     ended: Vec<ListRow>,
-    /// The newest studies that belong to no job, active ones first.
+    /// Newest studies without a job, active ones first.
     studies: Vec<ListRow>,
 }
 
@@ -54,11 +51,7 @@ struct Brief {
     changed: Timestamp,
 }
 
-pub(crate) async fn page(State(console): State<Console>, parts: Parts) -> Response {
-    console.show(PageCall::of_all("console.overview"), parts, overview).await
-}
-
-async fn overview(console: Console, visit: Visit) -> Result<Response, PageError> {
+pub(crate) async fn show(console: Console, visit: Visit, (): ()) -> Result<Response, PageError> {
     let visitor = visit.visitor.clone();
     let mut briefs = console
         .jobs
@@ -92,27 +85,28 @@ async fn overview(console: Console, visit: Visit) -> Result<Response, PageError>
     let counts = Counts { studies: studies.len(), ..counts };
     let condition = console.jobs.store_condition();
     let fault = condition.borrow().fault().map(ToString::to_string);
+    let jobs = |ids: &[&JobId]| ids.iter().map(|id| Found::Job((*id).clone())).collect::<Vec<_>>();
     let page = OverviewPage {
-        frame: Frame::new("Overview", Section::Overview, &visit.visitor, &visit.parts),
+        frame: visit.frame("Overview", Section::Overview),
         fault,
         counts,
         slots: load.slots,
-        attention: console.rows(&attention).await?,
-        running: console.rows(&running).await?,
-        queued: console.rows(&queued).await?,
-        ended: console.rows(&ended).await?,
-        studies: console.rows_of_studies(&studies).await?,
+        attention: console.rows(jobs(&attention)).await?,
+        running: console.rows(jobs(&running)).await?,
+        queued: console.rows(jobs(&queued)).await?,
+        ended: console.rows(jobs(&ended)).await?,
+        studies: console.rows(studies.into_iter().map(Found::Study)).await?,
     };
     Ok(rendered(&page))
 }
 
 impl Console {
-    /// The rows of the first of `ids`. Jobs that were deleted since are left out.
-    async fn rows(&self, ids: &[&JobId]) -> Result<Vec<ListRow>, PageError> {
+    /// Rows of the first entries of `found`, without those deleted in the meantime.
+    async fn rows(&self, found: impl IntoIterator<Item = Found>) -> Result<Vec<ListRow>, PageError> {
         let mut rows = Vec::new();
-        for id in ids.iter().take(MOST) {
-            match self.jobs.job(id).await.map_err(PageError::from) {
-                Ok(job) => rows.push(self.row(&self.subject_of_job(job).await?).await?),
+        for found in found.into_iter().take(MOST) {
+            match self.row_of(&found).await {
+                Ok(row) => rows.push(row),
                 Err(PageError::NotFound(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -120,28 +114,15 @@ impl Console {
         Ok(rows)
     }
 
-    /// The studies without a job that the visitor may see: active ones first, newest first.
+    /// Visible studies without a job: active ones first, newest first.
     async fn studies_of(&self, visit: &Visit) -> Result<Vec<StudyId>, PageError> {
         let visitor = &visit.visitor;
-        let found = self.studies.pick(|study: Study| {
+        let found = self.studies.pick(None, |study: Study| {
             let may_see = visitor.may(Permission::StudiesGet, study.id.parts().0);
             may_see.then(|| (study.state != StudyState::Active, Reverse(study.create_time), study.id.clone()))
         });
         let mut found = found.await?;
         found.sort();
         Ok(found.into_iter().map(|(_, _, id)| id).collect())
-    }
-
-    /// As [`Self::rows`], for studies.
-    async fn rows_of_studies(&self, ids: &[StudyId]) -> Result<Vec<ListRow>, PageError> {
-        let mut rows = Vec::new();
-        for id in ids.iter().take(MOST) {
-            match self.studies.study(id).await.map_err(PageError::from) {
-                Ok(study) => rows.push(self.row(&Subject::Study(study)).await?),
-                Err(PageError::NotFound(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(rows)
     }
 }

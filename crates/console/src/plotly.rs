@@ -1,25 +1,22 @@
-//! plotly.js, as the crate `plotly` embeds it, served under the hash of its content.
+//! Embedded plotly.js, served under the hash of its content.
 
 use std::io::Read;
 
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 
-/// The name of the file.
 pub(crate) const NAME: &str = "plotly.min.js";
 
-/// The library, compressed by the build script.
+/// Compressed by the build script.
 static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.min.js.gz"));
 
-/// The hash of the library.
 const HASH: &str = env!("PLOTLY_HASH");
 
-/// The address of the library.
 pub(crate) fn address() -> String {
     format!("/console/assets/{HASH}/{NAME}")
 }
 
-/// The library under `hash`, compressed or in plain form; `None` if there is none.
+/// Library with this `hash`, compressed or plain; `None` for another hash.
 pub(crate) async fn served(hash: &str, is_compressed: bool) -> Option<Bytes> {
     if hash != HASH {
         return None;
@@ -31,7 +28,7 @@ pub(crate) async fn served(hash: &str, is_compressed: bool) -> Option<Bytes> {
     Some(text.ok()?.into())
 }
 
-/// The library in plain form. It takes some hundredths of a second.
+/// Decompresses the library, in some hundredths of a second.
 ///
 /// # Errors
 /// If the embedded library is damaged.

@@ -1,53 +1,42 @@
-//! The page about the server: readiness, limits, resources and metrics.
+//! Server page: readiness, limits, resources and metrics.
 
 use askama::Template;
-use axum::extract::State;
-use axum::http::request::Parts;
 use axum::response::Response;
 use jiff::Timestamp;
 
+use super::console::{Console, rendered};
 use super::errors::PageError;
 use super::format::{Size, Span, Time};
-use super::frame::{ADMINISTRATION, Frame, Section};
+use super::frame::{Frame, Section};
 use super::metrics::{self, MetricRow};
-use super::router::{Console, Visit, rendered};
-use tunesmith_http::pages::PageCall;
-use tunesmith_service::jobs::QueueLimits;
-use tunesmith_service::resource_pool::PoolLoad;
+use super::visit::Visit;
+use tunesmith_jobs::QueueLimits;
+use tunesmith_jobs::resource_pool::PoolLoad;
+use tunesmith_telemetry::telemetry;
 
-/// How a server was started.
 #[derive(Debug, Clone)]
 pub struct ServerFacts {
-    /// The version of the program.
     pub version: &'static str,
-    /// When the process started to serve.
+    /// Time at which the process started to serve.
     pub started: Timestamp,
-    /// The address that it listens on.
     pub listen: String,
-    /// The base address under which programs reach it.
+    /// Base URL for programs.
     pub endpoint: String,
-    /// The data folder.
     pub data_dir: String,
-    /// The kind of the store.
     pub store: &'static str,
-    /// The executor of jobs that name none.
+    /// Default executor of jobs.
     pub executor: String,
-    /// The file of the server configuration; `None` without one.
+    /// Path of the server configuration, if any.
     pub server_config: Option<String>,
-    /// The memory budget in bytes.
+    /// Memory budget in bytes.
     pub memory_budget: u64,
-    /// Limits and options.
     pub settings: Vec<Setting>,
 }
 
-/// An option with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// The option of the command line.
     pub option: &'static str,
-    /// What it sets.
     pub meaning: &'static str,
-    /// The value, for people.
     pub value: String,
 }
 
@@ -58,7 +47,6 @@ struct ServerPage {
     facts: std::sync::Arc<ServerFacts>,
     start_time: Time,
     uptime: Span,
-    /// Why the server is not ready.
     reasons: Vec<String>,
     slots: Option<(usize, usize)>,
     queued: usize,
@@ -71,30 +59,27 @@ struct ServerPage {
     metrics: Vec<MetricRow>,
 }
 
-/// A limit of the server configuration.
 struct Limit {
     name: &'static str,
     value: String,
 }
 
-pub(crate) async fn page(State(console): State<Console>, parts: Parts) -> Response {
-    console.show(PageCall::of_server("console.server", ADMINISTRATION), parts, show).await
-}
-
-async fn show(console: Console, visit: Visit) -> Result<Response, PageError> {
+pub(crate) async fn show(console: Console, visit: Visit, (): ()) -> Result<Response, PageError> {
     let facts = console.server()?;
-    let metrics = metrics::rows(&console.pages.metrics());
+    let metrics = metrics::rows(&telemetry().text());
     let bytes =
         |name: &str| metrics::value(&metrics, name).filter(|bytes| *bytes > 0.0).map(|bytes| Size(bytes as u64));
     let load = console.jobs.load();
     let pool = console.jobs.resources();
+    let mut reasons = console.jobs.store_faults().await;
+    reasons.extend(console.control.check_ready().err());
     // A failure is among the reasons.
-    let credentials = console.pages.credentials().ok().flatten();
+    let credentials = console.control.credentials().ok().flatten();
     let page = ServerPage {
-        frame: Frame::new("Server", Section::Server, &visit.visitor, &visit.parts),
+        frame: visit.frame("Server", Section::Server),
         start_time: Time(facts.started),
         uptime: Span::between(facts.started, console.clock.now()).whole(),
-        reasons: console.pages.unready_reasons(&console.jobs).await,
+        reasons,
         slots: load.slots,
         queued: load.queued.len(),
         budget: Size(facts.memory_budget),
@@ -110,7 +95,6 @@ async fn show(console: Console, visit: Visit) -> Result<Response, PageError> {
 }
 
 impl ServerPage {
-    /// Whether any resource is counted.
     fn counts_resources(&self) -> bool {
         let capacity = &self.pool.capacity;
         capacity.milli_cpus.is_some() || capacity.memory_bytes.is_some() || capacity.devices.is_some()
@@ -129,7 +113,6 @@ impl ServerPage {
     }
 }
 
-/// The limits that are set.
 fn limits(pool: &PoolLoad, queue: QueueLimits) -> Vec<Limit> {
     let numbers = [
         ("running trials in all", pool.limits.cluster),

@@ -1,5 +1,4 @@
-//! The form beside the text of a new study, in the same way as that of a new job: the fields have the names of a job's, and their
-//! values are elsewhere in the text.
+//! Form beside the text of a new study, like the job form: fields have the same names, at other paths in the text.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +10,12 @@ use tunesmith_config::{Edit, EditError, Plain, Step, edit, outline};
 const STUDY_CONFIG: &str = "studyConfig";
 const PARAMETERS: &str = "parameters";
 
-/// The values of a study that the form shows.
 const FIELDS: [&str; 4] = ["goal", "hyperparameterMetricTag", "maxTrials", "algorithm"];
 
-/// The values of a parameter that the form shows.
 const PARAMETER_FIELDS: [&str; 7] =
     ["parameterName", "type", "minValue", "maxValue", "scaleType", "categoricalValues", "discreteValues"];
 
-/// The keys with the values of each type.
+/// Key that contains the values of each type.
 const SPECS: [(&str, &str); 4] = [
     ("DOUBLE", "doubleValueSpec"),
     ("INTEGER", "integerValueSpec"),
@@ -28,7 +25,6 @@ const SPECS: [(&str, &str); 4] = [
 
 type Path = Vec<Step<'static>>;
 
-/// The form of `text`.
 pub(crate) fn form_of(text: &str) -> Form {
     let Some(file @ Value::Object(_)) = outline(text) else { return Form::default() };
     let root = root_of(&file);
@@ -61,10 +57,6 @@ pub(crate) fn form_of(text: &str) -> Form {
     form
 }
 
-/// Returns `text` with `change`.
-///
-/// # Errors
-/// [`EditError`].
 pub(crate) fn changed(text: &str, change: &Change) -> Result<String, EditError> {
     let file = outline(text).ok_or(EditError::Unreadable)?;
     let root = root_of(&file);
@@ -104,7 +96,7 @@ fn root_of(file: &Value) -> Path {
     if file.get(STUDY_CONFIG).is_some() { vec![Step::Key(STUDY_CONFIG)] } else { Vec::new() }
 }
 
-/// The place of a value of the study, below its configuration.
+/// Path of a study value below the configuration.
 fn place(field: &str) -> Path {
     let metric = |key| vec![Step::Key("metrics"), Step::Item(0), Step::Key(key)];
     match field {
@@ -115,7 +107,7 @@ fn place(field: &str) -> Path {
     }
 }
 
-/// The place of a value of a parameter; `None` if its type has none.
+/// Path of a parameter value; `None` if its type has none.
 fn place_of_parameter(file: &Value, root: &[Step<'static>], index: usize, field: &str) -> Option<Path> {
     let mut path = [root, &[Step::Key(PARAMETERS), Step::Item(index)]].concat();
     let kind = at(file, &[path.as_slice(), &[Step::Key("type")]].concat()).and_then(Value::as_str).unwrap_or_default();
@@ -134,7 +126,7 @@ fn place_of_parameter(file: &Value, root: &[Step<'static>], index: usize, field:
     Some(path)
 }
 
-/// Sets the value at `path`, or removes it if it is empty. What contains it is added where it is missing.
+/// Sets the value at `path`, adding missing parents; removes it if empty.
 fn set(text: &str, path: &[Step<'_>], value: &str, is_list: bool) -> Result<String, EditError> {
     let value = value.trim();
     if value.is_empty() {
@@ -147,7 +139,7 @@ fn set(text: &str, path: &[Step<'_>], value: &str, is_list: bool) -> Result<Stri
 fn set_plain(text: &str, path: &[Step<'_>], plain: Plain) -> Result<String, EditError> {
     let file = outline(text).ok_or(EditError::Unreadable)?;
     let exists = |length: &usize| at(&file, &path[..*length]).is_some_and(|value| !value.is_null());
-    // The first part of the path that is missing, but for the value itself.
+    // Shortest missing path, excluding the value itself.
     let missing = (1..path.len()).find(|length| !exists(length)).unwrap_or(path.len());
     let inner = path[missing..].iter().rev().fold(plain, |inner, step| match step {
         Step::Key(key) => Plain::Mapping(vec![((*key).to_owned(), inner)]),
@@ -156,7 +148,7 @@ fn set_plain(text: &str, path: &[Step<'_>], plain: Plain) -> Result<String, Edit
     edit(text, &path[..missing], &Edit::Set(inner))
 }
 
-/// Sets the type of a parameter. The values of the former type are removed, and the new one gets examples.
+/// Sets the type of a parameter, replacing the values of the previous type by examples.
 fn set_type(text: &str, root: &[Step<'static>], index: usize, value: &str) -> Result<String, EditError> {
     let parameter = [root, &[Step::Key(PARAMETERS), Step::Item(index)]].concat();
     let key = |key: &'static str| [parameter.as_slice(), &[Step::Key(key)]].concat();
@@ -199,7 +191,6 @@ fn at<'a>(file: &'a Value, path: &[Step<'_>]) -> Option<&'a Value> {
     })
 }
 
-/// A path as messages name it.
 fn name_of(path: &[Step<'_>]) -> String {
     path.iter().fold(String::new(), |name, step| match step {
         Step::Key(key) if name.is_empty() => (*key).to_owned(),
@@ -208,7 +199,7 @@ fn name_of(path: &[Step<'_>]) -> String {
     })
 }
 
-/// Adds the paths of the values below `value` that are not `shown`.
+/// Adds paths of values below `value` that are not in `shown`.
 fn add_rest(value: &Value, path: &str, shown: &BTreeSet<String>, rest: &mut Vec<String>) {
     if shown.contains(path) || value.is_null() {
         return;

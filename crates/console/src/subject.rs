@@ -1,17 +1,16 @@
-//! What the pages of one job, or of one study without a job, have in common: its name, its state and the tabs.
+//! Subject of a page, a job or a study without one: name, state and tabs.
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::actions::{JobActions, NewTrial, StudyActions};
+use super::console::Console;
 use super::errors::PageError;
 use super::format::Badge;
-use super::router::Console;
-use tunesmith_access::Permission;
+use super::visit::{PageCall, Visitor};
+use tunesmith_admission::use_cases::{self, UseCase};
 use tunesmith_domain::{Job, JobId, Study, StudyId};
-use tunesmith_http::pages::{PageCall, Visitor};
 
-/// A tab of a job or a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tab {
     Summary,
@@ -22,27 +21,25 @@ pub(crate) enum Tab {
     Trust,
 }
 
-/// The names in the address of a page of a job, or of a study without a job.
+/// Names in the URL of a page about a job, or a study without one.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Named {
     project: String,
     location: Option<String>,
     job: Option<String>,
     study: Option<String>,
-    /// The number of a trial, as it was written.
+    /// Trial number, as written.
     trial: Option<String>,
 }
 
-/// A job with its study, or a study that belongs to no job.
+/// Job with its study, or study without a job.
 pub(crate) enum Subject {
     Job { job: Box<Job>, study: Option<Study> },
     Study(Study),
 }
 
-/// The head of the pages of a job or a study.
 pub(crate) struct Head {
     pub(crate) project: String,
-    /// The location of a study without a job.
     pub(crate) location: Option<String>,
     pub(crate) name: String,
     pub(crate) address: String,
@@ -55,20 +52,18 @@ pub(crate) struct Head {
 }
 
 impl Named {
-    /// A request for the page `name`, which requires `permission` for a study, and the reading of its job for a job.
-    pub(crate) fn call(&self, name: &'static str, permission: Permission) -> PageCall {
-        match &self.job {
-            Some(job) => PageCall::of_job(name, Permission::JobsGet, &self.project, job),
-            None => PageCall::of_project(name, permission, &self.project),
-        }
+    /// Page request that shows `of_study` of a study, and requires permission to read a job.
+    pub(crate) fn call(&self, of_study: UseCase) -> PageCall {
+        let (project, job) = (self.project.clone(), self.job.clone());
+        let of_job = || use_cases::GET_JOB.shown_as(of_study.name()).slower(of_study.time_limit_factor());
+        PageCall { use_case: if job.is_some() { of_job() } else { of_study }, project, job }
     }
 
-    /// The name of the job or the study.
     pub(crate) fn name(&self) -> &str {
         self.job.as_deref().or(self.study.as_deref()).unwrap_or_default()
     }
 
-    /// The number of the trial in the address.
+    /// Trial number in the URL.
     pub(crate) fn trial_number(&self) -> Result<u64, PageError> {
         let text = self.trial.as_deref().unwrap_or_default();
         text.parse().map_err(|_| PageError::Invalid(format!("{text:?} is not the number of a trial")))
@@ -76,7 +71,7 @@ impl Named {
 }
 
 impl Subject {
-    /// The name without its project.
+    /// Name without its project.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Job { job, .. } => job.id.parts().1,
@@ -84,7 +79,6 @@ impl Subject {
         }
     }
 
-    /// The job, if there is one.
     pub(crate) fn job(&self) -> Option<&Job> {
         match self {
             Self::Job { job, .. } => Some(job),
@@ -92,7 +86,6 @@ impl Subject {
         }
     }
 
-    /// The study, if there is one.
     pub(crate) fn study(&self) -> Option<&Study> {
         match self {
             Self::Job { study, .. } => study.as_ref(),
@@ -100,7 +93,7 @@ impl Subject {
         }
     }
 
-    /// The maximum number of trials; `None` if there is none, or it is not known.
+    /// Maximum number of trials; `None` if unlimited or unknown.
     pub(crate) fn max_trials(&self) -> Option<u64> {
         match self {
             Self::Job { job, .. } => job.plan.as_ref().ok().map(|plan| plan.max_trials),
@@ -108,7 +101,6 @@ impl Subject {
         }
     }
 
-    /// When it was created.
     pub(crate) fn create_time(&self) -> Timestamp {
         match self {
             Self::Job { job, .. } => job.create_time,
@@ -116,7 +108,7 @@ impl Subject {
         }
     }
 
-    /// The study with the trials.
+    /// Study with the trials.
     ///
     /// # Errors
     /// [`PageError::NotFound`] for a job that runs its program once.
@@ -125,7 +117,6 @@ impl Subject {
         self.study().ok_or_else(absent)
     }
 
-    /// The address of the page.
     pub(crate) fn address(&self) -> String {
         match self {
             Self::Job { job, .. } => job_address(job),
@@ -133,7 +124,6 @@ impl Subject {
         }
     }
 
-    /// The head of the page `tab` for `visitor`.
     pub(crate) fn head(&self, visitor: &Visitor, tab: Tab) -> Head {
         let mut head = self.head_without_actions(tab);
         match self {
@@ -149,7 +139,7 @@ impl Subject {
         head
     }
 
-    /// The head of the page `tab`, on which nothing can be done.
+    /// Header of the page `tab`, without actions.
     pub(crate) fn head_without_actions(&self, tab: Tab) -> Head {
         let (project, location, badge) = match self {
             Self::Job { job, .. } => (job.id.parts().0, None, job.state.into()),
@@ -175,12 +165,12 @@ impl Subject {
 }
 
 impl Head {
-    /// The trial that the visitor may add.
+    /// Form for a trial that the visitor may add.
     pub(crate) fn new_trial(&self) -> Option<&NewTrial> {
         self.job_actions.new_trial.as_ref().or(self.study_actions.new_trial.as_ref())
     }
 
-    /// The labels as `key=value`, one in each line.
+    /// Labels as `key=value`, one per line.
     pub(crate) fn label_lines(&self) -> String {
         self.labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join("\n")
     }
@@ -197,23 +187,22 @@ impl Head {
     }
 }
 
-/// The address of the page of a job.
 pub(crate) fn job_address(job: &Job) -> String {
     let (project, id) = job.id.parts();
     format!("/console/projects/{project}/jobs/{id}")
 }
 
-/// The address of the page of a study that belongs to no job.
+/// URL of the page of a study without a job.
 pub(crate) fn study_address(study: &Study) -> String {
     let (project, location, name) = study.id.parts();
     format!("/console/projects/{project}/locations/{location}/studies/{name}")
 }
 
 impl Console {
-    /// The job or the study of a page.
+    /// Finds the job or study of a page.
     ///
     /// # Errors
-    /// [`PageError::NotFound`], also for the study of a job, whose pages are those of the job.
+    /// [`PageError::NotFound`], also for the study of a job, which has the job's pages.
     pub(crate) async fn subject(&self, named: &Named) -> Result<Subject, PageError> {
         let invalid = |error: tunesmith_domain::IdError| PageError::Invalid(error.to_string());
         let Some(location) = &named.location else {
@@ -228,7 +217,6 @@ impl Console {
         Ok(Subject::Study(self.studies.study(&id).await?))
     }
 
-    /// `job` with its study.
     pub(crate) async fn subject_of_job(&self, job: Job) -> Result<Subject, PageError> {
         let study = self.study_of(&job).await?;
         Ok(Subject::Job { job: Box::new(job), study })

@@ -1,41 +1,36 @@
-//! A job or a study and what its trials amount to, as lists and pages show it.
+//! Job or study with the state of its trials, for lists and pages.
 
 use std::time::Duration;
 
+use super::console::Console;
 use super::errors::PageError;
 use super::format::{Badge, Number, Span, Time};
-use super::router::Console;
 use super::subject::{Subject, Tab};
 use tunesmith_algorithms::problem::{Goal, TrialId};
 use tunesmith_domain::{Job, JobState, Study, StudyState};
-use tunesmith_service::studies::StudyFigures;
 use tunesmith_store::StoreError;
+use tunesmith_studies::StudyFigures;
 
-/// A job, or a study that belongs to no job, in a list.
 pub(crate) struct ListRow {
     pub(crate) is_study: bool,
     pub(crate) project: String,
-    /// The location of a study.
     pub(crate) location: Option<String>,
     pub(crate) name: String,
     pub(crate) address: String,
     pub(crate) badge: Badge,
     pub(crate) create_time: Time,
-    /// How long the job has run.
     pub(crate) run_time: Option<Span>,
     pub(crate) labels: Vec<(String, String)>,
-    /// What is wrong.
     pub(crate) error_message: String,
     pub(crate) position: Option<usize>,
     pub(crate) reasons: Vec<String>,
     pub(crate) progress: Option<Progress>,
     pub(crate) best: Option<Best>,
-    /// Whether it is ticked to be compared.
     pub(crate) is_ticked: bool,
 }
 
 impl ListRow {
-    /// The name in addresses: `project/job` or `project/location/study`.
+    /// Name in URLs: `project/job` or `project/location/study`.
     pub(crate) fn key(&self) -> String {
         match &self.location {
             Some(location) => format!("{}/{location}/{}", self.project, self.name),
@@ -44,36 +39,32 @@ impl ListRow {
     }
 }
 
-/// How far a job or a study is with its trials.
 pub(crate) struct Progress {
     pub(crate) figures: StudyFigures,
     pub(crate) max_trials: Option<u64>,
 }
 
 impl Progress {
-    /// Number of trials that have ended.
     pub(crate) fn ended(&self) -> u64 {
         let ended = &self.figures.ended;
         ended.succeeded + ended.infeasible + ended.stopped_without_result
     }
 
-    /// Number of trials that have not ended.
     pub(crate) fn open(&self) -> u64 {
         self.figures.requested + self.figures.active + self.figures.stopping
     }
 }
 
-/// The best result so far.
 pub(crate) struct Best {
     pub(crate) trial: TrialId,
     pub(crate) metric: String,
     pub(crate) goal: &'static str,
     pub(crate) value: Option<Number>,
-    /// Number of optimal trials, more than one with several metrics only.
+    /// Number of optimal trials; above one only with several metrics.
     pub(crate) count: usize,
 }
 
-/// The word for the direction in which a metric improves.
+/// Word for the direction in which a metric improves.
 pub(crate) fn goal_word(goal: Goal) -> &'static str {
     match goal {
         Goal::Maximize => "maximize",
@@ -82,17 +73,16 @@ pub(crate) fn goal_word(goal: Goal) -> &'static str {
 }
 
 impl Console {
-    /// The study of `job`; `None` if it has none, or if it is missing.
+    /// Study of `job`; `None` if there is none or it is missing.
     pub(crate) async fn study_of(&self, job: &Job) -> Result<Option<Study>, PageError> {
         let Some(study) = &job.study else { return Ok(None) };
         match self.studies.study(study).await {
             Ok(study) => Ok(Some(study)),
-            Err(tunesmith_service::studies::StudiesError::Store(StoreError::NotFound { .. })) => Ok(None),
+            Err(tunesmith_studies::StudiesError::Store(StoreError::NotFound { .. })) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The best result of `study` so far.
     pub(crate) async fn best_of(&self, study: &Study) -> Result<Option<Best>, PageError> {
         let optimal = self.studies.optimal_trials(study).await?;
         let Some(first) = optimal.first() else { return Ok(None) };
@@ -108,13 +98,12 @@ impl Console {
         }))
     }
 
-    /// How far `subject` is; `None` without trials.
+    /// Progress of `subject`; `None` without trials.
     pub(crate) async fn progress_of(&self, subject: &Subject) -> Result<Option<Progress>, PageError> {
         let Some(study) = subject.study() else { return Ok(None) };
         Ok(Some(Progress { figures: self.studies.figures(study).await?, max_trials: subject.max_trials() }))
     }
 
-    /// The row of `subject`.
     pub(crate) async fn row(&self, subject: &Subject) -> Result<ListRow, PageError> {
         let head = subject.head_without_actions(Tab::Summary);
         let best = match subject.study() {
@@ -157,11 +146,11 @@ impl Console {
         })
     }
 
-    /// How long `job` runs, or has run.
+    /// Run time of `job` so far, or in total.
     pub(crate) fn run_time(&self, job: &Job) -> Option<Span> {
         let end = job.end_time.unwrap_or_else(|| self.clock.now());
         let span = Span::between(job.start_time?, end);
-        // The fractions of a second of a running time only make it restless.
+        // Fractions of a second would flicker.
         Some(if job.state == JobState::Running { Span(Duration::from_secs(span.0.as_secs())) } else { span })
     }
 }

@@ -1,27 +1,25 @@
-//! One trial: parameters, curve, logs, attempts, and who proposed it.
+//! Trial page: parameters, curve, logs, attempts and origin.
 
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Path, State};
-use axum::http::request::Parts;
 use axum::response::Response;
 
 use super::actions::TrialActions;
 use super::artifacts::ArtifactList;
+use super::console::{Console, rendered};
 use super::curve::Curve;
 use super::errors::PageError;
 use super::format::{Badge, Number, Span, Time, Value};
 use super::frame::{Frame, Section};
 use super::logs::LogPart;
-use super::router::{Console, Visit, rendered};
 use super::subject::{Head, Named, Tab};
 use super::summary::goal_word;
-use tunesmith_access::Permission;
+use super::visit::Visit;
 use tunesmith_algorithms::problem::{AlgorithmName, Step, TrialId};
-use tunesmith_domain::{AttemptPlace, Measurement, Trial};
+use tunesmith_domain::{AttemptLocation, Measurement, Trial};
 
-/// Number of measurements in the table, the last ones.
+/// Maximum number of measurements in the table, the last ones.
 const MOST_MEASUREMENTS: usize = 50;
 
 #[derive(Template)]
@@ -33,51 +31,50 @@ struct TrialPage {
     badge: Badge,
     reason: Option<String>,
     has_failed: bool,
-    /// Why its program has not started.
+    /// Reason why its program has not started.
     waiting: Option<String>,
     fallback_reason: Option<String>,
     results: Vec<(String, &'static str, Option<Number>)>,
     constraints: Vec<(String, Option<Number>)>,
     parameters: Vec<(String, Value)>,
-    /// The parameters as flags of a trainer.
+    /// Parameters as trainer flags.
     flags: String,
     origin: String,
     attempts: u64,
     lost: u64,
     preempted: u64,
-    places: Vec<PlaceRow>,
+    places: Vec<LocationRow>,
     client: String,
     lease_end: Option<Time>,
     create_time: Time,
     start_time: Option<Time>,
     end_time: Option<Time>,
     run_time: Option<Span>,
-    /// The metrics that event files of several folders have: name, the folder that is taken, the others.
+    /// Metrics in event files of several folders: name, selected folder, other folders.
     metric_folders: Vec<(String, String, String)>,
     curves: Vec<Curve>,
     columns: Vec<String>,
     measurements: Vec<MeasurementRow>,
     measurement_count: u64,
-    /// Whether the service runs the program of the trial.
+    /// Whether the service runs the trial's program.
     has_output: bool,
     logs: Vec<LogPart>,
-    /// The files below the job-dir; `None` without one.
+    /// `None` without a job-dir.
     artifacts: Option<ArtifactList>,
     actions: TrialActions,
     previous: Option<u64>,
     next: Option<u64>,
 }
 
-/// Where an attempt ran.
-struct PlaceRow {
+struct LocationRow {
     attempt: u64,
     executor: Option<String>,
-    /// The nodes, each with the tasks of its replicas.
+    /// Nodes, with the tasks of their replicas.
     nodes: Vec<(String, String)>,
 }
 
-impl From<&AttemptPlace> for PlaceRow {
-    fn from(place: &AttemptPlace) -> Self {
+impl From<&AttemptLocation> for LocationRow {
+    fn from(place: &AttemptLocation) -> Self {
         let tasks = |name: &str| {
             let here = place.nodes.iter().filter(|node| node.node == name);
             here.filter_map(|node| node.task.clone()).collect::<Vec<_>>().join(", ")
@@ -93,20 +90,15 @@ struct MeasurementRow {
     values: Vec<Option<Number>>,
 }
 
-pub(crate) async fn page(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
-    let call = named.call("console.trial", Permission::TrialsGet);
-    console.show(call, parts, async move |console, visit| show(console, visit, &named).await).await
-}
-
-/// The row of `metric`, which event files of `folders` have.
+/// Row of `metric`, which event files in `folders` contain.
 fn metric_folder(metric: &str, folders: &[Arc<str>]) -> Option<(String, String, String)> {
     let (taken, others) = folders.split_first()?;
     Some((metric.to_owned(), taken.to_string(), others.join(", ")))
 }
 
-async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response, PageError> {
+pub(crate) async fn show(console: Console, visit: Visit, named: Named, (): ()) -> Result<Response, PageError> {
     let number = named.trial_number()?;
-    let subject = console.subject(named).await?;
+    let subject = console.subject(&named).await?;
     let study = subject.trials()?;
     let trial = console.studies.trial(&study.id, TrialId(number)).await?;
     let measurements = console.studies.measurements(&study.id, &trial).await?;
@@ -124,7 +116,7 @@ async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response,
     };
     let now = console.clock.now();
     let page = TrialPage {
-        frame: Frame::new(format!("Trial {number} of {}", subject.name()), Section::Jobs, &visit.visitor, &visit.parts),
+        frame: visit.frame(format!("Trial {number} of {}", subject.name()), Section::Jobs),
         head: subject.head(&visit.visitor, Tab::Trials),
         number,
         badge: Badge::of_trial(trial.state, trial.stopped_early),
@@ -148,7 +140,7 @@ async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response,
         attempts: trial.attempt,
         lost: trial.lost_attempts,
         preempted: trial.preempted_attempts,
-        places: trial.places.iter().rev().map(PlaceRow::from).collect(),
+        places: trial.places.iter().rev().map(LocationRow::from).collect(),
         client: trial.client_id.clone(),
         lease_end: trial.lease.map(|lease| Time(lease.deadline)),
         create_time: Time(trial.create_time),
@@ -183,13 +175,12 @@ async fn show(console: Console, visit: Visit, named: &Named) -> Result<Response,
     Ok(rendered(&page))
 }
 
-/// The parameters as a trainer receives them, quoted for a shell.
+/// Parameters as trainer flags, quoted for a shell.
 fn flags(trial: &Trial) -> String {
     let flags = trial.parameters.iter().map(|(name, value)| shell_word(&format!("--{name}={value}")));
     flags.collect::<Vec<_>>().join(" ")
 }
 
-/// `text` as one word of a shell.
 pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=./:,+@%".contains(letter);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -199,7 +190,6 @@ pub(crate) fn shell_word(text: &str) -> String {
     }
 }
 
-/// What proposed a trial, for people.
 fn origin_text(algorithm: AlgorithmName, step: Option<Step>) -> String {
     let algorithm = match algorithm {
         AlgorithmName::GaussianProcessBandit => "Gaussian process",

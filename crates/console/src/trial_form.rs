@@ -1,47 +1,44 @@
-//! The form of a trial whose parameters a person chooses.
-
 use tunesmith_algorithms::problem::{ParameterKind, ParameterSpec};
 use tunesmith_algorithms::rounded::Rounded;
+use tunesmith_api::ai_platform::optimizer::PublishedNames;
 use tunesmith_domain::Study;
-use tunesmith_http::pages::names_in_requests;
 
-/// Maximum number of discrete values that are offered as a list. With more, a field shows their range.
+/// Maximum number of discrete values for a list. Above it, a field shows their range.
 const MOST_OPTIONS: usize = 60;
 
-/// The fields of a new trial.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TrialForm {
     pub(crate) parameters: Vec<ParameterField>,
-    /// The names of the metrics, and those of the constraints.
+    /// Names of the metrics, then the constraints.
     pub(crate) metrics: Vec<String>,
 }
 
-/// The field of one parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ParameterField {
-    /// The name in requests, and the name in the space, which is unique.
+    /// Name in requests, and unique name in the search space.
     pub(crate) name: String,
     pub(crate) label: String,
-    /// The field of the request with the value.
+    /// Request field for the value.
     pub(crate) field: &'static str,
-    /// The values that can be chosen, as JSON, and as text.
+    /// Selectable values, as JSON and as text.
     pub(crate) options: Vec<(String, String)>,
-    /// What is allowed.
     pub(crate) hint: String,
     /// Whether every trial has a value.
     pub(crate) is_required: bool,
 }
 
 impl TrialForm {
-    /// The form for a trial of `study` whose result its program gives.
+    /// Form for a trial of `study` with a result from its program.
     pub(crate) fn without_result(study: &Study) -> Self {
         Self { metrics: Vec::new(), ..Self::of(study) }
     }
 
-    /// The form for a trial of `study`.
     pub(crate) fn of(study: &Study) -> Self {
         let space = study.problem.search_space();
-        let names = names_in_requests(space);
+        let published = PublishedNames::of(space);
+        let parameters = space.parameters().iter();
+        // Names in requests, which different conditions may share.
+        let names: Vec<String> = parameters.map(|parameter| published.published(parameter.name()).to_owned()).collect();
         let metrics = study.problem.metrics().iter().map(|metric| metric.name.clone());
         let constraints = study.problem.constraints().iter().map(|constraint| constraint.name.clone());
         Self {

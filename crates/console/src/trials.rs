@@ -1,30 +1,25 @@
-//! The table of the trials of a job or a study.
-
 use askama::Template;
-use axum::extract::{Path, Query, State};
-use axum::http::request::Parts;
+use axum::extract::Query;
 use axum::response::Response;
 use serde::Deserialize;
 
+use super::console::{Console, rendered};
 use super::errors::PageError;
 use super::format::{Badge, Number, Span, Value};
 use super::frame::{Frame, Section};
-use super::router::{Console, Visit, rendered};
 use super::subject::{Head, Named, Tab};
 use super::summary::goal_word;
-use tunesmith_access::Permission;
+use super::visit::Visit;
 use tunesmith_algorithms::problem::{ConstraintSpec, Goal, TrialId};
 use tunesmith_algorithms::rounded::Rounded;
 use tunesmith_domain::{Study, Trial};
 
-/// Number of trials on a page.
 const PAGE_SIZE: usize = 100;
 
-/// The selection in the address.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Selection {
-    /// The number after which the page begins.
+    /// Trial number before the page.
     after: u64,
 }
 
@@ -33,7 +28,7 @@ pub(crate) struct Selection {
 struct TrialsPage {
     frame: Frame,
     head: Head,
-    /// The metrics with their goals, then the constraints with their bounds.
+    /// Metrics with goals, then constraints with bounds.
     values: Vec<(String, String)>,
     names: Vec<String>,
     rows: Vec<Row>,
@@ -56,23 +51,13 @@ impl TrialsPage {
     }
 }
 
-pub(crate) async fn page(
-    State(console): State<Console>,
-    Path(named): Path<Named>,
-    Query(selection): Query<Selection>,
-    parts: Parts,
-) -> Response {
-    let call = named.call("console.trials", Permission::TrialsList);
-    console.show(call, parts, async move |console, visit| trials(console, visit, &named, selection).await).await
-}
-
-async fn trials(
+pub(crate) async fn show(
     console: Console,
     visit: Visit,
-    named: &Named,
-    Selection { after }: Selection,
+    named: Named,
+    Query(Selection { after }): Query<Selection>,
 ) -> Result<Response, PageError> {
-    let subject = console.subject(named).await?;
+    let subject = console.subject(&named).await?;
     let study = subject.trials()?;
     let page = console.studies.trial_page(&study.id, TrialId(after), PAGE_SIZE).await?;
     let now = console.clock.now();
@@ -92,7 +77,7 @@ async fn trials(
         reason: trial.infeasible_reason.clone().or_else(|| violation(study, trial)),
     };
     let page = TrialsPage {
-        frame: Frame::new(format!("Trials of {}", subject.name()), Section::Jobs, &visit.visitor, &visit.parts),
+        frame: visit.frame(format!("Trials of {}", subject.name()), Section::Jobs),
         head: subject.head(&visit.visitor, Tab::Trials),
         values: goals.chain(bounds).collect(),
         rows: page.trials.iter().map(row).collect(),
@@ -103,7 +88,6 @@ async fn trials(
     Ok(rendered(&page))
 }
 
-/// What values of `constraint` are allowed.
 fn bound(constraint: &ConstraintSpec) -> String {
     let side = match constraint.goal {
         Goal::Maximize => "at least",
@@ -112,13 +96,12 @@ fn bound(constraint: &ConstraintSpec) -> String {
     format!("{side} {}", Rounded(constraint.threshold))
 }
 
-/// Which constraints the result of `trial` violates, if it violates any.
+/// Constraints violated by the result of `trial`, if any.
 fn violation(study: &Study, trial: &Trial) -> Option<String> {
     let names: Vec<&str> = study.violated(trial).map(|constraint| constraint.name.as_str()).collect();
     (!names.is_empty()).then(|| format!("violates {}", names.join(", ")))
 }
 
-/// The names of the parameters of `study`.
 pub(crate) fn parameter_names(study: &Study) -> Vec<String> {
     study.problem.search_space().parameters().iter().map(|parameter| parameter.name().to_owned()).collect()
 }

@@ -1,43 +1,38 @@
-//! The page about workers: what runs and what waits, how much of the server is used, and the time that was lost.
+//! Workers page: running and waiting trials, utilization of the server, and lost time.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
 use std::time::Duration;
 
 use askama::Template;
-use axum::extract::{Query, State};
-use axum::http::request::Parts;
+use axum::extract::Query;
 use axum::response::Response;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 
+use super::console::{Console, rendered};
 use super::errors::PageError;
 use super::format::{Number, Span, Time};
 use super::frame::{Frame, Section};
-use super::router::{Console, Visit, rendered};
 use super::subject::job_address;
+use super::visit::Visit;
 use tunesmith_access::Permission;
-use tunesmith_domain::{AttemptPlace, Job, JobState, Study, Trial, TrialState};
-use tunesmith_http::pages::PageCall;
-use tunesmith_service::studies::{most_at_once, running_at_once};
+use tunesmith_domain::{AttemptLocation, Job, JobState, Study, Trial, TrialState};
+use tunesmith_studies::{most_at_once, running_at_once};
 
-/// Number of bins of the drawings.
 const BINS: usize = 120;
 
-/// Size of the drawings.
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 150.0;
 
-/// Number of trials whose times are read for one view of the page.
+/// Maximum number of trials to read for one page view.
 const MOST_TRIALS: u64 = 300_000;
 
-/// Number of rows of each table.
 const MOST_ROWS: usize = 100;
 
-/// The spans of time that can be chosen, in hours.
+/// Selectable time spans, in hours.
 const CHOICES: [(u32, &str); 3] = [(1, "1 hour"), (24, "24 hours"), (168, "7 days")];
 
-/// The selection in the address.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Selection {
@@ -53,7 +48,7 @@ struct WorkersPage {
     slots: Option<(usize, usize)>,
     queued: usize,
     running_trials: usize,
-    /// The mean share of the job slots that were in use.
+    /// Mean share of the job slots in use.
     utilisation: Option<Number>,
     lost_time: Span,
     lost_attempts: u64,
@@ -61,31 +56,29 @@ struct WorkersPage {
     running: Vec<RunningRow>,
     waiting: Vec<WaitingRow>,
     losses: Vec<LossRow>,
-    /// Whether any job is run by a known server.
+    /// Whether a known server runs any job.
     has_servers: bool,
-    /// Number of jobs whose trials are too many to be read.
+    /// Number of jobs omitted for having too many trials.
     left_out: usize,
-    /// Number of rows that the tables lack.
+    /// Number of omitted table rows.
     rows_left_out: usize,
 }
 
-/// Something over time.
 struct Chart {
     title: &'static str,
     from: Time,
     to: Time,
     mean_exact: f64,
     mean: Number,
-    /// The highest number at any time.
     highest: Number,
-    /// The attributes `points` of the polygons of the means and of the highest numbers.
+    /// `points` attributes of the polygons for means and maxima.
     means: String,
     most: String,
-    /// The height of the line of what is available, and its number.
+    /// Height of the capacity line, and the capacity.
     limit: Option<(f64, usize)>,
 }
 
-/// A trial that runs, or a job that runs its program once.
+/// Running trial, or job that runs its program once.
 struct RunningRow {
     job: JobLink,
     trial: Option<u64>,
@@ -93,16 +86,16 @@ struct RunningRow {
     what: &'static str,
     since: Option<Time>,
     ran: Option<Span>,
-    /// Where it runs; empty if that is not known.
+    /// Node or executor; empty if unknown.
     nodes: String,
     server: String,
 }
 
 struct WaitingRow {
     job: JobLink,
-    /// The trial; `None` for trials that do not exist yet, and for a job.
+    /// `None` for trials not created yet, and for a job.
     trial: Option<u64>,
-    /// Number of trials that wait; 0 for a job.
+    /// Number of waiting trials; 0 for a job.
     trials: u64,
     reason: String,
     since: Time,
@@ -113,7 +106,7 @@ struct LossRow {
     job: JobLink,
     attempts: u64,
     time: Span,
-    /// The part of the run time of its trials that was lost, in percent.
+    /// Lost share of the trials' run time, in percent.
     share: Option<Number>,
     server: String,
 }
@@ -125,12 +118,11 @@ struct JobLink {
     address: String,
 }
 
-pub(crate) async fn page(State(console): State<Console>, Query(selection): Query<Selection>, parts: Parts) -> Response {
-    let call = PageCall::of_all("console.workers");
-    console.show(call, parts, async move |console, visit| show(console, visit, selection).await).await
-}
-
-async fn show(console: Console, visit: Visit, Selection { hours }: Selection) -> Result<Response, PageError> {
+pub(crate) async fn show(
+    console: Console,
+    visit: Visit,
+    Query(Selection { hours }): Query<Selection>,
+) -> Result<Response, PageError> {
     let hours = hours.unwrap_or(24);
     if !CHOICES.iter().any(|(choice, _)| *choice == hours) {
         let allowed = CHOICES.map(|(choice, _)| choice.to_string()).join(", ");
@@ -169,7 +161,7 @@ async fn show(console: Console, visit: Visit, Selection { hours }: Selection) ->
         .iter()
         .sum();
     let page = WorkersPage {
-        frame: Frame::new("Workers", Section::Workers, &visit.visitor, &visit.parts),
+        frame: visit.frame("Workers", Section::Workers),
         hours,
         choices: CHOICES,
         slots: load.slots,
@@ -189,21 +181,20 @@ async fn show(console: Console, visit: Visit, Selection { hours }: Selection) ->
     Ok(rendered(&page))
 }
 
-/// What the jobs amount to.
 #[derive(Default)]
 struct Found {
     running: Vec<RunningRow>,
     waiting: Vec<WaitingRow>,
     losses: Vec<LossRow>,
     has_servers: bool,
-    /// The times from the start to the end of trials.
+    /// Start and end times of trials.
     trial_times: Vec<(f64, f64)>,
     trials_read: u64,
     left_out: usize,
 }
 
 impl Console {
-    /// Adds `job` to `found`, with the trials of it that ran at `begin` or later.
+    /// Adds `job` to `found`, with its trials that ran at `begin` or later.
     async fn look_at(&self, job: &Job, now: Timestamp, begin: f64, found: &mut Found) -> Result<(), PageError> {
         let (project, name) = job.id.parts();
         let link = JobLink { name: name.to_owned(), project: project.to_owned(), address: job_address(job) };
@@ -262,7 +253,7 @@ impl Console {
         Ok(())
     }
 
-    /// What the study of a job has lost; `None` if that is nothing.
+    /// Losses of a job's study; `None` without any.
     async fn losses(&self, study: &Study, job: JobLink, server: String) -> Result<Option<LossRow>, PageError> {
         let figures = self.studies.figures(study).await?;
         let attempts = figures.ended.lost_attempts + figures.open_lost_attempts;
@@ -276,10 +267,9 @@ impl Console {
     }
 }
 
-/// The nodes of the current attempt.
 fn nodes(trial: &Trial) -> String {
     let current = trial.places.last().filter(|place| place.attempt == trial.attempt);
-    let names = current.map(AttemptPlace::node_names).unwrap_or_default();
+    let names = current.map(AttemptLocation::node_names).unwrap_or_default();
     match names.as_slice() {
         [first, second, third, rest @ ..] if !rest.is_empty() => {
             format!("{first}, {second}, {third} and {} more", rest.len())
@@ -289,7 +279,7 @@ fn nodes(trial: &Trial) -> String {
 }
 
 impl Chart {
-    /// The chart of `means` in each bin, and of the highest numbers in them.
+    /// Chart of the mean and maximum per bin.
     fn new(
         title: &'static str,
         means: &[f64],
@@ -327,7 +317,7 @@ impl Chart {
     }
 }
 
-/// The edges of the bins between two times, in seconds since 1970.
+/// Bin edges between two times, in seconds since 1970.
 fn edges(begin: Timestamp, end: Timestamp) -> Vec<f64> {
     let (begin, end) = (seconds(begin), seconds(end));
     (0..=BINS).map(|index| begin + (end - begin) * index as f64 / BINS as f64).collect()

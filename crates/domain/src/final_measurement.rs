@@ -8,6 +8,16 @@ use tunesmith_algorithms::problem::ProblemStatement;
 
 use crate::{Completion, FinalMeasurement, Measurement, MetricValue};
 
+/// The result of a trial as its client reports it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReportedOutcome {
+    Measured(Measurement),
+    /// The last or the best of the trial's measurements, as the study defines it.
+    FromCurve,
+    /// No result, for this reason.
+    Infeasible(String),
+}
+
 /// Returns the measurement of `curve` that is the result of a trial of a study with `problem`.
 ///
 /// Only measurements that have a value for every metric and every constraint are considered. The order along the curve is
@@ -139,22 +149,12 @@ impl Chosen<'_> {
 /// Reasons why a trial's measurements contain no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NoFinalMeasurement {
-    /// The curve is empty.
     #[error("no measurement was reported")]
     NoMeasurement,
-    /// There is no value of at least one metric or constraint.
     #[error("no measurement has all metrics of the study")]
     MissingMetric,
-    /// A value of the chosen measurement is NaN or infinite.
     #[error("the final value of {metric:?} is {value}, at step {step}")]
-    NotFinite {
-        /// The metric.
-        metric: String,
-        /// Its value.
-        value: f64,
-        /// The step of the measurement.
-        step: i64,
-    },
+    NotFinite { metric: String, value: f64, step: i64 },
 }
 
 impl Measurement {
@@ -188,7 +188,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::Source;
+    use crate::ReportKey;
 
     fn measurement(step: i64, wall_time_secs: f64, values: &[(&str, f64)]) -> Measurement {
         let metrics = values.iter().map(|(metric, value)| MetricValue { metric: (*metric).to_owned(), value: *value });
@@ -196,9 +196,7 @@ mod tests {
             step,
             wall_time_secs,
             elapsed_secs: None,
-            source: Source::MetricFile,
-            mark: 0,
-            folder: None,
+            key: ReportKey::MetricFile { attempt: 1 },
             metrics: metrics.collect(),
         }
     }

@@ -36,7 +36,6 @@ impl JobId {
         Ok(if project == Self::LOCAL_PROJECT { Self(id.to_owned()) } else { Self(format!("{project}/{id}")) })
     }
 
-    /// The ID as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -88,7 +87,6 @@ impl StudyId {
         })
     }
 
-    /// The ID as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -160,9 +158,7 @@ fn check_part(part: &str, Characters(others, reason): &Characters) -> Result<(),
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{id:?} is not a valid ID: {reason}")]
 pub struct IdError {
-    /// The text.
     pub id: String,
-    /// The rule that the text breaks.
     pub reason: &'static str,
 }
 

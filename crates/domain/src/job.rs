@@ -86,16 +86,13 @@ impl FromStr for JobState {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a job state")]
 pub struct UnknownJobState {
-    /// The text.
     pub text: String,
 }
 
 /// The data of a job. [`Job`] gives read access; only a [`JobChange`] changes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFields {
-    /// The ID.
     pub id: JobId,
-    /// The state.
     pub state: JobState,
     /// The study of a job that tunes hyperparameters.
     pub study: Option<StudyId>,
@@ -178,7 +175,6 @@ pub enum JobChange {
     },
     /// Replaces the labels.
     SetLabels {
-        /// All labels.
         labels: BTreeMap<String, String>,
         /// The revision that the job must have; `None` for any.
         revision: Option<u64>,
@@ -190,7 +186,6 @@ pub enum JobChange {
     },
     /// Replaces the access policy.
     SetPolicy {
-        /// The policy.
         policy: Document,
         /// The revision that the job must have.
         revision: u64,

@@ -8,6 +8,9 @@ use std::path::PathBuf;
 
 use super::Resources;
 
+/// The field of the training input that names the job to continue.
+pub const RESUME_PREVIOUS_JOB: &str = "hyperparameters.resumePreviousJobId";
+
 /// The machines of a job. The default requests nothing and leaves the place to the executor.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MachinePlan {
@@ -21,10 +24,8 @@ pub struct MachinePlan {
     pub options: BTreeMap<String, String>,
     /// The Python interpreter of the program; `None` for `python3` on the `PATH`.
     pub python: Option<PathBuf>,
-    /// Effects that fields for machines lack, and trials that the job takes over from the one that it continues. `None` in a
-    /// plan of a version without machine plans, in which none
-    /// of them has an effect.
-    pub notices: Option<Vec<MachineNotice>>,
+    /// Effects that fields for machines lack, and trials that the job takes over from the one that it continues.
+    pub notices: Vec<MachineNotice>,
 }
 
 /// A field whose effect was decided when the job was submitted: on the machines of the server, or on earlier trials.

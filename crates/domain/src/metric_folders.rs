@@ -31,7 +31,7 @@ impl MetricFolders {
 
     /// Adds the folder of `measurement`, if it is from an event file.
     pub fn note(&mut self, measurement: &Measurement) {
-        if let Some(folder) = &measurement.folder {
+        if let Some(folder) = measurement.folder() {
             measurement.metrics.iter().for_each(|metric| self.add(&metric.metric, folder));
         }
     }
@@ -64,7 +64,7 @@ impl MetricFolders {
 
     /// Whether `measurement` belongs to the curve of `metric`, if it has a value of it.
     pub fn is_of_curve(&self, measurement: &Measurement, metric: &str) -> bool {
-        measurement.folder.is_none() || measurement.folder.as_ref() == self.taken(metric)
+        measurement.folder().is_none() || measurement.folder() == self.taken(metric)
     }
 
     /// Removes the values that belong to no curve from `measurements`, and the measurements that consist of them.
@@ -73,7 +73,7 @@ impl MetricFolders {
             return;
         }
         measurements.retain_mut(|measurement| {
-            if measurement.folder.is_none() {
+            if measurement.folder().is_none() {
                 return true;
             }
             let mut metrics = std::mem::take(&mut measurement.metrics);
@@ -146,16 +146,14 @@ fn pieces(folder: &str) -> impl Iterator<Item = (&str, Reverse<u64>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{MetricValue, Source};
+    use crate::{MetricValue, ReportKey};
 
     fn measurement(folder: Option<&str>, metrics: &[&str]) -> Measurement {
         Measurement {
             step: 1,
             wall_time_secs: 0.0,
             elapsed_secs: None,
-            source: Source::EventFile,
-            mark: 0,
-            folder: folder.map(Arc::from),
+            key: folder.map_or(ReportKey::Http, |folder| ReportKey::EventFile { folder: folder.into() }),
             metrics: metrics.iter().map(|name| MetricValue { metric: (*name).to_owned(), value: 0.5 }).collect(),
         }
     }

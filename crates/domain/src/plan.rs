@@ -6,9 +6,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Document, JobId, MachinePlan, Resources};
 
-/// The plan of one job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobPlan {
     /// Number of trials; 1 for a job without hyperparameters.
@@ -99,9 +100,7 @@ pub enum ProgramPlan {
         /// The program and its fixed arguments.
         argv: Vec<String>,
     },
-    /// A container.
     Container {
-        /// The image.
         image: String,
         /// Replaces the image's entry point, if not empty.
         command: Vec<String>,
@@ -113,9 +112,7 @@ pub enum ProgramPlan {
 /// Replicas of one role.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplicaPlan {
-    /// The role.
     pub role: Role,
-    /// Number of replicas.
     pub count: u32,
     /// The program; `None` for that of the master.
     pub program: Option<ProgramPlan>,
@@ -124,7 +121,7 @@ pub struct ReplicaPlan {
 }
 
 /// What a replica does in a distributed job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Role {
     /// The replica whose end is the end of the job.
     Master,
@@ -141,9 +138,7 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{reason}")]
 pub struct UnreadablePlan {
-    /// The stored document.
     pub document: Document,
-    /// Why it cannot be interpreted.
     pub reason: String,
 }
 
@@ -151,8 +146,6 @@ pub struct UnreadablePlan {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the plan of job {job} cannot be read")]
 pub struct PlanError {
-    /// The job.
     pub job: JobId,
-    /// The stored plan.
     pub source: UnreadablePlan,
 }

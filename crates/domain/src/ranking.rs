@@ -3,10 +3,62 @@
 use std::cmp::Ordering;
 
 use tunesmith_algorithms::encoding::{AtBound, at_bounds};
-use tunesmith_algorithms::problem::{TrialId, pareto};
+use tunesmith_algorithms::problem::{ConstraintSpec, ParameterValues, ProblemStatement, TrialId, pareto};
 
-use super::study::Study;
+use super::measurement::MetricValue;
 use super::trial::{Trial, TrialState};
+
+/// A trial with what its rank depends on.
+pub trait RankedTrial {
+    fn id(&self) -> TrialId;
+    /// Its point.
+    fn parameters(&self) -> &ParameterValues;
+    fn state(&self) -> TrialState;
+    fn stopped_early(&self) -> bool;
+    fn result(&self) -> Option<&[MetricValue]>;
+
+    /// The value of the metric or constraint `name` in its result.
+    fn value(&self, name: &str) -> Option<f64> {
+        self.result()?.iter().find(|metric| metric.metric == name).map(|metric| metric.value)
+    }
+}
+
+impl RankedTrial for Trial {
+    fn id(&self) -> TrialId {
+        self.id
+    }
+
+    fn parameters(&self) -> &ParameterValues {
+        &self.parameters
+    }
+
+    fn state(&self) -> TrialState {
+        self.state
+    }
+
+    fn stopped_early(&self) -> bool {
+        self.stopped_early
+    }
+
+    fn result(&self) -> Option<&[MetricValue]> {
+        self.final_measurement.as_ref().map(|measurement| measurement.metrics.as_slice())
+    }
+}
+
+/// The constraints of `problem` that the result of `trial` violates, in their order; none without a result.
+pub(crate) fn violated<'a>(
+    problem: &'a ProblemStatement,
+    trial: &'a impl RankedTrial,
+) -> impl Iterator<Item = &'a ConstraintSpec> {
+    let holds =
+        |constraint: &ConstraintSpec| trial.value(&constraint.name).is_some_and(|value| constraint.holds(value));
+    problem.constraints().iter().filter(move |constraint| trial.result().is_some() && !holds(constraint))
+}
+
+/// Whether `trial` has a result that satisfies every constraint of `problem`.
+pub fn is_feasible(problem: &ProblemStatement, trial: &impl RankedTrial) -> bool {
+    trial.result().is_some() && violated(problem, trial).next().is_none()
+}
 
 /// The rank of a result, by the rule of [`best_first`].
 #[derive(Debug, Clone, PartialEq)]
@@ -19,13 +71,12 @@ struct Rank {
 
 impl Rank {
     /// `None` if a metric has no value or NaN.
-    fn of(study: &Study, trial: &Trial) -> Option<Self> {
-        let measurement = trial.final_measurement.as_ref()?;
-        let metrics = study.problem.metrics().iter();
-        let values = metrics.map(|metric| Some(metric.goal.to_maximized(measurement.value(&metric.name)?)));
+    fn of(problem: &ProblemStatement, trial: &impl RankedTrial) -> Option<Self> {
+        let metrics = problem.metrics().iter();
+        let values = metrics.map(|metric| Some(metric.goal.to_maximized(trial.value(&metric.name)?)));
         let values =
             values.collect::<Option<Vec<f64>>>().filter(|values| !values.iter().any(|value| value.is_nan()))?;
-        Some(Self { is_feasible: study.is_feasible(trial), is_whole: !trial.stopped_early, values })
+        Some(Self { is_feasible: is_feasible(problem, trial), is_whole: !trial.stopped_early(), values })
     }
 
     /// Less for the better one.
@@ -41,9 +92,9 @@ pub fn compare_values(a: &[f64], b: &[f64]) -> Ordering {
     by_metric.fold(Ordering::Equal, Ordering::then)
 }
 
-/// Less for the better one of two trials of `study`, by the rule of [`best_first`]; equal without a result of either.
-pub fn compare_results(study: &Study, a: &Trial, b: &Trial) -> Ordering {
-    compare_ranks(Rank::of(study, a).as_ref(), Rank::of(study, b).as_ref())
+/// Less for the better one of two trials, by the rule of [`best_first`]; equal without a result of either.
+pub fn compare_results(problem: &ProblemStatement, a: &impl RankedTrial, b: &impl RankedTrial) -> Ordering {
+    compare_ranks(Rank::of(problem, a).as_ref(), Rank::of(problem, b).as_ref())
 }
 
 fn compare_ranks(a: Option<&Rank>, b: Option<&Rank>) -> Ordering {
@@ -58,21 +109,21 @@ fn compare_ranks(a: Option<&Rank>, b: Option<&Rank>) -> Ordering {
 /// A result that satisfies every constraint comes before one that does not. Of these, the result of a trial that ran to its end
 /// comes before the last value of one that was stopped early, which is no result of full length. Then the metrics decide, the
 /// first one first.
-pub fn best_first<'a>(study: &Study, trials: &'a [Trial]) -> Vec<&'a Trial> {
-    let mut ranked: Vec<(Option<Rank>, &Trial)> = trials.iter().map(|trial| (Rank::of(study, trial), trial)).collect();
-    ranked.sort_by(|(a, first), (b, second)| compare_ranks(a.as_ref(), b.as_ref()).then(first.id.cmp(&second.id)));
+pub fn best_first<'a, T: RankedTrial>(problem: &ProblemStatement, trials: &'a [T]) -> Vec<&'a T> {
+    let mut ranked: Vec<(Option<Rank>, &T)> = trials.iter().map(|trial| (Rank::of(problem, trial), trial)).collect();
+    ranked.sort_by(|(a, first), (b, second)| compare_ranks(a.as_ref(), b.as_ref()).then(first.id().cmp(&second.id())));
     ranked.into_iter().map(|(_, trial)| trial).collect()
 }
 
 /// The Pareto front of several metrics: the trials that satisfy every constraint and that no other such trial dominates, best
 /// first as in [`best_first`]. Trials that were stopped early are on it only if no trial ran to its end. Empty with one
 /// metric.
-pub fn optimal_of_several(study: &Study, trials: &[Trial]) -> Vec<TrialId> {
-    if study.problem.metrics().len() < 2 {
+pub fn optimal_of_several(problem: &ProblemStatement, trials: &[impl RankedTrial]) -> Vec<TrialId> {
+    if problem.metrics().len() < 2 {
         return Vec::new();
     }
-    let succeeded = trials.iter().filter(|trial| trial.state == TrialState::Succeeded);
-    let ranked = succeeded.filter_map(|trial| Some((Rank::of(study, trial)?, trial.id)));
+    let succeeded = trials.iter().filter(|trial| trial.state() == TrialState::Succeeded);
+    let ranked = succeeded.filter_map(|trial| Some((Rank::of(problem, trial)?, trial.id())));
     let mut ranked: Vec<(Rank, TrialId)> = ranked.filter(|(rank, _)| rank.is_feasible).collect();
     if ranked.iter().any(|(rank, _)| rank.is_whole) {
         ranked.retain(|(rank, _)| rank.is_whole);
@@ -89,14 +140,14 @@ const FEWEST_PLACED: usize = 10;
 /// The parameters of the best trial that are at an end of their range, which the second or the third best one shares; see
 /// [`at_bounds`]. None with fewer than ten results of trials that ran to their end, and with several metrics, of which the
 /// first alone decides nothing.
-pub fn best_at_bounds(study: &Study, trials: &[Trial]) -> Vec<AtBound> {
-    let is_whole = |trial: &&Trial| trial.state == TrialState::Succeeded && !trial.stopped_early;
-    if study.problem.metrics().len() > 1 || trials.iter().filter(is_whole).count() < FEWEST_PLACED {
+pub fn best_at_bounds<T: RankedTrial>(problem: &ProblemStatement, trials: &[T]) -> Vec<AtBound> {
+    let is_whole = |trial: &&T| trial.state() == TrialState::Succeeded && !trial.stopped_early();
+    if problem.metrics().len() > 1 || trials.iter().filter(is_whole).count() < FEWEST_PLACED {
         return Vec::new();
     }
     let leaders =
-        best_first(study, trials).into_iter().take(3).filter(|trial| is_whole(trial) && study.is_feasible(trial));
-    let mut leaders = leaders.map(|trial| at_bounds(study.problem.search_space(), &trial.parameters));
+        best_first(problem, trials).into_iter().take(3).filter(|trial| is_whole(trial) && is_feasible(problem, *trial));
+    let mut leaders = leaders.map(|trial| at_bounds(problem.search_space(), trial.parameters()));
     let Some(mut found) = leaders.next() else { return Vec::new() };
     let others: Vec<AtBound> = leaders.flatten().collect();
     found.retain(|bound| others.contains(bound));
@@ -114,7 +165,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Completion, Measurement, MetricValue, NewTrial, Source, StudyFields, StudyId, TrialFields, TrialStart,
+        Completion, Measurement, MetricValue, NewTrial, ReportKey, Study, StudyFields, StudyId, TrialFields, TrialStart,
     };
 
     fn study(metrics: &[(&str, Goal)], constraint: Option<f64>) -> Study {
@@ -138,15 +189,8 @@ mod tests {
         let start = if values.is_empty() {
             TrialStart::Completed(Completion::Infeasible { reason: "failed".to_owned() })
         } else {
-            let final_measurement = Measurement {
-                step: 1,
-                wall_time_secs: 0.0,
-                elapsed_secs: None,
-                source: Source::Http,
-                mark: number,
-                folder: None,
-                metrics: values,
-            };
+            let final_measurement =
+                Measurement { step: 1, wall_time_secs: 0.0, elapsed_secs: None, key: ReportKey::Http, metrics: values };
             TrialStart::Completed(Completion::Succeeded { final_measurement })
         };
         let trial = Trial::new(NewTrial {
@@ -163,7 +207,7 @@ mod tests {
     }
 
     fn order(study: &Study, trials: &[Trial]) -> Vec<u64> {
-        best_first(study, trials).iter().map(|trial| trial.id.0).collect()
+        best_first(&study.problem, trials).iter().map(|trial| trial.id.0).collect()
     }
 
     #[test]
@@ -179,7 +223,7 @@ mod tests {
             trial(&study, 7, 7, &[0.05, 9.0], true),
         ];
         assert_eq!(order(&study, &trials), [5, 6, 4, 2, 1, 7, 3]);
-        assert_eq!(optimal_of_several(&study, &trials), []);
+        assert_eq!(optimal_of_several(&study.problem, &trials), []);
     }
 
     #[test]
@@ -189,10 +233,10 @@ mod tests {
         let mut trials: Vec<Trial> =
             (1..).zip(&results).map(|(number, values)| trial(&study, number, 1, values, false)).collect();
         trials.push(trial(&study, 8, 1, &[0.1, 20.0], true));
-        assert_eq!(optimal_of_several(&study, &trials), [5, 3, 6, 1, 4].map(TrialId));
+        assert_eq!(optimal_of_several(&study.problem, &trials), [5, 3, 6, 1, 4].map(TrialId));
         assert_eq!(order(&study, &trials), [5, 2, 3, 6, 1, 7, 4, 8]);
         let stopped: Vec<Trial> = trials.split_off(7);
-        assert_eq!(optimal_of_several(&study, &stopped), [TrialId(8)]);
+        assert_eq!(optimal_of_several(&study.problem, &stopped), [TrialId(8)]);
     }
 
     #[test]
@@ -202,7 +246,7 @@ mod tests {
             let place = |number: u64| leaders.get(number as usize - 1).copied().unwrap_or(5);
             let trials: Vec<Trial> =
                 (1..=count).map(|number| trial(&study, number, place(number), &[number as f64], false)).collect();
-            best_at_bounds(&study, &trials)
+            best_at_bounds(&study.problem, &trials)
         };
         let upper = AtBound { parameter: "x".to_owned(), bound: Bound::Upper, limit: ParameterValue::Integer(9) };
         let upper = [upper];

@@ -2,21 +2,26 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The resources of one replica. `None` is no request: the engine's own default.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resources {
     /// Processor time in thousandths of a processor, at least 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub milli_cpus: Option<u32>,
     /// Main memory in bytes, at least 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Accelerators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accelerators: Option<Accelerators>,
 }
 
 /// Accelerators of one kind.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Accelerators {
     /// The kind, in the words of the engine; `None` for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Their number, at least 1.
     pub count: u32,

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use tunesmith_algorithms::designers::Algorithm;
 use tunesmith_algorithms::early_stopping::StoppingRule;
 use tunesmith_algorithms::problem::{ConstraintSpec, ParameterValues, ProblemStatement, TrialId};
 
-use super::{Document, Measurement, NewTrial, StudyId, StudyStopping, TransitionError, Trial, TrialChange};
+use super::{Document, Measurement, NewTrial, StudyId, StudyStopping, TransitionError, Trial, TrialChange, ranking};
 
-/// The state of a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StudyState {
     /// Trials can be suggested.
@@ -30,57 +29,6 @@ impl fmt::Display for StudyState {
             Self::Inactive => "INACTIVE",
             Self::Completed => "COMPLETED",
         })
-    }
-}
-
-/// The search algorithm.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Algorithm {
-    /// The algorithm that suits the problem, chosen by rule at each suggestion.
-    Automatic,
-    /// Bayesian optimisation by a Gaussian process and expected improvement.
-    GaussianProcessBandit,
-    /// Each point of a grid once.
-    GridSearch {
-        /// Number of grid points of each parameter of kind double, by name; at least 1 each.
-        double_resolution: BTreeMap<String, u32>,
-    },
-    /// Independent uniform draws on each parameter's scale.
-    RandomSearch,
-    /// Points of a scrambled Sobol sequence.
-    QuasiRandomSearch,
-    /// The tree-structured Parzen estimator.
-    Tpe,
-    /// Covariance matrix adaptation, for ordered and unconditional parameters.
-    CmaEs,
-}
-
-impl Algorithm {
-    /// The name in AI Platform. [`Algorithm::Automatic`] and the algorithms below [`Algorithm::RandomSearch`] are
-    /// Tunesmith's own.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Automatic => "AUTOMATIC",
-            Self::GaussianProcessBandit => "GAUSSIAN_PROCESS_BANDIT",
-            Self::GridSearch { .. } => "GRID_SEARCH",
-            Self::RandomSearch => "RANDOM_SEARCH",
-            Self::QuasiRandomSearch => "QUASI_RANDOM_SEARCH",
-            Self::Tpe => "TPE",
-            Self::CmaEs => "CMA_ES",
-        }
-    }
-
-    /// Whether trials of source studies outside the search space guide it.
-    pub fn uses_source_studies(&self) -> bool {
-        matches!(self, Self::Automatic | Self::GaussianProcessBandit)
-    }
-
-    /// Whether its suggestions depend on results.
-    pub fn learns(&self) -> bool {
-        match self {
-            Self::Automatic | Self::GaussianProcessBandit | Self::Tpe | Self::CmaEs => true,
-            Self::GridSearch { .. } | Self::RandomSearch | Self::QuasiRandomSearch => false,
-        }
     }
 }
 
@@ -108,7 +56,6 @@ pub enum FinalMeasurement {
 /// change it. A study is cloned for every request; what never changes is shared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyFields {
-    /// The ID.
     pub id: StudyId,
     /// The search space and the metrics.
     pub problem: Arc<ProblemStatement>,
@@ -135,13 +82,11 @@ pub struct StudyFields {
     /// The configuration as the user sent it, in the canonical form of the protocol it was sent by; null for the
     /// study of a job.
     pub config: Arc<Document>,
-    /// The state.
     pub state: StudyState,
     /// Why the study is inactive or complete; empty while it is active.
     pub state_reason: String,
     /// When the study was created.
     pub create_time: Timestamp,
-    /// The number of the next trial.
     pub next_trial_id: TrialId,
     /// Increases with every change of the study or of any of its trials.
     pub revision: u64,
@@ -195,10 +140,7 @@ pub enum StudyChange {
         reason: String,
     },
     /// Ends the study because of an internal error.
-    Deactivate {
-        /// The error.
-        reason: String,
-    },
+    Deactivate { reason: String },
     /// Lets an ended study accept trials again. No effect on an active study.
     Reopen,
     /// Raises the maximal number of trials, and lets an ended study accept trials again.
@@ -258,15 +200,12 @@ impl Study {
 
     /// The constraints that the result of `trial` violates, in the order of the problem; none without a result.
     pub fn violated<'a>(&'a self, trial: &'a Trial) -> impl Iterator<Item = &'a ConstraintSpec> {
-        self.problem.constraints().iter().filter(move |constraint| {
-            let result = trial.final_measurement.as_ref();
-            result.is_some_and(|result| !result.value(&constraint.name).is_some_and(|value| constraint.holds(value)))
-        })
+        ranking::violated(&self.problem, trial)
     }
 
     /// Whether `trial` has a result that satisfies every constraint.
     pub fn is_feasible(&self, trial: &Trial) -> bool {
-        trial.final_measurement.is_some() && self.violated(trial).next().is_none()
+        ranking::is_feasible(&self.problem, trial)
     }
 
     /// The source studies of this study, oldest first, and the study itself.

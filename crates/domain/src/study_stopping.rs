@@ -45,7 +45,6 @@ impl StudyTime {
 /// An ended trial: when it ended, and its value of the first metric, if it has one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EndedTrial {
-    /// The number of the trial.
     pub id: TrialId,
     /// When the trial ended.
     pub end_time: Timestamp,

@@ -1,15 +1,12 @@
 #![doc = include_str!("../README.md")]
 
-#[cfg(feature = "testing")]
-pub mod contract;
-mod end;
 mod event_copies;
 mod folders;
-mod form;
+mod host;
+mod job_logs;
 pub mod local;
 mod log_space;
 pub mod logs;
-mod nodes;
 mod part;
 mod placement;
 pub mod remote;
@@ -21,22 +18,24 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use self::logs::{LogChunk, LogFile, LogName, LogStart};
 use self::reports::{FileReports, ReportSources, Reports};
-use tunesmith_domain::{JobId, Measurement, TrialId};
+use tunesmith_domain::{JobId, Measurement};
 
-pub use self::end::{ExitStatus, ProgramEnd, StopReason};
 pub use self::folders::{FolderFailure, create_folders, may_pass};
-pub use self::nodes::host_name;
+pub use self::host::host_name;
+pub use self::job_logs::JobLogs;
 pub use self::part::AttemptPart;
 pub use self::placement::Placement;
 pub use self::routed::{NamedExecutors, RoutedExecutor};
-pub use tunesmith_domain::{Accelerators, AttemptPlace, LossCause, ReplicaNode, Resources, Role};
+pub use tunesmith_domain::{
+    Accelerators, AttemptLocation, ExecutorJobId, ExitStatus, LossCause, ProgramEnd, ReplicaNode, Resources, Role,
+    StopReason,
+};
 
 /// The environment variable with the path of the file that `hypertune` writes.
 pub const METRIC_FILE_VARIABLE: &str = "CLOUD_ML_HP_METRIC_FILE";
@@ -70,6 +69,13 @@ pub trait Executor: Send + Sync + 'static {
     /// [`ExecutorError::Unreachable`] if the state cannot be determined.
     async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError>;
 
+    /// Waits until the state of `id` is another one than `known`, and returns it. Returns at once if the job is not open.
+    /// Dropping the future has no effect on the job.
+    ///
+    /// # Errors
+    /// As [`Executor::state`].
+    async fn changed(&self, id: &ExecutorJobId, known: &ExecutorJobState) -> Result<ExecutorJobState, ExecutorError>;
+
     /// Waits for the end of `id` and returns it: [`ExecutorJobState::Ended`], [`ExecutorJobState::Lost`],
     /// [`ExecutorJobState::NotPlaced`], or
     /// [`ExecutorJobState::Unknown`] if there is no such job. It returns neither [`ExecutorJobState::Waiting`] nor
@@ -78,7 +84,13 @@ pub trait Executor: Send + Sync + 'static {
     ///
     /// # Errors
     /// As [`Executor::state`].
-    async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError>;
+    async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+        let mut state = ExecutorJobState::Running;
+        while state.is_open() {
+            state = self.changed(id, &state).await?;
+        }
+        Ok(state)
+    }
 
     /// Stops every process of the job, in the way of `how`. Returns when the request is made, before the job has ended.
     /// A job that waits does not start any more, and has ended with [`StopReason::Requested`]. Has no effect on a job that
@@ -93,7 +105,7 @@ pub trait Executor: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if something could not be removed.
-    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+    async fn clean_up(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
         let _ = id;
         Ok(())
     }
@@ -108,7 +120,7 @@ pub trait Executor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Removes what the engine still keeps of attempts that are over: [`Executor::tidy`] or [`Executor::stop`] may have failed, or
+    /// Removes what the engine still keeps of attempts that are over: [`Executor::clean_up`] or [`Executor::stop`] may have failed, or
     /// a server may have died before. An engine that keeps nothing does nothing.
     ///
     /// # Errors
@@ -132,58 +144,13 @@ pub trait Executor: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if that cannot be determined.
-    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptPlace, ExecutorError> {
-        Ok(AttemptPlace::from(id))
+    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptLocation, ExecutorError> {
+        Ok(AttemptLocation::from(id))
     }
 
-    /// Opens the reports of an attempt. `adopted` states whether some of the trial's measurements `known` are of this attempt.
-    /// Does no IO.
-    fn reports(&self, attempt: &AttemptReports<'_>, adopted: bool, known: Vec<Measurement>) -> Box<dyn Reports> {
-        Box::new(FileReports::new(attempt.sources, attempt.directory, attempt.id.attempt, adopted, known))
-    }
-
-    /// Lists the logs of the job whose files are in the folder `job`, in order; of one trial only if `trial` names it.
-    ///
-    /// # Errors
-    /// If they cannot be listed.
-    async fn logs(&self, job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
-        let job = job.to_owned();
-        tokio::task::spawn_blocking(move || logs::logs(&job, trial)).await?
-    }
-
-    /// Reads about `limit` bytes of the log `name` of the job whose files are in the folder `job`; `None` if there is no such
-    /// log. A chunk does not end within a character, unless the log does.
-    ///
-    /// # Errors
-    /// If the log cannot be read.
-    async fn read_log(
-        &self,
-        job: &Path,
-        name: &LogName,
-        start: LogStart,
-        limit: usize,
-    ) -> io::Result<Option<LogChunk>> {
-        let (job, name) = (job.to_owned(), name.clone());
-        tokio::task::spawn_blocking(move || logs::read(&job, &name, start, limit)).await?
-    }
-
-    /// Limits the logs of the job whose files are in the folder `job` to `max_bytes`, and returns the space that they then
-    /// take in bytes. Running programs keep the heads and tails of theirs.
-    ///
-    /// # Errors
-    /// If the logs cannot be listed or shortened.
-    async fn limit_logs(&self, job: &Path, max_bytes: u64) -> io::Result<u64> {
-        let job = job.to_owned();
-        tokio::task::spawn_blocking(move || log_space::limit(&job, max_bytes, SystemTime::now())).await?
-    }
-
-    /// Removes the logs of the job whose files are in the folder `job`, none of whose programs runs, and returns their number.
-    ///
-    /// # Errors
-    /// If the logs cannot be listed or removed.
-    async fn remove_logs(&self, job: &Path) -> io::Result<usize> {
-        let job = job.to_owned();
-        tokio::task::spawn_blocking(move || log_space::remove(&job)).await?
+    /// Opens the reports of an attempt without the trial's measurements `known`. Does no IO.
+    fn reports(&self, attempt: &AttemptReports<'_>, known: &[Measurement]) -> Box<dyn Reports> {
+        Box::new(FileReports::new(attempt.sources, attempt.directory, attempt.id.attempt, known))
     }
 
     /// Forgets all runs of `job`, none of which is running. Their IDs are unknown from then on, and may be used again.
@@ -223,42 +190,6 @@ pub struct AttemptReports<'a> {
     pub sources: &'a ReportSources,
 }
 
-/// The name of one run of a program. Names in the engine are derived from it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ExecutorJobId {
-    /// The job.
-    #[serde(with = "form::job_id")]
-    pub job: JobId,
-    /// The trial; `None` for a job without hyperparameters.
-    pub trial: Option<TrialId>,
-    /// The attempt, from 1.
-    pub attempt: u64,
-}
-
-impl ExecutorJobId {
-    /// Whether `text` is that of a run of `job`.
-    pub fn is_of(text: &str, job: &JobId) -> bool {
-        // Names of jobs contain no hyphen.
-        text.strip_prefix(&Self::file_name_of(job)).is_some_and(|rest| rest.starts_with('-'))
-    }
-
-    /// The beginning of the text of every run of `job`. It is used in names of files, so slashes are replaced; names of
-    /// jobs contain no tilde.
-    fn file_name_of(job: &JobId) -> String {
-        job.as_str().replace('/', "~")
-    }
-}
-
-impl fmt::Display for ExecutorJobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let job = Self::file_name_of(&self.job);
-        match self.trial {
-            Some(trial) => write!(f, "{job}-trial-{trial}-attempt-{}", self.attempt),
-            None => write!(f, "{job}-attempt-{}", self.attempt),
-        }
-    }
-}
-
 /// The specification of one run of a program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutorJobSpec {
@@ -276,17 +207,14 @@ pub struct ExecutorJobSpec {
     pub working_directory: PathBuf,
     /// Folders that the programs write to, such as their job-dir. An engine that runs programs as another user creates
     /// them as that user; otherwise they exist.
-    #[serde(default)]
     pub program_folders: Vec<PathBuf>,
     /// Absolute path of the folder of this attempt. It contains all files that the executor writes (logs, exit
     /// status). Standard output and error of the master go to `stdout.log` and `stderr.log`, those of other replicas
     /// to `<role>-<index>-stdout.log` and `-stderr.log`.
     pub directory: PathBuf,
     /// The reports of the program that are read.
-    #[serde(default)]
     pub reports: ReportSources,
     /// The server that an agent beside the program reports to.
-    #[serde(default)]
     pub server: ServerAccess,
     /// Maximum run time of the program. The executor enforces it also if the submitting process has died.
     pub time_limit: Option<Duration>,
@@ -365,14 +293,12 @@ impl ExecutorJobSpec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replica {
     /// Role in the job.
-    #[serde(with = "form::RoleForm")]
     pub role: Role,
     /// Index among the replicas of this role, from 0.
     pub index: u32,
-    /// The program of this replica.
     pub program: Program,
     /// The resources that the replica needs. An engine with a scheduler requests them from it.
-    #[serde(with = "form::ResourcesForm", default, skip_serializing_if = "Resources::is_empty")]
+    #[serde(default, skip_serializing_if = "Resources::is_empty")]
     pub resources: Resources,
     /// The accelerators that were granted to this replica, as `CUDA_VISIBLE_DEVICES` names them. `None` if the engine
     /// hands them out, or does not count them.
@@ -397,7 +323,6 @@ pub enum Program {
     },
     /// A container run by docker or podman.
     Container {
-        /// The image.
         image: String,
         /// Replacement of the image's entry point and default arguments; empty: not replaced.
         command: Vec<String>,
@@ -417,7 +342,6 @@ pub enum StopMode {
     Immediate,
 }
 
-/// The state of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExecutorJobState {
     /// Never submitted, or no longer recorded.
@@ -434,7 +358,7 @@ pub enum ExecutorJobState {
     /// The job did not get places for all of its replicas in time, and gave back those that it had. No program was started;
     /// another attempt may be submitted, which waits before it asks for places.
     NotPlaced {
-        /// What it had.
+        /// The places that it had.
         reason: String,
     },
     /// The place where the job ran or was to run was lost before the program ended; no process of the job is running.
@@ -453,32 +377,19 @@ impl ExecutorJobState {
     }
 }
 
-/// Errors of an executor.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecutorError {
     /// The job can never run as specified; the trial fails with this reason.
     #[error("{id} cannot be run: {reason}")]
-    Rejected {
-        /// The job.
-        id: ExecutorJobId,
-        /// The invalid part of the specification.
-        reason: String,
-    },
+    Rejected { id: ExecutorJobId, reason: String },
     /// The executor refuses every program like this one, such as by the rules of its cluster. The job fails, and the parameters of
     /// the trial are not to blame.
     #[error("{id} is refused: {reason}")]
-    Refused {
-        /// The job.
-        id: ExecutorJobId,
-        /// The executor's reason.
-        reason: String,
-    },
+    Refused { id: ExecutorJobId, reason: String },
     /// The executor is not reachable; the state of the job is not known and was not changed. Retry.
     #[error("{id} cannot be reached")]
     Unreachable {
-        /// The job.
         id: ExecutorJobId,
-        /// The cause.
         #[source]
         source: std::io::Error,
     },

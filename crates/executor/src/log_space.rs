@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::logs::{LogFile, logs};
+use crate::logs::{LogFile, file_of, logs};
 use tunesmith_files::OpenError;
 
 /// Size of the blocks in which space is given back.
@@ -83,7 +83,7 @@ pub(crate) fn limit(job: &Path, max_bytes: u64, now: SystemTime) -> io::Result<u
 pub(crate) fn remove(job: &Path) -> io::Result<usize> {
     let found = logs(job, None)?;
     for log in &found {
-        match log.name.place(job).remove() {
+        match file_of(&log.name, job).remove() {
             Err(error) if !error.is_not_found() => return Err(error.into()),
             _ => {}
         }
@@ -94,7 +94,7 @@ pub(crate) fn remove(job: &Path) -> io::Result<usize> {
 /// Shortens `log` and returns the number of bytes that this has given back; none if it is no longer the regular file that
 /// it was.
 fn give_back(job: &Path, log: &mut LogFile, shorten: impl Fn(&File) -> io::Result<()>) -> io::Result<u64> {
-    let file = match log.name.place(job).open_to_change() {
+    let file = match file_of(&log.name, job).open_to_change() {
         Ok(file) => file,
         Err(OpenError::NotRegular) => return Ok(0),
         Err(error) if error.is_not_found() => return Ok(0),

@@ -3,59 +3,26 @@
 //! An executor writes the output of an attempt to the folder of the attempt: `stdout.log` and `stderr.log` for the
 //! master,
 //! `<role>-<index>-stdout.log` and `<role>-<index>-stderr.log` for other replicas. The output of the installer of a job's
-//! packages is `packages.log` in the folder of the job.
+//! packages is `packages.log` in the folder of the job; where agents install them, it is `packages-stdout.log` in that of the
+//! attempt.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::SystemTime;
 
 use rustix::fs::{SeekFrom as Position, seek};
 use rustix::io::Errno;
 
 use crate::log_space;
-use tunesmith_files::{Entry, OpenError, Place};
-
-/// Names of the roles of tasks other than the master.
-const ROLES: [&str; 3] = ["worker", "ps", "evaluator"];
-
-/// The task whose files have no prefix.
-pub const MASTER: &str = "master-0";
-
-/// The task that installs the packages of a job, before the first attempt.
-pub const PACKAGES: &str = "packages";
-
-/// The name of one log of a job. Its text is `trial-3.attempt-1.worker-0.stdout`; a job without hyperparameters has no
-/// first part, and the output of its installer is `attempt-0.packages.stdout`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LogName {
-    /// The trial.
-    pub trial: Option<u64>,
-    /// The attempt.
-    pub attempt: u64,
-    /// The replica, such as `master-0`, `worker-1`, `ps-0` or `evaluator-0`, or [`PACKAGES`].
-    pub task: String,
-    /// The output stream.
-    pub stream: LogStream,
-}
-
-/// An output stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogStream {
-    /// Standard error.
-    Stderr,
-    /// Standard output.
-    Stdout,
-}
+use tunesmith_domain::canonical_number;
+pub use tunesmith_domain::{LogName, LogStream, MASTER, PACKAGES};
+use tunesmith_files::{Entry, OpenError, RootedPath};
 
 /// A log and its present size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
-    /// Its name.
     pub name: LogName,
-    /// Its size.
     pub size_bytes: u64,
     /// The space that it takes: less than its size after a part of it was removed.
     pub space_bytes: u64,
@@ -72,82 +39,35 @@ pub enum LogStart {
     Tail,
 }
 
-/// A chunk of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogChunk {
     /// The text. Invalid UTF-8 is replaced.
     pub text: String,
-    /// Offset of the next chunk.
     pub next_offset: u64,
 }
 
-impl LogStream {
-    /// Returns `stdout` or `stderr`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stdout => "stdout",
-            Self::Stderr => "stderr",
-        }
-    }
+/// The file of the log `name` of the job with the folder `job`.
+pub(crate) fn file_of(name: &LogName, job: &Path) -> RootedPath {
+    file_in(name, &RootedPath::from(job.to_owned()))
 }
 
-impl fmt::Display for LogName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(trial) = self.trial {
-            write!(f, "trial-{trial}.")?;
-        }
-        write!(f, "attempt-{}.{}.{}", self.attempt, self.task, self.stream.as_str())
+fn file_in(name: &LogName, job: &RootedPath) -> RootedPath {
+    let LogName { trial, attempt, task, stream } = name;
+    if *name == LogName::packages() {
+        return job.join("packages.log");
     }
+    let attempts = match trial {
+        Some(trial) => job.join("trials").join(trial.to_string()),
+        None => job.clone(),
+    };
+    let stream = stream.as_str();
+    let file = if task == MASTER { format!("{stream}.log") } else { format!("{task}-{stream}.log") };
+    attempts.join(format!("attempt-{attempt}")).join(file)
 }
 
-impl FromStr for LogName {
-    /// The expected form.
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let parse = || {
-            let parts: Vec<&str> = text.split('.').collect();
-            let (trial, [attempt, task, stream]) = match parts[..] {
-                [trial, attempt, task, stream] => (Some(numbered(trial, "trial")?), [attempt, task, stream]),
-                [attempt, task, stream] => (None, [attempt, task, stream]),
-                _ => return None,
-            };
-            let stream = [LogStream::Stderr, LogStream::Stdout].into_iter().find(|known| known.as_str() == stream)?;
-            let attempt = numbered(attempt, "attempt")?;
-            let name = Self { trial, attempt, task: task.to_owned(), stream };
-            (is_task(task) || name == Self::packages()).then_some(name)
-        };
-        parse().ok_or("the name of a log has the form trial-3.attempt-1.master-0.stdout")
-    }
-}
-
-impl LogName {
-    /// The output of the installer of a job's packages.
-    pub fn packages() -> Self {
-        Self { trial: None, attempt: 0, task: PACKAGES.to_owned(), stream: LogStream::Stdout }
-    }
-
-    /// Returns the path of the log of a job with the folder `job`.
-    pub fn path(&self, job: &Path) -> PathBuf {
-        self.place(job).path()
-    }
-
-    pub(crate) fn place(&self, job: &Path) -> Place {
-        self.place_in(&Place::from(job.to_owned()))
-    }
-
-    fn place_in(&self, job: &Place) -> Place {
-        if self.task == PACKAGES {
-            return job.join("packages.log");
-        }
-        let attempts = match self.trial {
-            Some(trial) => job.join("trials").join(trial.to_string()),
-            None => job.clone(),
-        };
-        let attempt = attempts.join(format!("attempt-{}", self.attempt));
-        let stream = self.stream.as_str();
-        attempt.join(if self.task == MASTER { format!("{stream}.log") } else { format!("{}-{stream}.log", self.task) })
-    }
+/// The path of the log `name` of the job with the folder `job`.
+pub fn path(name: &LogName, job: &Path) -> PathBuf {
+    file_of(name, job).path()
 }
 
 /// The logs in the folder `job`, by trial, attempt, task and stream; of one trial only if `trial` names it. Blocks.
@@ -156,8 +76,8 @@ impl LogName {
 /// Those of reading folders.
 pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
     let mut found = Vec::new();
-    let job = Place::from(job.to_owned());
-    let mut trials: Vec<(Option<u64>, Place)> = match trial {
+    let job = RootedPath::from(job.to_owned());
+    let mut trials: Vec<(Option<u64>, RootedPath)> = match trial {
         Some(trial) => vec![(Some(trial), job.join("trials").join(trial.to_string()))],
         None => vec![(None, job.clone())],
     };
@@ -168,7 +88,7 @@ pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
     }
     for (trial, folder) in trials {
         for (name, place) in entries(&folder, |entry| entry.is_folder)? {
-            let Some(attempt) = numbered(&name, "attempt") else { continue };
+            let Some(attempt) = name.strip_prefix("attempt-").and_then(canonical_number) else { continue };
             for (file, place) in entries(&place, |entry| entry.is_file)? {
                 let Some((task, stream)) = task_and_stream(&file) else { continue };
                 found.extend(log_at(LogName { trial, attempt, task, stream }, &place)?);
@@ -177,7 +97,7 @@ pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
     }
     if trial.is_none() {
         let name = LogName::packages();
-        let place = name.place_in(&job);
+        let place = file_in(&name, &job);
         found.extend(log_at(name, &place)?);
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -185,7 +105,7 @@ pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
 }
 
 /// The log `name` at `place`; `None` if a program has removed or replaced it meanwhile.
-fn log_at(name: LogName, place: &Place) -> io::Result<Option<LogFile>> {
+fn log_at(name: LogName, place: &RootedPath) -> io::Result<Option<LogFile>> {
     let Some(metadata) = unless_absent(place.metadata())?.filter(std::fs::Metadata::is_file) else { return Ok(None) };
     let (size_bytes, space_bytes) = (metadata.len(), log_space::of(&metadata));
     Ok(Some(LogFile { name, size_bytes, space_bytes, modified: metadata.modified()? }))
@@ -198,7 +118,7 @@ fn log_at(name: LogName, place: &Place) -> io::Result<Option<LogFile>> {
 /// # Errors
 /// If the file cannot be read.
 pub fn read(job: &Path, name: &LogName, start: LogStart, limit: usize) -> io::Result<Option<LogChunk>> {
-    let Some(mut file) = unless_absent(name.place(job).open())? else { return Ok(None) };
+    let Some(mut file) = unless_absent(file_of(name, job).open())? else { return Ok(None) };
     let offset = match start {
         LogStart::At(offset) => offset,
         LogStart::Tail => file.metadata()?.len().saturating_sub(limit as u64),
@@ -226,7 +146,7 @@ pub fn read(job: &Path, name: &LogName, start: LogStart, limit: usize) -> io::Re
 /// # Errors
 /// If the file cannot be read.
 pub fn read_bytes(job: &Path, name: &LogName, offset: u64, limit: usize) -> io::Result<Option<(u64, Vec<u8>)>> {
-    let Some(mut file) = unless_absent(name.place(job).open())? else { return Ok(None) };
+    let Some(mut file) = unless_absent(file_of(name, job).open())? else { return Ok(None) };
     let (start, limit) = match next_data(&file, offset, limit)? {
         NextData::Here { limit } => (offset, limit),
         NextData::At { start } => (start, 0),
@@ -275,26 +195,16 @@ fn unfinished_character(bytes: &[u8]) -> usize {
     }
 }
 
-fn numbered(text: &str, what: &str) -> Option<u64> {
-    let number = text.strip_prefix(what)?.strip_prefix('-')?;
-    // Only the canonical text of a number is accepted.
-    number.parse().ok().filter(|parsed: &u64| parsed.to_string() == number)
-}
-
-fn is_task(text: &str) -> bool {
-    text == MASTER || ROLES.iter().any(|role| numbered(text, role).is_some())
-}
-
 fn task_and_stream(file: &str) -> Option<(String, LogStream)> {
     let name = file.strip_suffix(".log")?;
     let (task, stream) = name.rsplit_once('-').unwrap_or((MASTER, name));
     let stream = [LogStream::Stderr, LogStream::Stdout].into_iter().find(|known| known.as_str() == stream)?;
-    is_task(task).then(|| (task.to_owned(), stream))
+    LogName::is_task(task).then(|| (task.to_owned(), stream))
 }
 
 /// Returns the names and places of the entries of `folder` that `wanted` accepts; none if it does not exist or is not a
 /// folder.
-fn entries(folder: &Place, wanted: fn(&Entry) -> bool) -> io::Result<Vec<(String, Place)>> {
+fn entries(folder: &RootedPath, wanted: fn(&Entry) -> bool) -> io::Result<Vec<(String, RootedPath)>> {
     let listed = unless_absent(folder.entries())?.unwrap_or_default();
     let named = |entry: Entry| entry.name.into_string().ok().map(|name| (name.clone(), folder.join(name)));
     Ok(listed.into_iter().filter(wanted).filter_map(named).collect())

@@ -11,12 +11,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::event_copies::EventCopies;
-use tunesmith_domain::{Measurement, Source};
-use tunesmith_files::{FileUser, Place};
+use tunesmith_domain::Measurement;
+use tunesmith_files::{FileUser, RootedPath};
 use tunesmith_metrics::{Collector, CollectorConfig, EventFolder};
-
-/// Marks of standard output are byte offsets. The attempt is stored above this number of bits.
-const ATTEMPT_SHIFT: u32 = 48;
 
 /// The folder of an attempt for copies of event files in an object store.
 const EVENT_COPIES: &str = "events";
@@ -26,7 +23,7 @@ const EVENT_COPIES: &str = "events";
 pub struct ReportSources {
     /// The first metric's tag.
     pub tag: String,
-    /// The tags of the other metrics. Absent in specifications of versions with one metric.
+    /// The tags of the other metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further_tags: Vec<String>,
     /// Whether lines of standard output are reports.
@@ -42,6 +39,9 @@ pub struct ReportSources {
     /// The user whose rights apply to event files, where the server reads them; `None` for those of this process.
     #[serde(skip)]
     pub event_user: Option<Arc<FileUser>>,
+    /// The folders of this machine that are not searched for event files, by device and inode.
+    #[serde(skip)]
+    pub event_closed: Arc<[(u64, u64)]>,
     /// The address of the folder with event files in an object store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_url: Option<String>,
@@ -52,8 +52,8 @@ impl ReportSources {
     fn event_folder(&self) -> Option<EventFolder> {
         let place = |folder: &Path| {
             let place =
-                if self.event_dir_without_links { Place::without_links(folder) } else { folder.to_owned().into() };
-            place.with_rights_of(self.event_user.clone())
+                if self.event_dir_without_links { RootedPath::without_links(folder) } else { folder.to_owned().into() };
+            place.with_rights_of(self.event_user.clone()).outside_of(Arc::clone(&self.event_closed))
         };
         let folder = self.event_dir.as_deref()?;
         let (only, job) = (self.metric_folder.clone(), folder.parent().map(place));
@@ -63,6 +63,11 @@ impl ReportSources {
 
 /// The reports of one attempt. Calls block.
 pub trait Reports: Send {
+    /// Whether [`Self::poll`] reads files; false where all measurements reach the service in another way.
+    fn has_files(&self) -> bool {
+        true
+    }
+
     /// Returns measurements that were not returned before; about 65,536 at most. If the result is not empty there may be more.
     fn poll(&mut self) -> Vec<Measurement>;
 
@@ -81,29 +86,12 @@ pub trait Reports: Send {
 pub struct FileReports {
     collector: Collector,
     copies: Option<EventCopies>,
-    attempt: u64,
 }
 
 impl FileReports {
     /// The reports of the attempt number `attempt`, whose files are in `directory`. `known` are the stored measurements of
-    /// the trial, which are not returned again; `adopted` states whether some of them are of this attempt. Does no IO.
-    pub fn new(
-        sources: &ReportSources,
-        directory: &Path,
-        attempt: u64,
-        adopted: bool,
-        mut known: Vec<Measurement>,
-    ) -> Self {
-        known.retain_mut(|measurement| match measurement.source {
-            Source::EventFile => true,
-            Source::MetricFile => adopted,
-            Source::StandardOutput => {
-                let ours = measurement.mark >> ATTEMPT_SHIFT == attempt;
-                measurement.mark &= (1 << ATTEMPT_SHIFT) - 1;
-                ours
-            }
-            Source::Http => false,
-        });
+    /// the trial, which are not returned again. Does no IO.
+    pub fn new(sources: &ReportSources, directory: &Path, attempt: u64, known: &[Measurement]) -> Self {
         let copies = sources.event_url.as_ref().map(|url| EventCopies::new(url, directory.join(EVENT_COPIES)));
         let copied = copies.as_ref().map(|_| attempt_place(directory).join(EVENT_COPIES));
         let event_dir = sources.event_folder().or_else(|| {
@@ -111,35 +99,25 @@ impl FileReports {
             Some(EventFolder { has_escaped_names: true, only, ..copied?.into() })
         });
         let config = CollectorConfig {
+            attempt,
             tags: std::iter::once(&sources.tag).chain(&sources.further_tags).cloned().collect(),
-            metric_file: Place::new(directory, "metrics").join("output.metrics"),
+            metric_file: RootedPath::new(directory, "metrics").join("output.metrics"),
             event_dir,
             stdout: sources.stdout.then(|| attempt_place(directory).join("stdout.log")),
         };
-        Self { collector: Collector::new(config, &known), copies, attempt }
-    }
-
-    fn marked(&self, mut measurements: Vec<Measurement>) -> Vec<Measurement> {
-        for measurement in &mut measurements {
-            if measurement.source == Source::StandardOutput {
-                measurement.mark |= self.attempt << ATTEMPT_SHIFT;
-            }
-        }
-        measurements
+        Self { collector: Collector::new(config, known), copies }
     }
 }
 
 impl Reports for FileReports {
     fn poll(&mut self) -> Vec<Measurement> {
         self.copies.iter_mut().for_each(|copies| copies.update(false));
-        let measurements = self.collector.poll();
-        self.marked(measurements)
+        self.collector.poll()
     }
 
     fn finish(&mut self) -> Vec<Measurement> {
         self.copies.iter_mut().for_each(|copies| copies.update(true));
-        let measurements = self.collector.finish();
-        self.marked(measurements)
+        self.collector.finish()
     }
 
     fn seen_tags(&self) -> BTreeSet<String> {
@@ -185,11 +163,11 @@ pub fn metric_file(directory: &Path) -> PathBuf {
 }
 
 /// Returns the place of the folder of an attempt below its job: trial and attempt must not be links.
-pub(crate) fn attempt_place(directory: &Path) -> Place {
+pub(crate) fn attempt_place(directory: &Path) -> RootedPath {
     match (directory.parent().and_then(Path::parent), directory.parent(), directory.file_name()) {
         (Some(trials), Some(trial), Some(attempt)) => {
-            Place::new(trials, trial.file_name().unwrap_or_default()).join(attempt)
+            RootedPath::new(trials, trial.file_name().unwrap_or_default()).join(attempt)
         }
-        _ => Place::from(directory.to_owned()),
+        _ => RootedPath::from(directory.to_owned()),
     }
 }

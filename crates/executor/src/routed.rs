@@ -7,19 +7,19 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use super::remote::Submitted;
 use super::reports::{Reports, SentReports};
 use super::{
-    AttemptPlace, AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec,
+    AttemptLocation, AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec,
     ExecutorJobState, Placement, Replica, StopMode,
 };
 use tunesmith_domain::{JobId, Measurement};
 
-/// Executors by name.
 pub type NamedExecutors = BTreeMap<String, Arc<dyn Executor>>;
 
 /// An executor that passes each job on to one of several.
@@ -70,13 +70,13 @@ impl RoutedExecutor {
 
     /// The name of the executor that `id` was submitted to; `None` for the own one.
     fn route(&self, id: &ExecutorJobId) -> io::Result<Option<String>> {
-        if let Some(known) = self.known().get(id) {
+        if let Some(known) = self.known.lock().get(id) {
             return Ok(known.clone());
         }
         let route = self.routes.note(&id.to_string())?;
         // An attempt without a record may still get one.
         if route.is_some() {
-            self.known().insert(id.clone(), route.clone());
+            self.known.lock().insert(id.clone(), route.clone());
         }
         Ok(route)
     }
@@ -92,10 +92,6 @@ impl RoutedExecutor {
                 self.names()
             )))
         })
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<ExecutorJobId, Option<String>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -130,7 +126,7 @@ impl Executor for RoutedExecutor {
         if let Some(name) = &wanted {
             let added = self.routes.add_once(&id.to_string(), name);
             added.map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })?;
-            self.known().insert(id.clone(), wanted.clone());
+            self.known.lock().insert(id.clone(), wanted.clone());
         }
         let placement = Placement { executor: None, ..spec.placement.clone() };
         executor.submit(&ExecutorJobSpec { placement, ..spec.clone() }).await
@@ -140,16 +136,16 @@ impl Executor for RoutedExecutor {
         self.of(id)?.state(id).await
     }
 
-    async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
-        self.of(id)?.wait(id).await
+    async fn changed(&self, id: &ExecutorJobId, known: &ExecutorJobState) -> Result<ExecutorJobState, ExecutorError> {
+        self.of(id)?.changed(id, known).await
     }
 
     async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError> {
         self.of(id)?.stop(id, how).await
     }
 
-    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
-        self.of(id)?.tidy(id).await
+    async fn clean_up(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+        self.of(id)?.clean_up(id).await
     }
 
     async fn supersede(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
@@ -172,16 +168,16 @@ impl Executor for RoutedExecutor {
         self.of(id)?.submitted(id).await
     }
 
-    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptPlace, ExecutorError> {
+    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptLocation, ExecutorError> {
         let place = self.of(id)?.nodes(id).await?;
         let route = self.route(id).map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })?;
-        Ok(AttemptPlace { executor: Some(route.unwrap_or_else(|| self.own_name.clone())), ..place })
+        Ok(AttemptLocation { executor: Some(route.unwrap_or_else(|| self.own_name.clone())), ..place })
     }
 
-    fn reports(&self, attempt: &AttemptReports<'_>, adopted: bool, known: Vec<Measurement>) -> Box<dyn Reports> {
+    fn reports(&self, attempt: &AttemptReports<'_>, known: &[Measurement]) -> Box<dyn Reports> {
         // The route of a program that runs was read or recorded before.
         match self.of(attempt.id) {
-            Ok(executor) => executor.reports(attempt, adopted, known),
+            Ok(executor) => executor.reports(attempt, known),
             Err(error) => {
                 let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
                 let problems = vec![format!("the reports cannot be read: {source}")];
@@ -194,7 +190,7 @@ impl Executor for RoutedExecutor {
         for executor in std::iter::once(&self.own).chain(self.others.values()) {
             executor.forget(job).await?;
         }
-        self.known().retain(|id, _| id.job != *job);
+        self.known.lock().retain(|id, _| id.job != *job);
         for name in self.routes.starting_with(&ExecutorJobId::file_name_of(job))? {
             if ExecutorJobId::is_of(&name, job) {
                 self.routes.remove(&name)?;

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn specifications_of_earlier_versions_request_nothing() {
+fn specification_without_requests_requests_nothing() {
     let stored = serde_json::json!({
         "id": {"job": "census", "trial": 1, "attempt": 2},
         "replicas": [{"role": "Master", "index": 0, "program": {"Command": {"argv": ["true"]}}}],
@@ -9,7 +9,10 @@ fn specifications_of_earlier_versions_request_nothing() {
         "master_is_chief": false,
         "environment": {},
         "working_directory": "/",
+        "program_folders": [],
         "directory": "/nowhere",
+        "reports": ReportSources::default(),
+        "server": ServerAccess::default(),
         "time_limit": null,
         "grace": {"secs": 1, "nanos": 0},
     });

@@ -53,7 +53,6 @@ impl<'a> Cluster<'a> {
         Self { spec, addresses: by_role }
     }
 
-    /// The value of `TF_CONFIG` for `replica`.
     pub fn tf_config(&self, replica: &Replica) -> String {
         let document = Document {
             cluster: &self.addresses,

@@ -1,7 +1,7 @@
-//! The mode of created files.
+//! Modes of created files.
 //!
-//! Files of a data folder are private: the process sets the umask 077 at its start. Files that belong to the user, such
-//! as exported results and the models of a trainer, get the modes that the user's umask gives.
+//! Files of a data folder are private: the process sets the umask 077 on start-up. Files for the user, such as exported
+//! results and trained models, follow the user's umask.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -16,22 +16,18 @@ const PRIVATE: u32 = 0o077;
 
 static OF_USER: OnceLock<u32> = OnceLock::new();
 
-/// Makes all files that this process creates from now on private. Call it at the start of the process, before other
-/// threads create files. Has no effect when called again.
+/// Makes all files that this process creates private. Call it on start-up, before other threads create files. Further
+/// calls have no effect.
 pub fn use_private_umask() {
     OF_USER.get_or_init(|| umask(Mode::from_raw_mode(PRIVATE)).as_raw_mode());
 }
 
-/// Returns the umask that the process was started with; `None` if [`use_private_umask`] was not called.
+/// Original umask of the process; `None` before [`use_private_umask`].
 pub fn umask_of_user() -> Option<u32> {
     OF_USER.get().copied()
 }
 
-/// Creates or truncates a file that belongs to the user, in the mode that the user's umask gives. The mode of an
-/// existing file is kept.
-///
-/// # Errors
-/// Those of opening the file.
+/// Creates or truncates a file for the user, with the mode from the user's umask. Keeps the mode of an existing file.
 pub fn create_for_user(path: &Path) -> io::Result<File> {
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(file) => {
@@ -45,10 +41,7 @@ pub fn create_for_user(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Creates the folder `path` of the user and its missing parents, in the mode that the user's umask gives.
-///
-/// # Errors
-/// Those of creating folders.
+/// Creates the folder `path` for the user and its missing parents, with modes from the user's umask.
 pub fn create_folder_for_user(path: &Path) -> io::Result<()> {
     let Some(umask) = umask_of_user() else { return fs::create_dir_all(path) };
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {

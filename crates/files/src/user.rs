@@ -1,4 +1,4 @@
-//! Work with the rights of another user of this machine.
+//! Execution with the permissions of another user of this machine.
 
 use std::io;
 use std::thread;
@@ -6,19 +6,16 @@ use std::thread;
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// A user of this machine, as which files are opened.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileUser {
-    /// The user ID.
     pub uid: u32,
-    /// The ID of the primary group.
+    /// ID of the primary group.
     pub gid: u32,
-    /// All groups.
     pub groups: Vec<u32>,
 }
 
 impl FileUser {
-    /// Does `work` with the rights of this user, on a thread of its own: on Linux, each thread has its own user.
+    /// Runs `work` as this user on a dedicated thread: on Linux, each thread has its own user.
     ///
     /// # Errors
     /// If this process may not become the user, or no thread can be started.
@@ -35,8 +32,8 @@ impl FileUser {
         })
     }
 
-    /// Gives the rights of the user to this thread, which also loses the capabilities of root. Its real user stays, so that
-    /// processes of the user cannot signal it.
+    /// Switches this thread to the user and drops root's capabilities. Keeps the real user, so that processes of the
+    /// user cannot signal it.
     fn become_user(&self) -> io::Result<()> {
         let groups: Vec<Gid> = self.groups.iter().map(|&group| Gid::from_raw(group)).collect();
         set_thread_groups(&groups)?;

@@ -1,4 +1,4 @@
-//! Compiling a filter for the fields of a resource.
+//! Compilation of filters for the fields of a resource.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -8,47 +8,39 @@ use super::relative_time::{is_duration, relative_time};
 use super::test::Pattern;
 use super::{Comparison, Expression, Filter, FilterError, Restriction, Test};
 
-/// The fields of a resource.
 pub trait Fields {
-    /// A field.
     type Field;
 
-    /// The field `root`, or `root.name`, with the kind of its values; `None` if there is no such field.
+    /// Finds the field `root` or `root.name` and its kind; `None` if it does not exist.
     fn find(&self, root: &str, name: Option<&str>) -> Option<(Self::Field, Kind)>;
 
-    /// The fields, for the message about a `root` that is none, or about a `root.name` that is none although others begin
-    /// with the same root.
+    /// Lists the fields, for the error about an unknown `root`, or an unknown `root.name` with a known root.
     fn allowed(&self, root: &str) -> String;
 }
 
-/// The kind of the values of a field.
+/// Kind of a field's values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// Any text.
     Text,
     /// One of these words.
     Word(&'static [&'static str]),
     /// One of these words; `:` accepts any text.
     OpenWord(&'static [&'static str]),
-    /// A number, possibly NaN.
+    /// Possibly NaN.
     Number,
-    /// A point in time.
     Time,
-    /// True or false.
     Flag,
 }
 
-/// A field of a resource, and what its value is tested for. A field without a value passes no test.
+/// Field of a resource with a test of its value. A field without a value passes no test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition<F> {
-    /// The field.
     pub field: F,
-    /// The test.
     pub test: Test,
 }
 
 impl Filter {
-    /// Whether the filter has a time relative to now, so that it may accept other resources later.
+    /// Whether the filter has a time relative to now, so that its matches change over time.
     pub fn is_relative(&self) -> bool {
         fn any(expression: &Expression<Restriction>) -> bool {
             match expression {
@@ -62,10 +54,11 @@ impl Filter {
 
     /// Compiles the filter for a resource with `fields`.
     ///
-    /// Times relative to now are resolved. `!=` and `!~` become the negation of `=` and `~`, which holds for a resource without a value of that field.
+    /// Resolves times relative to now. `!=` and `!~` become the negation of `=` and `~`, which holds for a resource
+    /// without a value of that field.
     ///
     /// # Errors
-    /// If a field does not exist, or a value does not have its kind.
+    /// If a field does not exist, or a value is of the wrong kind.
     pub fn check<F: Fields>(&self, fields: &F) -> Result<Expression<Condition<F::Field>>, FilterError> {
         self.expression.try_map(&mut |restriction: &Restriction| {
             let Restriction { field, comparison, .. } = restriction;
@@ -80,7 +73,7 @@ impl Filter {
     }
 }
 
-/// The test of `restriction` for values of `kind`; that of `=` for `!=`, and of `~` for `!~`.
+/// Compiles `restriction` for `kind`, without the negation in `!=` and `!~`.
 fn test(restriction: &Restriction, kind: &Kind) -> Result<Test, FilterError> {
     let Restriction { field, comparison, value, value_column, .. } = restriction;
     let error = |column: usize, message: String| Err(FilterError { column, message });
@@ -140,13 +133,13 @@ fn test(restriction: &Restriction, kind: &Kind) -> Result<Test, FilterError> {
     Ok(Test::Text { text: value.text.clone(), is_prefix: value.is_prefix })
 }
 
-/// The microseconds since 1970 from which, and before which, the time or the day `text` is.
+/// Start and exclusive end of a time or day, in microseconds since 1970.
 fn time(text: &str, now: Timestamp) -> Option<(i64, i64)> {
     if let Some(time) = text.parse::<Timestamp>().ok().or_else(|| relative_time(text, now)) {
         let start = time.as_microsecond();
         return Some((start, start.saturating_add(1)));
     }
-    // A day has no time and no zone: it is one of UTC.
+    // Days have no time zone and are in UTC.
     let day: Date = text.parse().ok().filter(|_| text.len() == "2026-11-23".len())?;
     let microsecond = |day: Date| Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp().as_microsecond());
     Some((microsecond(day)?, day.tomorrow().ok().and_then(microsecond)?))

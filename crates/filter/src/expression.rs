@@ -1,20 +1,16 @@
-//! Boolean combinations.
-
-/// A Boolean combination of `L`. The depth of parsed ones is bounded, so that recursion is safe.
+/// Boolean combination of `L`. The depth of parsed expressions is bounded, so recursion is safe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expression<L> {
     /// True if all parts are; true without parts.
     All(Vec<Self>),
-    /// True if one of the parts is; false without parts.
+    /// True if any part is; false without parts.
     Any(Vec<Self>),
-    /// True if the part is not.
     Not(Box<Self>),
-    /// A single condition.
     Leaf(L),
 }
 
 impl<L> Expression<L> {
-    /// The value of the expression, given the values of its leaves.
+    /// Evaluates the expression, given the values of its leaves.
     ///
     /// ```
     /// use tunesmith_filter::Expression::{All, Any, Leaf, Not};
@@ -32,7 +28,7 @@ impl<L> Expression<L> {
         }
     }
 
-    /// The expression with each leaf replaced.
+    /// Replaces each leaf.
     ///
     /// # Errors
     /// The first error of `replace`.

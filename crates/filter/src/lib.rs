@@ -12,12 +12,11 @@ pub use expression::Expression;
 pub use restriction::{Comparison, Field, Filter, Restriction, Value};
 pub use test::{Pattern, Test};
 
-/// Why a text is not a filter, or not a filter of a resource.
+/// Error of parsing a filter, or of compiling it for a resource.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("column {column}: {message}")]
 pub struct FilterError {
-    /// Number of the character at which the fault was found, from 1.
+    /// Character position of the error, from 1.
     pub column: usize,
-    /// What was found, and what is allowed.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! Parsing of filters.
+//! Filter parser.
 //!
 //! ```text
 //! filter      = [ expression ]
@@ -11,15 +11,15 @@
 //! value       = ( word | quoted ) [ "*" ]
 //! ```
 //!
-//! All groups hold, as in gcloud. `AND` and `OR` are not mixed without parentheses: AIP-160 and most languages disagree about
-//! their order. A value after `:` may consist of several words, and may contain parentheses, as in the filters of `jobs.list`
-//! before there were others: it ends before what begins a restriction.
+//! All groups must hold, as in gcloud. Mixing `AND` and `OR` requires parentheses: AIP-160 and most languages disagree
+//! on their precedence. A value after `:` may have several words and contain parentheses, as in the original filters of
+//! `jobs.list`: it ends before the next restriction.
 
 use std::cell::Cell;
 
 use super::{Comparison, Expression, Field, Filter, FilterError, Restriction, Value};
 
-/// Maximum length of a filter in bytes. A guess: far above what a person or a page writes.
+/// Maximum length of a filter in bytes. A guess: far more than a person or a page writes.
 const MAX_BYTES: usize = 16 << 10;
 
 /// Maximum number of restrictions: each is evaluated for every resource of a list.
@@ -28,10 +28,10 @@ const MAX_RESTRICTIONS: usize = 100;
 /// Maximum number of regular expressions. A guess: each costs some 100 times as much as another restriction.
 const MAX_PATTERNS: usize = 10;
 
-/// Maximum number of nested parentheses and negations: the expression is evaluated recursively.
+/// Maximum depth of parentheses and negations: evaluation is recursive.
 const MAX_DEPTH: usize = 50;
 
-/// Number of characters of a text that an error quotes.
+/// Maximum number of quoted characters in an error.
 const QUOTED: usize = 30;
 
 /// Whether a field may contain `c` without quotation marks.
@@ -39,7 +39,7 @@ pub(super) fn is_of_field(c: char) -> bool {
     !c.is_whitespace() && !matches!(c, ':' | '=' | '<' | '>' | '!' | '~' | '(' | ')' | '"' | '\\' | '*')
 }
 
-/// Whether a value may be written without quotation marks.
+/// Whether a value needs no quotation marks.
 pub(super) fn is_plain_value(text: &str) -> bool {
     let is_plain = |c: char| is_of_field(c) || c == ':';
     !text.is_empty() && text.chars().all(is_plain) && !text.starts_with(':') && !is_keyword(text)
@@ -49,7 +49,6 @@ fn is_keyword(word: &str) -> bool {
     matches!(word, "AND" | "OR" | "NOT")
 }
 
-/// The filter `text`.
 pub(super) fn parse(text: &str) -> Result<Filter, FilterError> {
     if text.len() > MAX_BYTES {
         let message = format!("the filter has {} bytes; at most {MAX_BYTES} are allowed", text.len());
@@ -74,12 +73,11 @@ struct Parser<'a> {
     at: usize,
     /// Number of open parentheses and negations.
     depth: usize,
-    /// Number of restrictions that were read.
     restrictions: usize,
-    /// Number of them with a regular expression.
+    /// Number of restrictions with a regular expression.
     patterns: usize,
-    /// A position in bytes and the number of characters before it. Columns are counted from there, so that those of a whole
-    /// filter cost one pass.
+    /// Last position whose column was computed, in bytes and in characters. Later columns are counted from there, in
+    /// one pass over the filter.
     counted: Cell<(usize, usize)>,
 }
 
@@ -96,7 +94,7 @@ impl<'a> Parser<'a> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    /// Number of the character at `position`, from 1.
+    /// Column of the byte `position`, from 1.
     fn column(&self, position: usize) -> usize {
         let (from, before) = Some(self.counted.get()).filter(|(from, _)| *from <= position).unwrap_or_default();
         let characters = before + self.text[from..position].chars().count();
@@ -120,7 +118,7 @@ impl<'a> Parser<'a> {
         self.error(self.at, message)
     }
 
-    /// Consumes `keyword` if it follows as a word of its own.
+    /// Consumes `keyword` if it follows as a whole word.
     fn takes_keyword(&mut self, keyword: &str) -> bool {
         let is_next = starts_with_keyword(self.rest(), keyword);
         if is_next {
@@ -236,8 +234,8 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The values in parentheses that follow `comparison`, with their columns; `None`, and nothing is consumed, if it is
-    /// followed by another value.
+    /// Parses a list of values in parentheses after `comparison`, with their columns. Returns `None` without consuming
+    /// anything if there is no list.
     fn list(&mut self, comparison: Comparison) -> Result<Option<Vec<(Value, usize)>>, FilterError> {
         let start = self.at;
         self.skip_space();
@@ -247,7 +245,7 @@ impl<'a> Parser<'a> {
             return Ok(None);
         }
         self.at += 1;
-        // A single value after a colon is text in parentheses, as it was before there were lists.
+        // After a colon, a single value in parentheses is text, for compatibility with filters that predate lists.
         let fewest = if comparison == Comparison::Has { 2 } else { 1 };
         let mut values = Vec::new();
         loop {
@@ -291,7 +289,6 @@ impl<'a> Parser<'a> {
         Ok(None)
     }
 
-    /// The characters that `belongs` accepts.
     fn word(&mut self, belongs: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest();
         let end = rest.find(|c| !belongs(c)).unwrap_or(rest.len());
@@ -299,7 +296,7 @@ impl<'a> Parser<'a> {
         &rest[..end]
     }
 
-    /// The field that begins with `word`, which was read at `start`.
+    /// Parses the rest of the field that begins with `word` at `start`.
     fn field(&mut self, word: &str, start: usize) -> Result<Field, FilterError> {
         let Some((root, name)) = word.split_once('.') else {
             return Ok(Field { root: word.to_owned(), name: None });
@@ -312,7 +309,7 @@ impl<'a> Parser<'a> {
         Ok(Field { root: root.to_owned(), name: Some(name) })
     }
 
-    /// The value after `comparison`, and where it begins.
+    /// Parses the value after `comparison`. Returns it with its column.
     fn value(&mut self, field: &Field, comparison: Comparison) -> Result<(Value, usize), FilterError> {
         let before = self.at;
         self.skip_space();
@@ -340,7 +337,6 @@ impl<'a> Parser<'a> {
         Ok((Value { text: text.to_owned(), is_prefix }, start))
     }
 
-    /// Whether a restriction may end here.
     fn is_at_boundary(&self) -> bool {
         let rest = self.rest();
         let trimmed = rest.trim_start();
@@ -348,11 +344,11 @@ impl<'a> Parser<'a> {
         trimmed.is_empty() || (self.depth > 0 && trimmed.starts_with(')')) || (is_spaced && ends_words(trimmed))
     }
 
-    /// All words up to the end of the restriction.
+    /// Consumes words up to the end of the restriction.
     fn words(&mut self) -> &'a str {
         let rest = self.rest();
         let ends = |tail: &str| ends_words(tail.trim_start());
-        // The space before a keyword is looked at once, from its beginning.
+        // Checks the space before a keyword only from its beginning, and so once.
         let mut is_in_space = false;
         let end = rest.char_indices().find(|(at, c)| {
             let begins_space = c.is_whitespace() && !is_in_space;
@@ -365,7 +361,7 @@ impl<'a> Parser<'a> {
         rest[..length].trim()
     }
 
-    /// The text in quotation marks that begins here. `\"` and `\\` stand for the second character.
+    /// Parses a quoted text. `\"` and `\\` are escapes.
     fn quoted(&mut self) -> Result<String, FilterError> {
         let start = self.at;
         let mut text = String::new();
@@ -391,8 +387,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Length in bytes of the value at the beginning of `text`: up to a character that `ends` it, or, if `depth` is above 0, a
-/// parenthesis that it did not open.
+/// Length in bytes of the value at the start of `text`: up to a character that `ends` it or, if `depth` is above 0, an
+/// unbalanced closing parenthesis.
 fn raw_length(text: &str, depth: usize, ends: impl Fn(char) -> bool) -> usize {
     let mut opened = 0_usize;
     for (at, c) in text.char_indices() {
@@ -407,16 +403,16 @@ fn raw_length(text: &str, depth: usize, ends: impl Fn(char) -> bool) -> usize {
     text.len()
 }
 
-/// Whether `text` begins with what ends a value of several words.
+/// Whether `text` begins with a delimiter of a multi-word value.
 fn ends_words(text: &str) -> bool {
     ["AND", "OR"].into_iter().any(|word| starts_with_keyword(text, word)) || begins_factor(text, false)
 }
 
-/// Whether `text` begins with a restriction, possibly in parentheses or negated: with the name of a field and a comparison. With
-/// `may_be_spaced`, there may be space between the two, and before the value.
+/// Whether `text` begins with a restriction, possibly in parentheses or negated: a field name and a comparison. With
+/// `may_be_spaced`, white space may surround the comparison.
 fn begins_factor(text: &str, may_be_spaced: bool) -> bool {
     let mut rest = text;
-    // Deeper nesting is refused. Without a limit, words in front of many parentheses would take quadratic time.
+    // Deeper nesting is refused. Without a limit, words before many parentheses would take quadratic time.
     for _ in 0..MAX_DEPTH {
         let inner = rest.strip_prefix('(').or_else(|| rest.strip_prefix("NOT ")).or_else(|| {
             // The parenthesis remains.
@@ -446,7 +442,6 @@ fn starts_with_keyword(text: &str, keyword: &str) -> bool {
         .is_some_and(|after| after.chars().next().is_none_or(|next| next.is_whitespace() || next == '('))
 }
 
-/// The beginning of `text`.
 fn shortened(text: &str) -> String {
     text.chars().take(QUOTED).collect()
 }

@@ -1,10 +1,10 @@
-//! Times relative to now, as gcloud writes them: `-P7D` is seven days ago.
+//! Times relative to now, as in gcloud: `-P7D` is seven days ago.
 
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
-/// The time that is `text`, an ISO 8601 duration such as `-P7D`, `-p1w` or `PT12H`, after `now`; `None` if it is no duration,
-/// or if the time is outside of the range of time stamps. Days, months and years are those of UTC.
+/// Resolves `text`, an ISO 8601 duration such as `-P7D`, `-p1w` or `PT12H`, relative to `now`; `None` if it is no
+/// duration or the result is out of range. Days, months and years are in UTC.
 pub(super) fn relative_time(text: &str, now: Timestamp) -> Option<Timestamp> {
     if !is_duration(text) {
         return None;
@@ -13,7 +13,7 @@ pub(super) fn relative_time(text: &str, now: Timestamp) -> Option<Timestamp> {
     now.to_zoned(TimeZone::UTC).checked_add(span).ok().map(|time| time.timestamp())
 }
 
-/// Whether `text` looks like an ISO 8601 duration. No other time begins like it.
+/// Whether `text` looks like an ISO 8601 duration. No other time begins like one.
 pub(super) fn is_duration(text: &str) -> bool {
     text.trim_start_matches(['-', '+']).starts_with(['P', 'p'])
 }

@@ -1,11 +1,9 @@
-//! Filters as they are written.
-
 use std::fmt;
 use std::str::FromStr;
 
 use super::{Expression, FilterError, parser};
 
-/// A filter as it is written. Its text form, [`fmt::Display`], parses to an equal filter.
+/// Parsed filter. Its [`fmt::Display`] form parses to an equal filter.
 ///
 /// ```
 /// use tunesmith_filter::Filter;
@@ -18,12 +16,12 @@ use super::{Expression, FilterError, parser};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// The restrictions and how they are combined; `All` without parts for the empty filter, which accepts everything.
+    /// Restrictions and their combination; `All` without parts for the empty filter, which accepts everything.
     pub expression: Expression<Restriction>,
 }
 
 impl Default for Filter {
-    /// The filter that accepts everything.
+    /// The empty filter, which accepts everything.
     fn default() -> Self {
         Self { expression: Expression::All(Vec::new()) }
     }
@@ -37,18 +35,15 @@ impl FromStr for Filter {
     }
 }
 
-/// A field, a comparison and a value. Two are equal if they have the same meaning, wherever they are written.
+/// Field, comparison and value. Equality ignores the position in the text.
 #[derive(Debug, Clone)]
 pub struct Restriction {
-    /// The field.
     pub field: Field,
-    /// How its value is compared.
     pub comparison: Comparison,
-    /// What its value is compared with.
     pub value: Value,
-    /// Number of the character at which the field begins, from 1.
+    /// Column of the field in characters, from 1.
     pub column: usize,
-    /// Number of the character at which the value begins, from 1.
+    /// Column of the value in characters, from 1.
     pub value_column: usize,
 }
 
@@ -60,40 +55,32 @@ impl PartialEq for Restriction {
 
 impl Eq for Restriction {}
 
-/// A field: `state`, or `parameters.learning_rate`.
+/// Field: `state`, or `parameters.learning_rate`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// The part before the first point.
+    /// Part before the first dot.
     pub root: String,
-    /// The part behind it, which may have points.
+    /// Part after the first dot, possibly with more dots.
     pub name: Option<String>,
 }
 
-/// How two values are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// `:`.
     Has,
-    /// `=`.
     Equal,
-    /// `!=`.
     NotEqual,
-    /// `<`.
     Less,
-    /// `<=`.
     LessOrEqual,
-    /// `>`.
     Greater,
-    /// `>=`.
     GreaterOrEqual,
-    /// `~`: the value has a match for a regular expression.
+    /// `~`: a regular expression matches the value.
     Matches,
-    /// `!~`.
     NotMatches,
 }
 
 impl Comparison {
-    /// The symbols, each before those that begin like it.
+    /// All symbols, each before its prefixes.
     pub(super) const SYMBOLS: [(&'static str, Self); 9] = [
         (":", Self::Has),
         ("=", Self::Equal),
@@ -106,18 +93,17 @@ impl Comparison {
         ("!~", Self::NotMatches),
     ];
 
-    /// The symbol.
     pub fn symbol(self) -> &'static str {
         Self::SYMBOLS.iter().find(|(_, comparison)| *comparison == self).map_or("", |(symbol, _)| symbol)
     }
 }
 
-/// A value as it is written. Its meaning depends on the field.
+/// Value as written. Its meaning depends on the field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
-    /// The text, without quotation marks.
+    /// Text without quotation marks.
     pub text: String,
-    /// Whether `*` follows: the text is only the beginning of the value.
+    /// Whether `*` follows, making the text a prefix.
     pub is_prefix: bool,
 }
 

@@ -1,18 +1,16 @@
-//! What a value is tested for.
-
 use regex::{Regex, RegexBuilder};
 
 use super::Comparison;
 
-/// Maximum size of a compiled regular expression in bytes, and of its cache. A guess: some thousand characters.
+/// Maximum size of a compiled regular expression and of its cache, in bytes. A guess: some thousand characters.
 const MAX_PATTERN_BYTES: usize = 256 << 10;
 
-/// A regular expression. Two are equal if they are written alike.
+/// Regular expression. Equality compares the source.
 #[derive(Debug, Clone)]
 pub struct Pattern(Regex);
 
 impl Pattern {
-    /// The regular expression `text`, in the language of the crate `regex`: its time is linear in the text that is searched.
+    /// Compiles `text`, in the syntax of the crate `regex`, with search time linear in the searched text.
     ///
     /// # Errors
     /// The fault, in one line.
@@ -20,7 +18,7 @@ impl Pattern {
         let compiled = RegexBuilder::new(text).size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES).build();
         compiled.map(Self).map_err(|error| match error {
             regex::Error::CompiledTooBig(_) => "is too large when compiled".to_owned(),
-            // The last line states the fault, after a picture of its place.
+            // The last line states the fault, after an excerpt.
             error => error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned(),
         })
     }
@@ -32,42 +30,35 @@ impl PartialEq for Pattern {
     }
 }
 
-/// What the value of a field is tested for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// That there is a value.
+    /// Any value.
     Present,
-    /// That it is this text.
     Text {
-        /// The text.
         text: String,
-        /// Whether it is only the beginning of the value.
+        /// Whether `text` is a prefix.
         is_prefix: bool,
     },
-    /// That it has a match for a regular expression.
     Pattern(Pattern),
-    /// That it compares so with a number.
+    /// Comparison with a number.
     Number {
-        /// The comparison; [`Comparison::Has`] is equality.
+        /// [`Comparison::Has`] is equality.
         comparison: Comparison,
-        /// The number. NaN is equal to NaN, and neither less nor greater than any number.
+        /// NaN equals NaN, and is neither less nor greater than any number.
         value: f64,
     },
-    /// That it compares so with a span of time, in microseconds since 1970.
+    /// Comparison with a time span, in microseconds since 1970.
     Time {
-        /// The comparison; [`Comparison::Has`] and [`Comparison::Equal`] mean: within the span.
+        /// [`Comparison::Has`] and [`Comparison::Equal`] mean: within the span.
         comparison: Comparison,
-        /// The beginning of the span.
         start: i64,
-        /// Its end, exclusive.
+        /// Exclusive.
         end: i64,
     },
-    /// That it is this.
     Flag(bool),
 }
 
 impl Test {
-    /// Whether the text `value` passes.
     pub fn accepts_text(&self, value: &str) -> bool {
         match self {
             Self::Present => true,
@@ -78,7 +69,6 @@ impl Test {
         }
     }
 
-    /// Whether the number `value` passes.
     pub fn accepts_number(&self, value: f64) -> bool {
         let Self::Number { comparison, value: bound } = self else { return *self == Self::Present };
         match comparison {
@@ -92,7 +82,7 @@ impl Test {
         }
     }
 
-    /// Whether the time `value`, in microseconds since 1970, passes.
+    /// Whether `value`, in microseconds since 1970, passes.
     pub fn accepts_time(&self, value: i64) -> bool {
         let Self::Time { comparison, start, end } = self else { return *self == Self::Present };
         match comparison {
@@ -106,7 +96,6 @@ impl Test {
         }
     }
 
-    /// Whether the flag `value` passes.
     pub fn accepts_flag(&self, value: bool) -> bool {
         matches!(self, Self::Present) || *self == Self::Flag(value)
     }

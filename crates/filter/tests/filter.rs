@@ -1,5 +1,3 @@
-//! Parsing, printing and checking of filters.
-
 use proptest::prelude::*;
 use tunesmith_filter::{Comparison, Condition, Expression, Field, Fields, Filter, Kind, Restriction, Test, Value};
 
@@ -53,7 +51,7 @@ fn values_and_names_may_be_quoted() {
     }
 }
 
-/// The filters that `jobs.list` accepted before: `attribute:value` joined by ` AND `, where a value is any text.
+/// Original syntax of `jobs.list`: `attribute:value` joined by ` AND `, where a value is any text.
 #[test]
 fn values_after_a_colon_may_have_several_words_and_parentheses() {
     let value = |text: &str| match text.parse::<Filter>().unwrap().expression {
@@ -74,7 +72,7 @@ fn values_after_a_colon_may_have_several_words_and_parentheses() {
     assert_eq!(both.to_string(), r#"(errorMessage:"no (more) memory" OR state:FAILED) AND labels.a:"" AND jobId:b"#);
 }
 
-/// The forms of `gcloud topic filters`.
+/// Syntax of `gcloud topic filters`.
 #[test]
 fn terms_side_by_side_lists_and_regular_expressions_are_those_of_gcloud() {
     for (text, printed) in [
@@ -132,7 +130,7 @@ fn regular_expressions_search_texts_and_are_bounded() {
     let list = |count: usize| format!("id=({})", vec!["a"; count].join(" ")).parse::<Filter>();
     assert!(list(100).is_ok());
     assert_eq!(list(101).unwrap_err().to_string(), "column 205: the filter has more than 100 restrictions");
-    // Exponential in engines that try one way after the other.
+    // Exponential in backtracking engines.
     assert!(!accepts("id~^(a+)+$", &format!("{}!", "a".repeat(100_000))));
 }
 
@@ -175,7 +173,6 @@ fn length_and_number_of_restrictions_are_limited() {
     assert_eq!(ids(101).unwrap_err().to_string(), expected);
 }
 
-/// A resource with one field of each kind.
 struct Sample;
 
 impl Fields for Sample {

@@ -1,4 +1,4 @@
-//! Requests to the API server: limited in rate, and retried when it is overloaded.
+//! Rate-limited API client with retries on overload.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -6,28 +6,25 @@ use std::time::Duration;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use kube::core::Status;
 
-/// Requests per second that this process makes on average for each [`Purpose`], and at once. The API server has limits of its
-/// own, by user.
+/// Sustained rate and burst per [`Purpose`], in requests per second. The API server has its own limits per user.
 const RATE: NonZeroU32 = NonZeroU32::new(20).expect("it is not 0");
 const BURST: NonZeroU32 = NonZeroU32::new(100).expect("it is not 0");
 
-/// Limit of the time of one request.
+/// Request timeout.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How often a request is made at most, and the pause after the first one, which doubles.
+/// Maximum attempts per request, and the initial back-off, which doubles.
 const MAX_TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Longest pause that the API server may ask for.
+/// Maximum `Retry-After` that is honoured.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// Why a request had no useful answer.
+/// A failed request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApiError {
-    /// The API server refuses it.
     #[error("the API server answers {}: {}", .0.code, .0.message)]
     Refused(Box<Status>),
-    /// There was no answer, or not that of an API server.
     #[error("the API server does not answer: {0}")]
     Unreached(String),
 }
@@ -41,15 +38,15 @@ impl ApiError {
         matches!(self, Self::Refused(status) if status.is_already_exists())
     }
 
-    /// Whether the object was replaced since its UID was seen.
+    /// Whether the object was replaced since its UID was read.
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Refused(status) if status.is_conflict() && !status.is_already_exists())
     }
 
-    /// The message of a refusal that names a field of the object: the same object will always be refused.
+    /// Message of a permanent rejection: one that names an invalid field.
     ///
-    /// Every other refusal may pass. An API server that restarts answers 403 until it has read its roles, a role or a namespace may
-    /// be created again, a quota extended, and an admission webhook repaired.
+    /// All other rejections may be transient. A restarting API server answers 403 until it has loaded its roles;
+    /// roles, namespaces, quotas and admission webhooks can be repaired.
     pub(super) fn invalid_field(&self) -> Option<&str> {
         let Self::Refused(status) = self else { return None };
         let causes = status.details.iter().flat_map(|details| &details.causes);
@@ -57,7 +54,7 @@ impl ApiError {
         (matches!(status.code, 400 | 422) && names_field).then_some(status.message.as_str())
     }
 
-    /// The time after which the request may be repeated at the earliest; `None` if repeating it at once is no use.
+    /// Minimum delay before a retry; `None` if a retry is useless.
     fn pause(&self) -> Option<Duration> {
         let Self::Refused(status) = self else { return None };
         let is_overload = matches!(status.code, 429 | 500 | 502 | 503 | 504);
@@ -75,7 +72,7 @@ impl From<kube::Error> for ApiError {
     }
 }
 
-/// The innermost cause, which names the fault.
+/// Innermost error, which names the fault.
 pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -84,7 +81,7 @@ pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     cause.to_string()
 }
 
-/// Purpose of a request. Each purpose has its own rate, so that many reads do not delay a submission or a cancellation.
+/// Purpose of a request. Each has its own rate limit, so that reads do not delay submissions and cancellations.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose {
     Create,
@@ -92,7 +89,6 @@ pub(super) enum Purpose {
     Read,
 }
 
-/// Makes requests.
 pub(super) struct Client {
     pub(super) kube: kube::Client,
     /// By [`Purpose`].
@@ -105,7 +101,7 @@ impl Client {
         Self { kube, limits: [limit(), limit(), limit()] }
     }
 
-    /// Makes `request`, which may be made several times.
+    /// Sends `request`, possibly several times.
     pub(super) async fn call<T, F>(&self, purpose: Purpose, request: impl Fn() -> F) -> Result<T, ApiError>
     where
         F: Future<Output = Result<T, kube::Error>>,
@@ -130,7 +126,7 @@ impl Client {
         }
     }
 
-    /// As [`Self::call`], with `None` in place of the answer that there is no such object.
+    /// Like [`Self::call`], with `None` for a missing object.
     pub(super) async fn find<T, F>(&self, purpose: Purpose, request: impl Fn() -> F) -> Result<Option<T>, ApiError>
     where
         F: Future<Output = Result<T, kube::Error>>,
@@ -176,7 +172,7 @@ mod tests {
         for code in [400, 422] {
             assert_eq!(refused_for(code, "spec: bad", field.clone()).invalid_field(), Some("spec: bad"), "{code}");
         }
-        // A policy of the cluster, which names no field.
+        // A cluster policy names no field.
         let policy = serde_json::json!({"causes": [{"message": "denied by policy", "field": ""}]});
         assert_eq!(refused_for(422, "denied", policy).invalid_field(), None);
         assert_eq!(refused_for(403, "forbidden", field).invalid_field(), None);

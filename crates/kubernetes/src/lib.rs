@@ -29,10 +29,10 @@ use self::client::{ApiError, Client, Purpose, innermost};
 use self::submission::Recorded;
 use self::watch::Watched;
 use tunesmith_domain::JobId;
-use tunesmith_executor::remote::{AgentEngine, AgentId, PlaceState, Submitted};
+use tunesmith_executor::remote::{AgentEngine, AgentId, AgentState, Submitted, Subscription};
 use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, LossCause, StopMode};
 
-/// What a server does with its objects: group, resource, verb. It needs no other permission.
+/// All permissions that a server needs: group, resource, verb.
 pub const PERMISSIONS: [(&str, &str, &str); 12] = [
     ("batch", "jobs", "create"),
     ("batch", "jobs", "get"),
@@ -51,26 +51,24 @@ pub const PERMISSIONS: [(&str, &str, &str); 12] = [
 /// Settings of a [`KubernetesEngine`].
 #[derive(Debug, Clone)]
 pub struct KubernetesSettings {
-    /// Which cluster.
     pub cluster: ClusterChoice,
-    /// The namespace of jobs whose specification names none; `None` for that of the configuration of Kubernetes.
+    /// Default namespace of jobs; `None` for the one in the kubeconfig.
     pub namespace: Option<String>,
-    /// The pods.
     pub pods: PodSettings,
-    /// The namespaces beside it that jobs may name as their queue.
+    /// Additional namespaces that jobs may name as their queue.
     pub queues: BTreeSet<String>,
-    /// Absolute path of the folder on this machine in which submissions are recorded. Created when needed.
+    /// Absolute path of the local folder that records submissions. Created when needed.
     pub registry: PathBuf,
-    /// The identity of the store that this server shares with others, as the value of a label; `None` for the only server.
+    /// Label value identifying the store that servers share; `None` for a single server.
     pub store: Option<String>,
 }
 
-/// The cluster among those that are configured on this machine.
+/// Selects a cluster configured on this machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterChoice {
-    /// Path of the configuration of Kubernetes; `None` for that of `KUBECONFIG`, `~/.kube/config` or the pod of this process.
+    /// Path of the kubeconfig; `None` for `KUBECONFIG`, `~/.kube/config` or the pod's service account.
     pub config_file: Option<PathBuf>,
-    /// Name of the context in that configuration; `None` for its current one.
+    /// Context in the kubeconfig; `None` for the current one.
     pub context: Option<String>,
 }
 
@@ -93,79 +91,69 @@ fn unusable_config(error: &(dyn std::error::Error + 'static)) -> KubernetesUnusa
     KubernetesUnusable::Configuration(innermost(error))
 }
 
-/// How pods are made.
+/// Pod settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodSettings {
-    /// The image with the program `tunesmith-agent` or `tunesmith`, and the command `cp`.
+    /// Image with `tunesmith-agent` or `tunesmith`, and `cp`.
     pub agent_image: String,
-    /// The path of the program in that image.
+    /// Path of the agent in that image.
     pub agent_path: String,
-    /// The image of trials that name none; `None` if each must name one.
+    /// Default image of trials; `None` if each must name one.
     pub default_image: Option<String>,
-    /// Address of the server, as pods reach it; `None` for that in the specification.
+    /// Address under which pods reach the server; `None` for the one in the specification.
     pub server: Option<String>,
-    /// The service account of pods; `None` for the namespace's default.
+    /// Service account of pods; `None` for the namespace's default.
     pub service_account: Option<String>,
-    /// The folder in which programs start; `None` for that of their image.
+    /// Working directory of programs; `None` for the image's.
     pub working_directory: Option<String>,
-    /// Labels that nodes must have.
+    /// Required node labels.
     pub node_selector: BTreeMap<String, String>,
-    /// The label of nodes whose value is the type of their accelerators.
+    /// Node label whose value is the accelerator type.
     pub accelerator_label: Option<String>,
-    /// Claims of persistent volumes by the path under which trials find them, such as that of the job-dir.
+    /// Persistent volume claims by mount path, such as the job-dir's.
     pub volumes: BTreeMap<String, String>,
-    /// The template of all pods.
     pub template: PodTemplate,
-    /// Further templates, by the name that a machine type or region gives with the option `podTemplate`.
+    /// Additional templates, by the name in the option `podTemplate` of a machine type or region.
     pub templates: BTreeMap<String, PodTemplate>,
 }
 
-/// Why a cluster cannot be used as it was configured.
+/// A cluster that cannot be used as configured.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KubernetesUnusable {
-    /// There is no configuration.
     #[error(
         "the configuration of Kubernetes cannot be read: {0}; set KUBECONFIG to the file of a cluster, or run the server in a pod"
     )]
     Configuration(String),
-    /// The API server does not answer, or refuses.
     #[error("the Kubernetes cluster at {address} cannot be used: {reason}; check KUBECONFIG and the network")]
-    Cluster {
-        /// The address of the API server.
-        address: String,
-        /// What it answers.
-        reason: String,
-    },
-    /// Permissions are missing.
+    Cluster { address: String, reason: String },
     #[error(
         "this user may not {} in the namespace {namespace:?} of Kubernetes; give it the Role of \
          examples/kubernetes in this namespace",
         missing.join(", ")
     )]
     Permissions {
-        /// The namespace.
         namespace: String,
-        /// What is missing, such as `create jobs.batch`.
+        /// Missing permissions, such as `create jobs.batch`.
         missing: Vec<String>,
     },
 }
 
-/// Starts agents as jobs of a Kubernetes cluster.
+/// Engine that runs agents as Kubernetes Jobs.
 pub struct KubernetesEngine {
     settings: KubernetesSettings,
-    /// The namespace of jobs whose specification names none.
+    /// Default namespace.
     namespace: String,
     address: Uri,
     client: Client,
     submitted: Submitted,
     watched: Watched,
-    /// Whether it was logged that the address of the server is one of its own machine.
+    /// Whether the warning about a loopback server address was logged.
     has_warned: AtomicBool,
 }
 
 impl KubernetesEngine {
-    /// An engine for the cluster of `settings`. Makes no request.
+    /// Creates an engine for the cluster of `settings`, without sending a request.
     ///
     /// # Errors
     /// [`KubernetesUnusable::Configuration`].
@@ -174,12 +162,12 @@ impl KubernetesEngine {
         Self::new(settings, config)
     }
 
-    /// An engine for the cluster of `config`. Makes no request.
+    /// Creates an engine for the cluster of `config`, without sending a request.
     ///
     /// # Errors
     /// [`KubernetesUnusable::Configuration`].
     pub fn new(settings: KubernetesSettings, mut config: Config) -> Result<Self, KubernetesUnusable> {
-        // Requests are repeated here, for a shorter time.
+        // [`client::Client`] retries, with shorter delays.
         config.default_retry = false;
         let namespace = settings.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let address = config.cluster_url.clone();
@@ -196,7 +184,7 @@ impl KubernetesEngine {
         })
     }
 
-    /// Checks that the cluster answers, and permits what this engine does in each namespace.
+    /// Checks that the cluster responds and grants all permissions in every namespace.
     ///
     /// # Errors
     /// [`KubernetesUnusable`].
@@ -251,11 +239,11 @@ fn io_failed(id: &ExecutorJobId) -> impl Fn(io::Error) -> ExecutorError {
     |source| ExecutorError::Unreachable { id: id.clone(), source }
 }
 
-/// Why the place of an agent is gone whose Job is.
+/// Reason for the end of an agent whose Job was deleted.
 const DELETED: &str = "its job was deleted from the cluster";
 
-fn gone(reason: &str) -> PlaceState {
-    PlaceState::Gone { cause: LossCause::Failure, reason: reason.to_owned() }
+fn gone(reason: &str) -> AgentState {
+    AgentState::Gone { cause: LossCause::Failure, reason: reason.to_owned() }
 }
 
 #[async_trait]
@@ -276,32 +264,38 @@ impl AgentEngine for KubernetesEngine {
         self.submit(spec, file).await
     }
 
-    async fn place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
-        let Some(recorded) = self.recorded(id)? else { return Ok(PlaceState::Unknown) };
+    async fn place(&self, id: &AgentId) -> Result<AgentState, ExecutorError> {
+        let Some(recorded) = self.recorded(id)? else { return Ok(AgentState::Unknown) };
         let Some(job) = self.job(&id.run, &recorded).await? else {
             return Ok(match recorded.uid {
                 Some(_) => gone(DELETED),
-                None => PlaceState::Unknown,
+                None => AgentState::Unknown,
             });
         };
         let pods = self.pods(&id.run, &recorded, &job).await?;
         let place = state::place(&job, &pods);
-        if !matches!(place, PlaceState::Waiting { .. }) {
+        if !matches!(place, AgentState::Waiting { .. }) {
             return Ok(place);
         }
         let identity = self.identity(&id.run)?;
         let reason = match state::newest(&pods) {
-            // A suspended Job states its reason itself.
+            // A suspended Job states its own reason.
             None if state::is_suspended(&job) => None,
-            None => self.watched.refusal(&identity, &recorded.namespace, &job.uid().unwrap_or_default()),
-            Some(pod) if state::is_being_created(pod) => self.watched.pull(&identity, &recorded.namespace, pod),
+            None => self.watched.refusal(identity, &recorded.namespace, &job.uid().unwrap_or_default()),
+            Some(pod) if state::is_being_created(pod) => self.watched.pull(identity, &recorded.namespace, pod),
             Some(_) => None,
         };
-        Ok(reason.map_or(place, |reason| PlaceState::Waiting { reason }))
+        Ok(reason.map_or(place, |reason| AgentState::Waiting { reason }))
     }
 
-    async fn confirmed_place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
-        let Some(recorded) = self.recorded(id)? else { return Ok(PlaceState::Unknown) };
+    fn changes(&self, run: &ExecutorJobId) -> Option<Subscription<String>> {
+        // Without an identity, the attempt is polled.
+        let labels = names::labels(self.submitted.identity().ok()?, &AgentId::from(run));
+        Some(self.watched.changes(names::attempt_key(&labels)?))
+    }
+
+    async fn confirmed_place(&self, id: &AgentId) -> Result<AgentState, ExecutorError> {
+        let Some(recorded) = self.recorded(id)? else { return Ok(AgentState::Unknown) };
         match self.read_job(&id.run, &recorded).await? {
             Some(job) => Ok(state::place(&job, &self.read_pods(&id.run, &recorded, &job).await?)),
             None => Ok(gone(DELETED)),
@@ -309,9 +303,9 @@ impl AgentEngine for KubernetesEngine {
     }
 
     async fn stop(&self, id: &AgentId, _: StopMode) -> Result<(), ExecutorError> {
-        // A running agent gets the request in the answer to its next report, and reports the end of its program. A signal of the
-        // kubelet would be the notice of a preemption.
-        if !matches!(self.place(id).await?, PlaceState::Waiting { .. }) {
+        // A running agent receives the request in the response to its next report, and reports the end of its
+        // program. A signal from the kubelet would look like a preemption.
+        if !matches!(self.place(id).await?, AgentState::Waiting { .. }) {
             return Ok(());
         }
         match self.recorded(id)? {
@@ -326,7 +320,7 @@ impl AgentEngine for KubernetesEngine {
         Ok(state::node(&self.pods(&id.run, &recorded, &job).await?))
     }
 
-    async fn tidy(&self, id: &AgentId) -> Result<(), ExecutorError> {
+    async fn clean_up(&self, id: &AgentId) -> Result<(), ExecutorError> {
         match self.recorded(id)? {
             Some(recorded) => self.delete(&recorded).await.map_err(|error| unreachable(&id.run, error)),
             None => Ok(()),
@@ -342,7 +336,7 @@ impl AgentEngine for KubernetesEngine {
     }
 
     async fn forget(&self, job: &JobId) -> io::Result<()> {
-        let prefix = names::prefix(&self.submitted.identity()?, job);
+        let prefix = names::prefix(self.submitted.identity()?, job);
         for name in self.submitted.starting_with(&prefix)? {
             if let Some(note) = self.submitted.note(&name)? {
                 self.delete(&Recorded::new(name.clone(), &note)).await.map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! Names and labels of the objects of an agent.
+//! Names and labels of an agent's objects.
 
 use std::collections::BTreeMap;
 
@@ -9,37 +9,38 @@ use sha2::{Digest, Sha256};
 use tunesmith_domain::JobId;
 use tunesmith_executor::remote::AgentId;
 
-/// The label by which the objects of this program are found.
+/// Label on all objects of this program.
 const MANAGED_LABEL: (&str, &str) = ("app.kubernetes.io/managed-by", "tunesmith");
 
-/// The label with the identity of the server.
 pub(super) const SERVER_LABEL: &str = "tunesmith.dev/server";
 
-/// The label with the identity of the store that several servers share.
+/// Label with the identity of the shared store.
 pub(super) const STORE_LABEL: &str = "tunesmith.dev/store";
 
-/// The label with the name of the Job of an agent.
+/// Label with the name of an agent's Job.
 pub(super) const RUN_LABEL: &str = "tunesmith.dev/run";
 
-/// The label with the digest of the name of a job.
+/// Label with the digest of a job name.
 const JOB_LABEL: &str = "tunesmith.dev/job";
 
-/// The label with the task of a replica.
+/// Labels with the trial and attempt numbers.
+const TRIAL_LABEL: &str = "tunesmith.dev/trial";
+pub(super) const ATTEMPT_LABEL: &str = "tunesmith.dev/attempt";
+
 const REPLICA_LABEL: &str = "tunesmith.dev/replica";
 
-/// The annotation with the text of an agent's name.
+/// Annotation with the agent's full name.
 pub(super) const RUN_ANNOTATION: &str = "tunesmith.dev/run";
 
-/// The beginning of the names of all objects.
 pub(super) const PREFIX: &str = "ts-";
 
-/// Longest part of a name that people read.
+/// Maximum length of the readable part of a name.
 const MAX_READABLE: usize = 20;
 
-/// Longest name. It is also the value of a label, which has at most 63 characters.
+/// Maximum length of a name. Names are also label values, which have at most 63 characters.
 const MAX_NAME: usize = 63;
 
-/// The name of the Job and the Secret of `id`, which the server `identity` has submitted.
+/// Name of the Job and Secret of agent `id`, submitted by the server `identity`.
 pub(super) fn name_of(identity: &str, id: &AgentId) -> String {
     let AgentId { run, task } = id;
     let mut rest = match run.trial {
@@ -55,7 +56,7 @@ pub(super) fn name_of(identity: &str, id: &AgentId) -> String {
     format!("{prefix}x{}", hex::encode(&Sha256::digest(rest)[..6]))
 }
 
-/// The beginning of the names of all attempts of `job`.
+/// Common prefix of all attempts of `job`.
 pub(super) fn prefix(identity: &str, job: &JobId) -> String {
     let (_, name) = job.parts();
     let mut readable = String::new();
@@ -72,7 +73,6 @@ fn digest(identity: &str, job: &JobId) -> String {
     hex::encode(&Sha256::digest(format!("{identity}/{}", job.as_str()))[..6])
 }
 
-/// The labels of the objects of `id`.
 pub(super) fn labels(identity: &str, id: &AgentId) -> BTreeMap<String, String> {
     let AgentId { run, task } = id;
     let mut labels = BTreeMap::from([
@@ -80,10 +80,10 @@ pub(super) fn labels(identity: &str, id: &AgentId) -> BTreeMap<String, String> {
         (SERVER_LABEL.to_owned(), identity.to_owned()),
         (RUN_LABEL.to_owned(), name_of(identity, id)),
         (JOB_LABEL.to_owned(), digest(identity, &run.job)),
-        ("tunesmith.dev/attempt".to_owned(), run.attempt.to_string()),
+        (ATTEMPT_LABEL.to_owned(), run.attempt.to_string()),
     ]);
     if let Some(trial) = run.trial {
-        labels.insert("tunesmith.dev/trial".to_owned(), trial.to_string());
+        labels.insert(TRIAL_LABEL.to_owned(), trial.to_string());
     }
     if let Some(task) = task {
         labels.insert(REPLICA_LABEL.to_owned(), task.clone());
@@ -91,7 +91,13 @@ pub(super) fn labels(identity: &str, id: &AgentId) -> BTreeMap<String, String> {
     labels
 }
 
-/// The text of the ID of the attempt for which `job` was created; `None` if it does not state that.
+/// Attempt name shared by all replicas, from an object's `labels`; `None` if a label is missing.
+pub(super) fn attempt_key(labels: &BTreeMap<String, String>) -> Option<String> {
+    let trial = labels.get(TRIAL_LABEL).map(String::as_str).unwrap_or_default();
+    Some(format!("{}/{trial}/{}", labels.get(JOB_LABEL)?, labels.get(ATTEMPT_LABEL)?))
+}
+
+/// ID of the attempt that `job` was created for, as text; `None` without an annotation.
 pub(super) fn attempt_of(job: &Job) -> Option<&str> {
     let agent = job.annotations().get(RUN_ANNOTATION)?;
     match job.labels().get(REPLICA_LABEL) {
@@ -100,7 +106,7 @@ pub(super) fn attempt_of(job: &Job) -> Option<&str> {
     }
 }
 
-/// The selector of all objects of the server `identity`.
+/// Selector of all objects of the server `identity`.
 pub(super) fn selector(identity: &str) -> String {
     format!("{}={},{SERVER_LABEL}={identity}", MANAGED_LABEL.0, MANAGED_LABEL.1)
 }
@@ -138,5 +144,11 @@ mod tests {
         assert!(name_of("cafe", &worker).ends_with("-t12-a3-worker-11") && is_valid(&name_of("cafe", &worker)));
         assert!(name_of("cafe", &worker).starts_with(&prefix("cafe", &one.run.job)));
         assert_eq!(labels("cafe", &worker)["tunesmith.dev/replica"], "worker-11");
+        let key = |identity: &str, id: &AgentId| attempt_key(&labels(identity, id)).unwrap();
+        assert_eq!(key("cafe", &worker), key("cafe", &one));
+        for other in [id("project/My_Job", Some(TrialId(12)), 4), id("project/My_Job", None, 3)] {
+            assert_ne!(key("cafe", &other), key("cafe", &one), "{other}");
+        }
+        assert_ne!(key("beef", &one), key("cafe", &one), "another server");
     }
 }

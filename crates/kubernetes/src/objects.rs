@@ -1,4 +1,4 @@
-//! The Job and the Secret of an agent.
+//! The Job and Secret of an agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,57 +15,53 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::PodSettings;
 use super::names::{RUN_ANNOTATION, labels, name_of};
-use super::placement::{Place, requirements};
+use super::placement::{PodPlacement, requirements};
 use tunesmith_domain::Resources;
 use tunesmith_executor::remote::{AgentId, AgentSpec};
 use tunesmith_executor::tf_config::CLUSTER_SPEC_VARIABLE;
 use tunesmith_executor::{ExecutorJobSpec, Program};
 
-/// The container that runs the agent with the program of the trial.
+/// Container of the agent and the trial's program.
 pub(super) const TRIAL: &str = "trial";
 
-/// The container that copies the program of the agent, and the volume with the copy.
+/// Init container that copies the agent, and the volume for the copy.
 pub(super) const AGENT: &str = "agent";
 
-/// The names of the other volumes.
 const SPEC_VOLUME: &str = "spec";
 const SPOOL_VOLUME: &str = "spool";
 const CLAIM_VOLUMES: &str = "claim-";
 
-/// Folder of the agent's program in the container.
 pub(super) const AGENT_FOLDER: &str = "/tunesmith";
 
-/// Path of the agent's program in the container.
 const AGENT_PROGRAM: &str = "/tunesmith/tunesmith-agent";
 
-/// Path of the specification in the container. The file is mounted by itself: in the folder of a Secret, each file is a link.
+/// Path of the specification in the container. Mounted as a single file: in a mounted Secret folder, each file is a
+/// symbolic link.
 pub(super) const SPEC_PATH: &str = "/tunesmith-spec/spec.json";
 
-/// Folder of the spool in the container.
 pub(super) const SPOOL_FOLDER: &str = "/tunesmith-spool";
 
-/// The file with the specification in the Secret.
 const SPEC_FILE: &str = "spec.json";
 
-/// Time after which Kubernetes removes an ended Job, in seconds. The server removes it earlier, when it has recorded the end.
+/// Time to live of a finished Job in seconds. The server deletes it earlier, once it has recorded the end.
 const TTL_SECONDS: i32 = 24 * 3600;
 
-/// Time that the agent gets beyond the grace period of its program, to report, in seconds.
+/// Time for the final report, beyond the program's grace period, in seconds.
 const REPORT_SECONDS: u64 = 30;
 
-/// Time beyond the time limit of the program after which the kubelet ends a pod whose agent did not, in seconds. It includes the
-/// pull of the image, and a server that is out of reach at the end.
+/// Pod deadline beyond the program's time limit, in seconds; a fallback for an agent that does not stop. Covers the
+/// image pull and a server that is unreachable at the end.
 const DEADLINE_SECONDS: u64 = 3600;
 
-/// Maximum size of a Secret in bytes, with room for its other fields.
+/// Maximum size of the specification in bytes; leaves room for the Secret's other fields.
 const MAX_SPEC_BYTES: usize = 1_000_000;
 
-/// The specification for the agent in a pod, whose container is that of the trial.
+/// Specification of the agent in the trial's container.
 ///
 /// # Errors
-/// Why Kubernetes cannot run it.
+/// The reason why Kubernetes cannot run it.
 pub(super) fn agent_spec(mut agent: AgentSpec) -> Result<String, String> {
-    // The agent has the working directory of its container, which is that of its image or of the settings.
+    // The agent's working directory is the container's, from the image or the settings.
     agent.spec.working_directory = PathBuf::from(".");
     let own = agent.spec.part.as_ref().map(|part| part.replica);
     for (index, replica) in agent.spec.replicas.iter_mut().enumerate() {
@@ -80,7 +76,7 @@ pub(super) fn agent_spec(mut agent: AgentSpec) -> Result<String, String> {
             ));
         }
         replica.program = Program::Command { argv: command.iter().chain(args).cloned().collect() };
-        // The agent gives it its value.
+        // The agent sets the value.
         agent.spec.environment.insert(CLUSTER_SPEC_VARIABLE.to_owned(), String::new());
     }
     let text =
@@ -98,13 +94,13 @@ pub(super) fn agent_spec(mut agent: AgentSpec) -> Result<String, String> {
 /// The Job of `spec`.
 ///
 /// # Errors
-/// Why Kubernetes cannot run it.
+/// The reason why Kubernetes cannot run it.
 pub(super) fn job(identity: &str, spec: &ExecutorJobSpec, settings: &PodSettings) -> Result<Job, String> {
     let agent = AgentId::of(spec);
     let [replica] = spec.own_replicas() else {
         return Err(format!("a Job of Kubernetes has one replica, and it has {}", spec.own_replicas().len()));
     };
-    let mut place = Place::new(settings, &spec.placement.options)?;
+    let mut place = PodPlacement::new(settings, &spec.placement.options)?;
     let image = match &replica.program {
         Program::Container { image, .. } => image.clone(),
         Program::Command { .. } => place.image.clone().ok_or(
@@ -162,7 +158,7 @@ pub(super) fn job(identity: &str, spec: &ExecutorJobSpec, settings: &PodSettings
     })
 }
 
-/// A disrupted pod fails its Job, whose next attempt is another Job.
+/// Fails the Job when its pod is disrupted; the next attempt is another Job.
 fn fail_on_disruption() -> PodFailurePolicy {
     PodFailurePolicy {
         rules: vec![PodFailurePolicyRule {
@@ -176,35 +172,40 @@ fn fail_on_disruption() -> PodFailurePolicy {
     }
 }
 
-/// Copies the agent's program.
+/// Init container that copies the agent.
 fn agent_container(settings: &PodSettings, resources: ResourceRequirements) -> Container {
     Container {
         name: AGENT.to_owned(),
         image: Some(settings.agent_image.clone()),
         command: Some(vec!["cp".to_owned(), settings.agent_path.clone(), AGENT_PROGRAM.to_owned()]),
         volume_mounts: Some(vec![mount(AGENT, AGENT_FOLDER, false)]),
-        // An image without the program: the message of `cp` names the path.
+        // If the image lacks the agent, the message of `cp` names the path.
         termination_message_policy: Some("FallbackToLogsOnError".to_owned()),
-        // They are not added to those of the trial: a pod needs the larger ones.
+        // An init container's requests do not add to the trial's: a pod needs the maximum of both.
         resources: Some(resources),
         security_context: Some(security()),
         ..Container::default()
     }
 }
 
-fn trial_container(image: String, settings: &PodSettings, place: &Place, resources: ResourceRequirements) -> Container {
+fn trial_container(
+    image: String,
+    settings: &PodSettings,
+    place: &PodPlacement,
+    resources: ResourceRequirements,
+) -> Container {
     let arguments = ["agent", "--spec", SPEC_PATH, "--spool", SPOOL_FOLDER].map(str::to_owned);
     let spec = VolumeMount { sub_path: Some(SPEC_FILE.to_owned()), ..mount(SPEC_VOLUME, SPEC_PATH, true) };
     let mut mounts = vec![mount(AGENT, AGENT_FOLDER, true), spec, mount(SPOOL_VOLUME, SPOOL_FOLDER, false)];
     mounts.extend(settings.volumes.keys().enumerate().map(|(index, path)| mount(&claim_name(index), path, false)));
     let variable =
         |name: &str, value: &str| EnvVar { name: name.to_owned(), value: Some(value.to_owned()), ..EnvVar::default() };
-    // Programs have the variables of their image.
+    // Programs inherit the variables of their image.
     let mut environment = vec![
         variable("TUNESMITH_PASS_ENVIRONMENT", "*"),
         variable("TUNESMITH_AGENT_CACHE", &format!("{SPOOL_FOLDER}/cache")),
     ];
-    // The others of the attempt reach it there.
+    // The other replicas reach the pod under this address.
     environment.push(EnvVar {
         name: "TUNESMITH_AGENT_HOST".to_owned(),
         value_from: Some(EnvVarSource {
@@ -229,7 +230,7 @@ fn trial_container(image: String, settings: &PodSettings, place: &Place, resourc
     }
 }
 
-/// Demands of the Pod Security Standard `restricted` on each container, beside a user who is not root.
+/// Requirements of the Pod Security Standard `restricted` per container, apart from a non-root user.
 fn security() -> SecurityContext {
     SecurityContext {
         allow_privilege_escalation: Some(false),
@@ -246,7 +247,7 @@ fn volumes(identity: &str, id: &AgentId, settings: &PodSettings) -> Vec<Volume> 
     };
     let spec = SecretVolumeSource {
         secret_name: Some(name_of(identity, id)),
-        // The user of the image need not be root. No other container mounts it.
+        // Readable by non-root users; no other container mounts it.
         default_mode: Some(0o444),
         ..SecretVolumeSource::default()
     };
@@ -267,7 +268,6 @@ fn claim_name(index: usize) -> String {
     format!("{CLAIM_VOLUMES}{index}")
 }
 
-/// Whether a volume of this module has the name `name`.
 pub(super) fn is_reserved_volume(name: &str) -> bool {
     [AGENT, SPEC_VOLUME, SPOOL_VOLUME].contains(&name) || name.starts_with(CLAIM_VOLUMES)
 }
@@ -281,7 +281,6 @@ fn mount(name: &str, path: &str, read_only: bool) -> VolumeMount {
     }
 }
 
-/// The Secret with the specification `text` of `id`.
 pub(super) fn secret(identity: &str, id: &AgentId, text: &str) -> Secret {
     Secret {
         metadata: ObjectMeta {

@@ -1,4 +1,4 @@
-//! Where a pod runs, as the settings of the server and the options of a place in the server configuration state it.
+//! Pod placement, from the server settings and the placement options in the server configuration.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use super::{PodSettings, PodTemplate};
 use tunesmith_domain::{Accelerators, Resources};
 
-/// The beginnings of names of options, which continue with the name of a label of nodes or of pods, or with the key of a taint.
+/// Prefixes of option names, followed by a node label, a pod label or a taint key.
 const NODE: &str = "node/";
 const LABEL: &str = "label/";
 const TOLERATION: &str = "toleration/";
 
-/// The resource that is requested for accelerators whose type is that of their nodes.
+/// Resource requested for accelerators typed by node label.
 const GPU: &str = "nvidia.com/gpu";
 
-/// The effects of taints.
+/// Taint effects.
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// What the options of a place state.
+/// Parsed placement options.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Place {
+pub(super) struct PodPlacement {
     pub(super) image: Option<String>,
     pub(super) service_account: Option<String>,
     pub(super) priority_class: Option<String>,
@@ -32,11 +32,11 @@ pub(super) struct Place {
     pub(super) template: PodTemplate,
 }
 
-impl Place {
-    /// Reads the `options` of a placement, which change `settings`.
+impl PodPlacement {
+    /// Applies `options` on top of `settings`.
     ///
     /// # Errors
-    /// Which option is not known, or has no valid value.
+    /// If an option is unknown or invalid.
     pub(super) fn new(settings: &PodSettings, options: &BTreeMap<String, String>) -> Result<Self, String> {
         let mut place = Self {
             image: settings.default_image.clone(),
@@ -81,10 +81,10 @@ impl Place {
         Ok(())
     }
 
-    /// Restricts the place to nodes with `accelerators`, and returns the name of the resource to request.
+    /// Restricts the pod to nodes with `accelerators`, and returns the resource to request.
     ///
     /// # Errors
-    /// If the nodes with a type of accelerators cannot be distinguished from others.
+    /// If no node label distinguishes accelerator types.
     pub(super) fn accelerators(&mut self, accelerators: &Accelerators, label: Option<&str>) -> Result<String, String> {
         let Some(kind) = &accelerators.kind else { return Ok(GPU.to_owned()) };
         if kind.contains('/') {
@@ -92,9 +92,9 @@ impl Place {
         }
         let Some(label) = label else {
             return Err(format!(
-                "it requests accelerators of the type {kind:?}, and the server does not know which nodes have it: start \
-                 it with --kubernetes-accelerator-label and the label of nodes whose value is the type, or map the \
-                 type to a resource such as {GPU} under accelerators in the server configuration"
+                "it requests accelerators of the type {kind:?}, and the server does not know which nodes have it: set \
+                 kubernetes.acceleratorLabel of the server configuration to the label of nodes whose value is the type, \
+                 or map the type to a resource such as {GPU} under accelerators"
             ));
         };
         self.node_selector.insert(label.to_owned(), kind.clone());
@@ -102,7 +102,7 @@ impl Place {
     }
 }
 
-/// The toleration of taints with `key`, for a value such as `true:NoSchedule`, `:NoSchedule` or nothing.
+/// Toleration of taints with `key`. Accepts `true:NoSchedule`, `:NoSchedule` or an empty value.
 fn toleration(key: &str, text: &str) -> Result<Toleration, String> {
     let (value, effect) = text.rsplit_once(':').unwrap_or((text, ""));
     if !effect.is_empty() && !EFFECTS.contains(&effect) {
@@ -120,7 +120,7 @@ fn toleration(key: &str, text: &str) -> Result<Toleration, String> {
     })
 }
 
-/// The requests for `wanted`, with limits for what cannot be shared. `accelerator` is the resource of accelerators.
+/// Requests for `wanted`, with limits on non-shareable resources. `accelerator` is the accelerator resource.
 pub(super) fn requirements(wanted: &Resources, accelerator: Option<String>) -> ResourceRequirements {
     let mut requests = BTreeMap::new();
     let mut limits = BTreeMap::new();
@@ -146,14 +146,14 @@ pub(super) fn requirements(wanted: &Resources, accelerator: Option<String>) -> R
 mod tests {
     use super::*;
 
-    fn place(options: &[(&str, &str)]) -> Result<Place, String> {
+    fn place(options: &[(&str, &str)]) -> Result<PodPlacement, String> {
         let settings = PodSettings {
             node_selector: BTreeMap::from([("pool".to_owned(), "batch".to_owned())]),
             default_image: Some("trainer:1".to_owned()),
             ..PodSettings::default()
         };
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Place::new(&settings, &options)
+        PodPlacement::new(&settings, &options)
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(found.accelerators(&of(None), None).unwrap(), GPU);
         assert_eq!(found.accelerators(&of(Some("amd.com/gpu")), None).unwrap(), "amd.com/gpu");
         let error = found.accelerators(&of(Some("a100")), None).unwrap_err();
-        assert!(error.contains("\"a100\"") && error.contains("--kubernetes-accelerator-label"), "{error}");
+        assert!(error.contains("\"a100\"") && error.contains("kubernetes.acceleratorLabel"), "{error}");
         assert_eq!(found.accelerators(&of(Some("a100")), Some("gpu-type")).unwrap(), GPU);
         assert_eq!(found.node_selector["gpu-type"], "a100");
     }

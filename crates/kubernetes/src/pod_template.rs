@@ -1,8 +1,8 @@
-//! Pod templates of operators, into which the pods of attempts are merged.
+//! Operator-supplied pod templates, merged into the pods of attempts.
 //!
-//! Precedence, from low to high: the template of the server, the template that a machine type or region names, the settings of the
-//! server, and what an agent needs. Maps are merged by key, lists of named objects by name, and other lists are joined. A
-//! value of higher precedence replaces one of lower precedence.
+//! Precedence, lowest first: the server's template, the template of a machine type or region, the server settings,
+//! the agent's requirements. Maps merge by key, lists of named objects by name; other lists are concatenated. Scalars
+//! of higher precedence win.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,17 @@ use serde_json::{Map, Value};
 
 use super::objects::{AGENT, AGENT_FOLDER, SPEC_PATH, SPOOL_FOLDER, TRIAL, is_reserved_volume};
 
-/// A checked pod template: fields of a `PodTemplateSpec`.
+/// A validated pod template: fields of a `PodTemplateSpec`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodTemplate(Value);
 
-/// Why a pod template cannot be used.
+/// An invalid pod template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {fault}")]
 pub struct PodTemplateError {
-    /// The path of the field, such as `spec.containers[0].name`; empty for the whole template.
+    /// Path of the field, such as `spec.containers[0].name`; empty for the whole template.
     pub field: String,
-    /// What is wrong, and what is allowed.
+    /// The fault, and the allowed values.
     pub fault: String,
 }
 
@@ -32,11 +32,10 @@ impl PodTemplateError {
 }
 
 impl PodTemplate {
-    /// Reads a template, which has the form of the field `template` of a Job.
+    /// Validates a template in the form of a Job's `template` field.
     ///
     /// # Errors
-    /// [`PodTemplateError`] for a field that Kubernetes does not have or that has another type, and for one that the pods of attempts
-    /// cannot take over.
+    /// [`PodTemplateError`] for unknown or mistyped fields, and for fields that attempts cannot use.
     pub fn new(template: Value) -> Result<Self, PodTemplateError> {
         let mut complete = template.clone();
         complete_required(&mut complete);
@@ -52,16 +51,16 @@ impl PodTemplate {
         Ok(Self(template))
     }
 
-    /// This template with the fields of `over`, which take precedence.
+    /// Merges `over`, which takes precedence, into this template.
     #[must_use]
     pub(super) fn with(&self, over: &Self) -> Self {
         Self(merged(self.0.clone(), over.0.clone()))
     }
 
-    /// The pod with the fields of this template, and those of `pod`, which take precedence.
+    /// Merges `pod`, which takes precedence, into this template.
     ///
     /// # Errors
-    /// If the result is no pod.
+    /// If the result is not a valid pod.
     pub(super) fn apply(&self, pod: &PodTemplateSpec) -> Result<PodTemplateSpec, String> {
         if self.0.is_null() {
             return Ok(pod.clone());
@@ -71,20 +70,20 @@ impl PodTemplate {
     }
 }
 
-/// Adds the fields that Kubernetes requires and a template may leave out, so that the rest can be parsed.
+/// Adds required fields that a template may omit, so that the rest can be parsed.
 fn complete_required(template: &mut Value) {
     let Some(spec) = template.get_mut("spec").and_then(Value::as_object_mut) else { return };
     spec.entry("containers").or_insert_with(|| Value::Array(Vec::new()));
 }
 
-/// The path of a field of `given` that is not among those that were read, `known`.
+/// Path of the first field of `given` that is missing from `known`, the parsed form.
 fn unknown_field(given: &Value, known: &Value, path: String) -> Option<String> {
     match (given, known) {
         (Value::Object(given), Value::Object(known)) => given.iter().find_map(|(name, value)| {
             let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
             match known.get(name) {
                 Some(known) => unknown_field(value, known, path),
-                // An empty map or list is not written.
+                // Empty maps and lists are not serialized.
                 None if is_empty(value) => None,
                 None => Some(path),
             }
@@ -107,7 +106,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Checks that `spec` takes nothing over that an agent needs.
+/// Rejects fields of `spec` reserved for the agent.
 fn check(spec: Option<&PodSpec>) -> Result<(), PodTemplateError> {
     let Some(spec) = spec else { return Ok(()) };
     for (index, container) in spec.containers.iter().enumerate() {
@@ -163,7 +162,7 @@ fn check(spec: Option<&PodSpec>) -> Result<(), PodTemplateError> {
     }
 }
 
-/// `under` with the fields of `over`, which take precedence.
+/// Merges `over`, which takes precedence, into `under`.
 fn merged(under: Value, over: Value) -> Value {
     match (under, over) {
         (Value::Object(mut under), Value::Object(over)) => {
@@ -179,7 +178,7 @@ fn merged(under: Value, over: Value) -> Value {
     }
 }
 
-/// The objects of `over` with the fields of those of `under` of the same key, then the others of `under`.
+/// Merges objects with equal keys, then appends the rest of `under`.
 fn merged_lists(mut under: Vec<Value>, over: Vec<Value>) -> Vec<Value> {
     let mut list = Vec::with_capacity(under.len() + over.len());
     for item in over {
@@ -192,7 +191,7 @@ fn merged_lists(mut under: Vec<Value>, over: Vec<Value>) -> Vec<Value> {
     list
 }
 
-/// Key of an object in a list: the path of a mount, or a name.
+/// Key of a list item: a mount path or a name.
 fn key(item: &Value) -> Option<&str> {
     let fields: &Map<String, Value> = item.as_object()?;
     fields.get("mountPath").or_else(|| fields.get("name"))?.as_str()

@@ -1,71 +1,69 @@
-//! What the state of a Job and its pods means for their agent.
+//! Agent state derived from a Job and its pods.
 
 use k8s_openapi::api::batch::v1::{Job, JobCondition};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodStatus};
 
 use super::objects::TRIAL;
-use tunesmith_executor::remote::PlaceState;
+use tunesmith_executor::remote::AgentState;
 use tunesmith_executor::{ExitStatus, LossCause, ProgramEnd};
 
-/// The reasons of the condition `DisruptionTarget` by which the cluster takes the place of a healthy pod for other work.
-/// `DeletionByTaintManager` is a node that is gone, `DeletionByPodGC` a node that was removed.
+/// `DisruptionTarget` reasons that count as preemption of a healthy pod. `DeletionByTaintManager` is a lost node,
+/// `DeletionByPodGC` a removed one.
 const PREEMPTIONS: [&str; 3] = ["PreemptionByScheduler", "EvictionByEvictionAPI", "TerminationByKubelet"];
 
-/// The reason of a pod that the kubelet has ended because its node lacks memory or disk space, or the pod took more than its limit
-/// of disk space. It would end so again, so that it is a failure.
+/// Reason of a pod evicted by the kubelet for memory or disk pressure, or for exceeding its disk limit. A retry would
+/// end the same way, so it counts as a failure.
 const EVICTED: &str = "Evicted";
 
-/// The reasons of a waiting container that state nothing.
+/// Uninformative reasons of waiting containers.
 const USUAL_REASONS: [&str; 2] = ["PodInitializing", "ContainerCreating"];
 
-/// The label with the name of a Job's queue of Kueue.
+/// Label with a Job's Kueue queue.
 const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
 
-/// The reason of a pod on a node whose containers have not started.
+/// Reason for a scheduled pod whose containers have not started.
 const BEING_CREATED: &str = "its container is being created";
 
-/// Maximum number of characters of a quoted message.
+/// Maximum length of a quoted message in characters.
 const MAX_QUOTE: usize = 500;
 
-/// The state of the agent of `job`, whose pods are `pods`.
-pub(super) fn place(job: &Job, pods: &[Pod]) -> PlaceState {
+/// State of the agent of `job` with `pods`.
+pub(super) fn place(job: &Job, pods: &[Pod]) -> AgentState {
     let newest = newest(pods);
     if let Some(condition) = end_of(job) {
         return gone(condition, newest);
     }
     let Some(pod) = newest else {
-        return PlaceState::Waiting { reason: without_pod(job) };
+        return AgentState::Waiting { reason: without_pod(job) };
     };
     let Some(status) = &pod.status else {
-        return PlaceState::Waiting { reason: "its pod was created".to_owned() };
+        return AgentState::Waiting { reason: "its pod was created".to_owned() };
     };
-    // The pod of a node that is gone remains until the node comes back, and its Job is active for as long.
+    // A lost node's pod remains until the node returns, and its Job stays active.
     if pod.metadata.deletion_timestamp.is_some() && disruption(status).is_some() {
         return lost(pod, "its pod is deleted");
     }
     match status.phase.as_deref() {
-        Some("Pending") | None => PlaceState::Waiting { reason: waiting_reason(status) },
+        Some("Pending") | None => AgentState::Waiting { reason: waiting_reason(status) },
         // The Job ends after its pod.
-        _ => PlaceState::Running,
+        _ => AgentState::Running,
     }
 }
 
-/// The newest of `pods`.
 pub(super) fn newest(pods: &[Pod]) -> Option<&Pod> {
     pods.iter().max_by_key(|pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0))
 }
 
-/// The node of the newest of `pods`, if it has one.
+/// Node of the newest pod, if scheduled.
 pub(super) fn node(pods: &[Pod]) -> Option<String> {
     newest(pods)?.spec.as_ref()?.node_name.clone()
 }
 
-/// Whether `job` has ended.
 pub(super) fn has_ended(job: &Job) -> bool {
     end_of(job).is_some()
 }
 
-/// The final condition of `job`. `FailureTarget` and `SuccessCriteriaMet` come before the end, when pods may still run.
+/// Terminal condition of `job`. `FailureTarget` and `SuccessCriteriaMet` precede it while pods may still run.
 fn end_of(job: &Job) -> Option<&JobCondition> {
     let conditions = job.status.as_ref()?.conditions.as_ref()?;
     conditions
@@ -73,26 +71,26 @@ fn end_of(job: &Job) -> Option<&JobCondition> {
         .find(|condition| matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True")
 }
 
-fn gone(condition: &JobCondition, pod: Option<&Pod>) -> PlaceState {
+fn gone(condition: &JobCondition, pod: Option<&Pod>) -> AgentState {
     let mut text = format!("its job is {}", condition.type_);
     if let Some(reason) = condition.reason.as_deref().filter(|reason| !reason.is_empty()) {
         text.push_str(&format!(" ({reason})"));
     }
     match pod {
         Some(pod) => lost(pod, &text),
-        None => PlaceState::Gone { cause: LossCause::Failure, reason: text },
+        None => AgentState::Gone { cause: LossCause::Failure, reason: text },
     }
 }
 
-fn lost(pod: &Pod, text: &str) -> PlaceState {
+fn lost(pod: &Pod, text: &str) -> AgentState {
     let status = pod.status.clone().unwrap_or_default();
     let end = trial_end(&status);
     let disruption = disruption(&status);
     if disruption.is_none() && end.is_some_and(|end| end.reason.as_deref() == Some("OOMKilled")) {
-        return PlaceState::Ended(ExitStatus { end: ProgramEnd::OutOfMemory, stopped: None });
+        return AgentState::Ended(ExitStatus { end: ProgramEnd::OutOfMemory, stopped: None });
     }
     if let Some(reason) = start_failure(&status).filter(|_| disruption.is_none() && status.reason.is_none()) {
-        return PlaceState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None });
+        return AgentState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None });
     }
     let mut parts = vec![text.to_owned()];
     let mut cause = LossCause::Failure;
@@ -109,7 +107,7 @@ fn lost(pod: &Pod, text: &str) -> PlaceState {
         parts.push(copy_failure(end));
     }
     parts.extend(pod.spec.as_ref().and_then(|spec| spec.node_name.as_ref()).map(|node| format!("on the node {node}")));
-    PlaceState::Gone { cause, reason: parts.join(", ") }
+    AgentState::Gone { cause, reason: parts.join(", ") }
 }
 
 fn disruption(status: &PodStatus) -> Option<&PodCondition> {
@@ -117,20 +115,20 @@ fn disruption(status: &PodStatus) -> Option<&PodCondition> {
     conditions.iter().find(|condition| condition.type_ == "DisruptionTarget" && condition.status == "True")
 }
 
-/// How the container of the agent ended.
+/// Termination of the agent's container.
 fn trial_end(status: &PodStatus) -> Option<&ContainerStateTerminated> {
     let trial = status.container_statuses.as_ref()?.iter().find(|container| container.name == TRIAL)?;
     terminated_state(trial)
 }
 
-/// How the container that copies the agent ended, if it failed.
+/// Termination of the init container, if it failed.
 fn failed_copy(status: &PodStatus) -> Option<&ContainerStateTerminated> {
     let ends = status.init_container_statuses.as_ref()?.iter().filter_map(terminated_state);
     ends.into_iter().find(|end| end.exit_code != 0)
 }
 
-/// Why the agent cannot start in its image, or not be copied there: it would end so again. The agent itself states with 1 or 2 that it
-/// cannot use what it was given, and the loader of programs with 1 or 127 that a library is missing.
+/// Permanent start failure: the agent cannot start in its image or be copied into it. The agent exits with 1 or 2 for
+/// unusable input, the dynamic loader with 1 or 127 for a missing library.
 fn start_failure(status: &PodStatus) -> Option<String> {
     let is_of_runtime = |end: &ContainerStateTerminated| {
         matches!(end.exit_code, 126 | 127) || matches!(end.reason.as_deref(), Some("StartError" | "ContainerCannotRun"))
@@ -156,7 +154,7 @@ fn terminated(what: &str, end: &ContainerStateTerminated) -> String {
     if let Some(reason) = end.reason.as_deref().filter(|reason| !matches!(*reason, "Error" | "Completed")) {
         text.push_str(&format!(", {reason}"));
     }
-    // The last lines of its output, or why it was not started.
+    // Last lines of output, or the start error.
     let message = end.message.as_deref().and_then(|message| message.lines().rfind(|line| !line.trim().is_empty()));
     if let Some(line) = message.filter(|_| end.exit_code != 0) {
         text.push_str(&format!(": {}", quoted(line)));
@@ -164,12 +162,12 @@ fn terminated(what: &str, end: &ContainerStateTerminated) -> String {
     text
 }
 
-/// Whether `job` waits in a queue of the cluster, such as one of Kueue, which suspends it.
+/// Whether `job` is suspended by a cluster queue, such as Kueue's.
 pub(super) fn is_suspended(job: &Job) -> bool {
     job.spec.as_ref().and_then(|spec| spec.suspend) == Some(true)
 }
 
-/// Why a Job without pods waits.
+/// Reason why a Job has no pods.
 fn without_pod(job: &Job) -> String {
     if is_suspended(job) {
         let labels = job.metadata.labels.as_ref();
@@ -181,7 +179,7 @@ fn without_pod(job: &Job) -> String {
     "its pod was not created yet".to_owned()
 }
 
-/// Why a pod is not started: a container that cannot start, or no node that fits.
+/// Reason why a pod is not running: a container that cannot start, or no suitable node.
 fn waiting_reason(status: &PodStatus) -> String {
     let containers = status.init_container_statuses.iter().flatten().chain(status.container_statuses.iter().flatten());
     let waiting = containers.filter_map(|container| container.state.as_ref()?.waiting.as_ref());
@@ -198,7 +196,7 @@ fn waiting_reason(status: &PodStatus) -> String {
     }
 }
 
-/// Whether the containers of `pod` are being created, which includes the pull of their images.
+/// Whether the containers of `pod` are being created, including image pulls.
 pub(super) fn is_being_created(pod: &Pod) -> bool {
     pod.status.as_ref().is_some_and(|status| waiting_reason(status) == BEING_CREATED)
 }
@@ -219,7 +217,7 @@ fn named(reason: &str, message: Option<&str>) -> String {
     }
 }
 
-/// `text` in one line of limited length.
+/// `text` on one line, truncated.
 pub(super) fn quoted(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(MAX_QUOTE).collect()

@@ -1,7 +1,7 @@
-//! Creates, finds and deletes the objects of an agent.
+//! Creation, lookup and deletion of an agent's objects.
 //!
-//! The namespace is recorded before anything is created, and the UID of the Job afterwards: a server that is ended in between finds
-//! the Job by its name. A Job of the same name with another UID is not the recorded one.
+//! The namespace is recorded before anything is created, the Job's UID afterwards. After a crash in between, the
+//! server finds the Job by name. A Job of the same name with another UID is a different one.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -21,16 +21,16 @@ use super::{KubernetesEngine, io_failed, objects, state, unreachable};
 use tunesmith_executor::remote::{AgentId, AgentSpec};
 use tunesmith_executor::{ExecutorError, ExecutorJobId, ExecutorJobSpec};
 
-/// A submission, as it was recorded.
+/// A recorded submission.
 pub(super) struct Recorded {
     pub(super) name: String,
     pub(super) namespace: String,
-    /// The UID of the Job; `None` before it is known to be created.
+    /// UID of the Job; `None` until its creation is confirmed.
     pub(super) uid: Option<String>,
 }
 
 impl Recorded {
-    /// Reads the note `NAMESPACE UID` of the submission `name`.
+    /// Parses the record `NAMESPACE UID` of the submission `name`.
     pub(super) fn new(name: String, note: &str) -> Self {
         let mut words = note.split_whitespace().map(str::to_owned);
         Self { name, namespace: words.next().unwrap_or_default(), uid: words.next() }
@@ -46,18 +46,17 @@ impl KubernetesEngine {
         Api::namespaced(self.client.kube.clone(), namespace)
     }
 
-    pub(super) fn identity(&self, id: &ExecutorJobId) -> Result<String, ExecutorError> {
+    pub(super) fn identity(&self, id: &ExecutorJobId) -> Result<&str, ExecutorError> {
         self.submitted.identity().map_err(io_failed(id))
     }
 
-    /// The record of the submission of `id`; `None` if there is none.
     pub(super) fn recorded(&self, id: &AgentId) -> Result<Option<Recorded>, ExecutorError> {
-        let name = name_of(&self.identity(&id.run)?, id);
+        let name = name_of(self.identity(&id.run)?, id);
         let note = self.submitted.note(&name).map_err(io_failed(&id.run))?;
         Ok(note.map(|note| Recorded::new(name, &note)))
     }
 
-    /// Creates the objects of `spec`, whose specification is in `file`. Some of them may exist.
+    /// Creates the objects of `spec` from the specification in `file`. Idempotent: some may already exist.
     pub(super) async fn submit(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError> {
         let (id, agent_id) = (&spec.id, AgentId::of(spec));
         if self.recorded(&agent_id)?.is_some_and(|recorded| recorded.uid.is_some()) {
@@ -69,23 +68,23 @@ impl KubernetesEngine {
         let agent: AgentSpec = serde_json::from_slice(&text).map_err(|error| io_failed(id)(error.into()))?;
         self.check_address(&agent.spec.server.address).map_err(rejected)?;
         let text = objects::agent_spec(agent).map_err(rejected)?;
-        let mut job = objects::job(&identity, spec, &self.settings.pods).map_err(rejected)?;
+        let mut job = objects::job(identity, spec, &self.settings.pods).map_err(rejected)?;
         if let Some(store) = &self.settings.store {
             job.labels_mut().insert(STORE_LABEL.to_owned(), store.clone());
         }
         let namespace = spec.placement.queue.as_deref().unwrap_or(&self.namespace);
-        let name = name_of(&identity, &agent_id);
+        let name = name_of(identity, &agent_id);
         self.submitted.add(&name, namespace).map_err(io_failed(id))?;
-        let secret = objects::secret(&identity, &agent_id, &text);
+        let secret = objects::secret(identity, &agent_id, &text);
         let created = match self.write_secret(namespace, &secret).await {
-            Ok(()) => self.create_job(namespace, &job, &identity).await,
+            Ok(()) => self.create_job(namespace, &job, identity).await,
             Err(error) => Err(error),
         };
         let created = match created {
             Ok(created) => created,
             Err(error) => {
                 let Some(reason) = error.invalid_field().map(str::to_owned) else { return Err(unreachable(id, error)) };
-                // Nothing of it is left, as far as it was created.
+                // Removes what was created so far.
                 if let Err(error) = self.delete_secret(namespace, &name).await {
                     tracing::debug!(error = &error as &dyn std::error::Error, "no secret was removed");
                 }
@@ -94,7 +93,7 @@ impl KubernetesEngine {
             }
         };
         let uid = created.uid().unwrap_or_default();
-        // It is removed with the Job, also if this server never comes back.
+        // Garbage-collected with the Job, even if this server never returns.
         let owner = json!({"metadata": {"ownerReferences": [
             {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid},
         ]}});
@@ -104,7 +103,7 @@ impl KubernetesEngine {
         self.submitted.add(&name, &format!("{namespace} {uid}")).map_err(io_failed(id))
     }
 
-    /// Checks that pods can reach the server, as far as its address and that of the cluster tell.
+    /// Checks that pods can reach the server, judging by its address and the cluster's.
     fn check_address(&self, specified: &str) -> Result<(), String> {
         let address = self.settings.pods.server.as_deref().unwrap_or(specified);
         let is_local = |host: Option<&str>| {
@@ -115,21 +114,20 @@ impl KubernetesEngine {
         if !is_local(parsed.as_ref().and_then(Uri::host)) {
             return Ok(());
         }
-        let text = format!(
-            "pods cannot reach this server at {address}, which is an address of its own machine: start it with \
-             --kubernetes-server and its address in the network of the cluster"
-        );
+        let remedy = "set --kubernetes-server to its address in the network of the cluster";
         if !is_local(self.address.host()) {
-            return Err(text);
+            return Err(format!("pods cannot reach the server at {address}, a loopback address; {remedy}"));
         }
-        // The API server of kind or minikube listens there, too; only pods with the network of the machine reach it.
+        // The API server of kind or minikube also listens on loopback; only pods with host networking reach it.
         if !self.has_warned.swap(true, Ordering::Relaxed) {
-            tracing::warn!("unless they share the network of this machine, {text}");
+            tracing::warn!(
+                "the server has the loopback address {address}, which only pods with hostNetwork reach; for others, {remedy}"
+            );
         }
         Ok(())
     }
 
-    /// Creates `secret`, or gives its content to one that an interrupted submission has left.
+    /// Creates `secret`, or overwrites one left by an interrupted submission.
     async fn write_secret(&self, namespace: &str, secret: &Secret) -> Result<(), ApiError> {
         let (secrets, params) = (self.secrets(namespace), PostParams::default());
         match self.client.call(Purpose::Create, || secrets.create(&params, secret)).await {
@@ -144,7 +142,7 @@ impl KubernetesEngine {
         }
     }
 
-    /// Creates `job`, or returns the one that an earlier submission has created.
+    /// Creates `job`, or returns the one from an earlier submission.
     async fn create_job(&self, namespace: &str, job: &Job, identity: &str) -> Result<Job, ApiError> {
         let (jobs, params) = (self.jobs(namespace), PostParams::default());
         let name = job.name_any();
@@ -157,19 +155,19 @@ impl KubernetesEngine {
         if is_ours && existing.metadata.deletion_timestamp.is_none() { Ok(existing) } else { Err(taken) }
     }
 
-    /// The Job of `recorded`; `None` if it does not exist.
+    /// Watched Job of `recorded`; `None` if it does not exist.
     pub(super) async fn job(&self, id: &ExecutorJobId, recorded: &Recorded) -> Result<Option<Arc<Job>>, ExecutorError> {
         let Recorded { name, namespace, uid } = recorded;
         let is_recorded = |job: &Job| uid.is_none() || job.uid() == *uid;
-        let seen = self.watched.job(&self.identity(id)?, namespace, name);
+        let seen = self.watched.job(self.identity(id)?, namespace, name);
         if let Some(job) = seen.filter(|job| is_recorded(job)) {
             return Ok(Some(job));
         }
-        // The watch may not have seen it yet.
+        // The watch may lag behind.
         Ok(self.read_job(id, recorded).await?.map(Arc::new))
     }
 
-    /// As [`Self::job`], as the API server has it now.
+    /// Like [`Self::job`], bypassing the watch.
     pub(super) async fn read_job(&self, id: &ExecutorJobId, recorded: &Recorded) -> Result<Option<Job>, ExecutorError> {
         let jobs = self.jobs(&recorded.namespace);
         let found = self.client.find(Purpose::Read, || jobs.get(&recorded.name)).await;
@@ -177,7 +175,7 @@ impl KubernetesEngine {
         Ok(found.filter(|job| recorded.uid.is_none() || job.uid() == recorded.uid))
     }
 
-    /// The pods of `job`.
+    /// Watched pods of `job`.
     pub(super) async fn pods(
         &self,
         id: &ExecutorJobId,
@@ -185,15 +183,15 @@ impl KubernetesEngine {
         job: &Job,
     ) -> Result<Vec<Pod>, ExecutorError> {
         let Recorded { name, namespace, .. } = recorded;
-        let seen = self.watched.pods(&self.identity(id)?, namespace, name);
+        let seen = self.watched.pods(self.identity(id)?, namespace, name);
         match seen {
-            // The watch of pods may be behind that of Jobs, and the pod states why the Job has ended.
+            // The pod watch may lag behind the Job watch, and the pod states why the Job ended.
             Some(pods) if !state::has_ended(job) => Ok(of_job(pods, job)),
             _ => self.read_pods(id, recorded, job).await,
         }
     }
 
-    /// As [`Self::pods`], as the API server has them now.
+    /// Like [`Self::pods`], bypassing the watch.
     pub(super) async fn read_pods(
         &self,
         id: &ExecutorJobId,
@@ -206,7 +204,7 @@ impl KubernetesEngine {
         Ok(of_job(listed.map_err(|error| unreachable(id, error))?.items, job))
     }
 
-    /// Deletes what was created for `recorded`, with its pods.
+    /// Deletes the objects of `recorded` and their pods.
     pub(super) async fn delete(&self, recorded: &Recorded) -> Result<(), ApiError> {
         let Recorded { name, namespace, uid } = recorded;
         let jobs = self.jobs(namespace);
@@ -214,7 +212,7 @@ impl KubernetesEngine {
         params.preconditions = uid.clone().map(|uid| Preconditions { uid: Some(uid), resource_version: None });
         match self.client.find(Purpose::Delete, || jobs.delete(name, &params)).await {
             Ok(_) => {}
-            // It was replaced by another one, which is not ours.
+            // Replaced by a Job of another owner.
             Err(error) if error.is_conflict() => return Ok(()),
             Err(error) => return Err(error),
         }
@@ -227,7 +225,6 @@ impl KubernetesEngine {
     }
 }
 
-/// Those of `pods` that belong to `job`.
 fn of_job(mut pods: Vec<Pod>, job: &Job) -> Vec<Pod> {
     let uid = job.uid();
     pods.retain(|pod| pod.owner_references().iter().any(|owner| Some(&owner.uid) == uid.as_ref()));

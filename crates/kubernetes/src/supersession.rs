@@ -1,22 +1,21 @@
-//! Removes the Jobs of attempts that another server of the same store has started, before this one starts the next attempts.
+//! Deletes Jobs of superseded attempts that another server of the same store started.
 //!
-//! Only the server that has submitted a Job records it. The others find it by the label of the store.
+//! Only the submitting server records a Job; others find it by the store label.
 
 use kube::ResourceExt;
 use kube::api::ListParams;
 
 use super::client::Purpose;
-use super::names::{SERVER_LABEL, STORE_LABEL, attempt_of};
+use super::names::{ATTEMPT_LABEL, SERVER_LABEL, STORE_LABEL, attempt_of};
 use super::{KubernetesEngine, io_failed, unreachable};
 use tunesmith_executor::{ExecutorError, ExecutorJobId};
 
 impl KubernetesEngine {
-    /// Removes the Jobs of `run` that other servers of the same store have created. Their pods end within their grace period.
+    /// Deletes the Jobs of `run` created by other servers of the store. Their pods end within the grace period.
     pub(super) async fn remove_of_other_servers(&self, run: &ExecutorJobId) -> Result<(), ExecutorError> {
         let Some(store) = &self.settings.store else { return Ok(()) };
         let (own, text) = (self.identity(run)?, run.to_string());
-        let params =
-            ListParams::default().labels(&format!("{STORE_LABEL}={store},tunesmith.dev/attempt={}", run.attempt));
+        let params = ListParams::default().labels(&format!("{STORE_LABEL}={store},{ATTEMPT_LABEL}={}", run.attempt));
         for namespace in self.namespaces().map_err(io_failed(run))? {
             let jobs = self.jobs(&namespace);
             let listed = self.client.call(Purpose::Delete, || jobs.list(&params)).await;

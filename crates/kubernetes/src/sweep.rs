@@ -1,7 +1,7 @@
-//! Removes the Jobs of attempts that are over, and Secrets without a Job.
+//! Garbage collection of Jobs of finished attempts and of Secrets without a Job.
 //!
-//! They are left when the API server is away at the end of an attempt, or the server dies before it has removed them. A Job that
-//! waits has no time to live: it would wait for ever, and an autoscaler would add nodes for it.
+//! They remain if the API server is unavailable when an attempt ends, or if the server dies before deleting them. A
+//! pending Job has no time to live: it would wait forever and make an autoscaler add nodes.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,7 +16,7 @@ use super::names::{attempt_of, selector};
 use super::submission::Recorded;
 
 impl KubernetesEngine {
-    /// Removes what the cluster keeps of attempts that are over, by `is_over` of the text of their ID.
+    /// Deletes the objects of finished attempts. `is_over` receives the attempt ID as text.
     pub(super) async fn remove_left_over(
         &self,
         is_over: &(dyn for<'a> Fn(&'a str) -> io::Result<bool> + Sync),
@@ -25,7 +25,7 @@ impl KubernetesEngine {
         let mut removed = 0;
         for namespace in self.namespaces()? {
             let jobs = self.jobs(&namespace);
-            let params = ListParams::default().labels(&selector(&identity));
+            let params = ListParams::default().labels(&selector(identity));
             let listed = self.client.call(Purpose::Delete, || jobs.list(&params)).await.map_err(io::Error::other)?;
             for job in listed.items.iter().filter(|job| job.metadata.deletion_timestamp.is_none()) {
                 if attempt_of(job).map_or(Ok(false), is_over)? {
@@ -40,7 +40,7 @@ impl KubernetesEngine {
         Ok(())
     }
 
-    /// The namespaces in which objects may have been created.
+    /// Namespaces that may contain objects.
     pub(super) fn namespaces(&self) -> io::Result<BTreeSet<String>> {
         let mut namespaces = self.settings.queues.clone();
         namespaces.insert(self.namespace.clone());
@@ -52,7 +52,7 @@ impl KubernetesEngine {
         Ok(namespaces)
     }
 
-    /// Deletes `job` of `namespace`, with its pods.
+    /// Deletes `job` and its pods.
     pub(super) async fn delete_listed(&self, job: &Job, namespace: &str) -> Result<(), ApiError> {
         self.delete(&Recorded { name: job.name_any(), namespace: namespace.to_owned(), uid: job.uid() }).await
     }

@@ -1,54 +1,58 @@
-//! The Jobs and pods of this server, and the events that state why a Job gets no pod, as the API server reports their changes.
+//! Watch cache of this server's Jobs and pods, and of events that explain missing pods.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::Api;
-use kube::runtime::reflector::store::Writer;
+use kube::core::NamespaceResourceScope;
 use kube::runtime::reflector::{Lookup, ObjectRef, Store, store};
 use kube::runtime::watcher::{Config, Error as WatchError};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, Error, Resource, ResourceExt};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::task::AbortHandle;
 
-use super::names::{RUN_LABEL, selector};
+use super::names::{RUN_LABEL, attempt_key, selector};
 use super::state::{quoted, waits_for};
+use tunesmith_executor::remote::{Changes, Subscription};
 
-/// The code of the answer that a version of the state is not kept any more.
+/// Status code for an expired resource version.
 const GONE: u16 = 410;
 
-/// Pause before objects are listed again after an answer of 410.
+/// Delay before relisting after a 410.
 const RELIST_PAUSE: Duration = Duration::from_millis(500);
 
-/// The events by which the Job controller reports that it cannot create a pod.
+/// Job controller events: pod creation failed.
 const FAILED_CREATIONS: &str = "involvedObject.kind=Job,reason=FailedCreate";
 
-/// The events by which kubelets report that they pull images.
+/// Kubelet events: image pull started.
 const PULLS: &str = "involvedObject.kind=Pod,reason=Pulling";
 
-/// What is watched: one list and watch of each kind in each namespace.
+/// All watches: one per kind and namespace.
 pub(super) struct Watched {
     client: Client,
     namespaces: Mutex<HashMap<String, Arc<Namespace>>>,
+    /// By [`attempt_key`]. Subscribers are notified once the change is visible here.
+    changes: Changes<String>,
 }
 
 struct Namespace {
     jobs: Watch<Job>,
     pods: Watch<Pod>,
-    /// Watched once a Job has no pod.
+    /// Started once a Job has no pod.
     events: OnceLock<Watch<Event>>,
-    /// Watched once a pod is being created.
+    /// Started once a pod is being created.
     pulls: OnceLock<Watch<Event>>,
 }
 
-/// The objects of one kind in a namespace, which a task keeps up to date.
+/// Objects of one kind in a namespace, kept current by a task.
 struct Watch<K: Lookup + 'static>
 where
     K::DynamicType: Eq + Hash,
@@ -68,15 +72,19 @@ where
 
 impl Watched {
     pub(super) fn new(client: Client) -> Self {
-        Self { client, namespaces: Mutex::default() }
+        Self { client, namespaces: Mutex::default(), changes: Changes::default() }
     }
 
-    /// The Job `name` of the server `identity`, if it was seen.
+    /// Subscribes to changes of the attempt with the [`attempt_key`] `attempt`.
+    pub(super) fn changes(&self, attempt: String) -> Subscription<String> {
+        self.changes.subscribe(attempt)
+    }
+
     pub(super) fn job(&self, identity: &str, namespace: &str, name: &str) -> Option<Arc<Job>> {
         self.namespace(identity, namespace).jobs.objects.get(&ObjectRef::new(name).within(namespace))
     }
 
-    /// The pods of the run `name` that were seen; `None` before they were listed.
+    /// Known pods of the run `name`; `None` before the first list.
     pub(super) fn pods(&self, identity: &str, namespace: &str, name: &str) -> Option<Vec<Pod>> {
         let pods = &self.namespace(identity, namespace).pods.objects;
         pods.wait_until_ready().now_or_never()?.ok()?;
@@ -84,19 +92,25 @@ impl Watched {
         Some(found.into_iter().map(Arc::unwrap_or_clone).collect())
     }
 
-    /// Why the Job controller creates no pod for the Job with the UID `job`, such as an exhausted quota; `None` if it reports
-    /// nothing.
+    /// Reason why the Job controller creates no pod for the Job with UID `job`, such as an exhausted quota; `None` if
+    /// it reports none.
     pub(super) fn refusal(&self, identity: &str, namespace: &str, job: &str) -> Option<String> {
         let watched = self.namespace(identity, namespace);
-        let events = watched.events.get_or_init(|| self.events(namespace, FAILED_CREATIONS));
+        let events = watched.events.get_or_init(|| {
+            let jobs = watched.jobs.objects.clone();
+            self.events(namespace, FAILED_CREATIONS, move |job| attempt_key(jobs.get(job)?.labels()))
+        });
         let newest = newest(events, |event| event.involved_object.uid.as_deref() == Some(job))?;
         Some(format!("FailedCreate: {}", quoted(newest.message.as_deref().unwrap_or_default())))
     }
 
-    /// The image that the kubelet pulls for a container of `pod` that waits for it, in words; `None` if it reports none.
+    /// Description of the image pull that a container of `pod` waits for; `None` if none is reported.
     pub(super) fn pull(&self, identity: &str, namespace: &str, pod: &Pod) -> Option<String> {
         let watched = self.namespace(identity, namespace);
-        let events = watched.pulls.get_or_init(|| self.events(namespace, PULLS));
+        let events = watched.pulls.get_or_init(|| {
+            let pods = watched.pods.objects.clone();
+            self.events(namespace, PULLS, move |pod| attempt_key(pods.get(pod)?.labels()))
+        });
         let newest = newest(events, |event| {
             let object = &event.involved_object;
             object.uid == pod.metadata.uid && object.field_path.as_deref().is_some_and(|path| waits_for(pod, path))
@@ -106,65 +120,92 @@ impl Watched {
         Some(format!("its node is pulling the image {image}"))
     }
 
-    fn events(&self, namespace: &str, fields: &str) -> Watch<Event> {
-        watch(Api::namespaced(self.client.clone(), namespace), Config::default().fields(fields))
+    /// Watches the events of `namespace` matching `fields`. `attempt` extracts the attempt from an event.
+    fn events<K: Lookup<DynamicType = ()>>(
+        &self,
+        namespace: &str,
+        fields: &str,
+        attempt: impl Fn(&ObjectRef<K>) -> Option<String> + Send + Sync + 'static,
+    ) -> Watch<Event> {
+        self.watch(namespace, Config::default().fields(fields), move |event: &Event| {
+            let object = &event.involved_object;
+            attempt(&ObjectRef::new(object.name.as_deref()?).within(object.namespace.as_deref()?))
+        })
     }
 
-    /// The state of `namespace`; starts to watch it if necessary.
+    /// State of `namespace`; starts its watches on first use.
     fn namespace(&self, identity: &str, namespace: &str) -> Arc<Namespace> {
-        let mut namespaces = self.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut namespaces = self.namespaces.lock();
         let watched = namespaces.entry(namespace.to_owned()).or_insert_with(|| {
             let ours = Config::default().labels(&selector(identity));
             Arc::new(Namespace {
-                jobs: watch(Api::namespaced(self.client.clone(), namespace), ours.clone()),
-                pods: watch(Api::namespaced(self.client.clone(), namespace), ours),
+                jobs: self.watch(namespace, ours.clone(), |job: &Job| attempt_key(job.labels())),
+                pods: self.watch(namespace, ours, |pod: &Pod| attempt_key(pod.labels())),
                 events: OnceLock::new(),
                 pulls: OnceLock::new(),
             })
         });
         Arc::clone(watched)
     }
+
+    /// Spawns a list-and-watch task for objects matching `config`. `attempt` extracts an object's attempt.
+    fn watch<K>(
+        &self,
+        namespace: &str,
+        config: Config,
+        attempt: impl Fn(&K) -> Option<String> + Send + Sync + 'static,
+    ) -> Watch<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope> + Lookup + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+        <K as Lookup>::DynamicType: Eq + Hash + Clone + Default + Send + Sync,
+        <K as Resource>::DynamicType: Default,
+    {
+        let (objects, mut writer) = store();
+        let (api, namespace) = (Api::namespaced(self.client.clone(), namespace), namespace.to_owned());
+        let changes = self.changes.clone();
+        let task = tokio::spawn(async move {
+            let mut apply = |event: &watcher::Event<K>| {
+                writer.apply_watcher_event(event);
+                match event {
+                    watcher::Event::Apply(object) | watcher::Event::Delete(object) => {
+                        attempt(object).iter().for_each(|attempt| changes.notify(attempt));
+                    }
+                    watcher::Event::InitDone => changes.notify_all(),
+                    watcher::Event::Init | watcher::Event::InitApply(_) => {}
+                }
+            };
+            // The watcher relists after a 410 event, but keeps its version after a 410 response.
+            loop {
+                follow(&api, &namespace, config.clone(), &mut apply).await;
+                tokio::time::sleep(RELIST_PAUSE).await;
+            }
+        });
+        Watch { objects, task: task.abort_handle() }
+    }
 }
 
-/// The newest of `events` that `is_wanted` accepts.
+/// Newest event accepted by `is_wanted`.
 fn newest(events: &Watch<Event>, is_wanted: impl Fn(&Event) -> bool) -> Option<Arc<Event>> {
     let found = events.objects.state_filter(is_wanted);
     found.into_iter().max_by_key(|event| event.last_timestamp.as_ref().map(|time| time.0))
 }
 
-/// Lists and watches the objects of `api` that `config` selects, in a task.
-fn watch<K>(api: Api<K>, config: Config) -> Watch<K>
+/// Applies changes from `api` until a relist is needed.
+async fn follow<K>(api: &Api<K>, namespace: &str, config: Config, apply: &mut impl FnMut(&watcher::Event<K>))
 where
     K: Resource + Lookup + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
     <K as Lookup>::DynamicType: Eq + Hash + Clone + Default + Send + Sync,
 {
-    let (objects, mut writer) = store();
-    let task = tokio::spawn(async move {
-        // The watcher lists again after an event of 410, but keeps its version after an answer of 410.
-        loop {
-            follow(&api, config.clone(), &mut writer).await;
-            tokio::time::sleep(RELIST_PAUSE).await;
-        }
-    });
-    Watch { objects, task: task.abort_handle() }
-}
-
-/// Writes the changes of the objects of `api`, until they have to be listed again.
-async fn follow<K>(api: &Api<K>, config: Config, writer: &mut Writer<K>)
-where
-    K: Resource + Lookup + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-    <K as Lookup>::DynamicType: Eq + Hash + Clone + Default + Send + Sync,
-{
-    // It waits longer after each error.
+    // Backs off after each error.
     let changes = watcher(api.clone(), config).default_backoff().modify(|object| object.managed_fields_mut().clear());
     let mut changes = std::pin::pin!(changes);
-    // Each outage has one line.
+    // One log line per outage.
     let mut is_lost = false;
     while let Some(change) = changes.next().await {
         match change {
             Ok(event) => {
                 is_lost = false;
-                writer.apply_watcher_event(&event);
+                apply(&event);
             }
             Err(WatchError::WatchStartFailed(Error::Api(status))) if status.code == GONE => return,
             Err(WatchError::WatchError(status)) if status.code == GONE => {
@@ -174,9 +215,19 @@ where
                 let kind = std::any::type_name::<K>().rsplit("::").next();
                 let error = &error as &dyn std::error::Error;
                 if std::mem::replace(&mut is_lost, true) {
-                    tracing::debug!(kubernetes.kind = kind, error, "the watch of the cluster is still lost");
+                    tracing::debug!(
+                        kubernetes.kind = kind,
+                        kubernetes.namespace = namespace,
+                        error,
+                        "the watch is still lost"
+                    );
                 } else {
-                    tracing::warn!(kubernetes.kind = kind, error, "lost the watch of the cluster; retrying");
+                    tracing::warn!(
+                        kubernetes.kind = kind,
+                        kubernetes.namespace = namespace,
+                        error,
+                        "lost the watch of the cluster; retrying"
+                    );
                 }
             }
         }

@@ -11,8 +11,8 @@ use super::files::{self, FileId};
 use super::intake::{Intake, Report};
 use super::tfrecord::{Record, RecordReader};
 use super::{CollectError, EventFolder};
-use tunesmith_domain::{MAX_FOLDERS, Source};
-use tunesmith_files::{OpenError, Place};
+use tunesmith_domain::{MAX_FOLDERS, ReportKey};
+use tunesmith_files::{OpenError, RootedPath};
 
 /// Reads the records that are appended to the event files of one trial.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct EventFiles {
     tree: EventTree,
     /// The tags as cleaned by tensorboardX.
     cleaned_tags: Vec<String>,
-    positions: BTreeMap<Place, Position>,
+    positions: BTreeMap<RootedPath, Position>,
     others: OtherFolders,
 }
 
@@ -115,7 +115,7 @@ impl Position {
     /// Reads appended records. With `others`, the metrics do not count, and their folder is added there.
     fn read(
         &mut self,
-        place: &Place,
+        place: &RootedPath,
         cleaned_tags: &[String],
         mut others: Option<&mut OtherFolders>,
         intake: &mut Intake,
@@ -164,7 +164,7 @@ impl Position {
         &mut self,
         data: &[u8],
         offset: u64,
-        place: &Place,
+        place: &RootedPath,
         cleaned_tags: &[String],
         others: Option<&mut OtherFolders>,
         intake: &mut Intake,
@@ -206,10 +206,8 @@ impl Position {
             return;
         }
         values.sort_by_key(|(index, _)| *index);
-        let mark = event.wall_time_secs.to_bits();
-        let folder = Some(Arc::clone(&self.folder));
-        let report = Report { step: event.step, wall_time_secs: event.wall_time_secs, mark, folder, values };
-        intake.add(Source::EventFile, report);
+        let key = ReportKey::EventFile { folder: Arc::clone(&self.folder) };
+        intake.add(Report { step: event.step, wall_time_secs: event.wall_time_secs, key, values });
     }
 }
 

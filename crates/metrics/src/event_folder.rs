@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::event_tree::is_event_file;
 use tunesmith_domain::MAX_FOLDER_BYTES;
-use tunesmith_files::Place;
+use tunesmith_files::RootedPath;
 
 /// Limits of the search outside of the trial's folder: levels and folders. Guesses.
 const MAX_DEPTH: usize = 3;
@@ -44,7 +44,7 @@ pub(super) fn is_named(folder: &str, only: &str) -> bool {
 }
 
 /// Returns an event file in the folder `job` outside of the folders of trials, whose names are numbers.
-pub(super) fn outside_of_trials(job: &Place) -> Option<PathBuf> {
+pub(super) fn outside_of_trials(job: &RootedPath) -> Option<PathBuf> {
     let mut folders = vec![(job.clone(), 0)];
     let mut listed = 0;
     while let Some((folder, depth)) = folders.pop() {

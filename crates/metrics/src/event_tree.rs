@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::CollectError;
 use super::files::{self, ChangeWatch};
 use super::intake::Intake;
-use tunesmith_files::{OpenError, Place};
+use tunesmith_files::{OpenError, RootedPath};
 
 /// Maximum number of watched folders; each costs a `stat` per poll. A guess, far above the use of any trainer.
 const MAX_FOLDERS: usize = 10_000;
@@ -21,25 +21,25 @@ const NAME_PART: &[u8] = b"tfevents";
 /// The known folders and files. A folder is listed again only when it has changed.
 #[derive(Debug)]
 pub(super) struct EventTree {
-    root: Place,
-    folders: BTreeMap<Place, ChangeWatch>,
-    files: BTreeSet<Place>,
+    root: RootedPath,
+    folders: BTreeMap<RootedPath, ChangeWatch>,
+    files: BTreeSet<RootedPath>,
 }
 
 impl EventTree {
-    pub(super) fn new(root: Place) -> Self {
+    pub(super) fn new(root: RootedPath) -> Self {
         Self { folders: BTreeMap::from([(root.clone(), ChangeWatch::default())]), root, files: BTreeSet::new() }
     }
 
     /// All event files found so far, sorted by path, including removed ones.
-    pub(super) fn files(&self) -> &BTreeSet<Place> {
+    pub(super) fn files(&self) -> &BTreeSet<RootedPath> {
         &self.files
     }
 
     /// Searches the folders that have changed for new files.
     pub(super) fn search(&mut self, intake: &mut Intake) {
-        let mut changed: Vec<Place> = Vec::new();
-        let mut gone: Vec<Place> = Vec::new();
+        let mut changed: Vec<RootedPath> = Vec::new();
+        let mut gone: Vec<RootedPath> = Vec::new();
         for (path, watch) in &mut self.folders {
             match files::stat(path, intake) {
                 Some(metadata) if metadata.is_dir() && watch.must_read(&metadata) => changed.push(path.clone()),
@@ -71,7 +71,7 @@ impl EventTree {
     }
 
     /// Lists one folder and returns its new subfolders.
-    fn list(&mut self, folder: &Place, intake: &mut Intake) -> Result<Vec<Place>, OpenError> {
+    fn list(&mut self, folder: &RootedPath, intake: &mut Intake) -> Result<Vec<RootedPath>, OpenError> {
         let mut new_folders = Vec::new();
         for entry in folder.entries()? {
             let path = folder.join(&entry.name);

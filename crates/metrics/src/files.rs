@@ -5,27 +5,27 @@ use std::os::unix::fs::MetadataExt;
 
 use super::CollectError;
 use super::intake::Intake;
-use tunesmith_files::{OpenError, Place};
+use tunesmith_files::{OpenError, RootedPath};
 
 /// Opens the regular file `place` for reading and returns it with its metadata. Returns `None` if that fails; every
 /// error other than a missing file is noted.
-pub(super) fn open(place: &Place, intake: &mut Intake) -> Option<(File, Metadata)> {
+pub(super) fn open(place: &RootedPath, intake: &mut Intake) -> Option<(File, Metadata)> {
     let opened =
         place.open().and_then(|file| file.metadata().map(|metadata| (file, metadata)).map_err(OpenError::from));
     noted(place, opened, intake)
 }
 
 /// Returns the metadata of `place`; those of a link itself. Errors are handled as in [`open`].
-pub(super) fn stat(place: &Place, intake: &mut Intake) -> Option<Metadata> {
+pub(super) fn stat(place: &RootedPath, intake: &mut Intake) -> Option<Metadata> {
     noted(place, place.metadata(), intake)
 }
 
-fn noted<T>(place: &Place, result: Result<T, OpenError>, intake: &mut Intake) -> Option<T> {
+fn noted<T>(place: &RootedPath, result: Result<T, OpenError>, intake: &mut Intake) -> Option<T> {
     result.map_err(|error| note_error(place, error, intake)).ok()
 }
 
 /// Notes `error`, unless `place` does not exist: trainers may remove files.
-pub(super) fn note_error(place: &Place, error: impl Into<OpenError>, intake: &mut Intake) {
+pub(super) fn note_error(place: &RootedPath, error: impl Into<OpenError>, intake: &mut Intake) {
     match error.into() {
         error if error.is_not_found() => {}
         OpenError::Io(source) => intake.note_problem(CollectError::Unreadable { path: place.path(), source }),

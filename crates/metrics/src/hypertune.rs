@@ -14,8 +14,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use super::CollectError;
 use super::files::{self, ChangeWatch};
 use super::intake::{Intake, Report};
-use tunesmith_domain::Source;
-use tunesmith_files::Place;
+use tunesmith_domain::ReportKey;
+use tunesmith_files::RootedPath;
 
 /// Maximum number of bytes that are read from the file's end. 100 reports of the package take about 15 kB.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -33,13 +33,14 @@ const EXCERPT_CHARS: usize = 60;
 /// Reads one metric file again when it has changed.
 #[derive(Debug)]
 pub(super) struct MetricFile {
-    place: Place,
+    place: RootedPath,
+    attempt: u64,
     watch: ChangeWatch,
 }
 
 impl MetricFile {
-    pub(super) fn new(place: Place) -> Self {
-        Self { place, watch: ChangeWatch::default() }
+    pub(super) fn new(place: RootedPath, attempt: u64) -> Self {
+        Self { place, attempt, watch: ChangeWatch::default() }
     }
 
     /// Reads the file if it has changed.
@@ -124,10 +125,10 @@ impl MetricFile {
             return;
         }
         values.sort_by_key(|(index, _)| *index);
-        let timestamp = fields.get("timestamp").and_then(number).unwrap_or(0.0);
+        let wall_time_secs = fields.get("timestamp").and_then(number).unwrap_or(0.0);
         let step = fields.get("global_step").and_then(whole_number).unwrap_or(0);
-        let report = Report { step, wall_time_secs: timestamp, mark: timestamp.to_bits(), folder: None, values };
-        intake.add(Source::MetricFile, report);
+        let key = ReportKey::MetricFile { attempt: self.attempt };
+        intake.add(Report { step, wall_time_secs, key, values });
     }
 }
 

@@ -1,13 +1,12 @@
 //! The state that all readers add to: new measurements, tags, problems.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tracing::warn;
 
 use super::CollectError;
 use super::report_line::{self, LineReport, Unread};
-use tunesmith_domain::{Measurement, MetricValue, Source};
+use tunesmith_domain::{KnownReports, Measurement, MetricValue, ReportKey};
 
 /// Maximum number of recorded tags. A guess.
 pub const MAX_SEEN_TAGS: usize = 1_000;
@@ -26,10 +25,7 @@ const MAX_PROBLEMS: usize = 64;
 pub(super) struct Intake {
     /// The tags that are read, at least one.
     tags: Vec<String>,
-    /// Step, mark, index of the first metric and number of the folder of every known measurement, by source.
-    known: BTreeMap<Source, HashSet<(i64, u64, u32, u32)>>,
-    /// The numbers of folders, from 1.
-    folders: BTreeMap<Arc<str>, u32>,
+    known: KnownReports,
     batch: Vec<Measurement>,
     limit: usize,
     seen_tags: BTreeSet<String>,
@@ -47,10 +43,8 @@ pub(super) struct Report {
     pub step: i64,
     /// Seconds since 1970; values that are not finite are replaced by 0 (no time).
     pub wall_time_secs: f64,
-    /// See [`Measurement::mark`].
-    pub mark: u64,
-    /// See [`Measurement::folder`].
-    pub folder: Option<Arc<str>>,
+    /// The origin.
+    pub key: ReportKey,
     /// The values by index of their tags, at least one, finite or not.
     pub values: Vec<(usize, f64)>,
 }
@@ -59,8 +53,7 @@ impl Intake {
     pub(super) fn new(tags: Vec<String>, known: &[Measurement]) -> Self {
         let mut intake = Self {
             tags,
-            known: BTreeMap::new(),
-            folders: BTreeMap::new(),
+            known: known.iter().collect(),
             batch: Vec::new(),
             limit: 0,
             seen_tags: BTreeSet::new(),
@@ -68,15 +61,8 @@ impl Intake {
             unread: BTreeMap::new(),
             problems: Vec::new(),
         };
-        for measurement in known {
-            let indices = measurement.metrics.iter().filter_map(|metric| intake.index_of(&metric.metric));
-            let indices: Vec<usize> = indices.collect();
-            intake.reported.extend(indices);
-            let first = measurement.metrics.first().and_then(|metric| intake.index_of(&metric.metric));
-            let folder = intake.number_of(measurement.folder.as_ref());
-            let identity = (measurement.step, measurement.mark, first.map_or(u32::MAX, |index| index as u32), folder);
-            intake.known.entry(measurement.source).or_default().insert(identity);
-        }
+        let metrics = known.iter().flat_map(|measurement| &measurement.metrics);
+        intake.reported = metrics.filter_map(|metric| intake.index_of(&metric.metric)).collect();
         intake
     }
 
@@ -87,17 +73,6 @@ impl Intake {
     /// The place of `tag` among those that are read.
     pub(super) fn index_of(&self, tag: &str) -> Option<usize> {
         self.tags.iter().position(|known| known == tag)
-    }
-
-    /// The number of `folder`; 0 for none.
-    fn number_of(&mut self, folder: Option<&Arc<str>>) -> u32 {
-        let Some(folder) = folder else { return 0 };
-        if let Some(number) = self.folders.get(folder) {
-            return *number;
-        }
-        let number = self.folders.len() as u32 + 1;
-        self.folders.insert(Arc::clone(folder), number);
-        number
     }
 
     pub(super) fn begin_batch(&mut self, limit: usize) {
@@ -115,22 +90,18 @@ impl Intake {
     }
 
     /// Adds `report` unless it is known.
-    pub(super) fn add(&mut self, source: Source, report: Report) {
-        let step = report.step.max(0);
+    pub(super) fn add(&mut self, report: Report) {
         self.reported.extend(report.values.iter().map(|(index, _)| *index));
-        let first = report.values.first().map_or(u32::MAX, |(index, _)| *index as u32);
-        let folder = self.number_of(report.folder.as_ref());
-        if self.known.entry(source).or_default().insert((step, report.mark, first, folder)) {
-            let value = |&(index, value): &(usize, f64)| MetricValue { metric: self.tags[index].clone(), value };
-            self.batch.push(Measurement {
-                step,
-                wall_time_secs: if report.wall_time_secs.is_finite() { report.wall_time_secs } else { 0.0 },
-                elapsed_secs: None,
-                source,
-                mark: report.mark,
-                folder: report.folder,
-                metrics: report.values.iter().map(value).collect(),
-            });
+        let value = |&(index, value): &(usize, f64)| MetricValue { metric: self.tags[index].clone(), value };
+        let measurement = Measurement {
+            step: report.step.max(0),
+            wall_time_secs: if report.wall_time_secs.is_finite() { report.wall_time_secs } else { 0.0 },
+            elapsed_secs: None,
+            key: report.key,
+            metrics: report.values.iter().map(value).collect(),
+        };
+        if self.known.insert(&measurement) {
+            self.batch.push(measurement);
         }
     }
 

@@ -25,7 +25,7 @@ use self::hypertune::MetricFile;
 use self::intake::Intake;
 use self::stdout::StandardOutput;
 use tunesmith_domain::Measurement;
-use tunesmith_files::Place;
+use tunesmith_files::RootedPath;
 
 /// Number of measurements at which [`Collector::poll`] stops, which bounds its memory. The lines of one metric file may
 /// exceed it. A guess: about 10 MB.
@@ -35,33 +35,33 @@ pub const MAX_MEASUREMENTS_PER_POLL: usize = 65_536;
 /// followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectorConfig {
+    /// The attempt of the trial.
+    pub attempt: u64,
     /// The tags of the metrics, at least one. Event files may also contain them as cleaned by tensorboardX (`x y` becomes
     /// `x_y`).
     pub tags: Vec<String>,
-    /// The file in `CLOUD_ML_HP_METRIC_FILE`; one per trial.
-    pub metric_file: Place,
+    /// The file in `CLOUD_ML_HP_METRIC_FILE`; one per attempt.
+    pub metric_file: RootedPath,
     /// The trial's job-dir, if its files are in a local folder: searched for event files at any depth.
     pub event_dir: Option<EventFolder>,
-    /// The log of the trial's standard output, if its lines are to be read. Every attempt of the trial must append to
-    /// it, since a report is identified by its offset in the file.
-    pub stdout: Option<Place>,
+    /// The log of the attempt's standard output, if its lines are to be read.
+    pub stdout: Option<RootedPath>,
 }
 
 /// A folder with event files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFolder {
-    /// The folder.
-    pub place: Place,
+    pub place: RootedPath,
     /// Whether the files are copies, in whose names `%2F` stands for the slashes of their paths and `%25` for the percent sign.
     /// Folders whose names end with `%+` contain the rest of a long name.
     pub has_escaped_names: bool,
     /// The only folder whose metrics count, as the end of its path; `.` for the folder itself. `None` for all.
     pub only: Option<String>,
     /// The folder of the job, in which event files outside of the trials' folders are mentioned if the trial has none.
-    pub job: Option<Place>,
+    pub job: Option<RootedPath>,
 }
 
-impl<P: Into<Place>> From<P> for EventFolder {
+impl<P: Into<RootedPath>> From<P> for EventFolder {
     fn from(place: P) -> Self {
         Self { place: place.into(), has_escaped_names: false, only: None, job: None }
     }
@@ -69,7 +69,7 @@ impl<P: Into<Place>> From<P> for EventFolder {
 
 /// Follows the reports of one trial.
 ///
-/// No measurement is returned twice. Its identity is source, step, mark, folder and first metric, as documented in [`Measurement`].
+/// No measurement is returned twice, by the rule of [`KnownReports`](tunesmith_domain::KnownReports).
 #[derive(Debug)]
 pub struct Collector {
     metric_file: MetricFile,
@@ -79,13 +79,13 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// A collector that has not read anything. `known` are the stored measurements, which are not returned again, so
-    /// that a restarted server continues where it stopped. Uses 24 bytes of memory for each. Does no IO.
+    /// A collector that has not read anything. `known` are the stored measurements of the trial, which are not returned
+    /// again, so that a restarted server continues where it stopped. Does no IO.
     pub fn new(config: CollectorConfig, known: &[Measurement]) -> Self {
         Self {
-            metric_file: MetricFile::new(config.metric_file),
+            metric_file: MetricFile::new(config.metric_file, config.attempt),
             event_files: config.event_dir.map(|folder| EventFiles::new(folder, &config.tags)),
-            stdout: config.stdout.map(StandardOutput::new),
+            stdout: config.stdout.map(|place| StandardOutput::new(place, config.attempt)),
             intake: Intake::new(config.tags, known),
         }
     }

@@ -9,7 +9,6 @@ pub(super) struct Fields<'a> {
     rest: &'a [u8],
 }
 
-/// The value of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum FieldValue<'a> {
     /// Integers and booleans.

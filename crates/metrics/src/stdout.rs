@@ -2,8 +2,8 @@
 //!
 //! Lines end with a line feed or a carriage return, so that each state of a progress bar is a line. A line without a
 //! step has the highest step of its metric before it plus one, and the first one has step 1: the reports of a trainer
-//! without steps are numbered 1, 2, 3, and a final line without a step follows the others. The mark of a report is the byte offset of
-//! its line. Steps and marks depend only on the text, so reading it again yields the same measurements. The lines of an
+//! without steps are numbered 1, 2, 3, and a final line without a step follows the others. The key of a report has the byte
+//! offset of its line. Steps and offsets depend only on the text, so reading it again yields the same measurements. The lines of an
 //! object or array that is printed over several lines are no reports.
 
 mod printed_object;
@@ -17,8 +17,8 @@ use super::CollectError;
 use super::files::{self, FileId};
 use super::intake::{Intake, Report};
 use super::report_line;
-use tunesmith_domain::Source;
-use tunesmith_files::Place;
+use tunesmith_domain::ReportKey;
+use tunesmith_files::RootedPath;
 
 /// Maximum length of a report in bytes. A guess; longer lines are skipped without being held in memory.
 const MAX_LINE_BYTES: usize = 64 << 10;
@@ -33,7 +33,8 @@ const CHUNK_BYTES: usize = 4 * MAX_LINE_BYTES;
 /// Reads the lines appended to one log.
 #[derive(Debug)]
 pub(super) struct StandardOutput {
-    place: Place,
+    place: RootedPath,
+    attempt: u64,
     position: Position,
 }
 
@@ -53,8 +54,8 @@ struct Position {
 }
 
 impl StandardOutput {
-    pub(super) fn new(place: Place) -> Self {
-        Self { place, position: Position::default() }
+    pub(super) fn new(place: RootedPath, attempt: u64) -> Self {
+        Self { place, attempt, position: Position::default() }
     }
 
     /// Reads the lines that were completed since the last call.
@@ -167,8 +168,8 @@ impl StandardOutput {
             *highest = (*highest).max(step);
         }
         let values = reports.into_iter().map(|(index, report)| (index, report.value)).collect();
-        let mark = self.position.offset;
-        intake.add(Source::StandardOutput, Report { step, wall_time_secs: 0.0, mark, folder: None, values });
+        let key = ReportKey::StandardOutput { attempt: self.attempt, offset: self.position.offset };
+        intake.add(Report { step, wall_time_secs: 0.0, key, values });
     }
 
     /// Returns the part of `line` that is outside of objects and arrays printed over several lines.

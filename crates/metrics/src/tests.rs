@@ -6,11 +6,12 @@ use tempfile::TempDir;
 
 use super::tfrecord::masked_crc32c;
 use super::*;
-use tunesmith_domain::Source;
+use tunesmith_domain::ReportKey;
 
 /// Returns a collector of `acc` with all three sources in one folder.
 pub(super) fn collector(folder: &Path, known: &[Measurement]) -> Collector {
     let config = CollectorConfig {
+        attempt: 1,
         tags: vec!["acc".to_owned()],
         metric_file: folder.join("metrics").join("output.metrics").into(),
         event_dir: Some(folder.join("job").into()),
@@ -72,11 +73,11 @@ fn all_sources_are_read_without_duplicates_also_after_a_restart() {
     let stored = first.poll();
     assert_eq!(points(&stored), [(1, 0.1), (2, 0.25), (3, 0.3)]);
     assert_eq!(
-        stored.iter().map(|report| (report.source, report.mark, report.wall_time_secs)).collect::<Vec<_>>(),
+        stored.iter().map(|report| (report.key.clone(), report.wall_time_secs)).collect::<Vec<_>>(),
         [
-            (Source::MetricFile, 1.5_f64.to_bits(), 1.5),
-            (Source::EventFile, 2.5_f64.to_bits(), 2.5),
-            (Source::StandardOutput, 0, 0.0)
+            (ReportKey::MetricFile { attempt: 1 }, 1.5),
+            (ReportKey::EventFile { folder: "eval".into() }, 2.5),
+            (ReportKey::StandardOutput { attempt: 1, offset: 0 }, 0.0)
         ]
     );
     assert_eq!((first.poll(), first.finish()), (vec![], vec![]));
@@ -202,10 +203,10 @@ proptest! {
         write(&growing.path().join("stdout.log"), &text);
         write(&growing.path().join("job/tfevents"), &events);
         found.extend(live.finish());
-        let key = |report: &Measurement| (report.source, report.mark, report.step);
-        found.sort_by_key(key);
+        let order = |a: &Measurement, b: &Measurement| a.key.cmp(&b.key).then(a.curve_order(b));
+        found.sort_by(order);
         let mut expected = expected;
-        expected.sort_by_key(key);
+        expected.sort_by(order);
         prop_assert_eq!(found, expected);
     }
 }
@@ -214,6 +215,7 @@ proptest! {
 fn several_metrics_are_read_from_each_source() {
     let folder = TempDir::new().unwrap();
     let config = || CollectorConfig {
+        attempt: 1,
         tags: ["acc", "size", "step"].map(str::to_owned).to_vec(),
         metric_file: folder.path().join("metrics").join("output.metrics").into(),
         event_dir: Some(folder.path().join("job").into()),
@@ -255,6 +257,7 @@ fn several_metrics_are_read_from_each_source() {
 fn events_of_one_time_and_step_count_for_each_metric() {
     let folder = TempDir::new().unwrap();
     let config = CollectorConfig {
+        attempt: 1,
         tags: ["acc", "acd"].map(str::to_owned).to_vec(),
         metric_file: folder.path().join("absent").into(),
         event_dir: Some(folder.path().join("job").into()),

@@ -1,16 +1,16 @@
-//! Addresses of object stores, checked before anything is requested or signed.
+//! Object store addresses, validated before any request or signature.
 
 use object_store::path::Path;
 
 use super::bucket::Cloud;
 use super::error::ObjectError;
 
-/// The allowed lengths of the names of buckets. Those of Google with dots may be longer.
+/// Bucket name lengths. Google's names with dots may be longer.
 const SHORTEST: usize = 3;
 const LONGEST: usize = 63;
 const LONGEST_WITH_DOTS: usize = 222;
 
-/// An address such as `gs://bucket/folder`. Its bucket has a name that its cloud allows.
+/// An address such as `gs://bucket/folder`, with a bucket name valid in its cloud.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectAddress {
     url: String,
@@ -20,7 +20,7 @@ pub struct ObjectAddress {
 }
 
 impl ObjectAddress {
-    /// Parses `url`. Slashes at its end have no effect.
+    /// Parses `url`, ignoring trailing slashes.
     ///
     /// # Errors
     /// [`ObjectError::Address`].
@@ -33,33 +33,31 @@ impl ObjectAddress {
         Ok(Self { url: url.trim_end_matches('/').to_owned(), cloud, bucket: bucket.to_owned(), path })
     }
 
-    /// The address, without a slash at the end.
+    /// The address without a trailing slash.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The kind of object store.
     pub fn cloud(&self) -> Cloud {
         self.cloud
     }
 
-    /// The name of the bucket.
     pub fn bucket(&self) -> &str {
         &self.bucket
     }
 
-    /// The path of the object or folder in the bucket.
+    /// Path within the bucket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether `other` is this address or one below it.
+    /// Whether `other` equals this address or is below it.
     pub fn contains(&self, other: &Self) -> bool {
         (self.cloud, &self.bucket) == (other.cloud, &other.bucket) && other.path.prefix_matches(&self.path)
     }
 }
 
-/// Checks the name of a bucket by the published rules, without those on reserved words.
+/// Checks a bucket name against the published rules, except those on reserved words.
 fn check_bucket(cloud: Cloud, name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("the bucket is missing".to_owned());

@@ -1,4 +1,4 @@
-//! Local copies of the event files of a trial.
+//! Local mirror of a trial's event files.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -8,26 +8,26 @@ use object_store::ObjectMeta;
 
 use super::{ObjectError, ObjectFolder};
 
-/// Maximum size of the copies of one trial in bytes. A guess: a thousand times the scalars of a long training; images in event
+/// Maximum mirror size per trial in bytes. A guess: a thousand times the scalars of a long training; images in event
 /// files may exceed it.
 pub const MAX_MIRROR_BYTES: u64 = 1 << 30;
 
-/// Bytes that are requested at once.
+/// Bytes per request.
 const PART_BYTES: u64 = 8 << 20;
 
-/// Longest part of a file name; file systems allow 255 bytes.
+/// Maximum length of a file name; file systems allow 255 bytes.
 const MAX_NAME_BYTES: usize = 200;
 
-/// The end of the name of a folder that contains the rest of a long name.
+/// Suffix of a folder that holds the rest of a long name.
 const CONTINUED: &str = "%+";
 
-/// The part of file names that the writers of TensorFlow, torch and tensorboardX have in common.
+/// Common part of the file names written by TensorFlow, torch and tensorboardX.
 const NAME_PART: &str = "tfevents";
 
-/// Copies the event files below a folder of an object store to a local folder.
+/// Mirrors the event files below an object store folder to a local one.
 ///
-/// An object that has grown is read from the end of its copy. One that has become shorter was replaced, and is copied anew. The
-/// copies alone hold the progress, so that another process can continue.
+/// Objects that have grown are read from the end of their copy; objects that have shrunk were replaced, and are
+/// copied again. The copies are the only progress record, so another process can continue.
 #[derive(Debug)]
 pub struct EventMirror {
     objects: ObjectFolder,
@@ -36,20 +36,19 @@ pub struct EventMirror {
 }
 
 impl EventMirror {
-    /// A mirror of `objects` in the folder `copies`, which is created when it is needed. Does no IO.
+    /// Creates a mirror of `objects` in the folder `copies`, which is created when needed. No IO.
     pub fn new(objects: ObjectFolder, copies: PathBuf) -> Self {
         Self { objects, copies, limit: MAX_MIRROR_BYTES }
     }
 
-    /// The folder of the copies.
     pub fn copies(&self) -> &Path {
         &self.copies
     }
 
-    /// Copies what was added since the last call. Returns whether there was something.
+    /// Copies what was added since the last call. Returns whether anything was.
     ///
     /// # Errors
-    /// If the objects cannot be listed or read, or the copies not be written. The next call continues.
+    /// If objects cannot be listed or read, or copies cannot be written. The next call continues.
     pub async fn update(&self) -> Result<bool, ObjectError> {
         let mut objects = self.objects.list().await?;
         objects.retain(|object| object.location.filename().is_some_and(|name| name.contains(NAME_PART)));
@@ -65,7 +64,7 @@ impl EventMirror {
         Ok(has_grown)
     }
 
-    /// Appends what is missing to the copy of `object`. Returns whether something was missing.
+    /// Appends missing bytes to the copy of `object`. Returns whether any were missing.
     async fn copy(&self, object: &ObjectMeta) -> Result<bool, ObjectError> {
         let path = self.copies.join(path_of_copy(self.objects.name_of(&object.location)));
         let mut size = fs::metadata(&path).map_or(0, |metadata| metadata.len());
@@ -75,7 +74,7 @@ impl EventMirror {
         let failed = |source| ObjectError::Copy { path: path.clone(), source };
         fs::create_dir_all(path.parent().unwrap_or(&self.copies)).map_err(failed)?;
         if size > object.size {
-            // A new file, so that a reader does not continue in the middle of the former one.
+            // A new file, so that a reader does not continue in the middle of the old one.
             fs::remove_file(&path).map_err(failed)?;
             size = 0;
         }
@@ -92,7 +91,7 @@ impl EventMirror {
         Ok(true)
     }
 
-    /// Removes the copies.
+    /// Deletes the copies.
     ///
     /// # Errors
     /// If they cannot be removed.
@@ -104,9 +103,9 @@ impl EventMirror {
     }
 }
 
-/// The path of the copy of the object `name` below the folder of the copies: its name with `%2F` for slashes and `%25` for percent
-/// signs, since an object may have the name of another one's folder. A long name continues in folders whose names end with
-/// [`CONTINUED`], which no escaped name does.
+/// Relative path of the copy of object `name`, with `/` escaped as `%2F` and `%` as `%25`, since an object may share
+/// its name with another one's folder. Long names continue in folders ending in [`CONTINUED`], which no escaped name
+/// does.
 fn path_of_copy(name: &str) -> PathBuf {
     let escaped = name.replace('%', "%25").replace('/', "%2F");
     let mut path = PathBuf::new();
@@ -116,7 +115,7 @@ fn path_of_copy(name: &str) -> PathBuf {
         path.push(format!("{}{CONTINUED}", &rest[..cut]));
         rest = &rest[cut..];
     }
-    // The last part keeps what marks the file as one of events.
+    // The last part keeps the marker of event files.
     path.push(if rest.contains(NAME_PART) { rest.to_owned() } else { format!("{rest}%-{NAME_PART}") });
     path
 }

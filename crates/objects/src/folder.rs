@@ -1,5 +1,3 @@
-//! A folder in an object store.
-
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::ffi::OsString;
@@ -12,7 +10,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload};
 use super::bucket::{Cloud, bucket};
 use super::{ObjectAddress, ObjectError};
 
-/// The objects below an address such as `gs://bucket/folder`.
+/// Objects below an address such as `gs://bucket/folder`.
 #[derive(Debug, Clone)]
 pub struct ObjectFolder {
     url: String,
@@ -27,7 +25,7 @@ impl ObjectFolder {
         Cloud::of(url).is_some()
     }
 
-    /// The folder at `url`, with the settings in the environment variables `variables`. Does no IO.
+    /// Opens the folder at `url` with the settings in `variables`, without IO.
     ///
     /// # Errors
     /// [`ObjectError::Address`], [`ObjectError::Settings`].
@@ -38,15 +36,15 @@ impl ObjectFolder {
         Ok(Self { url: address.url().to_owned(), prefix: address.path().clone(), address, store })
     }
 
-    /// The address, without a slash at the end.
+    /// The address without a trailing slash.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The folder `name` below this one.
+    /// Subfolder `name`.
     ///
     /// # Errors
-    /// [`ObjectError::Address`] if objects cannot have such a name.
+    /// [`ObjectError::Address`] if `name` is not allowed in an object name.
     pub fn join(&self, name: &str) -> Result<Self, ObjectError> {
         let url = format!("{}/{name}", self.url);
         let joined = format!("{}/{name}", self.prefix);
@@ -55,22 +53,22 @@ impl ObjectFolder {
         Ok(Self { url, prefix, ..self.clone() })
     }
 
-    /// Writes an object of no other use, and removes it.
+    /// Checks write access by writing and deleting a probe object.
     ///
     /// # Errors
-    /// If either fails.
+    /// If either operation fails.
     pub async fn probe(&self) -> Result<(), ObjectError> {
         let path = self.prefix.clone().join(format!(".tunesmith-probe-{}", std::process::id()));
         let written = self.store.put(&path, PutPayload::from_static(b"")).await;
         written.map_err(|error| self.failed("written", error))?;
         match self.store.delete(&path).await {
-            // Another probe of the folder has removed it.
+            // A concurrent probe has removed it.
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.failed("cleaned up", error)),
         }
     }
 
-    /// The objects at any depth.
+    /// Lists all objects recursively.
     ///
     /// # Errors
     /// If they cannot be listed.
@@ -79,7 +77,7 @@ impl ObjectFolder {
         listed.map_err(|error| self.failed("listed", error))
     }
 
-    /// The bytes `range` of the object `path`.
+    /// Reads the byte `range` of the object `path`.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -88,7 +86,7 @@ impl ObjectFolder {
         read.map(Into::into).map_err(|error| self.failed("read", error))
     }
 
-    /// The path of `object` below this folder.
+    /// Path of `object` relative to this folder.
     pub(crate) fn name_of<'a>(&self, object: &'a Path) -> &'a str {
         let whole = object.as_ref();
         whole.strip_prefix(self.prefix.as_ref()).unwrap_or(whole).trim_start_matches('/')
@@ -109,7 +107,7 @@ impl ObjectFolder {
     }
 }
 
-/// The innermost cause of `error`, in one line.
+/// Innermost error on one line.
 fn innermost(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {

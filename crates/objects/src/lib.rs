@@ -2,6 +2,8 @@
 
 mod address;
 mod bucket;
+#[cfg(feature = "clouds")]
+mod clouds;
 mod error;
 mod event_mirror;
 mod folder;

@@ -1,8 +1,8 @@
-//! Addresses from which packages may be fetched.
+//! Allowed addresses of packages.
 //!
-//! A client of a server chooses the address of a package. Without a rule it could reach, through the server, services
-//! that only the server reaches. Every address is checked: that of the first request, and that of each redirect. Names
-//! are resolved once, by [`PublicResolver`], and the checked addresses are the ones that are connected to.
+//! Clients choose the addresses of packages. Unrestricted, they could use the server to reach services that only the
+//! server can reach. The address of the first request and of every redirect is checked. [`PublicResolver`] resolves
+//! each name once, and connections use the checked addresses.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,18 +13,16 @@ use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::{Attempt, Policy};
 
-/// Maximum number of redirects.
 const MAX_REDIRECTS: usize = 10;
 
-/// Variables with the addresses of proxies.
 const PROXIES: [&str; 6] = ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "all_proxy", "https_proxy", "http_proxy"];
 
-/// The address is not public. The text is the same whether a service listens there or not.
+/// The address is not public. The message does not reveal whether a service listens there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its address is not public; the operator may allow it with --allow-private-package-addresses")]
 pub(super) struct NotPublic;
 
-/// Checks a URL whose host is an IP address. Names are checked when they are resolved.
+/// Checks a URL with an IP address as its host. Names are checked on resolution.
 pub(super) fn check(url: &Url) -> Result<(), NotPublic> {
     let host = url.host_str().unwrap_or_default();
     let address: Result<IpAddr, _> = host.trim_start_matches('[').trim_end_matches(']').parse();
@@ -34,7 +32,7 @@ pub(super) fn check(url: &Url) -> Result<(), NotPublic> {
     }
 }
 
-/// The policy that follows redirects to HTTP and HTTPS whose addresses pass [`check`].
+/// Policy that follows redirects to HTTP and HTTPS whose addresses pass [`check`].
 pub(super) fn redirects(allow_private: bool) -> Policy {
     Policy::custom(move |attempt: Attempt<'_>| {
         if attempt.previous().len() > MAX_REDIRECTS {
@@ -47,15 +45,13 @@ pub(super) fn redirects(allow_private: bool) -> Policy {
     })
 }
 
-/// Resolves names, and refuses those with an address that is not public. Names of proxies are allowed: their operator
-/// determines what they reach.
+/// Resolver that refuses names with a non-public address. Allows proxies: their operator controls their reach.
 #[derive(Debug)]
 pub(super) struct PublicResolver {
     proxies: Arc<Vec<String>>,
 }
 
 impl PublicResolver {
-    /// A resolver that allows the proxies in `variables`.
     pub(super) fn new(variables: &BTreeMap<OsString, OsString>) -> Self {
         let host = |name: &&str| {
             let text = variables.get(std::ffi::OsStr::new(name))?.to_str()?;
@@ -72,7 +68,7 @@ impl Resolve for PublicResolver {
         Box::pin(async move {
             let host = name.as_str().to_ascii_lowercase();
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            // One address that is not public is enough: the others may not answer.
+            // One non-public address is enough to refuse: the others may be unreachable.
             if !proxies.contains(&host) && !found.iter().all(|address| is_public(address.ip())) {
                 return Err(NotPublic.into());
             }
@@ -82,7 +78,7 @@ impl Resolve for PublicResolver {
     }
 }
 
-/// Whether `address` is reached through the public internet. Source: the IANA registries of special-purpose addresses.
+/// Whether `address` is on the public internet. Source: the IANA registries of special-purpose addresses.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -114,7 +110,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
     match segments {
-        // Mapped and compatible addresses, and those of translators, contain one of version 4.
+        // Mapped, compatible and translated addresses embed an IPv4 address.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x2002, high, low, ..] => embedded(high, low),
         // Teredo, documentation, and the rest of the protocol assignments.

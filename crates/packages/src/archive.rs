@@ -1,11 +1,11 @@
-//! Check that a file is a wheel or source archive, with clearer messages than those of installers.
+//! Recognition of wheels and source archives, with clearer errors than those of installers.
 
 use super::PackageError;
 
 /// Number of bytes at the start of a file that [`check`] needs.
 pub const SIGNATURE_BYTES: usize = 6;
 
-/// Checks by name and first bytes that `file_name` may be a package. The installer checks the content.
+/// Checks by name and first bytes whether `file_name` may be a package. The installer checks the content.
 ///
 /// # Errors
 /// [`PackageError::NotAPackage`] with `uri`.

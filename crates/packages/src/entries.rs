@@ -1,6 +1,6 @@
-//! Check of the entries of an archive, before an installer unpacks it.
+//! Validation of archive entries before an installer unpacks them.
 //!
-//! The check is a script, since the standard library of Python reads every format of archives that installers accept.
+//! A Python script, since Python's standard library reads every archive format that installers accept.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{PackageError, PackageRules};
 
 const SCRIPT: &str = include_str!("entries.py");
 
-/// Checks that no entry of the archive at `path` leads out of its folder, and that their number and sizes are bounded.
+/// Checks that no entry of the archive at `path` escapes its folder, and that number and sizes are within limits.
 ///
 /// # Errors
 /// [`PackageError::Refused`].

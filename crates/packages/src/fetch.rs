@@ -1,4 +1,4 @@
-//! Reads package archives from this machine, a web server or a bucket.
+//! Fetching of package archives from this machine, a web server or a bucket.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,18 +21,18 @@ use super::address::{self, NotPublic, PublicResolver};
 use super::source::Location;
 use super::{LocalArchive, PackageError, PackageRules, PackageSource, archive, unblock};
 
-/// Maximum time for a server to accept a connection, and to send the next bytes.
+/// Timeout of connecting to a server, and of receiving the next bytes.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// A package archive that passed [`archive::check`].
+/// Package archive that passed [`archive::check`].
 pub(super) struct Fetched {
-    /// The name that the installer requires.
+    /// File name required by the installer.
     pub(super) file_name: String,
     /// SHA-256 of the bytes.
     pub(super) digest: [u8; 32],
-    /// The file of the user, or an unnamed temporary file.
+    /// File of the user, or an unnamed temporary file.
     file: File,
 }
 
@@ -49,7 +49,6 @@ impl Fetched {
     }
 }
 
-/// Reads an archive on this machine.
 pub(super) async fn read_local(archive: &LocalArchive) -> Result<Fetched, PackageError> {
     let LocalArchive { source, place } = archive.clone();
     let uri = source.to_string();
@@ -63,7 +62,7 @@ pub(super) async fn read_local(archive: &LocalArchive) -> Result<Fetched, Packag
     checked(&source, opened.await?).await
 }
 
-/// Fetches `source`. Files of this machine are opened as `user`. Downloads are stored in the file system of `root`. `variables`
+/// Fetches `source`. Opens files on this machine as `user`. Stores downloads in the file system of `root`. `variables`
 /// contain the credentials and endpoints of buckets.
 pub(super) async fn fetch(
     source: &PackageSource,
@@ -95,7 +94,6 @@ pub(super) async fn fetch(
     checked(source, file).await
 }
 
-/// Checks the archive in `file`.
 async fn checked(source: &PackageSource, file: File) -> Result<Fetched, PackageError> {
     let (uri, file_name) = (source.to_string(), source.file_name().to_owned());
     unblock(move || {
@@ -110,7 +108,7 @@ fn fetch_error(uri: &str, source: impl Into<Cause>) -> PackageError {
     PackageError::Fetch { uri: uri.to_owned(), source: source.into() }
 }
 
-/// Completes `fetch`, unless it takes too long.
+/// Applies the time limit to `fetch`.
 async fn in_time<T>(
     uri: &str,
     rules: &PackageRules,
@@ -123,8 +121,7 @@ async fn in_time<T>(
     })
 }
 
-/// As [`fetch_error`], for an error of a bucket. The text of each such error contains those of its causes, so that only
-/// the text is kept.
+/// Like [`fetch_error`], for a bucket error. Keeps only its text, which includes its causes.
 fn bucket_error(uri: &str, error: &object_store::Error) -> PackageError {
     // The text ends with the body of the response, which may be empty.
     fetch_error(uri, error.to_string().trim_end_matches([':', ' ']).to_owned())
@@ -177,7 +174,7 @@ async fn download(
     rules: &PackageRules,
 ) -> Result<File, PackageError> {
     tracing::info!(package.uri = uri, "downloading");
-    // An unnamed file is removed by the system when this process ends.
+    // The system removes an unnamed file when this process ends.
     let mut file = tempfile::tempfile_in(root).map_err(PackageError::io("create a file in", root))?;
     let mut body = std::pin::pin!(body);
     let mut received = 0;
@@ -194,8 +191,7 @@ async fn download(
     Ok(file)
 }
 
-/// Starts a download. `object_store` cannot be used, since it drops the query, which contains the signature of signed
-/// URLs.
+/// Starts a download. `object_store` is unsuitable: it drops the query with the signature of signed URLs.
 async fn web(
     uri: &str,
     url: &Url,
@@ -206,9 +202,9 @@ async fn web(
     if !rules.allow_private_addresses && address::check(url).is_err() {
         return Err(refused());
     }
-    // An error means that a provider is installed already.
+    // An error means that a provider is already installed.
     drop(rustls::crypto::ring::default_provider().install_default());
-    // Messages contain `uri` already, and the URL may contain a secret.
+    // Messages already contain `uri`, and the URL may contain a secret.
     let failed = |error: reqwest::Error| {
         let mut causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
         if causes.any(|cause| cause.is::<NotPublic>()) { refused() } else { fetch_error(uri, error.without_url()) }

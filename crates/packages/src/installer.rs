@@ -1,4 +1,4 @@
-//! Search for the interpreter and installer of this machine, and the commands that build an environment.
+//! Discovery of the interpreter and installer, and the commands that build an environment.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,10 +19,9 @@ print(sys.implementation.name, *sys.version_info, sys.base_prefix)
 print(all(find_spec(name) for name in ('venv', 'ensurepip')))
 ";
 
-/// Variables that would make packages outside the environment visible to it or to pip.
+/// Variables that would expose packages outside the environment to it or to pip.
 const FOREIGN: [&str; 4] = ["PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"];
 
-/// The interpreter and installer of this machine.
 pub(super) struct Installer {
     python: PathBuf,
     python_version: String,
@@ -31,8 +30,7 @@ pub(super) struct Installer {
 }
 
 impl Installer {
-    /// Takes `python`, or finds `python3` on the `PATH` of `variables`, and `uv` if installed; otherwise venv and pip are
-    /// used.
+    /// Uses `python`, or `python3` from the `PATH` in `variables`, and `uv` if installed, otherwise venv and pip.
     pub(super) async fn find(
         variables: &BTreeMap<OsString, OsString>,
         python: Option<&Path>,
@@ -69,7 +67,7 @@ impl Installer {
         Ok(Self { python, python_version: version.to_owned(), uv, variables })
     }
 
-    /// The name of the installer, `uv` or `pip`.
+    /// `uv` or `pip`.
     pub(super) fn name(&self) -> &'static str {
         if self.uv.is_some() { "uv" } else { "pip" }
     }
@@ -79,7 +77,7 @@ impl Installer {
         &self.python_version
     }
 
-    /// Runs a script of this program with the arguments `path` and `more`, and returns its output.
+    /// Runs an embedded script with the arguments `path` and `more`, and returns its output.
     pub(super) async fn script(&self, script: &str, path: &Path, more: &[String]) -> Result<Output, PackageError> {
         let mut command = Command::new(&self.python);
         command.args(["-I", "-c", script]).arg(path).args(more).env_clear().envs(&self.variables);

@@ -23,7 +23,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use tunesmith_files::{FileUser, Place};
+use tunesmith_files::{FileUser, RootedPath};
 
 pub use self::archive::{SIGNATURE_BYTES, check as check_archive};
 pub use self::error::PackageError;
@@ -37,89 +37,77 @@ pub use self::source_folder::SourceFolder;
 pub use self::staged::StagedPackage;
 pub use self::user_folder::let_pass;
 
-/// Part of every hash. Must change when the layout or the installation of environments changes.
+/// Part of every hash. Must change when the layout or installation of environments changes.
 const LAYOUT_VERSION: &str = "tunesmith python environment 1";
 
-/// The packages that an environment must contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EnvironmentRequest {
-    /// Packages, installed together, so that one may depend on another.
+    /// Installed together, so that one may depend on another.
     pub packages: Vec<Package>,
-    /// Further requirements in the syntax of pip's command line, such as `scikit-learn>=1.5`.
+    /// Further requirements in pip's command-line syntax, such as `scikit-learn>=1.5`.
     pub requirements: Vec<String>,
-    /// The user as which the installers run; `None` for that of this process. Each user has its own environments.
+    /// User that runs the installers; `None` for that of this process. Each user has separate environments.
     pub user: Option<ProgramUser>,
-    /// The interpreter of the environment; `None` for the `python3` on the `PATH`.
+    /// Interpreter of the environment; `None` for `python3` on the `PATH`.
     pub python: Option<PathBuf>,
 }
 
-/// A user of this machine, as which programs run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramUser {
-    /// The user ID.
     pub uid: u32,
-    /// The ID of the primary group.
+    /// ID of the primary group.
     pub gid: u32,
-    /// All groups.
     pub groups: Vec<u32>,
-    /// The home folder.
     pub home: OsString,
 }
 
 impl ProgramUser {
-    /// The user as which files are opened.
     pub fn files(&self) -> FileUser {
         FileUser { uid: self.uid, gid: self.gid, groups: self.groups.clone() }
     }
 }
 
-/// One package to install.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Package {
-    /// A wheel or source archive, as in `packageUris`. One on this machine is opened as the user of the request.
+    /// Wheel or source archive, as in `packageUris`. If local, it is opened as the user of the request.
     Archive(PackageSource),
-    /// An archive on this machine.
     Local(LocalArchive),
-    /// The source folder of a package, as in `--package-path`.
+    /// Source folder of a package, as in `--package-path`.
     Folder(SourceFolder),
 }
 
-/// An archive on this machine that is opened without following links, with the rights of its place.
+/// Local archive, opened without following links and with the permissions of `place`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalArchive {
-    /// The archive as the user named it.
+    /// Archive as named by the user.
     pub source: PackageSource,
-    /// Its file.
-    pub place: Place,
+    pub place: RootedPath,
 }
 
-/// An installed environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreparedEnvironment {
     /// Absolute path of the interpreter.
     pub python: PathBuf,
-    /// The output of the installer.
     pub log: PathBuf,
 }
 
-/// A step of building an environment that may take long.
+/// Potentially slow step of building an environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// A package archive is read, from this machine or a server.
+    /// Reading a package archive, locally or from a server.
     Fetching {
-        /// The URI as the user wrote it, without credentials.
+        /// URI as written by the user, without credentials.
         uri: String,
     },
-    /// Another process installs the same packages.
+    /// Waiting for another process to install the same packages.
     Waiting {
-        /// The output of its installer.
+        /// Output of the other installer.
         log: PathBuf,
     },
-    /// The installer runs.
     Installing {
         /// `uv` or `pip`.
         installer: &'static str,
-        /// Its output, which grows.
+        /// Growing output of the installer.
         log: PathBuf,
     },
 }
@@ -129,15 +117,15 @@ pub enum Step {
 pub struct Environments {
     root: PathBuf,
     variables: BTreeMap<OsString, OsString>,
-    /// The variables of installers; `None` for `variables`.
+    /// Environment variables of installers; `None` for `variables`.
     installer_variables: Option<BTreeMap<OsString, OsString>>,
     rules: PackageRules,
 }
 
 impl Environments {
-    /// Environments below `root`, which is created when needed. Uses the environment variables of this process: `PATH`
-    /// for `python3` and `uv`, their settings such as `PIP_INDEX_URL`, and the credentials and endpoints of `gs://`
-    /// (`GOOGLE_*`) and `s3://` (`AWS_*`).
+    /// Environments below `root`, created on demand. Uses this process's environment variables: `PATH` for `python3`
+    /// and `uv`, their settings such as `PIP_INDEX_URL`, and the credentials and endpoints of `gs://` (`GOOGLE_*`) and
+    /// `s3://` (`AWS_*`).
     pub fn new(root: PathBuf) -> Self {
         Self::with_variables(root, std::env::vars_os().collect())
     }
@@ -147,13 +135,12 @@ impl Environments {
         Self { root, variables, installer_variables: None, rules: PackageRules::default() }
     }
 
-    /// Applies `rules` instead of the default ones.
     #[must_use]
     pub fn with_rules(self, rules: PackageRules) -> Self {
         Self { rules, ..self }
     }
 
-    /// Runs `python3`, `uv` and `pip` with `variables` only. They run code of the packages.
+    /// Restricts `python3`, `uv` and `pip`, which run code from packages, to `variables`.
     #[must_use]
     pub fn with_installer_variables(self, variables: BTreeMap<OsString, OsString>) -> Self {
         Self { installer_variables: Some(variables), ..self }
@@ -165,15 +152,12 @@ impl Environments {
     /// environment.
     ///
     /// # Errors
-    /// See [`PackageError`]. After a failure only the log remains, and the next call tries again.
+    /// See [`PackageError`]. After a failure only the log remains, and the next call retries.
     pub async fn prepare(&self, request: &EnvironmentRequest) -> Result<PreparedEnvironment, PackageError> {
         self.prepare_observed(request, &|_| {}).await
     }
 
-    /// As [`Self::prepare`]. Calls `observer` before each step that may take long.
-    ///
-    /// # Errors
-    /// As [`Self::prepare`].
+    /// Like [`Self::prepare`]. Calls `observer` before each potentially slow step.
     pub async fn prepare_observed(
         &self,
         request: &EnvironmentRequest,
@@ -271,7 +255,6 @@ impl Environments {
     }
 }
 
-/// The bytes of a package.
 enum Content {
     Archive(Fetched),
     Folder(source_folder::FolderContent),
@@ -281,7 +264,7 @@ fn hash(installer: &Installer, packages: &[Content], requirements: &[String]) ->
     let mut digest = Sha256::new();
     let mut add = |kind: &str, value: &[u8]| {
         for part in [kind.as_bytes(), value] {
-            // Each part is preceded by its length, so that different lists of parts give different bytes.
+            // Length prefixes, so that different lists of parts give different bytes.
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
@@ -318,7 +301,7 @@ fn start_over(
     }
     let mut targets = Vec::with_capacity(packages.len());
     for (index, package) in packages.into_iter().enumerate() {
-        // Each package has its own folder, because two may have the same file name.
+        // A folder per package, because two may have the same file name.
         let place = packages_folder(directory).join(index.to_string());
         fs::create_dir_all(&place).map_err(PackageError::io("create", &place))?;
         targets.push(match package {
@@ -331,7 +314,7 @@ fn start_over(
     }
     fs::create_dir_all(directory).map_err(PackageError::io("create", directory))?;
     if let Some(user) = user {
-        // The folder itself stays that of this process: its log and its marker are not for the installers to change.
+        // This process owns the folder itself, whose log and marker installers must not change.
         let prepared = user_folder::prepare(directory, &packages_folder(directory), user);
         prepared.map_err(PackageError::io("prepare", directory))?;
     }
@@ -357,7 +340,6 @@ fn packages_folder(directory: &Path) -> PathBuf {
     directory.join("packages")
 }
 
-/// Runs blocking file operations on a thread for them.
 async fn unblock<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, PackageError> + Send + 'static,
 ) -> Result<T, PackageError> {

@@ -1,4 +1,4 @@
-//! A lock between processes with a cancellable wait.
+//! Inter-process lock with a cancellable wait.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -19,8 +19,8 @@ pub(super) async fn exclusive_after(path: &Path, on_wait: impl FnOnce()) -> io::
     on_wait();
     tracing::info!(lock.path = %path.display(), "waiting for another process that installs the same packages");
     let (sender, receiver) = oneshot::channel();
-    // A separate thread, because a thread of the runtime would delay the end of the program until the lock is free. If
-    // the receiver has been dropped, the file is dropped and the lock released.
+    // A separate thread, because a runtime thread would delay the exit of the program until the lock is free. If the
+    // receiver is gone, the file is dropped, which releases the lock.
     thread::Builder::new().name("environment-lock".to_owned()).spawn(move || {
         let answer = file.lock().map(|()| file);
         drop(sender.send(answer));
@@ -28,7 +28,6 @@ pub(super) async fn exclusive_after(path: &Path, on_wait: impl FnOnce()) -> io::
     receiver.await.unwrap_or_else(|_| Err(io::Error::other("the waiting thread ended")))
 }
 
-/// As [`exclusive_after`], without a callback.
 #[cfg(test)]
 pub(super) async fn exclusive(path: &Path) -> io::Result<File> {
     exclusive_after(path, || {}).await

@@ -1,4 +1,4 @@
-//! A source folder as one archive, to be installed on another machine.
+//! Source folder packed as an archive, for installation on another machine.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,12 +10,12 @@ use tar::{Builder, Header};
 
 use super::{PackageError, SourceFolder};
 
-/// A source archive. Equal sources give equal bytes on every machine and at any time.
+/// Source archive. Reproducible: equal sources give equal bytes on every machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedFolder {
-    /// The file name that installers accept.
+    /// File name accepted by installers.
     pub file_name: String,
-    /// The gzipped tar file.
+    /// Gzipped tar file.
     pub bytes: Vec<u8>,
 }
 

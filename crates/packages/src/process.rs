@@ -1,4 +1,4 @@
-//! Runs an installer in a process group that is killed when the handle is dropped.
+//! Installer processes in a process group that is killed on drop.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,28 +10,26 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
-use tunesmith_files::Place;
+use tunesmith_files::RootedPath;
 
 use super::{PackageError, ProgramUser};
 
-/// Maximum number of lines of output in an error.
+/// Maximum number of output lines in an error.
 const SHOWN_LINES: usize = 60;
-/// Number of bytes at the end of the output in which these lines are searched.
+/// Number of bytes at the end of the output to search for these lines.
 const SHOWN_BYTES: u64 = 64 * 1024;
 
-/// The resources that the processes of one installation share.
+/// Resources shared by the processes of one installation.
 pub(super) struct InstallerProcess {
-    /// The lock, held while the environment is being built.
+    /// Held while the environment is being built.
     pub(super) lock: File,
     /// Receives all output.
     pub(super) log: File,
-    /// Path of the log.
     pub(super) log_path: PathBuf,
-    /// Working directory of the processes.
     pub(super) directory: PathBuf,
-    /// The user of the processes; `None` for that of this process.
+    /// User of the processes; `None` for that of this process.
     pub(super) user: Option<ProgramUser>,
-    /// Maximum duration of one process.
+    /// Timeout of one process.
     pub(super) max_time: Duration,
 }
 
@@ -56,7 +54,7 @@ impl InstallerProcess {
             .current_dir(&self.directory)
             .process_group(0)
             // The lock is an empty file. As the installer's standard input it stays locked while the installer lives,
-            // so that no process rebuilds the folder during writes if this process is killed.
+            // so that if this process is killed, no other process rebuilds the folder during writes.
             .stdin(copy(&self.lock).map_err(PackageError::io("open", &self.directory))?)
             .stdout(copy(&self.log).map_err(PackageError::io("open", &self.log_path))?)
             .stderr(copy(&self.log).map_err(PackageError::io("open", &self.log_path))?);
@@ -64,7 +62,7 @@ impl InstallerProcess {
             command.uid(user.uid).gid(user.gid).env("HOME", &user.home);
         }
         let child = command.spawn().map_err(PackageError::io("start", program))?;
-        // Dropping the group after the time kills it.
+        // On timeout, dropping the group kills it.
         let ended = tokio::time::timeout(self.max_time, ProcessGroup(child).wait()).await;
         let end = match ended {
             Ok(status) => {
@@ -82,14 +80,14 @@ impl InstallerProcess {
 
     fn last_lines(&self) -> io::Result<String> {
         // The setup of a package may have replaced it.
-        let bytes = Place::from(self.log_path.clone()).read_tail(SHOWN_BYTES)?;
+        let bytes = RootedPath::from(self.log_path.clone()).read_tail(SHOWN_BYTES)?;
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<&str> = text.lines().collect();
         Ok(lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n"))
     }
 }
 
-/// A process that leads a group. The group is killed if this is dropped before the process has ended.
+/// Leader of a process group. Kills the group if dropped before the process has ended.
 struct ProcessGroup(Child);
 
 impl ProcessGroup {
@@ -155,7 +153,7 @@ mod tests {
         assert!(poll!(&mut running).is_pending());
         drop(running);
         drop(process);
-        // The lock is free when the last killed process has ended.
+        // The lock is free once the last killed process has ended.
         super::super::lock::exclusive(&directory.path().join("lock")).await.unwrap();
         assert!(!directory.path().join("survived").exists());
     }

@@ -1,4 +1,4 @@
-//! Removal of environments that were not used for a time.
+//! Eviction of unused environments.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -7,17 +7,17 @@ use std::time::SystemTime;
 
 use super::{Environments, PackageError};
 
-/// The file whose time of modification is the last use of an environment.
+/// File whose modification time is the last use of an environment.
 const MARKER: &str = "ready";
 
-/// Records the use of the environment with the marker `ready`.
+/// Records a use of the environment with the marker `ready`.
 pub(super) fn touch(ready: &Path) -> io::Result<()> {
     File::options().write(true).open(ready)?.set_modified(SystemTime::now())
 }
 
 impl Environments {
-    /// Removes the environments that were last used before `unused_since`, and returns their folders. Environments that
-    /// are being built are kept. The caller chooses a time before the start of every job that still runs. Blocks.
+    /// Removes environments last used before `unused_since`, and returns their folders. Keeps environments being built.
+    /// `unused_since` must precede the start of every running job. Blocks.
     ///
     /// # Errors
     /// [`PackageError::Io`]; other environments may have been removed.
@@ -50,7 +50,7 @@ fn remove_unused(root: &Path, directory: &Path, unused_since: SystemTime) -> io:
     }
     let mut lock = directory.file_name().unwrap_or_default().to_owned();
     lock.push(".lock");
-    // The lock file itself is kept: another process may be waiting for it.
+    // The lock file remains: another process may be waiting for it.
     let lock = File::options().create(true).truncate(false).write(true).open(root.join(lock))?;
     match lock.try_lock() {
         Ok(()) => {}
@@ -63,7 +63,7 @@ fn remove_unused(root: &Path, directory: &Path, unused_since: SystemTime) -> io:
     Ok(true)
 }
 
-/// The folders in `root`; none if it does not exist.
+/// Folders in `root`; none if it does not exist.
 fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(root) {
         Ok(entries) => entries,

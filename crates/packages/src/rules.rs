@@ -1,21 +1,17 @@
-//! What packages may be: their addresses, sizes and entries.
+//! Restrictions on the addresses, sizes and entries of packages.
 
 use std::time::Duration;
 
-/// Limits of the packages of an environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackageRules {
-    /// Whether packages may be fetched from addresses that are not public: loopback, private networks, link-local.
+    /// Whether to allow non-public addresses: loopback, private networks, link-local.
     pub allow_private_addresses: bool,
-    /// Maximum size of an archive in bytes.
     pub max_archive_bytes: u64,
-    /// Maximum duration of a download.
     pub max_download_time: Duration,
-    /// Maximum size of the entries of an archive in bytes.
+    /// Maximum total size of an archive's entries in bytes.
     pub max_unpacked_bytes: u64,
-    /// Maximum number of entries of an archive.
     pub max_entries: u64,
-    /// Maximum duration of one step of an installation.
+    /// Maximum duration of one installation step.
     pub max_install_time: Duration,
 }
 

@@ -1,5 +1,3 @@
-//! The location of a package archive.
-
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -29,7 +27,6 @@ pub struct PackageSource {
     file_name: String,
 }
 
-/// The location, by the way of access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Location {
     File(PathBuf),
@@ -38,12 +35,12 @@ pub(super) enum Location {
 }
 
 impl PackageSource {
-    /// The last part of the path or URI, decoded. Never empty, `.` or `..`, and without separators.
+    /// Last component of the path or URI, decoded. Never empty, `.` or `..`, and without separators.
     pub fn file_name(&self) -> &str {
         &self.file_name
     }
 
-    /// The path of an archive on this machine; `None` for an address elsewhere.
+    /// Path of a local archive; `None` for others.
     pub fn local_path(&self) -> Option<&Path> {
         match &self.location {
             Location::File(path) => Some(path),
@@ -51,7 +48,7 @@ impl PackageSource {
         }
     }
 
-    /// The address of an archive in an object store; `None` for another one.
+    /// Address of an archive in an object store; `None` for others.
     pub fn object(&self) -> Option<&ObjectAddress> {
         match &self.location {
             Location::Bucket(address) => Some(address),
@@ -101,7 +98,7 @@ impl FromStr for PackageSource {
     }
 }
 
-/// The archive in an object store at `text`, whose scheme is followed by `rest`. Names of objects are percent-encoded.
+/// Parses the object store address `text`, with `rest` after the scheme. Object names are percent-encoded.
 fn object(text: &str, rest: &str) -> Result<PackageSource, PackageError> {
     let invalid = |detail: String| PackageError::InvalidUri { uri: text.to_owned(), detail };
     let scheme = text[..text.len() - rest.len()].to_ascii_lowercase();
@@ -109,7 +106,7 @@ fn object(text: &str, rest: &str) -> Result<PackageSource, PackageError> {
         return Err(invalid("an object has no query and no fragment: write ? as %3F and # as %23".to_owned()));
     }
     let decoded = percent_decode_str(rest).decode_utf8().map_err(|error| invalid(error.to_string()))?;
-    // A bucket is named as it is.
+    // Bucket names are not encoded.
     let bucket = |rest: &str| rest.strip_prefix("://").and_then(|rest| rest.split('/').next()).map(str::to_owned);
     if bucket(rest) != bucket(&decoded) {
         return Err(invalid("the bucket has no valid name: it is not percent-encoded".to_owned()));
@@ -127,7 +124,7 @@ fn object(text: &str, rest: &str) -> Result<PackageSource, PackageError> {
 }
 
 impl fmt::Display for PackageSource {
-    /// Writes the location without user name, password and query, which may be secrets.
+    /// Omits user name, password and query, which may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.location {
             Location::File(path) => write!(f, "{}", path.display()),

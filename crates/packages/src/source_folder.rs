@@ -1,5 +1,3 @@
-//! The files of a package's source folder.
-
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
@@ -10,19 +8,18 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::PackageError;
 
-/// Files beside the package that define its build.
+/// Build definitions beside the package.
 const BUILD_FILES: [&str; 2] = ["setup.py", "pyproject.toml"];
 
-/// The folder of a Python package (`--package-path`), which contains `__init__.py`.
+/// Folder of a Python package (`--package-path`), which contains `__init__.py`.
 ///
-/// As with gcloud, the parent folder determines the build. If it contains a `setup.py` or `pyproject.toml`, that file
-/// is used, and the package is packed with the other Python packages beside it, a `src` folder and the files of the
-/// parent; other folders are excluded, since they contain data and results of earlier runs. Otherwise only the package
-/// is packed, with its data files and a minimal `setup.py`. Hidden files, `__pycache__`, `build`, `dist` and
-/// `*.egg-info` are never packed.
+/// As in gcloud, the parent folder determines the build. With a `setup.py` or `pyproject.toml` there, that file is
+/// used, and the archive includes the sibling Python packages, a `src` folder and the parent's files, but no other
+/// folders, which contain data and results of earlier runs. Otherwise the archive has only the package with its data
+/// files and a minimal `setup.py`. Hidden files, `__pycache__`, `build`, `dist` and `*.egg-info` are never packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFolder {
-    /// The canonical path.
+    /// Canonical.
     path: PathBuf,
     name: String,
     parent: PathBuf,
@@ -30,8 +27,6 @@ pub struct SourceFolder {
 }
 
 impl SourceFolder {
-    /// The package in the folder `path`.
-    ///
     /// # Errors
     /// [`PackageError::NotAPackageFolder`] if `path` is not the folder of a package.
     pub fn new(path: &Path) -> Result<Self, PackageError> {
@@ -59,20 +54,17 @@ impl SourceFolder {
         Ok(Self { name: name.to_owned(), parent: parent.to_owned(), has_build_file, path: canonical })
     }
 
-    /// The import name.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// The absolute path of the folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the files to pack.
     pub(super) fn read(&self) -> Result<FolderContent, PackageError> {
         let mut files = Vec::new();
-        // Links are followed, since their targets do not exist where the package is built.
+        // Links are followed, since their targets do not exist on the build machine.
         let walk = WalkDir::new(&self.parent).follow_links(true).sort_by_file_name();
         for entry in walk.into_iter().filter_entry(|entry| self.is_packed(entry)) {
             let entry = entry.map_err(|error| {
@@ -118,13 +110,13 @@ impl SourceFolder {
     }
 }
 
-/// The files of a package, by path below the build folder.
+/// Files of a package, by path below the build folder.
 pub(super) struct FolderContent {
     files: Vec<(PathBuf, Vec<u8>)>,
 }
 
 impl FolderContent {
-    /// Path below the build folder and bytes of each file.
+    /// Path below the build folder and content of each file.
     pub(super) fn files(&self) -> impl Iterator<Item = (&Path, &[u8])> {
         self.files.iter().map(|(path, bytes)| (path.as_path(), bytes.as_slice()))
     }
@@ -168,7 +160,7 @@ fn is_identifier(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
 }
 
-/// Returns the only package in `folder`, as a hint for users who name the parent.
+/// Only package in `folder`, as a hint for users who name the parent.
 fn subfolder_with_package(folder: &Path) -> Option<PathBuf> {
     let mut packages = fs::read_dir(folder)
         .ok()?

@@ -1,4 +1,4 @@
-//! Packages in a folder from which another machine gets them.
+//! Packages staged in a folder for another machine.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -7,28 +7,28 @@ use std::path::{Path, PathBuf};
 use super::fetch::{self, Fetched};
 use super::{Environments, Package, PackageError, Step, unblock};
 
-/// A package archive in a folder of staged packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StagedPackage {
     /// SHA-256 of the bytes as 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// The file name that installers accept.
+    /// File name accepted by installers.
     pub file_name: String,
 }
 
 impl StagedPackage {
-    /// Its place in the folder.
+    /// Path below the staging folder.
     pub fn relative_path(&self) -> PathBuf {
         Path::new(&self.sha256).join(&self.file_name)
     }
 }
 
 impl Environments {
-    /// Copies `packages` into `folder`, which is created when needed, each to [`StagedPackage::relative_path`]. A package that is
-    /// there is kept. Calls `observer` before each step that may take long.
+    /// Copies `packages` into `folder`, created on demand, each to [`StagedPackage::relative_path`]. Keeps existing
+    /// packages. Calls `observer` before each potentially slow step.
     ///
     /// # Errors
-    /// [`PackageError`] if a package cannot be read or is not one, if `requirements` are refused, or if a file cannot be written.
+    /// [`PackageError`] if a package cannot be read or is not one, `requirements` are refused, or a file cannot be
+    /// written.
     pub async fn stage(
         &self,
         packages: &[Package],
@@ -70,7 +70,6 @@ impl Environments {
     }
 }
 
-/// Copies `fetched` into `folder`.
 async fn keep(fetched: Fetched, folder: PathBuf) -> Result<StagedPackage, PackageError> {
     let one = StagedPackage { sha256: hex::encode(fetched.digest), file_name: fetched.file_name.clone() };
     let place = folder.join(&one.sha256);
@@ -84,7 +83,7 @@ async fn keep(fetched: Fetched, folder: PathBuf) -> Result<StagedPackage, Packag
     .await
 }
 
-/// Moves the complete file `from` to `to`, where the same bytes may be.
+/// Moves the complete file `from` to `to`, which may already have the same bytes.
 fn persist(from: &Path, to: &Path) -> Result<(), PackageError> {
     let synced = File::open(from).and_then(|file| file.sync_all());
     synced.map_err(PackageError::io("sync", from))?;

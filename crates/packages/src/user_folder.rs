@@ -1,4 +1,4 @@
-//! Folders in which installers run as another user.
+//! Folders for installers that run as another user.
 
 use std::fs;
 use std::io;
@@ -9,16 +9,13 @@ use walkdir::WalkDir;
 
 use super::ProgramUser;
 
-/// Lets all users pass through `folder`, but not list it.
-///
-/// # Errors
-/// Those of changing its mode.
+/// Lets all users traverse `folder`, but not list it.
 pub fn let_pass(folder: &Path) -> io::Result<()> {
     let mode = folder.metadata()?.mode() & 0o7777;
     fs::set_permissions(folder, PermissionsExt::from_mode(mode | 0o011))
 }
 
-/// Prepares `directory` for installers of `user`: they may write the environment and the folder of the packages.
+/// Prepares `directory` for installers of `user`, with write access to the environment and the folder of the packages.
 pub(super) fn prepare(directory: &Path, packages: &Path, user: &ProgramUser) -> io::Result<()> {
     let_pass(directory)?;
     let environment = directory.join("python");

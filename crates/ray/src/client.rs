@@ -1,4 +1,4 @@
-//! Requests of the REST interface of Ray.
+//! Client of Ray's REST interface.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,38 +9,33 @@ use serde_json::Value;
 
 use super::RayToken;
 
-/// Limit of the time of a request without a package.
+/// Request timeout, except for uploads.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Limit of the time of an upload.
+/// Upload timeout.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Maximum length of a quoted answer.
+/// Maximum length of a quoted response.
 const MAX_QUOTE: usize = 500;
 
-/// Why a request had no useful answer.
+/// A failed request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ClientError {
-    /// There was no answer.
     #[error("it does not answer: {0}")]
     Unreached(String),
-    /// The answer is an error.
     #[error("it answers {status}: {message}")]
     Refused { status: u16, message: String },
-    /// The cluster requires a token, and has refused that of this client, or got none.
+    /// The cluster requires a token; this client's was missing or rejected.
     #[error(
         "it answers {status}: {message}; its token was looked for in: {sources}; set one of them to the token of the cluster"
     )]
     Unauthorized { status: u16, message: String, sources: String },
-    /// The answer is not that of Ray.
     #[error("its answer is not that of Ray: {0}")]
     Foreign(String),
-    /// The package with the agent could not be made.
     #[error("the package with the agent cannot be made")]
     Package(#[source] std::io::Error),
 }
 
-/// A job, as Ray describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct RayJob {
     pub(super) status: String,
@@ -56,7 +51,7 @@ pub(super) struct RayJob {
     pub(super) driver_node_id: Option<String>,
 }
 
-/// Where the entry point of a job runs.
+/// Location of a job's entry point.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct DriverInfo {
     #[serde(default)]
@@ -64,7 +59,7 @@ pub(super) struct DriverInfo {
 }
 
 impl RayJob {
-    /// The address of the node of its entry point, or the node's ID.
+    /// Address or ID of the entry point's node.
     pub(super) fn node(&self) -> Option<String> {
         let address = self.driver_info.as_ref().and_then(|driver| driver.node_ip_address.clone());
         address.or_else(|| self.driver_node_id.clone()).filter(|node| !node.is_empty())
@@ -91,23 +86,23 @@ impl Client {
         self.json(self.request(Method::GET, &["api", "version"])?).await
     }
 
-    /// The job `name`; `None` if the cluster does not know it.
+    /// The job `name`; `None` if unknown to the cluster.
     pub(super) async fn job(&self, name: &str) -> Result<Option<RayJob>, ClientError> {
         found(self.json(self.request(Method::GET, &["api", "jobs", name])?).await)
     }
 
     pub(super) async fn submit(&self, request: &Value) -> Result<(), ClientError> {
-        // The address ends with a slash.
+        // The path ends with a slash.
         let sending = self.request(Method::POST, &["api", "jobs", ""])?.json(request);
         self.send(sending).await.map(drop)
     }
 
-    /// Has no effect on a job that is not known.
+    /// No effect on an unknown job.
     pub(super) async fn stop(&self, name: &str) -> Result<(), ClientError> {
         found(self.send(self.request(Method::POST, &["api", "jobs", name, "stop"])?).await).map(drop)
     }
 
-    /// Has no effect on a job that is not known.
+    /// No effect on an unknown job.
     pub(super) async fn delete(&self, name: &str) -> Result<(), ClientError> {
         found(self.send(self.request(Method::DELETE, &["api", "jobs", name])?).await).map(drop)
     }
@@ -157,7 +152,7 @@ impl Client {
     }
 }
 
-/// `None` in place of the answer that there is no such thing.
+/// Maps "not found" to `None`.
 fn found<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -166,7 +161,7 @@ fn found<T>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     }
 }
 
-/// The last line of a text, which states the error of a traceback.
+/// Last line of a text; in a traceback, the exception.
 fn last_line(text: &str) -> String {
     let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message");
     line.trim().chars().take(MAX_QUOTE).collect()

@@ -1,4 +1,4 @@
-//! The submission of an attempt to Ray.
+//! Submission request of an attempt.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -10,15 +10,14 @@ use tunesmith_domain::{JobId, Resources};
 use tunesmith_executor::remote::AgentId;
 use tunesmith_executor::{ExecutorJobSpec, Program};
 
-/// The variable with the specification, whose size the kernel limits (`MAX_ARG_STRLEN`, 128 KiB with the name).
+/// Variable with the specification. The kernel limits its size (`MAX_ARG_STRLEN`, 128 KiB including the name).
 const SPEC_VARIABLE: &str = "TUNESMITH_AGENT_SPEC";
 const MAX_SPEC_BYTES: usize = 120 << 10;
 
-/// The names in `options` of a placement.
+/// Known placement options.
 const KNOWN_OPTIONS: [&str; 1] = ["resources"];
 
-/// The name of the record of `id`, with which the ID of its submission by the server `identity` begins. It contains no character that
-/// has a meaning in an address or a shell.
+/// Record name of `id`, and prefix of its submission ID, for the server `identity`. Safe in URLs and shells.
 pub(super) fn record_name(identity: &str, id: &AgentId) -> String {
     let AgentId { run, task } = id;
     let mut name = prefix(identity, &run.job);
@@ -30,17 +29,17 @@ pub(super) fn record_name(identity: &str, id: &AgentId) -> String {
     name
 }
 
-/// The beginning of the IDs of all submissions of `job`.
+/// Common prefix of all submission IDs of `job`.
 pub(super) fn prefix(identity: &str, job: &JobId) -> String {
     let text = job.as_str();
     let plain: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     format!("tunesmith-{identity}-{plain}-{}-", hex::encode(&Sha256::digest(text)[..4]))
 }
 
-/// The body of the request that submits `spec` as `name`, whose specification file contains `text`.
+/// Request body that submits `spec` as `name`; `text` is the content of its specification file.
 ///
 /// # Errors
-/// Why Ray cannot run it.
+/// The reason why Ray cannot run it.
 pub(super) fn submission(
     name: &str,
     spec: &ExecutorJobSpec,
@@ -88,9 +87,9 @@ pub(super) fn submission(
     Ok(body)
 }
 
-/// The requested resources, under their names in a submission.
+/// Requested resources by their names in a submission.
 fn resources(wanted: &Resources, custom: Option<&str>) -> Result<Vec<(&'static str, Value)>, String> {
-    // Without processors a job neither waits for its turn nor leaves the head.
+    // Without a CPU request, a job neither queues nor leaves the head node.
     let cpus = wanted.milli_cpus.map_or(1.0, |milli| f64::from(milli) / 1000.0);
     let mut found = vec![("entrypoint_num_cpus", json!(cpus))];
     if let Some(bytes) = wanted.memory_bytes {
@@ -100,7 +99,7 @@ fn resources(wanted: &Resources, custom: Option<&str>) -> Result<Vec<(&'static s
     if let Some(accelerators) = &wanted.accelerators {
         found.push(("entrypoint_num_gpus", json!(accelerators.count)));
         if let Some(kind) = &accelerators.kind {
-            // The resource by which Ray marks the nodes with a kind of accelerator.
+            // Resource by which Ray marks nodes with an accelerator type.
             names.insert(format!("accelerator_type:{kind}"), json!(0.001));
         }
     }
@@ -117,8 +116,8 @@ fn resources(wanted: &Resources, custom: Option<&str>) -> Result<Vec<(&'static s
     Ok(found)
 }
 
-/// The shell command that writes the specification to a new folder, and becomes the agent. The folder, which contains the logs, is
-/// left to the node's clean-up of temporary files.
+/// Shell command that writes the specification to a new folder and execs the agent. The folder, with its logs, is
+/// left to the node's cleanup of temporary files.
 fn entrypoint(name: &str, agent: &AgentProgram) -> Result<String, String> {
     let program = match agent {
         AgentProgram::Uploaded(_) => "./tunesmith".to_owned(),

@@ -18,7 +18,7 @@ use self::client::{Client, ClientError, RayJob};
 use self::submissions::{Submission, Submissions};
 pub use self::token::RayToken;
 use tunesmith_domain::JobId;
-use tunesmith_executor::remote::{AgentEngine, AgentId, PlaceState};
+use tunesmith_executor::remote::{AgentEngine, AgentId, AgentState};
 use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, StopMode};
 
 /// Settings of a [`RayEngine`].
@@ -28,45 +28,44 @@ pub struct RaySettings {
     pub address: Url,
     /// Token for clusters with authentication.
     pub token: RayToken,
-    /// Address of this server, as the nodes of the cluster reach it; `None` for that in the specification.
+    /// Address under which nodes reach this server; `None` for the one in the specification.
     pub server: Option<String>,
-    /// The program of agents.
     pub agent: AgentProgram,
-    /// Absolute path of the folder on this machine in which submissions are recorded. Created when needed.
+    /// Absolute path of the local folder that records submissions. Created when needed.
     pub registry: PathBuf,
 }
 
-/// Where the nodes find the program of agents.
+/// Source of the agent program on nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentProgram {
-    /// This file is uploaded.
+    /// Uploads this file.
     Uploaded(PathBuf),
-    /// It is installed on each node under this path.
+    /// Installed on each node under this path.
     Installed(PathBuf),
 }
 
-/// Starts agents as jobs of a Ray cluster.
+/// Engine that runs agents as Ray jobs.
 #[derive(Debug)]
 pub struct RayEngine {
     settings: RaySettings,
     client: Client,
     submissions: Submissions,
-    /// The address of the uploaded package.
+    /// Address of the uploaded package.
     package: OnceCell<String>,
 }
 
 impl RayEngine {
-    /// An engine that requests the cluster through `http`. Does no IO.
+    /// Creates an engine that sends requests through `http`, without doing IO.
     pub fn new(settings: RaySettings, http: reqwest::Client) -> Self {
         let client = Client::new(http, settings.address.clone(), settings.token.clone());
         let submissions = Submissions::new(settings.registry.clone());
         Self { settings, client, submissions, package: OnceCell::new() }
     }
 
-    /// Checks that the cluster answers.
+    /// Checks that the cluster responds.
     ///
     /// # Errors
-    /// What is wrong, and what to do.
+    /// The fault and its remedy.
     pub async fn check(&self) -> Result<(), String> {
         let answered = self.client.version().await;
         answered.map(drop).map_err(|error| {
@@ -81,14 +80,14 @@ impl RayEngine {
         })
     }
 
-    /// The submission of `id` and its job on the cluster.
+    /// Submission of `id`, with its job on the cluster.
     async fn find(&self, id: &AgentId) -> Result<Option<(Submission, Option<RayJob>)>, ExecutorError> {
         let Some(submission) = self.submissions.of(id).map_err(io_failed(&id.run))? else { return Ok(None) };
         let job = self.client.job(&submission.name).await.map_err(|error| unreachable(&id.run, error))?;
         Ok(Some((submission, job)))
     }
 
-    /// Uploads the package with the agent, unless the cluster has it, and returns its address.
+    /// Uploads the agent package unless the cluster has it, and returns its address.
     async fn package(&self, file: &Path) -> Result<String, ClientError> {
         let file = file.to_owned();
         let packed = tokio::task::spawn_blocking(move || package::pack(&file)).await;
@@ -99,13 +98,13 @@ impl RayEngine {
         Ok(format!("gcs://{}", packed.name))
     }
 
-    /// The address of the package with the agent; `None` if it is installed on the nodes.
+    /// Address of the agent package; `None` if the agent is installed on the nodes.
     async fn working_folder(&self) -> Result<Option<String>, ClientError> {
         match &self.settings.agent {
             AgentProgram::Installed(_) => Ok(None),
             AgentProgram::Uploaded(file) => {
                 let package = self.package.get_or_try_init(|| self.package(file)).await?;
-                // A head that was restarted has lost it.
+                // A restarted head node has lost it.
                 if !self.client.has_package(package.trim_start_matches("gcs://")).await? {
                     self.package(file).await?;
                 }
@@ -154,7 +153,7 @@ impl AgentEngine for RayEngine {
                         reason: format!("Ray refuses it: {message}"),
                     });
                 }
-                // The answer to a second submission, or an answer that was lost.
+                // Response to a duplicate submission, or a lost response.
                 Err(error) => {
                     if self.client.job(name).await.map_err(failed)?.is_none() {
                         return Err(failed(error));
@@ -165,19 +164,19 @@ impl AgentEngine for RayEngine {
         self.submissions.acknowledge(&submission).map_err(io_failed(id))
     }
 
-    async fn place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
-        let Some((submission, job)) = self.find(id).await? else { return Ok(PlaceState::Unknown) };
+    async fn place(&self, id: &AgentId) -> Result<AgentState, ExecutorError> {
+        let Some((submission, job)) = self.find(id).await? else { return Ok(AgentState::Unknown) };
         let was_stopped = self.submissions.was_stopped(&submission).map_err(io_failed(&id.run))?;
         Ok(status::place(job.as_ref(), submission.is_acknowledged, was_stopped))
     }
 
     async fn stop(&self, id: &AgentId, _: StopMode) -> Result<(), ExecutorError> {
-        // A running agent gets the request in the answer to its next report, and reports the end of its program. A signal of
-        // Ray would be the notice of a preemption.
+        // A running agent receives the request in the response to its next report, and reports the end of its
+        // program. A signal from Ray would look like a preemption.
         if let Some((submission, Some(job))) = self.find(id).await?
             && job.is_waiting()
         {
-            // Ray may start it later all the same.
+            // Ray may still start it later.
             self.submissions.mark_stopped(&submission).map_err(io_failed(&id.run))?;
             self.client.stop(&submission.name).await.map_err(|error| unreachable(&id.run, error))?;
         }
@@ -190,7 +189,7 @@ impl AgentEngine for RayEngine {
 
     async fn forget(&self, job: &JobId) -> io::Result<()> {
         for submission in self.submissions.of_job(job)? {
-            // Ray keeps the jobs that run; those are of agents that end by themselves.
+            // Ray keeps running jobs; their agents end by themselves.
             if let Err(error) = self.client.delete(&submission.name).await {
                 tracing::warn!(
                     job.name = submission.name,

@@ -1,4 +1,4 @@
-//! The package by which the cluster gets the program of agents.
+//! Package that ships the agent to the cluster.
 
 use std::fs;
 use std::io::{self, Cursor, Write};
@@ -8,14 +8,13 @@ use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-/// A package of Ray.
 pub(super) struct Packed {
-    /// Its name, which depends on the content.
+    /// Content-addressed name.
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
 }
 
-/// A package with `file` as the executable `tunesmith`. Blocks.
+/// Packs `file` as the executable `tunesmith`. Blocks.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -23,7 +22,7 @@ pub(super) fn pack(file: &Path) -> io::Result<Packed> {
     let program = fs::read(file)?;
     let name = format!("_ray_pkg_{}.zip", hex::encode(&Sha256::digest(&program)[..16]));
     let mut archive = ZipWriter::new(Cursor::new(Vec::with_capacity(program.len() / 2)));
-    // The lowest level: an executable of this size takes seconds at higher ones, for little.
+    // Lowest level: higher ones take seconds for an executable of this size and gain little.
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
         .compression_level(Some(1))

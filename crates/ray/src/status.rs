@@ -1,12 +1,12 @@
-//! What the state of a job of Ray means for its agent.
+//! Agent state derived from a Ray job.
 
 use super::client::RayJob;
 use tunesmith_executor::LossCause;
-use tunesmith_executor::remote::PlaceState;
+use tunesmith_executor::remote::AgentState;
 
-/// The state of an agent whose job Ray describes as `job`; `None` if it does not know the job.
-pub(super) fn place(job: Option<&RayJob>, was_submitted: bool, was_stopped: bool) -> PlaceState {
-    let gone = |reason: String| PlaceState::Gone { cause: LossCause::Failure, reason };
+/// State of the agent of `job`; `None` stands for a job unknown to Ray.
+pub(super) fn place(job: Option<&RayJob>, was_submitted: bool, was_stopped: bool) -> AgentState {
+    let gone = |reason: String| AgentState::Gone { cause: LossCause::Failure, reason };
     let Some(job) = job else {
         return if was_submitted {
             gone(
@@ -14,22 +14,22 @@ pub(super) fn place(job: Option<&RayJob>, was_submitted: bool, was_stopped: bool
                     .to_owned(),
             )
         } else {
-            PlaceState::Unknown
+            AgentState::Unknown
         };
     };
     match job.status.as_str() {
-        // Ray starts a waiting job even after it has acknowledged its stop. Its agent gets the request to end.
+        // Ray starts a pending job even after acknowledging its stop. Its agent then receives the stop request.
         "PENDING" if was_stopped => gone("it was stopped while it waited".to_owned()),
         "PENDING" => {
             let message = job.message.as_deref().map(one_line).filter(|message| !message.is_empty());
-            PlaceState::Waiting { reason: message.unwrap_or_else(|| "Ray has not started the job".to_owned()) }
+            AgentState::Waiting { reason: message.unwrap_or_else(|| "Ray has not started the job".to_owned()) }
         }
-        "RUNNING" => PlaceState::Running,
+        "RUNNING" => AgentState::Running,
         _ => gone(end(job)),
     }
 }
 
-/// What Ray reports about the end of `job`.
+/// Ray's description of the end of `job`.
 fn end(job: &RayJob) -> String {
     let mut parts = vec![format!("its job on Ray is {}", job.status)];
     parts.extend(job.driver_exit_code.map(|code| format!("exit code {code} of its agent")));
@@ -52,15 +52,15 @@ mod tests {
 
     #[test]
     fn answers_of_ray_are_mapped_to_states() {
-        let lost = |reason: &str| PlaceState::Gone { cause: LossCause::Failure, reason: reason.to_owned() };
-        assert_eq!(place(None, false, false), PlaceState::Unknown);
-        assert!(matches!(place(None, true, false), PlaceState::Gone { .. }));
+        let lost = |reason: &str| AgentState::Gone { cause: LossCause::Failure, reason: reason.to_owned() };
+        assert_eq!(place(None, false, false), AgentState::Unknown);
+        assert!(matches!(place(None, true, false), AgentState::Gone { .. }));
         let waiting = job(r#"{"status": "PENDING", "message": "Job has not started yet.\n It waits for resources."}"#);
         let reason = "Job has not started yet. It waits for resources.".to_owned();
-        assert_eq!(place(Some(&waiting), true, false), PlaceState::Waiting { reason });
+        assert_eq!(place(Some(&waiting), true, false), AgentState::Waiting { reason });
         assert_eq!(place(Some(&waiting), true, true), lost("it was stopped while it waited"));
         let running = job(r#"{"status": "RUNNING", "message": null, "driver_exit_code": null}"#);
-        assert_eq!(place(Some(&running), true, true), PlaceState::Running);
+        assert_eq!(place(Some(&running), true, true), AgentState::Running);
         let dead = job(
             r#"{"status": "FAILED", "message": "The actor died.", "error_type": "JOB_SUPERVISOR_ACTOR_DIED", "driver_exit_code": null}"#,
         );

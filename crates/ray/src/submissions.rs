@@ -1,4 +1,4 @@
-//! The submissions of attempts to a Ray cluster.
+//! Submission records.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,31 +7,28 @@ use super::entrypoint::{prefix, record_name};
 use tunesmith_domain::JobId;
 use tunesmith_executor::remote::{AgentId, Submitted, random_name};
 
-/// What follows the random name in the note on a submission that Ray has acknowledged.
+/// Suffix of the record of a submission that Ray acknowledged.
 const ACKNOWLEDGED: &str = " acknowledged";
 
-/// Records which submission each agent has.
+/// Records each agent's submission.
 ///
-/// The ID of a submission ends in a random text, since Ray follows the end of a job by its ID for another second: a job that gets the
-/// ID of one that has just been deleted would be taken for dead.
+/// Submission IDs end in a random suffix: Ray follows a job's end by ID for another second, so a job reusing the ID
+/// of a just deleted one would be taken for dead.
 #[derive(Debug)]
 pub(super) struct Submissions {
     records: Submitted,
 }
 
-/// A submission that was first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Submission {
-    /// The name of its record.
     record: String,
-    /// Its ID at Ray.
+    /// Submission ID at Ray.
     pub(super) name: String,
-    /// Whether Ray has acknowledged it.
     pub(super) is_acknowledged: bool,
 }
 
 impl Submission {
-    /// Reads `note`, the content of `record`.
+    /// Parses `note`, the content of `record`.
     fn new(record: String, note: &str) -> Self {
         let random = note.strip_suffix(ACKNOWLEDGED);
         let name = format!("{record}-{}", random.unwrap_or(note));
@@ -40,44 +37,39 @@ impl Submission {
 }
 
 impl Submissions {
-    /// The submissions that are recorded in `folder`. Does no IO.
+    /// Opens the records in `folder`, without doing IO.
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { records: Submitted::new(folder) }
     }
 
-    /// The submission of `id`; `None` if none was first.
     pub(super) fn of(&self, id: &AgentId) -> io::Result<Option<Submission>> {
-        let record = record_name(&self.records.identity()?, id);
+        let record = record_name(self.records.identity()?, id);
         Ok(self.records.note(&record)?.map(|note| Submission::new(record, &note)))
     }
 
-    /// The submission of `id`, which is recorded when needed.
+    /// Submission of `id`, recorded on first use.
     pub(super) fn start(&self, id: &AgentId) -> io::Result<Submission> {
-        let record = record_name(&self.records.identity()?, id);
+        let record = record_name(self.records.identity()?, id);
         let note = self.records.add_once(&record, &random_name()?)?;
         Ok(Submission::new(record, &note))
     }
 
-    /// Records that Ray has acknowledged `submission`.
     pub(super) fn acknowledge(&self, submission: &Submission) -> io::Result<()> {
         let random = &submission.name[submission.record.len() + 1..];
         self.records.add(&submission.record, &format!("{random}{ACKNOWLEDGED}"))
     }
 
-    /// Records that `submission` was asked to stop.
     pub(super) fn mark_stopped(&self, submission: &Submission) -> io::Result<()> {
         self.records.mark_stopped(&submission.record)
     }
 
-    /// Whether `submission` was asked to stop.
     pub(super) fn was_stopped(&self, submission: &Submission) -> io::Result<bool> {
         self.records.was_stopped(&submission.record)
     }
 
-    /// All submissions of `job`.
     pub(super) fn of_job(&self, job: &JobId) -> io::Result<Vec<Submission>> {
         let mut found = Vec::new();
-        for record in self.records.starting_with(&prefix(&self.records.identity()?, job))? {
+        for record in self.records.starting_with(&prefix(self.records.identity()?, job))? {
             if let Some(note) = self.records.note(&record)? {
                 found.push(Submission::new(record, &note));
             }
@@ -85,7 +77,6 @@ impl Submissions {
         Ok(found)
     }
 
-    /// Removes the record of `submission`.
     pub(super) fn remove(&self, submission: &Submission) -> io::Result<()> {
         self.records.remove(&submission.record)
     }

@@ -1,17 +1,17 @@
-//! The token of a cluster with authentication, from the sources that Ray itself reads.
+//! Cluster token, from the same sources as Ray.
 //!
-//! Their order is that of Ray's `AuthenticationTokenLoader`: `RAY_AUTH_TOKEN`, the file that `RAY_AUTH_TOKEN_PATH` names, and
-//! `~/.ray/auth_token`. The first that is not empty counts. As in Ray, `RAY_AUTH_MODE=disabled` turns all of them off.
+//! Order of Ray's `AuthenticationTokenLoader`: `RAY_AUTH_TOKEN`, the file named by `RAY_AUTH_TOKEN_PATH`,
+//! `~/.ray/auth_token`. The first non-empty one wins. As in Ray, `RAY_AUTH_MODE=disabled` turns all of them off.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A token, and where it was looked for.
+/// A token and the sources searched for it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct RayToken {
     value: Option<String>,
-    /// Each source with what was found there, for people.
+    /// Each source with its result, for messages.
     sources: Vec<String>,
 }
 
@@ -22,14 +22,14 @@ impl fmt::Debug for RayToken {
 }
 
 impl RayToken {
-    /// Looks for the token in the variable `own` alone.
+    /// Reads the token from the variable `own` alone.
     pub fn of_variable(own: &str, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let mut token = Self::default();
         token.look_at_variable(own, &variable);
         token
     }
 
-    /// Looks for the token in the variable `own`, and then where Ray does.
+    /// Reads the token from the variable `own`, then from Ray's sources.
     pub fn of_environment(own: &str, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let mut token = Self::of_variable(own, &variable);
         if variable("RAY_AUTH_MODE").is_some_and(|mode| mode == "disabled") {
@@ -48,12 +48,11 @@ impl RayToken {
         token
     }
 
-    /// The token.
     pub(crate) fn value(&self) -> Option<&str> {
         self.value.as_deref()
     }
 
-    /// Where it was looked for, for the message of a cluster that refuses it.
+    /// Sources searched, for the message of a cluster that rejects the token.
     pub(crate) fn sources(&self) -> String {
         self.sources.join(", ")
     }

@@ -1,4 +1,4 @@
-//! The commands of Slurm: their environment, their time limit and their output.
+//! Slurm commands: environment, timeout and output.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,30 +8,27 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-/// Maximum time of one command. A command that cannot reach the controller gives up by itself after about 10 s; `sbatch`
-/// waits longer while the controller has too many jobs.
+/// Command timeout. A command that cannot reach the controller gives up after about 10 s; `sbatch` waits longer while
+/// the controller is overloaded.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Prefixes of variables that change what the commands do or print. A server may itself run in a job of Slurm.
+/// Prefixes of removed variables, which change the behaviour or output of commands. The server may itself run in a
+/// Slurm job.
 const REMOVED_PREFIXES: [&str; 5] = ["SLURM_", "SQUEUE_", "SCANCEL_", "SCONTROL_", "SINFO_"];
 
-/// Variables with such a prefix that select the cluster and the credentials.
+/// Exceptions: variables that select the cluster and the credentials.
 const KEPT: [&str; 3] = ["SLURM_CONF", "SLURM_CLUSTERS", "SLURM_JWT"];
 
-/// Variables of `sbatch` that contradict the options that every submission has.
+/// `sbatch` variables that contradict options of every submission.
 const REMOVED: [&str; 6] =
     ["SBATCH_ARRAY_INX", "SBATCH_REQUEUE", "SBATCH_NO_REQUEUE", "SBATCH_WAIT", "SBATCH_EXPORT", "SBATCH_TEST_ONLY"];
 
-/// The programs of Slurm: names, searched for on PATH, or paths.
+/// Slurm programs: paths, or names to look up on `PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlurmCommands {
-    /// Submits a job.
     pub sbatch: PathBuf,
-    /// Lists jobs.
     pub squeue: PathBuf,
-    /// Cancels jobs.
     pub scancel: PathBuf,
-    /// Shows the configuration.
     pub scontrol: PathBuf,
 }
 
@@ -42,30 +39,28 @@ impl Default for SlurmCommands {
     }
 }
 
-/// Why a command has no result.
+/// A failed command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
-    /// It could not be started.
     #[error("{} cannot be started: {source}", program.display())]
     NotStarted {
         program: PathBuf,
         #[source]
         source: io::Error,
     },
-    /// It took too long, and was killed. What it asked for may have happened.
+    /// Timed out and killed. The operation may have taken effect.
     #[error("{} did not end within {} s", program.display(), TIMEOUT.as_secs())]
     TimedOut { program: PathBuf },
-    /// It failed.
     #[error("{message}")]
     Failed {
-        /// Its standard error, or its standard output if that is empty, without the prefix of the program.
+        /// Standard error, or standard output if that is empty, without the program prefix.
         message: String,
     },
 }
 
-/// Runs a command of Slurm with `input`, and returns its standard output. It is killed when the future is dropped.
+/// Runs a Slurm command with `input` and returns its standard output. Dropping the future kills it.
 ///
-/// `config_file` is the path of the configuration of Slurm; `None` for that of the environment.
+/// `config_file` is the path of Slurm's configuration; `None` for the environment's.
 pub(crate) async fn run(
     program: &PathBuf,
     arguments: &[String],
@@ -74,7 +69,7 @@ pub(crate) async fn run(
 ) -> Result<String, CommandError> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A new process group, so that Ctrl-C in a terminal does not end it between the submission and its answer.
+    // A new process group, so that Ctrl-C cannot kill the command between submission and response.
     command.process_group(0).kill_on_drop(true);
     for (name, _) in std::env::vars_os() {
         let Some(text) = name.to_str() else { continue };
@@ -92,7 +87,7 @@ pub(crate) async fn run(
     let mut stdin = child.stdin.take();
     let talk = async {
         if let Some(stdin) = &mut stdin {
-            // A program that does not read its input reports that in its exit code.
+            // A program that ignores its input reports errors through its exit code.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
         drop(stdin);
@@ -105,7 +100,7 @@ pub(crate) async fn run(
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    // `scontrol` writes some of its messages to its standard output.
+    // `scontrol` writes some messages to standard output.
     let [errors, text] = [&output.stderr, &output.stdout].map(|bytes| String::from_utf8_lossy(bytes));
     let text = if errors.trim().is_empty() { text } else { errors };
     let lines: Vec<&str> = text.lines().map(without_prefix).filter(|line| !line.is_empty()).collect();
@@ -113,7 +108,7 @@ pub(crate) async fn run(
     Err(CommandError::Failed { message })
 }
 
-/// Removes the name of the program and the level from a message of Slurm.
+/// Strips the program name and level from a Slurm message.
 fn without_prefix(line: &str) -> &str {
     let line = line.trim();
     ["error: ", "fatal: "].iter().find_map(|level| line.split_once(level)).map_or(line, |(_, message)| message)

@@ -1,45 +1,44 @@
-//! What follows for an attempt from its files and from its row in Slurm. Pure: every rule is tested here.
+//! Next action for an attempt, from its files and its Slurm row. Pure functions: every rule is tested here.
 
 use tunesmith_executor::local::shared::SharedState;
 use tunesmith_executor::{ExecutorJobState, ExitStatus, LossCause, ProgramEnd, StopReason};
 
 use crate::row::{Row, SlurmState, explained};
 
-/// How often a job that Slurm has lost is submitted again before its attempt counts as lost.
+/// Maximum submissions of a job that Slurm keeps losing, before its attempt counts as lost.
 pub(crate) const MAX_SUBMISSIONS: u32 = 5;
 
-/// The signal with which the kernel ends a process at its memory limit.
+/// Signal of the kernel's OOM killer.
 const SIGKILL: i32 = 9;
 
-/// What is known of an attempt.
+/// Observed state of an attempt.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
     pub(crate) files: &'a SharedState,
-    /// Its row in the last list of jobs; `None` if it has none.
+    /// Its row in the latest listing, if any.
     pub(crate) row: Option<&'a Row>,
-    /// Whether that list was made after the last submission was answered.
+    /// Whether the listing is newer than the response to the last submission.
     pub(crate) listed: bool,
-    /// How often it was submitted.
+    /// Number of submissions.
     pub(crate) submissions: u32,
-    /// Whether the files had time to arrive since the job ended or vanished.
+    /// Whether the files have had time to arrive since the job ended or vanished.
     pub(crate) settled: bool,
     pub(crate) stop_requested: bool,
-    /// The last line of the log of the job, if it has ended.
+    /// Last log line of an ended job.
     pub(crate) log_line: Option<String>,
 }
 
-/// What is to be done.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Decision {
-    /// The attempt is in this state, and nothing is to be done.
+    /// No action: the attempt is in this state.
     Is(ExecutorJobState),
-    /// Its job has to be submitted.
+    /// Submit the job.
     Submit,
-    /// Its job has to be cancelled before it starts.
+    /// Cancel the job before it starts.
     CancelPending,
-    /// No process of it is left: it has ended in this way.
+    /// Ended, with no process left.
     End(ExitStatus),
-    /// It is lost. Its processes may live if `may_live`.
+    /// Lost; its processes may still be running if `may_live`.
     Lose { cause: LossCause, reason: String, may_live: bool },
 }
 
@@ -56,7 +55,8 @@ impl Facts<'_> {
         }
     }
 
-    /// The supervisor has written that it ended its programs because it got a signal, or that its program died from one.
+    /// State after a signal: the supervisor recorded that it stopped its programs on a signal, or that a program died
+    /// from one.
     fn after_signal(&self, status: &ExitStatus) -> Decision {
         let Some(row) = self.row else {
             if !self.listed || !self.settled {
@@ -73,7 +73,7 @@ impl Facts<'_> {
             SlurmState::Completed | SlurmState::Failed if status.stopped.is_none() => {
                 Is(ExecutorJobState::Ended(status.clone()))
             }
-            // SIGTERM is the notice of a preemption and of a node that is shut down.
+            // SIGTERM announces a preemption or a node shutdown.
             SlurmState::Completed | SlurmState::Failed => {
                 lose(LossCause::Preemption, format!("it was asked to end by a signal ({})", row.state.name()))
             }
@@ -81,7 +81,7 @@ impl Facts<'_> {
         }
     }
 
-    /// A supervisor has claimed the attempt and has written no end.
+    /// State after a supervisor claimed the attempt without recording an end.
     fn started(&self) -> Decision {
         let Some(row) = self.row else {
             return match self.listed && self.settled {
@@ -92,7 +92,7 @@ impl Facts<'_> {
         match row.state {
             SlurmState::Active | SlurmState::Configuring => Is(ExecutorJobState::Running),
             _ if !self.settled => Is(ExecutorJobState::Running),
-            // The kernel ended the supervisor together with its programs.
+            // The kernel killed the supervisor together with its programs.
             SlurmState::OutOfMemory => End(ExitStatus { end: ProgramEnd::OutOfMemory, stopped: None }),
             SlurmState::Cancelled if self.stop_requested => {
                 End(ExitStatus { end: ProgramEnd::Signaled(SIGKILL), stopped: Some(StopReason::Requested) })
@@ -101,7 +101,7 @@ impl Facts<'_> {
                 let reason = format!("its supervisor died ({}{})", row.state.name(), self.log());
                 lose(LossCause::Failure, reason)
             }
-            // A requeued job is pending again: its processes may live on a node that failed.
+            // A requeued job is pending again; its processes may be running on a failed node.
             state => Lose { cause: cause(row), reason: words(row), may_live: !state.has_no_process() },
         }
     }
@@ -127,7 +127,7 @@ impl Facts<'_> {
         };
         match row.state {
             SlurmState::Pending if self.stop_requested => CancelPending,
-            // Its processes may have been started all the same.
+            // Its processes may have started nevertheless.
             SlurmState::Pending if row.was_not_launched() => {
                 Lose { cause: cause(row), reason: words(row), may_live: true }
             }
@@ -147,7 +147,7 @@ impl Facts<'_> {
                     format!("its job ended before its supervisor started ({}, {}{line})", row.state.name(), row.reason);
                 lose(LossCause::Failure, reason)
             }
-            // A supervisor that starts later finds the end, and does nothing.
+            // A supervisor that starts later finds the recorded end and exits.
             _ => lose(cause(row), words(row)),
         }
     }
@@ -157,14 +157,13 @@ impl Facts<'_> {
     }
 }
 
-/// The reason for the loss of an attempt whose job is not found any more.
+/// Reason for losing an attempt whose job has vanished.
 const GONE: &str = "Slurm no longer knows its job, and its supervisor has not written its end";
 
 fn lose(cause: LossCause, reason: String) -> Decision {
     Lose { cause, reason, may_live: false }
 }
 
-/// A state of an attempt that has not started.
 pub(crate) fn waiting(reason: &str) -> ExecutorJobState {
     ExecutorJobState::Waiting { reason: reason.to_owned() }
 }
@@ -177,7 +176,7 @@ fn cause(row: &Row) -> LossCause {
     }
 }
 
-/// Why an attempt is lost whose job is in the state of `row`.
+/// Reason for losing an attempt whose job is in the state of `row`.
 fn words(row: &Row) -> String {
     let what = match row.state {
         SlurmState::Pending if row.was_not_launched() => "Slurm could not launch its job, and holds it",

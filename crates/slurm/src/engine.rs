@@ -1,11 +1,12 @@
-//! The tasks of the executor: one lists the jobs, one compares them with the attempts, one submits.
+//! Executor tasks: one lists jobs, one reconciles attempts, one submits.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tunesmith_executor::local::shared::SharedAttempts;
 use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec, ExitStatus, ProgramEnd};
@@ -18,42 +19,41 @@ use crate::row::{Row, SlurmState};
 use crate::submission;
 use crate::tracked::{Task, Tracked};
 
-/// The first and the longest pause after a submission that was not accepted.
+/// Initial and maximum back-off after a rejected submission.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How often a submission is tried that fails for a reason that is not known here.
+/// Maximum attempts at a submission that fails for an unknown reason.
 const MAX_REFUSALS: u32 = 5;
 
-/// The state of one executor.
 pub(crate) struct Engine {
     pub(crate) settings: SlurmSettings,
     pub(crate) attempts: SharedAttempts,
     uid: u32,
     tracked: Mutex<HashMap<ExecutorJobId, Arc<Tracked>>>,
     listing: Mutex<Option<Arc<Listing>>>,
-    /// The attempts that wait to be submitted, in order.
+    /// Submission queue, in order.
     queue: Mutex<VecDeque<Arc<Tracked>>>,
     rests: Mutex<Rests>,
-    /// Something is tracked, or was stopped.
+    /// Notified when an attempt is tracked or stopped.
     pub(crate) changed: Notify,
-    /// Something is tracked.
+    /// Notified when an attempt is tracked.
     present: Notify,
     listed: Notify,
     queued: Notify,
 }
 
-/// The jobs of ended attempts that Slurm has not ended.
+/// Leftover jobs: their attempt has ended, but Slurm still has them.
 #[derive(Debug, Default)]
 struct Rests {
-    /// Whether there may be any.
+    /// Whether leftovers are possible.
     exist: bool,
-    /// The list in which they were looked for last.
+    /// Listing that was last searched.
     considered: Option<Instant>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Engine {
@@ -77,7 +77,7 @@ impl Engine {
         lock(&self.tracked).get(id).cloned()
     }
 
-    /// Follows the attempt `id` from now on. Blocks while files are read.
+    /// Starts tracking the attempt `id`. Blocks while reading files.
     pub(crate) fn track(&self, id: &ExecutorJobId, spec: Option<ExecutorJobSpec>) -> io::Result<Option<Arc<Tracked>>> {
         let (attempt, spec) = match spec {
             Some(spec) => {
@@ -100,7 +100,7 @@ impl Engine {
         Ok(Some(tracked))
     }
 
-    /// Lists the jobs at intervals, while there are attempts.
+    /// Polls `squeue` while attempts exist.
     pub(crate) async fn list(self: Arc<Self>) {
         let mut reachable = true;
         loop {
@@ -133,7 +133,7 @@ impl Engine {
         }
     }
 
-    /// Compares the attempts with the last list of jobs, after each list and at the interval for files.
+    /// Reconciles attempts after each listing and at the file polling interval.
     pub(crate) async fn reconcile(self: Arc<Self>) {
         loop {
             tokio::select! {
@@ -149,7 +149,7 @@ impl Engine {
         }
     }
 
-    /// Returns the jobs to cancel, and whether only if they wait.
+    /// Returns jobs to cancel, each with whether to cancel only while pending.
     fn reconcile_all(&self) -> Vec<(String, bool)> {
         let listing = lock(&self.listing).clone();
         let all: Vec<Arc<Tracked>> = lock(&self.tracked).values().cloned().collect();
@@ -177,14 +177,13 @@ impl Engine {
         if let Some(listing) = listing {
             cancellations.extend(self.rests(&listing).into_iter().map(|job| (job, true)));
         }
-        // The next list shows whether Slurm has ended the job.
+        // The next listing shows whether Slurm has ended the job.
         lock(&self.rests).exist |= has_ended;
         cancellations
     }
 
-    /// Looks for jobs of ended attempts in a new list, also for those that ended under a process before this one. Returns
-    /// those to cancel if they wait: a requeued one would start a supervisor that does nothing, and one that Slurm holds would
-    /// stay for ever.
+    /// Finds leftover jobs in a new listing, including those of earlier processes. Returns those to cancel while
+    /// pending: a requeued job would start a supervisor that does nothing, a held one would remain forever.
     fn rests(&self, listing: &Listing) -> Vec<String> {
         if lock(&self.rests).considered.replace(listing.started) == Some(listing.started) {
             return Vec::new();
@@ -215,7 +214,7 @@ impl Engine {
                 arguments.push("--state=PENDING".to_owned());
             }
             arguments.push(job.clone());
-            // Tried again after the next list of jobs, unless the job has ended meanwhile.
+            // Retried after the next listing, unless the job ends first.
             if let Err(error) = command::run(&self.settings.commands.scancel, &arguments, "", self.config_file()).await
             {
                 tracing::debug!(slurm.job = job, %error, "a job was not cancelled");
@@ -223,7 +222,7 @@ impl Engine {
         }
     }
 
-    /// Submits the attempts that wait for it, at most so many per second, with pauses while Slurm accepts none.
+    /// Submits queued attempts at a limited rate, backing off while Slurm rejects submissions.
     pub(crate) async fn submit(self: Arc<Self>) {
         let mut pause = FIRST_PAUSE;
         let interval = Duration::from_secs(1) / self.settings.submit_rate.get();
@@ -280,12 +279,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Handles an attempt whose job was not accepted. Returns the reason for which further submissions wait; `None` if
-    /// the refusal concerns this attempt alone.
+    /// Handles a rejected submission. Returns the reason to delay further submissions; `None` if only this attempt is
+    /// affected.
     fn refused(&self, tracked: &Arc<Tracked>, refusal: Refusal) -> Option<String> {
         match refusal {
             Refusal::Unreachable(message) => {
-                // It may exist.
+                // The job may exist.
                 tracked.look_up();
                 Some(format!("Slurm cannot be reached: {message}"))
             }
@@ -319,17 +318,16 @@ impl Engine {
         if let Err(error) = tracked.attempt.end_with(ExitStatus { end, stopped: None }) {
             tracing::warn!(executor.job = %tracked.id, %error, "the end of an attempt cannot be recorded");
         }
-        // The comparison finds the end, or submits it once more.
+        // Reconciliation finds the end or resubmits.
         tracked.look_up();
         self.changed.notify_one();
     }
 
-    /// The configuration file of Slurm.
     pub(crate) fn config_file(&self) -> Option<&Path> {
         self.settings.config_file.as_deref()
     }
 
-    /// Runs `scontrol` to see whether Slurm can be used.
+    /// Runs `scontrol` to check that Slurm is usable.
     pub(crate) async fn scontrol(&self, arguments: &[&str]) -> Result<String, CommandError> {
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
         command::run(&self.settings.commands.scontrol, &arguments, "", self.config_file()).await

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tunesmith_domain::JobId;
 use tunesmith_executor::local::PassedEnvironment;
 use tunesmith_executor::local::shared::{SharedAttempts, SharedTimes};
-use tunesmith_executor::{AttemptPlace, ReplicaNode};
+use tunesmith_executor::{AttemptLocation, ReplicaNode};
 use tunesmith_executor::{
     Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, FolderFailure, Placement,
     StopMode, create_folders,
@@ -35,35 +35,34 @@ use self::tracked::Tracked;
 /// Settings of a [`SlurmExecutor`].
 #[derive(Debug, Clone)]
 pub struct SlurmSettings {
-    /// Path of the program on the nodes that calls `supervise_if_asked`.
+    /// Path on the nodes of the program that calls `supervise_if_asked`.
     pub supervisor: PathBuf,
-    /// Absolute path, the same on the nodes, of the folder that contains a folder for each attempt. Created when needed.
+    /// Absolute path, shared with the nodes, of the folder with one folder per attempt. Created when needed.
     pub registry: PathBuf,
-    /// The variables of this process that programs inherit, except those that name devices or folders of this machine.
+    /// Variables inherited by programs, except those naming local devices or folders.
     pub environment: PassedEnvironment,
-    /// Maximum disk space of the logs of one attempt in bytes; `None` for any.
+    /// Log quota per attempt in bytes; `None` for no limit.
     pub log_quota_bytes: Option<u64>,
-    /// The programs of Slurm.
     pub commands: SlurmCommands,
-    /// Path of the configuration file of Slurm, for one of several clusters; `None` for that of the environment.
+    /// Path of Slurm's configuration, to select a cluster; `None` for the environment's.
     pub config_file: Option<PathBuf>,
-    /// The partition of jobs whose specification names none; `None` for the default of the cluster.
+    /// Default partition; `None` for the cluster's.
     pub partition: Option<String>,
-    /// The account of jobs; `None` for that of the user.
+    /// Account of jobs; `None` for the user's.
     pub account: Option<String>,
-    /// The quality of service of jobs; `None` for that of the user.
+    /// Quality of service; `None` for the user's.
     pub qos: Option<String>,
-    /// Further options of `sbatch`, after all others.
+    /// Additional `sbatch` options, appended last.
     pub options: Vec<String>,
-    /// Maximum number of submissions per second.
+    /// Maximum submissions per second.
     pub submit_rate: NonZeroU32,
-    /// Pause between two calls of `squeue`, each of which lists the jobs of all attempts.
+    /// Interval of `squeue` calls, each of which lists the jobs of all attempts.
     pub poll_interval: Duration,
-    /// Interval at which the files of attempts are read that may have started.
+    /// Polling interval for files of attempts that may have started.
     pub file_interval: Duration,
-    /// Time that a file needs at most to arrive from a node, after Slurm has reported the end of the job.
+    /// Maximum delay for a node's files to become visible after Slurm reports the end of a job.
     pub file_delay: Duration,
-    /// How supervisors follow the files of their attempts.
+    /// Polling intervals of supervisors.
     pub times: SharedTimes,
 }
 
@@ -80,46 +79,37 @@ impl Default for SlurmSettings {
             account: None,
             qos: None,
             options: Vec::new(),
-            // A guess, below what a controller of a large cluster takes.
+            // A guess, below the capacity of a large cluster's controller.
             submit_rate: NonZeroU32::new(10).unwrap_or(NonZeroU32::MIN),
             poll_interval: Duration::from_secs(5),
             file_interval: Duration::from_secs(1),
-            // NFS keeps attributes of folders for 30 s (acdirmin).
+            // NFS caches folder attributes for 30 s (acdirmin).
             file_delay: Duration::from_secs(35),
             times: SharedTimes { check_ms: 1_000, lease_ms: 60_000 },
         }
     }
 }
 
-/// Why Slurm cannot be used as it was configured.
+/// A Slurm installation that cannot be used as configured.
 #[derive(Debug, thiserror::Error)]
 pub enum SlurmUnusable {
-    /// A command is missing.
     #[error(
         "Slurm's command {} cannot be started: {source}; run on a machine with Slurm's commands (Debian: apt-get install \
          slurm-client), or add their folder to PATH",
         program.display()
     )]
     Command {
-        /// The command.
         program: PathBuf,
-        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The partition does not exist.
     #[error("Slurm has no partition {partition:?} ({message}); list the partitions with sinfo")]
-    Partition {
-        /// The name.
-        partition: String,
-        /// What Slurm answered.
-        message: String,
-    },
+    Partition { partition: String, message: String },
 }
 
-/// Runs programs as jobs of Slurm.
+/// Executor that runs programs as Slurm jobs.
 ///
-/// Its tasks run on the runtime in which it is first used, until the last clone is dropped. Jobs of Slurm continue.
+/// Its tasks run on the runtime of the first call until the last clone is dropped. Slurm jobs continue.
 #[derive(Clone)]
 pub struct SlurmExecutor(Arc<Handle>);
 
@@ -134,7 +124,7 @@ impl Drop for Handle {
     }
 }
 
-/// An attempt that was looked up.
+/// Result of a lookup.
 enum Found {
     Unknown,
     Open(Arc<Tracked>),
@@ -142,7 +132,7 @@ enum Found {
 }
 
 impl SlurmExecutor {
-    /// An executor with `settings`. Does no IO.
+    /// Creates an executor without doing IO.
     pub fn new(settings: SlurmSettings) -> Self {
         let attempts = SharedAttempts::new(settings.registry.clone(), settings.times, settings.log_quota_bytes);
         let uid = tunesmith_executor::local::user_id();
@@ -150,8 +140,8 @@ impl SlurmExecutor {
         Self(Arc::new(Handle { engine, tasks: OnceLock::new() }))
     }
 
-    /// Checks that the commands of Slurm can be started and that the partition exists. A controller that cannot be reached
-    /// is not an error: it may be restarted.
+    /// Checks that the Slurm commands start and the partition exists. An unreachable controller is not an error: it
+    /// may be restarting.
     ///
     /// # Errors
     /// [`SlurmUnusable`].
@@ -159,7 +149,7 @@ impl SlurmExecutor {
         let engine = &self.0.engine;
         let SlurmCommands { sbatch, squeue, scancel, scontrol } = &engine.settings.commands;
         for program in [sbatch, squeue, scancel, scontrol] {
-            // A command that fails for another reason reports it when it is used.
+            // Other failures are reported when the command is used.
             if let Err(CommandError::NotStarted { program, source }) =
                 command::run(program, &["--version".to_owned()], "", engine.config_file()).await
             {
@@ -178,7 +168,7 @@ impl SlurmExecutor {
         Ok(())
     }
 
-    /// Starts the tasks, once.
+    /// Starts the tasks on the first call.
     fn start(&self) {
         let engine = &self.0.engine;
         self.0.tasks.get_or_init(|| {
@@ -190,7 +180,7 @@ impl SlurmExecutor {
         });
     }
 
-    /// Finds the attempt `id`, and follows it from now on if it has not ended. `spec` is given to register it.
+    /// Finds the attempt `id` and tracks it unless it has ended. A given `spec` registers it.
     async fn find(&self, id: &ExecutorJobId, spec: Option<ExecutorJobSpec>) -> Result<Found, ExecutorError> {
         self.start();
         if let Some(tracked) = self.0.engine.tracked(id) {
@@ -205,7 +195,7 @@ impl SlurmExecutor {
         })
     }
 
-    /// Runs `work` on a thread that may block.
+    /// Runs `work` on a blocking thread.
     async fn blocking<T: Send + 'static>(
         &self,
         id: &ExecutorJobId,
@@ -246,16 +236,16 @@ impl Executor for SlurmExecutor {
         })
     }
 
-    async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+    async fn changed(&self, id: &ExecutorJobId, known: &ExecutorJobState) -> Result<ExecutorJobState, ExecutorError> {
         let tracked = match self.find(id, None).await? {
             Found::Unknown => return Ok(ExecutorJobState::Unknown),
             Found::Over(state) => return Ok(state),
             Found::Open(tracked) => tracked,
         };
         let mut changes = tracked.changes();
-        let ended = changes.wait_for(|state| !state.is_open()).await.map(|state| state.clone());
+        let changed = changes.wait_for(|state| state != known || !state.is_open()).await.map(|state| state.clone());
         // The sender lives as long as `tracked`.
-        ended.map_err(|error| ExecutorError::Unreachable { id: id.clone(), source: io::Error::other(error) })
+        changed.map_err(|error| ExecutorError::Unreachable { id: id.clone(), source: io::Error::other(error) })
     }
 
     async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError> {
@@ -268,17 +258,18 @@ impl Executor for SlurmExecutor {
         .await
     }
 
-    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptPlace, ExecutorError> {
+    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptLocation, ExecutorError> {
         let known = id.clone();
         let alive = self.blocking(id, move |engine| engine.attempts.find(&known)?.map_or(Ok(None), |one| one.alive()));
         // One supervisor runs all replicas.
         let nodes = alive.await?.map(|alive| ReplicaNode::of_all(alive.host)).into_iter().collect();
-        Ok(AttemptPlace { nodes, ..AttemptPlace::from(id) })
+        Ok(AttemptLocation { nodes, ..AttemptLocation::from(id) })
     }
 
-    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+    async fn clean_up(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
         let known = id.clone();
-        self.blocking(id, move |engine| engine.attempts.find(&known)?.map_or(Ok(()), |attempt| attempt.tidy())).await
+        self.blocking(id, move |engine| engine.attempts.find(&known)?.map_or(Ok(()), |attempt| attempt.clean_up()))
+            .await
     }
 
     async fn forget(&self, job: &JobId) -> io::Result<()> {

@@ -1,28 +1,27 @@
-//! The list of all jobs of this user, from one call of `squeue` for all attempts.
+//! Snapshot of this user's jobs, from one `squeue` call for all attempts.
 
 use std::collections::HashMap;
 use std::time::Instant;
 
 use crate::row::{FORMAT, Row};
 
-/// The jobs of Slurm at one time.
+/// Slurm's jobs at one point in time.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    /// When the command was started.
+    /// Start time of the command.
     pub(crate) started: Instant,
-    /// The jobs, by name.
+    /// By job name.
     rows: HashMap<String, Vec<Row>>,
 }
 
 impl Listing {
-    /// The arguments of `squeue`: all jobs of the user `uid`, ended ones included.
+    /// Arguments of `squeue` to list all jobs of user `uid`, including ended ones.
     pub(crate) fn arguments(uid: u32) -> Vec<String> {
         ["--noheader", "--states=all", &format!("--user={uid}"), &format!("--format={FORMAT}")]
             .map(str::to_owned)
             .to_vec()
     }
 
-    /// Parses the output of a command that was started at `started`.
     pub(crate) fn parse(started: Instant, output: &str) -> Self {
         let mut rows: HashMap<String, Vec<Row>> = HashMap::new();
         for row in output.lines().filter_map(Row::parse) {
@@ -31,8 +30,7 @@ impl Listing {
         Self { started, rows }
     }
 
-    /// Returns the job of the attempt with this name and token. Of several, the one with the ID `job`, then one that has
-    /// not ended.
+    /// Finds the job of an attempt by name and token. Prefers the ID `job`, then jobs that have not ended.
     pub(crate) fn row(&self, name: &str, token: &str, job: Option<&str>) -> Option<&Row> {
         let rows = || self.rows.get(name).into_iter().flatten().filter(|row| row.is_of(name, token));
         rows()
@@ -41,7 +39,7 @@ impl Listing {
             .or_else(|| rows().next_back())
     }
 
-    /// The jobs that have not ended.
+    /// Jobs that have not ended.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Row> {
         self.rows.values().flatten().filter(|row| !row.state.is_final())
     }

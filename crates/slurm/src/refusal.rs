@@ -1,21 +1,20 @@
-//! The meaning of the errors of `sbatch`.
+//! Classification of `sbatch` errors.
 
 use crate::command::CommandError;
 
-/// Why a job was not accepted.
+/// A rejected submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Slurm could not be reached or gave no answer. The job may exist.
+    /// Slurm is unreachable or did not respond. The job may exist.
     Unreachable(String),
-    /// A limit on the number of submitted jobs; a later submission may succeed.
+    /// Limit on submitted jobs; a later submission may succeed.
     Limit(String),
-    /// The job can never run as described. The text contains what to do.
+    /// Permanent: the job can never run as described. The text contains the remedy.
     Invalid(String),
-    /// Any other error.
     Other(String),
 }
 
-/// Parts of the messages of a controller that cannot be reached, or cannot answer now.
+/// Messages about an unreachable or unresponsive controller.
 const UNREACHABLE: &[&str] = &[
     "Unable to contact slurm controller",
     "Socket timed out",
@@ -32,7 +31,7 @@ const UNREACHABLE: &[&str] = &[
     "Slurm backup controller",
 ];
 
-/// Parts of the messages about limits on the number of jobs.
+/// Messages about job count limits.
 const LIMITS: &[&str] = &[
     "MaxSubmit",
     "GrpSubmit",
@@ -42,10 +41,10 @@ const LIMITS: &[&str] = &[
     "Job violates accounting/QOS policy",
 ];
 
-/// Parts of the names of limits that a job of this form always exceeds, in messages that also contain the policy.
+/// Names of limits that this job always exceeds, in messages that also contain the policy.
 const SIZE_LIMITS: &[&str] = &["PerJob", "MaxWall", "MinCpus", "MinGRES", "MinTRES", "MaxNodes", "MaxTRESMins"];
 
-/// Parts of the messages about jobs that can never run, and what to do about each.
+/// Messages about permanent errors, with their remedies.
 const INVALID: &[(&str, &str)] = &[
     ("artition name", "list the partitions with sinfo, and correct the partition"),
     ("nvalid partition", "list the partitions with sinfo, and correct the partition"),
@@ -75,7 +74,6 @@ const ASK_LESS: &str =
     "ask for no more cpus, memory and GPUs than one node of the partition has (sinfo -N -o '%N %c %m %G')";
 
 impl Refusal {
-    /// The meaning of the failure of `sbatch`.
     pub(crate) fn of(error: &CommandError) -> Self {
         let message = error.to_string();
         let CommandError::Failed { .. } = error else { return Self::Unreachable(message) };

@@ -1,33 +1,32 @@
-//! The rows of `squeue`, in a format of our own: the shape of `squeue --json` changes from release to release.
+//! Rows of `squeue` in a custom format: the shape of `squeue --json` varies between releases.
 
 use std::path::PathBuf;
 
-/// The character between the columns, which no column contains: reasons and folders are free text.
+/// Column separator. No column contains it, not even reasons and folders, which are free text.
 const SEPARATOR: char = '\u{1f}';
 
-/// The format of the rows.
 pub(crate) const FORMAT: &str = "%i\u{1f}%T\u{1f}%k\u{1f}%j\u{1f}%Z\u{1f}%r";
 
-/// The reason of a job that Slurm could not launch, and keeps without starting it again.
+/// Reason of a job that failed to launch and is held.
 const NOT_LAUNCHED: &str = "launch failed";
 
-/// One job of Slurm.
+/// A Slurm job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The ID, which Slurm may give to another job after a crash of its controller.
+    /// Job ID. Slurm may reuse it after a controller crash.
     pub(crate) job: String,
     pub(crate) state: SlurmState,
-    /// The comment; empty without one.
+    /// Comment; may be empty.
     pub(crate) comment: String,
     pub(crate) name: String,
-    /// The working directory: the folder of the attempt.
+    /// Working directory: the attempt's folder.
     pub(crate) folder: PathBuf,
-    /// Why the job waits or has ended, in Slurm's word.
+    /// Slurm's reason for waiting or ending.
     pub(crate) reason: String,
 }
 
 impl Row {
-    /// Parses one line; `None` for a line of another form.
+    /// Parses one line; `None` if malformed.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.split(SEPARATOR).map(str::trim).collect();
         let [job, state, comment, name, folder, reason] = fields[..] else { return None };
@@ -41,12 +40,12 @@ impl Row {
         })
     }
 
-    /// Whether Slurm could not launch the job, and holds it: it never starts by itself.
+    /// Whether the job failed to launch and is held; it never starts by itself.
     pub(crate) fn was_not_launched(&self) -> bool {
         self.state == SlurmState::Pending && self.reason.starts_with(NOT_LAUNCHED)
     }
 
-    /// Whether the row is that of the attempt with `token`, whose job is named `name`. A site may replace comments.
+    /// Whether the row belongs to the attempt with `token` and the job name `name`. A site may replace comments.
     pub(crate) fn is_of(&self, name: &str, token: &str) -> bool {
         self.name == name && (self.comment == token || self.comment.is_empty())
     }
@@ -54,43 +53,43 @@ impl Row {
 
 #[cfg(test)]
 impl Row {
-    /// The row with these columns, which are written with `|` between them.
+    /// Row with the `|`-separated `columns`.
     pub(crate) fn of(columns: &str) -> Self {
         Self::parse(&columns.replace('|', "\u{1f}")).expect(columns)
     }
 }
 
-/// The state of a job, reduced to what it means for an attempt.
+/// Job state, reduced to its meaning for an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SlurmState {
-    /// It waits, for the first time or after it was requeued.
+    /// Pending, initially or after a requeue.
     Pending,
-    /// It has nodes that are not ready.
+    /// Allocated nodes that are not ready.
     Configuring,
-    /// It runs, is suspended or completes: its processes may live.
+    /// Running, suspended or completing: its processes may be alive.
     Active,
     /// The batch script ended by itself.
     Completed,
-    /// The batch script failed or was killed by a signal, or could not be launched.
+    /// The batch script failed, was killed by a signal, or failed to launch.
     Failed,
-    /// `scancel`, by anyone.
+    /// Cancelled by anyone with `scancel`.
     Cancelled,
-    /// The time limit of Slurm.
+    /// Slurm's time limit.
     Timeout,
-    /// The kernel, at the memory limit.
+    /// Killed by the kernel at the memory limit.
     OutOfMemory,
-    /// A job with a higher priority took its place, or another cluster started it.
+    /// Preempted by a job of higher priority, or started by another cluster.
     Preempted,
-    /// A node failed: processes may live.
+    /// A node failed: processes may be alive.
     NodeFail,
-    /// Its nodes could not be started.
+    /// Its nodes failed to boot.
     BootFail,
-    /// It could not end before its deadline (`--deadline`).
+    /// Could not finish before its deadline (`--deadline`).
     Deadline,
 }
 
 impl SlurmState {
-    /// The meaning of the long name of a state. A state of a later release counts as active: nothing is concluded from it.
+    /// Maps a long state name. States of later releases count as active: no conclusion is drawn from them.
     fn of(name: &str) -> Self {
         match name {
             "PENDING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "SPECIAL_EXIT" => Self::Pending,
@@ -108,17 +107,15 @@ impl SlurmState {
         }
     }
 
-    /// Whether the job is at its end.
     pub(crate) fn is_final(self) -> bool {
         !matches!(self, Self::Pending | Self::Configuring | Self::Active)
     }
 
-    /// Whether Slurm has seen the end of all processes of a job in this state. A lost node is not a dead process.
+    /// Whether Slurm has confirmed the end of all processes. A lost node is not a dead process.
     pub(crate) fn has_no_process(self) -> bool {
         self.is_final() && self != Self::NodeFail
     }
 
-    /// Slurm's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Pending => "PENDING",
@@ -137,7 +134,7 @@ impl SlurmState {
     }
 }
 
-/// Explanations of the reasons for which jobs wait, from squeue(1).
+/// Pending reasons, explained in the words of squeue(1).
 const EXPLANATIONS: &[(&str, &str)] = &[
     ("Priority", "jobs with a higher priority wait before it"),
     ("Resources", "the resources are in use by other jobs"),
@@ -157,7 +154,7 @@ const EXPLANATIONS: &[(&str, &str)] = &[
     ("NodeDown", "a node that it asks for is down"),
 ];
 
-/// Returns Slurm's reason with its explanation, such as `Priority (jobs with a higher priority wait before it)`.
+/// Slurm's reason with an explanation, such as `Priority (jobs with a higher priority wait before it)`.
 pub(crate) fn explained(reason: &str) -> String {
     let word = reason.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
     let explanation = match EXPLANATIONS.iter().find(|(name, _)| *name == word) {

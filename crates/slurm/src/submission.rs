@@ -1,4 +1,4 @@
-//! The command line of `sbatch` for one attempt.
+//! `sbatch` command line of an attempt.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,20 +11,20 @@ use tunesmith_executor::{ExecutorJobId, ExecutorJobSpec};
 use crate::SlurmSettings;
 use crate::row::Row;
 
-/// Number of characters of the token in the name of a job.
+/// Number of token characters in a job name.
 const TOKEN_CHARACTERS: usize = 12;
 
-/// Maximum length of the name of a job before its token. A guess, which every release accepts.
+/// Maximum length of a job name before its token. A guess; every release accepts it.
 const MAX_NAME: usize = 180;
 
-/// In place of a file for the output of the script.
+/// Discards the script's output.
 const NO_LOG: &str = "/dev/null";
 
-/// The options of `Placement` that are options of `sbatch` with a value.
+/// `Placement` options passed to `sbatch` with a value.
 const PLACEMENT_OPTIONS: [&str; 9] =
     ["account", "clusters", "constraint", "exclude", "licenses", "nodelist", "nice", "qos", "reservation"];
 
-/// Variables that name places or devices of one machine, and mean nothing on another. Slurm sets those of devices.
+/// Variables that name local paths or devices. Slurm sets those of devices.
 const OF_ONE_MACHINE: [&str; 10] = [
     "CUDA_VISIBLE_DEVICES",
     "DBUS_SESSION_BUS_ADDRESS",
@@ -38,10 +38,10 @@ const OF_ONE_MACHINE: [&str; 10] = [
     "CUDA_DEVICE_ORDER",
 ];
 
-/// Time by which the limit of Slurm is later than our own, which is exact. Slurm counts whole minutes.
+/// Slack of Slurm's time limit over our exact one. Slurm counts whole minutes.
 const LATER: Duration = Duration::from_secs(60);
 
-/// The name of the job of an attempt: a part for people, and a part of the token that makes it unique.
+/// Job name of an attempt: a readable part and a unique part from the token.
 pub(crate) fn job_name(id: &ExecutorJobId, token: &str) -> String {
     let name = format!("ts-{id}").replace(|c: char| !c.is_ascii_alphanumeric() && !"._-".contains(c), ".");
     let name = name.get(..MAX_NAME).unwrap_or(&name);
@@ -53,12 +53,12 @@ pub(crate) fn is_job_of(row: &Row, token: &str) -> bool {
     row.comment == token || (row.comment.is_empty() && row.name.ends_with(&format!("-{}", short(token))))
 }
 
-/// The part of a token that names a job.
+/// Part of the token used in job names.
 fn short(token: &str) -> &str {
     token.get(..TOKEN_CHARACTERS).unwrap_or(token)
 }
 
-/// The batch script: the supervisor takes the place of the shell, so that it gets the signals of Slurm.
+/// Batch script. The supervisor replaces the shell so that it receives Slurm's signals.
 pub(crate) fn script(supervisor: &Path, folder: &Path) -> String {
     let log = match log_of_engine(folder).as_str() {
         NO_LOG => format!(" >{} 2>&1", quoted(&folder.join(ENGINE_LOG))),
@@ -67,8 +67,8 @@ pub(crate) fn script(supervisor: &Path, folder: &Path) -> String {
     format!("#!/bin/sh\nexec {} {SUPERVISE_SHARED_ARGUMENT} {}{log}\n", quoted(supervisor), quoted(folder))
 }
 
-/// The file for the output of the script, as `sbatch` takes it. `%` begins a pattern, and Slurm removes a backslash from the path
-/// and then expands no pattern: a path with a backslash cannot be escaped, and the script writes to the file itself.
+/// `--output` of the script. `%` begins a pattern, and Slurm strips backslashes and then expands no pattern, so a
+/// path with a backslash cannot be escaped; the script then redirects its own output.
 fn log_of_engine(folder: &Path) -> String {
     let path = folder.join(ENGINE_LOG).display().to_string();
     if path.contains('\\') { NO_LOG.to_owned() } else { path.replace('%', "%%") }
@@ -78,7 +78,7 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
-/// Checks the parts of `spec` that Slurm is asked for.
+/// Checks the parts of `spec` that are passed to Slurm.
 ///
 /// # Errors
 /// The reason.
@@ -90,7 +90,7 @@ pub(crate) fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the arguments of `sbatch`. The script is its standard input.
+/// Arguments of `sbatch`; the script is passed on standard input.
 pub(crate) fn arguments(
     settings: &SlurmSettings,
     spec: &ExecutorJobSpec,
@@ -110,7 +110,7 @@ pub(crate) fn arguments(
     ];
     let names = settings.environment.of_this_process().into_iter().filter_map(|(name, _)| name.into_string().ok());
     let names: Vec<String> = names.filter(|name| !OF_ONE_MACHINE.contains(&name.as_str())).collect();
-    // The values are in the environment of sbatch: in the option, they would end at a comma.
+    // Values are passed in the environment of `sbatch`: in the option, they would end at a comma.
     let exported = if names.is_empty() { "PATH".to_owned() } else { names.join(",") };
     options.push(format!("--export={exported}"));
     if let Some(limit) = spec.time_limit {
@@ -129,7 +129,7 @@ pub(crate) fn arguments(
     options
 }
 
-/// The resources of all replicas, which share one node.
+/// Resources of all replicas, which share a node.
 fn resources(spec: &ExecutorJobSpec) -> Vec<String> {
     let all = || spec.replicas.iter().map(|replica| &replica.resources);
     let cpus: u64 = all().filter_map(|needs| needs.milli_cpus).map(|milli| u64::from(milli.div_ceil(1000))).sum();

@@ -1,9 +1,9 @@
-//! One attempt that has not ended, as this process sees it.
+//! An unfinished attempt as seen by this process.
 
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tunesmith_executor::local::shared::{Alive, SharedAttempt, SharedState};
@@ -13,25 +13,24 @@ use crate::decision::{Decision, Facts, waiting};
 use crate::listing::Listing;
 use crate::row::{Row, SlurmState};
 
-/// Time after the grace period at which a job is cancelled whose supervisor has not obeyed a stop request. A guess, far
-/// more than it needs.
+/// Delay after the grace period before cancelling a job whose supervisor ignores a stop request. A guess, far more
+/// than it needs.
 const LATE: Duration = Duration::from_secs(30);
 
-/// What is recorded of the job of an attempt, before and after its submission.
+/// Submission record of an attempt, written before and after each submission.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JobRecord {
-    /// Slurm's ID of the last submission; `None` if it was not answered.
+    /// Slurm job ID of the last submission; `None` without a response.
     pub(crate) job: Option<String>,
-    /// The number of answered submissions.
+    /// Number of acknowledged submissions.
     pub(crate) submissions: u32,
 }
 
-/// An attempt that has not ended.
 #[derive(Debug)]
 pub(crate) struct Tracked {
     pub(crate) id: ExecutorJobId,
     pub(crate) attempt: SharedAttempt,
-    /// The name of its job.
+    /// Job name.
     pub(crate) name: String,
     state: watch::Sender<ExecutorJobState>,
     progress: Mutex<Progress>,
@@ -40,26 +39,26 @@ pub(crate) struct Tracked {
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) record: JobRecord,
-    /// Lists that were started before this time say nothing about the job. `None` if it was certainly not submitted.
+    /// Listings started earlier do not reflect the job. `None` if it was certainly not submitted.
     listed_from: Option<Instant>,
-    /// The list that was considered last.
+    /// Last listing considered.
     considered: Option<Instant>,
-    /// Whether the submitter has it.
+    /// Whether it is in the submission queue.
     pub(crate) is_submitting: bool,
-    /// Failed submissions for an unknown reason.
+    /// Submissions that failed for an unknown reason.
     pub(crate) refusals: u32,
     spec: Option<Box<ExecutorJobSpec>>,
-    /// When the job was first found to be at its end or not listed.
+    /// Time at which the job was first seen ended or missing.
     over_since: Option<Instant>,
-    /// Since when it was to be stopped, and for how long its programs may run on.
+    /// Time of the stop request, and its grace period.
     stop: Option<(Instant, Duration)>,
     is_cancelled: bool,
     loss: Option<Silence>,
-    /// Whether a supervisor had started when the files were read last.
+    /// Whether the last read found a started supervisor.
     has_started: bool,
 }
 
-/// The supervisor of a lost attempt, which may live.
+/// Supervisor of a lost attempt; may still be alive.
 #[derive(Debug)]
 struct Silence {
     cause: LossCause,
@@ -68,21 +67,20 @@ struct Silence {
     since: Instant,
 }
 
-/// What the engine has to do for an attempt.
+/// Work for the engine.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Submit its job.
     Submit,
-    /// Cancel this job of Slurm.
+    /// Cancel this Slurm job.
     Cancel(String),
-    /// Cancel this job of Slurm if it waits.
+    /// Cancel this Slurm job if it is pending.
     CancelPending(String),
-    /// Nothing: it has ended.
+    /// Drop the attempt, which has ended.
     Forget,
 }
 
 impl Tracked {
-    /// The attempt `id`, whose specification is `spec` if it was registered by this process now.
+    /// Loads the attempt `id`; `spec` is given if this process has just registered it.
     ///
     /// # Errors
     /// If its files cannot be read.
@@ -127,10 +125,10 @@ impl Tracked {
     }
 
     pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 
-    /// Replaces the reason for which the attempt waits, unless it has started.
+    /// Replaces the waiting reason, unless the attempt has started.
     pub(crate) fn set_reason(&self, reason: &str) {
         self.state.send_if_modified(|state| match state {
             ExecutorJobState::Waiting { reason: known } if known != reason => {
@@ -141,10 +139,6 @@ impl Tracked {
         });
     }
 
-    /// Returns the specification.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub(crate) fn spec(&self) -> io::Result<ExecutorJobSpec> {
         if let Some(spec) = self.progress().spec.take() {
             return Ok(*spec);
@@ -152,10 +146,10 @@ impl Tracked {
         self.attempt.spec()?.ok_or_else(|| io::Error::other("spec.json was removed"))
     }
 
-    /// Records that Slurm gave the job of the attempt the ID `job`.
+    /// Records the Slurm ID `job`.
     ///
     /// # Errors
-    /// If that cannot be written. The job is found by its name.
+    /// If the record cannot be written. The job is then found by its name.
     pub(crate) fn submitted(&self, job: String) -> io::Result<()> {
         let mut progress = self.progress();
         progress.record = JobRecord { job: Some(job), submissions: progress.record.submissions + 1 };
@@ -165,14 +159,14 @@ impl Tracked {
         self.attempt.write_engine_record(&progress.record)
     }
 
-    /// Lets the job be looked up before it is submitted again: the last submission was not answered.
+    /// Requires a lookup before resubmission: the last submission had no response.
     pub(crate) fn look_up(&self) {
         let mut progress = self.progress();
         progress.is_submitting = false;
         progress.listed_from = Some(Instant::now());
     }
 
-    /// Records a stop request, which the supervisor reads.
+    /// Records a stop request for the supervisor.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -187,17 +181,17 @@ impl Tracked {
         Ok(())
     }
 
-    /// Whether the files have to be read although the list of jobs has not changed: the job is not known to wait.
+    /// Whether the files need reading although the listing is unchanged: the job is not known to be pending.
     fn may_have_changed(&self, progress: &Progress, listing: Option<&Listing>, row: Option<&Row>) -> bool {
         let is_new = listing.map(|listing| listing.started) != progress.considered;
         is_new || !row.is_some_and(|row| row.state == SlurmState::Pending)
     }
 
-    /// Compares the files of the attempt with its row in `listing`, and does what needs no command. `file_delay` is the
-    /// time that files need to arrive.
+    /// Reconciles the attempt's files with its row in `listing`, and performs everything that needs no command.
+    /// `file_delay` is the maximum propagation delay of files.
     ///
     /// # Errors
-    /// If a file cannot be read or written; another call continues.
+    /// If a file cannot be read or written; the next call continues.
     pub(crate) fn reconcile(
         &self,
         listing: Option<&Listing>,
@@ -209,7 +203,7 @@ impl Tracked {
         if progress.is_submitting {
             return Ok(None);
         }
-        // Without a list of jobs that can contain it, the files alone tell its state.
+        // Until a listing can contain the job, only the files determine its state.
         let listed_from = progress.listed_from;
         let usable = listing.filter(|listing| listed_from.is_none_or(|from| listing.started >= from));
         let row =
@@ -218,41 +212,70 @@ impl Tracked {
             return Ok(None);
         }
         progress.considered = listing.map(|listing| listing.started);
-        // The files of a job that waits are read only if it has run before: thousands may wait.
+        let files = self.read_files(&mut progress, row)?;
+        let decision = self.decide(&mut progress, &files, row, usable.is_some(), file_delay, now);
+        self.carry_out(decision, progress, row, lease, now)
+    }
+
+    /// Reads the attempt's files. Files of pending jobs, of which there may be thousands, are read only after a
+    /// requeue.
+    fn read_files(&self, progress: &mut Progress, row: Option<&Row>) -> io::Result<SharedState> {
         let waits = row.is_some_and(|row| row.state == SlurmState::Pending) && !progress.has_started;
         let files = if waits { SharedState::NotStarted } else { self.attempt.state()? };
         progress.has_started = !matches!(files, SharedState::NotStarted);
         if let SharedState::Started { engine_job: Some(job) } = &files
             && progress.record.job.as_ref() != Some(job)
         {
-            // Of several jobs, this one has claimed the attempt.
+            // Of several jobs, this one claimed the attempt.
             progress.record.job = Some(job.clone());
         }
+        Ok(files)
+    }
+
+    /// Evaluates `files` and `row`. `is_listed`: the listing can contain the attempt's job.
+    fn decide(
+        &self,
+        progress: &mut Progress,
+        files: &SharedState,
+        row: Option<&Row>,
+        is_listed: bool,
+        file_delay: Duration,
+        now: Instant,
+    ) -> Decision {
         let over = match row {
             Some(row) if matches!(files, SharedState::NotStarted) => row.state.is_final(),
             Some(row) => row.state.is_final() || row.state == SlurmState::Pending,
-            None => usable.is_some(),
+            None => is_listed,
         };
-        let over_since = progress.over_since.filter(|_| over).or_else(|| over.then_some(now));
-        progress.over_since = over_since;
-        let settled = over_since.is_some_and(|since| now.duration_since(since) >= file_delay);
+        progress.over_since = progress.over_since.filter(|_| over).or_else(|| over.then_some(now));
+        let settled = progress.over_since.is_some_and(|since| now.duration_since(since) >= file_delay);
         let needs_log = settled && !matches!(files, SharedState::Ended(_) | SharedState::Lost { .. });
         let facts = Facts {
-            files: &files,
+            files,
             row,
-            listed: usable.is_some() || listed_from.is_none(),
+            listed: is_listed || progress.listed_from.is_none(),
             submissions: progress.record.submissions,
             settled,
             stop_requested: progress.stop.is_some(),
             log_line: if needs_log { self.attempt.engine_log_line() } else { None },
         };
-        let decision = match (facts.decide(), &progress.loss) {
-            (Decision::Is(state), None) => Decision::Is(state),
+        match (facts.decide(), &progress.loss) {
             (Decision::Is(state), Some(_)) if !state.is_open() => Decision::Is(state),
-            // The loss was recorded, and stays.
+            // A recorded loss is final.
             (_, Some(loss)) => Decision::Lose { cause: loss.cause, reason: loss.reason.clone(), may_live: true },
             (decision, None) => decision,
-        };
+        }
+    }
+
+    /// Carries out `decision`, and returns the work that needs a command.
+    fn carry_out(
+        &self,
+        decision: Decision,
+        mut progress: MutexGuard<'_, Progress>,
+        row: Option<&Row>,
+        lease: Duration,
+        now: Instant,
+    ) -> io::Result<Option<Task>> {
         match decision {
             Decision::Is(state) if state.is_open() => {
                 self.set(state);
@@ -265,35 +288,30 @@ impl Tracked {
                 self.set(waiting("it waits to be submitted to Slurm"));
                 Ok(Some(Task::Submit))
             }
-            Decision::CancelPending => {
-                let job = row.map(|row| row.job.clone());
-                Ok(job.map(Task::CancelPending))
-            }
+            Decision::CancelPending => Ok(row.map(|row| Task::CancelPending(row.job.clone()))),
             Decision::End(status) => {
                 self.attempt.end_with(status.clone())?;
-                // A supervisor may have ended the attempt by a signal; this is what it means.
-                let state = match self.attempt.state()? {
-                    SharedState::Lost { cause, reason } => ExecutorJobState::Lost { cause, reason },
-                    SharedState::Ended(status) => ExecutorJobState::Ended(status),
-                    _ => ExecutorJobState::Ended(status),
-                };
+                // The supervisor may have recorded an end by signal, which `status` interprets.
+                let state = self.recorded_end()?.unwrap_or(ExecutorJobState::Ended(status));
                 Ok(Some(self.end(state)))
             }
             Decision::Lose { cause, reason, may_live } => {
                 self.lose(&mut progress, cause, reason, may_live, lease, now)?;
-                let state = match self.attempt.state()? {
-                    SharedState::Ended(status) => ExecutorJobState::Ended(status),
-                    SharedState::Lost { cause, reason } => ExecutorJobState::Lost { cause, reason },
-                    SharedState::NotStarted | SharedState::Started { .. } | SharedState::EndedBySignal(_) => {
-                        return Ok(None);
-                    }
-                };
-                Ok(Some(self.end(state)))
+                Ok(self.recorded_end()?.map(|state| self.end(state)))
             }
         }
     }
 
-    /// Records the loss, and ends the attempt once no process of it can live.
+    /// End recorded in the attempt's files.
+    fn recorded_end(&self) -> io::Result<Option<ExecutorJobState>> {
+        Ok(match self.attempt.state()? {
+            SharedState::Ended(status) => Some(ExecutorJobState::Ended(status)),
+            SharedState::Lost { cause, reason } => Some(ExecutorJobState::Lost { cause, reason }),
+            SharedState::NotStarted | SharedState::Started { .. } | SharedState::EndedBySignal(_) => None,
+        })
+    }
+
+    /// Records the loss, and ends the attempt once none of its processes can be alive.
     fn lose(
         &self,
         progress: &mut Progress,
@@ -323,7 +341,7 @@ impl Tracked {
         Ok(())
     }
 
-    /// Returns the job to cancel if its supervisor has not obeyed a stop request in time.
+    /// Job to cancel because its supervisor missed the stop deadline.
     fn overdue(&self, progress: &mut Progress, row: Option<&Row>, now: Instant) -> Option<Task> {
         let (since, grace) = progress.stop?;
         let deadline = since.checked_add(grace)?.checked_add(LATE)?;
@@ -350,7 +368,7 @@ impl Tracked {
     }
 }
 
-/// The time that the programs of `attempt` have to end.
+/// Grace period of the programs of `attempt`.
 fn grace(attempt: &SharedAttempt) -> Duration {
     attempt.spec().ok().flatten().map(|spec| spec.grace).unwrap_or_default()
 }

@@ -1,21 +1,21 @@
-//! The number of acknowledged changes, in a small file beside a store.
+//! Counter of acknowledged changes, in a small file beside a store.
 //!
-//! Both engines open a log that is truncated or damaged at its end as if the rest had never existed. Therefore changes are
-//! counted inside their transaction, and in this file once the transaction is durable. A store with a smaller count than
-//! the file has lost changes.
+//! Both engines open a log with a truncated or damaged end as if the rest had never existed. Changes are therefore
+//! counted within their transaction and, once durable, in this file. A store whose count is below the file's has lost
+//! changes.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use super::{RESTORE_ADVICE, StoreError, StoreFault};
 
 /// Twenty decimal digits hold any `u64`.
 const LENGTH: usize = 20;
 
-/// The count, in memory and in the file.
 #[derive(Debug)]
 pub(super) struct Acknowledged {
     path: PathBuf,
@@ -24,7 +24,7 @@ pub(super) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Opens the file `path`, or starts at 0 if there is none.
+    /// Opens the file `path`, or starts at 0 if it is missing.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let failed = |source: io::Error| StoreError::not_applied_io("open its count", source);
         let file = File::options().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
@@ -40,12 +40,11 @@ impl Acknowledged {
         Ok(Self { path: path.to_owned(), file, count: Mutex::new(count) })
     }
 
-    /// The count.
     pub(super) fn count(&self) -> u64 {
-        *self.count.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.count.lock()
     }
 
-    /// Checks that the store at `store`, which contains `stored` changes, contains all acknowledged ones.
+    /// Checks that the store at `store`, with `stored` changes, contains all acknowledged ones.
     pub(super) fn check(&self, store: &Path, stored: u64) -> Result<(), StoreError> {
         let acknowledged = self.count();
         if stored >= acknowledged {
@@ -59,11 +58,11 @@ impl Acknowledged {
         Err(StoreError::Damaged { path: store.to_owned(), detail })
     }
 
-    /// Raises the count to `count`, unless it is higher already.
+    /// Raises the count to at least `count`.
     pub(super) fn raise(&self, count: u64) -> Result<(), StoreError> {
-        let mut present = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut present = self.count.lock();
         if count > *present {
-            // One small write in place: a reader gets either the old or the new digits.
+            // A single small in-place write: readers see either the old or the new digits.
             self.file
                 .write_all_at(format!("{count:0LENGTH$}").as_bytes(), 0)
                 .map_err(|source| StoreError::Unknown { source: Box::new(StoreFault::from(&source)) })?;

@@ -1,4 +1,4 @@
-//! The changing calls of a store, for any engine. Not here: which changes are legal; the domain decides that.
+//! Engine-independent changing calls. The domain decides which changes are legal.
 
 use super::engine::Changes;
 use super::{StoreError, queries};
@@ -8,11 +8,10 @@ use tunesmith_domain::{
 };
 use tunesmith_telemetry::telemetry;
 
-/// Number of trials that one transaction removes with their study, so that other changes do not wait for a long deletion. Not
-/// tuned: some ten milliseconds.
+/// Trials removed per transaction with their study, so that a long deletion does not block other changes. Not tuned:
+/// some ten milliseconds.
 const REMOVED_AT_ONCE: u64 = 500;
 
-/// [`super::Store::create_job`].
 pub(super) fn create_job(records: &dyn Changes, job: &Job, study: Option<&Study>) -> Result<(), StoreError> {
     if records.job(&job.id)?.is_some() {
         return Err(StoreError::AlreadyExists { resource: format!("job {}", job.id) });
@@ -23,23 +22,22 @@ pub(super) fn create_job(records: &dyn Changes, job: &Job, study: Option<&Study>
     records.put_job(job)
 }
 
-/// [`super::Store::create_study`].
 pub(super) fn create_study(records: &dyn Changes, study: &Study) -> Result<(), StoreError> {
     if records.study(&study.id)?.is_some() {
         return Err(StoreError::AlreadyExists { resource: format!("study {}", study.id) });
     }
-    // Of a former study of that ID whose deletion was interrupted.
+    // Leftovers of an interrupted deletion of a namesake.
     while remove_remains(records, &study.id)? {}
     records.put_study(study)
 }
 
-/// The first step of [`super::Store::delete_study`]. Returns whether trials remain.
+/// First step of [`super::Store::delete_study`]. Returns whether trials remain.
 pub(super) fn delete_study(records: &dyn Changes, id: &StudyId) -> Result<bool, StoreError> {
     let study = queries::study(records, id)?;
     remove_study(records, id, study.next_trial_id)
 }
 
-/// Removes more of the trials that remain of the deleted study `id`. Returns whether trials remain.
+/// Removes more trials of the deleted study `id`. Returns whether trials remain.
 pub(super) fn remove_remains(records: &dyn Changes, id: &StudyId) -> Result<bool, StoreError> {
     match records.remains(id)? {
         Some(next) => remove_study(records, id, next),
@@ -47,7 +45,7 @@ pub(super) fn remove_remains(records: &dyn Changes, id: &StudyId) -> Result<bool
     }
 }
 
-/// Removes the last of the trials below `next`, and the study itself. Returns whether trials remain.
+/// Removes the study and the last of its trials below `next`. Returns whether trials remain.
 fn remove_study(records: &dyn Changes, id: &StudyId, next: TrialId) -> Result<bool, StoreError> {
     let first = TrialId(next.0.saturating_sub(REMOVED_AT_ONCE)).max(TrialId::FIRST);
     records.remove_trials(id, first, next)?;
@@ -56,7 +54,6 @@ fn remove_study(records: &dyn Changes, id: &StudyId, next: TrialId) -> Result<bo
     Ok(remains.is_some())
 }
 
-/// [`super::Store::change_job`].
 pub(super) fn change_job(records: &dyn Changes, id: &JobId, change: JobChange) -> Result<Job, StoreError> {
     let before = queries::job(records, id)?;
     let mut job = before.clone();
@@ -72,7 +69,7 @@ pub(super) fn change_job(records: &dyn Changes, id: &JobId, change: JobChange) -
     Ok(job)
 }
 
-/// Lets the study of a job accept trials again, and retries its failed trials if `retry` is set.
+/// Reactivates the study of a job, retrying its failed trials if `retry` is set.
 fn reopen_study(records: &dyn Changes, id: &StudyId, retry: bool) -> Result<(), StoreError> {
     change_study(records, id, StudyChange::Reopen)?;
     if !retry {
@@ -88,7 +85,7 @@ fn reopen_study(records: &dyn Changes, id: &StudyId, retry: bool) -> Result<(), 
     Ok(())
 }
 
-/// The first step of [`super::Store::delete_job`]. Returns the study of which trials remain.
+/// First step of [`super::Store::delete_job`]. Returns the study if trials of it remain.
 pub(super) fn delete_job(records: &dyn Changes, id: &JobId) -> Result<Option<StudyId>, StoreError> {
     let job = queries::job(records, id)?;
     if !job.state.is_final() {
@@ -106,7 +103,6 @@ pub(super) fn delete_job(records: &dyn Changes, id: &JobId) -> Result<Option<Stu
     Ok(left)
 }
 
-/// [`super::Store::change_study`].
 pub(super) fn change_study(records: &dyn Changes, id: &StudyId, change: StudyChange) -> Result<Study, StoreError> {
     let before = queries::study(records, id)?;
     let mut study = before.clone();
@@ -117,7 +113,6 @@ pub(super) fn change_study(records: &dyn Changes, id: &StudyId, change: StudyCha
     Ok(study)
 }
 
-/// [`super::Store::create_trials`].
 pub(super) fn create_trials(
     records: &dyn Changes,
     study: &StudyId,
@@ -125,7 +120,7 @@ pub(super) fn create_trials(
 ) -> Result<Vec<Trial>, StoreError> {
     let mut study = queries::study(records, study)?;
     study.check_accepts_trials()?;
-    // All trials are checked before the first is written, because a store in memory cannot roll back.
+    // All trials are checked before the first write, because an in-memory store cannot roll back.
     let mut trials = Vec::with_capacity(new.len());
     for new in new {
         if new.id != study.next_trial_id {
@@ -140,7 +135,7 @@ pub(super) fn create_trials(
     Ok(trials)
 }
 
-/// [`super::Store::change_trial`]. Returns whether the state of the trial is another one, too.
+/// [`super::Store::change_trial`]. Also returns whether the trial's state changed.
 pub(super) fn change_trial(
     records: &dyn Changes,
     study: &StudyId,

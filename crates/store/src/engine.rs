@@ -1,6 +1,6 @@
-//! The interface of storage engines: records, and closures that run in transactions.
+//! Storage engine interface: records, and closures that run in transactions.
 //!
-//! [`super::store_of_engine`] makes every engine a [`super::Store`].
+//! `store_of_engine` makes every engine a [`super::Store`].
 
 use std::path::Path;
 
@@ -10,25 +10,22 @@ use tokio::sync::watch;
 use super::{Condition, StoreError};
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
-/// What a change affects. Changes of one scope wait for each other; an engine may commit them together.
+/// Scope of a change. Changes with the same scope are serialized; an engine may commit them together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Scope {
-    /// A job, and its study.
+pub enum Scope {
     Job(JobId),
-    /// A study and its trials.
     Study(StudyId),
 }
 
-/// Runs closures in transactions. Every engine is a [`super::Store`].
-pub(super) trait Engine: Send + Sync + 'static {
-    /// Whether changes take effect in the order in which the futures of [`Self::write`] are polled for the first time.
+pub trait Engine: Send + Sync + 'static {
+    /// Whether changes take effect in the order in which the futures of [`Self::write`] are first polled.
     const KEEPS_ORDER: bool;
 
-    /// Whether the engine takes changes.
+    /// Whether the engine accepts changes.
     fn condition(&self) -> watch::Receiver<Condition>;
 
-    /// Runs `change` in a transaction and returns once it is durable. If `change` returns an error, the transaction is
-    /// rolled back. `change` may run more than once, but only one run is committed.
+    /// Runs `change` in a transaction and returns once it is durable; an error rolls it back. `change` may run several
+    /// times, but only one run is committed.
     fn write<T: Send + 'static>(
         &self,
         scope: Scope,
@@ -50,54 +47,49 @@ pub(super) trait Engine: Send + Sync + 'static {
     }
 }
 
-/// Access to single records.
-pub(super) trait Lookups {
-    /// The file or folder, for messages.
+pub trait Lookups {
+    /// File or folder, for messages.
     fn path(&self) -> &Path;
-    /// The job `id`, if there is one.
     fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError>;
-    /// The study `id`, if there is one.
     fn study(&self, id: &StudyId) -> Result<Option<Study>, StoreError>;
-    /// The trial `id` of `study`, if there is one.
     fn trial(&self, study: &StudyId, id: TrialId) -> Result<Option<Trial>, StoreError>;
-    /// The study `study` and its trial `id`, which an engine may read at once.
+    /// A study and one of its trials; an engine may combine the reads.
     fn study_and_trial(&self, study: &StudyId, id: TrialId) -> Result<(Option<Study>, Option<Trial>), StoreError> {
         Ok((self.study(study)?, self.trial(study, id)?))
     }
-    /// The number after those of the trials that remain of the deleted study `id`; `None` if none remain.
+    /// End (exclusive) of the remaining trial numbers of the deleted study `id`; `None` if none remain.
     fn remains(&self, id: &StudyId) -> Result<Option<TrialId>, StoreError>;
 }
 
-/// Ordered access to records.
-pub(super) trait Ranges: Lookups {
+pub trait Ranges: Lookups {
     /// Up to `limit` jobs after `after`, by ID.
     fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError>;
-    /// Up to `limit` studies of `project` at `location` with an ID after `after`, by ID.
+    /// Up to `limit` studies after `after`, by ID: those of a project at a location, or with `None` all that belong to
+    /// no job.
     fn studies(
         &self,
-        project: &str,
-        location: &str,
+        parent: Option<(&str, &str)>,
         after: Option<&StudyId>,
         limit: usize,
     ) -> Result<Vec<Study>, StoreError>;
-    /// Up to `limit` studies that belong to no job with an ID after `after`, by ID.
-    fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError>;
-    /// The deleted studies of which trials remain.
+    /// Deleted studies with remaining trials.
     fn deleted_studies(&self) -> Result<Vec<StudyId>, StoreError>;
-    /// Up to `limit` trials that are not final with a number above `after`, by number.
-    fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError>;
-    /// The study `study`, and up to `limit` of its trials that are not final, by number. An engine may read both at once.
-    fn study_and_open_trials(&self, study: &StudyId, limit: usize) -> Result<(Option<Study>, Vec<Trial>), StoreError> {
-        Ok((self.study(study)?, self.open_trials(study, TrialId(0), limit)?))
-    }
-    /// Up to `limit` trials whose leases end at `at` or before, earliest first.
+    /// A study, and up to `limit` of its non-final trials with numbers above `after`, by number. An engine may combine
+    /// the reads.
+    fn study_and_open_trials(
+        &self,
+        study: &StudyId,
+        after: TrialId,
+        limit: usize,
+    ) -> Result<(Option<Study>, Vec<Trial>), StoreError>;
+    /// Up to `limit` trials with leases that end at or before `at`, earliest first.
     fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError>;
-    /// Up to `limit` trials with a number above `after`, by number.
+    /// Up to `limit` trials with numbers above `after`, by number.
     fn trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError>;
-    /// Up to `limit` trials with a revision above `revision`, by revision.
+    /// Up to `limit` trials with revisions above `revision`, by revision.
     fn changed_trials(&self, study: &StudyId, revision: u64, limit: usize) -> Result<Vec<Trial>, StoreError>;
-    /// As [`Self::changed_trials`], of a study that is known to exist; `None` if that has to be checked. An engine may read
-    /// and check at once.
+    /// As [`Self::changed_trials`], for a study whose existence the engine checks in the same read; `None` if it
+    /// cannot.
     fn changed_trials_of_study(
         &self,
         study: &StudyId,
@@ -107,10 +99,9 @@ pub(super) trait Ranges: Lookups {
         let _ = (study, revision, limit);
         Ok(None)
     }
-    /// The summary of `study`, if there is one.
     fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError>;
-    /// Stored chunks of measurements in order, starting with the one that contains number `from`, each with the number of
-    /// its first measurement. They contain at least `limit` measurements if the trial has so many.
+    /// Chunks of measurements in order, starting with the one containing number `from`, each with the number of its
+    /// first measurement. Holds at least `limit` measurements if the trial has that many.
     fn chunks(
         &self,
         study: &StudyId,
@@ -120,33 +111,30 @@ pub(super) trait Ranges: Lookups {
     ) -> Result<Vec<(u64, Vec<Measurement>)>, StoreError>;
 }
 
-/// Writing records within a transaction.
-pub(super) trait Changes: Lookups {
-    /// Checks that `fence` is the number of the latest claim of `job`, and keeps it so until the end of the transaction.
+pub trait Changes: Lookups {
+    /// Checks that `fence` is the latest claim of `job`, and pins it until the end of the transaction.
     #[cfg(feature = "postgres")]
     fn check_claim(&self, job: &JobId, fence: u64) -> Result<(), StoreError> {
         let _ = (job, fence);
         Ok(())
     }
 
-    /// Adds or replaces a job.
     fn put_job(&self, job: &Job) -> Result<(), StoreError>;
-    /// Removes a job. Its study is not affected.
+    /// Removes a job, but not its study.
     fn remove_job(&self, id: &JobId) -> Result<(), StoreError>;
-    /// Adds or replaces a study, its progress included.
+    /// Adds or replaces a study, including its progress.
     fn put_study(&self, study: &Study) -> Result<(), StoreError>;
     /// Replaces the next trial number and the revision of a study.
     fn put_progress(&self, study: &Study) -> Result<(), StoreError>;
-    /// Adds or replaces the summary of a study.
     fn put_summary(&self, study: &StudyId, body: &[u8]) -> Result<(), StoreError>;
-    /// Replaces the records of a study itself, its summary included, by the mark that its trials below `next` are to be
-    /// removed; `None` removes the mark as well.
+    /// Replaces the study's own records, including its summary, by a tombstone for its trials below `next`; `None`
+    /// removes the tombstone too.
     fn put_remains(&self, study: &StudyId, next: Option<TrialId>) -> Result<(), StoreError>;
-    /// Removes the trials of a study from `first` up to, but not including, `end`, with their measurements.
+    /// Removes the trials in `first..end` with their measurements.
     fn remove_trials(&self, study: &StudyId, first: TrialId, end: TrialId) -> Result<(), StoreError>;
-    /// Adds a trial, or replaces the version `replaces` of it.
+    /// Adds a trial, or replaces its version `replaces`.
     fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<&Trial>) -> Result<(), StoreError>;
-    /// Appends measurements, the first of which has number `first`.
+    /// Appends measurements, numbered from `first`.
     fn add_measurements(
         &self,
         study: &StudyId,

@@ -1,4 +1,4 @@
-//! Why a store takes no changes, and whether it will take them again.
+//! Reasons why a store rejects writes, and whether it will recover.
 
 #[cfg(feature = "sqlite")]
 use std::fs::{self, File};
@@ -8,49 +8,42 @@ use std::os::unix::fs::FileExt;
 #[cfg(feature = "sqlite")]
 use std::path::Path;
 
-/// Why a store takes no changes. The text is meant for people, clients included: it contains no path.
+/// Why a store rejects writes. The text is public, including to clients: it contains no path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreFault {
-    /// The file system is full.
     #[error("no space left on device")]
     NoSpace,
-    /// The quota of the user or of the folder is used up.
     #[error("disk quota exceeded")]
     QuotaExceeded,
-    /// A limit on the size of a file was reached, of the process (`ulimit -f`) or of the file system.
+    /// File size limit of the process (`ulimit -f`) or the file system.
     #[error("file too large: a limit on the size of files was reached")]
     FileTooLarge,
-    /// The file system is mounted for reading only, or was made so after an error.
+    /// The file system is read-only, possibly remounted after an error.
     #[error("read-only file system")]
     ReadOnly,
-    /// A write or a sync failed for another reason.
+    /// Another write or sync failure.
     #[error("{detail}")]
-    Failed {
-        /// The message of the system or of the engine.
-        detail: String,
-    },
-    /// The files of the store are no longer those that were opened.
+    Failed { detail: String },
+    /// The store's files are no longer those that were opened.
     #[error("{detail}")]
     NotTheSame {
-        /// What happened to which file, and the advice.
+        /// Affected file, its change, and advice.
         detail: String,
     },
 }
 
-/// Whether a store takes changes.
+/// Whether a store accepts changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// It takes changes.
     Working,
-    /// Changes fail. The store tries again by itself, and continues once the medium takes writes.
+    /// Changes fail. The store retries by itself and recovers with the medium.
     Failing(StoreFault),
-    /// Changes fail until the store is opened again.
+    /// Changes fail until the store is reopened.
     Stopped(StoreFault),
 }
 
 impl Condition {
-    /// The fault, unless the store works.
     pub fn fault(&self) -> Option<&StoreFault> {
         match self {
             Self::Working => None,
@@ -72,8 +65,8 @@ impl From<&io::Error> for StoreFault {
 }
 
 impl StoreFault {
-    /// The fault of the medium of `probe`, for an engine that reports only `detail`. Writes to the file `probe` at
-    /// `offset`, which limits on the size of files depend on, syncs and removes it to get the system's own error.
+    /// Diagnoses the medium of `probe` for an engine that reports only `detail`. Obtains the system's own error by
+    /// writing the file `probe` at `offset` (relevant for file size limits), syncing and removing it.
     #[cfg(feature = "sqlite")]
     pub(crate) fn of_medium(probe: &Path, offset: u64, detail: impl Into<String>) -> Self {
         static BYTES: [u8; 64 * 1024] = [0x55; 64 * 1024];

@@ -1,4 +1,4 @@
-//! Changes that wait for one commit, and the answers to their callers.
+//! Group of changes awaiting one commit, and the responses to their callers.
 
 use std::sync::Arc;
 
@@ -7,17 +7,16 @@ use tokio::sync::oneshot;
 use super::engine::Changes;
 use super::{StoreError, StoreFault};
 
-/// The outcome of a group of changes.
 pub(crate) enum CommitOutcome {
-    /// All changes are durable, except those that were refused.
+    /// All changes are durable, except refused ones.
     Committed,
-    /// No change was made.
+    /// No change was applied.
     RolledBack(Arc<StoreError>),
-    /// The changes may or may not have been made.
+    /// The changes may or may not have been applied.
     Unknown(StoreFault),
 }
 
-/// A waiting change with any type of result.
+/// A waiting change, independent of its result type.
 pub(crate) trait Request: Send {
     /// Runs the change; returns whether to commit it.
     fn run(&mut self, records: &dyn Changes) -> bool;
@@ -25,7 +24,6 @@ pub(crate) trait Request: Send {
     fn answer(self: Box<Self>, outcome: &CommitOutcome);
 }
 
-/// A waiting change with the result `T`.
 pub(crate) struct TypedRequest<T, F> {
     change: F,
     result: Option<Result<T, StoreError>>,
@@ -33,7 +31,7 @@ pub(crate) struct TypedRequest<T, F> {
 }
 
 impl<T, F> TypedRequest<T, F> {
-    /// The change whose result is sent to `answer` after its commit.
+    /// Sends the result to `answer` after the commit.
     pub(crate) fn new(change: F, answer: oneshot::Sender<Result<T, StoreError>>) -> Self {
         Self { change, result: None, answer }
     }
@@ -50,7 +48,7 @@ where
 
     fn answer(self: Box<Self>, outcome: &CommitOutcome) {
         let result = match (self.result, outcome) {
-            // A refused change keeps its own error, even if the group failed afterwards.
+            // A refused change keeps its own error, even if the group failed later.
             (Some(Err(error)), _) => Err(error),
             (Some(Ok(value)), CommitOutcome::Committed) => Ok(value),
             (Some(Ok(_)), CommitOutcome::Unknown(fault)) => {
@@ -62,7 +60,7 @@ where
             }),
             (None, _) => Err(StoreError::NotApplied { operation: "write", source: "its group was rolled back".into() }),
         };
-        // The caller may no longer wait; its change is applied all the same.
+        // The caller may be gone; its change is applied regardless.
         let _ = self.answer.send(result);
     }
 }

@@ -3,18 +3,18 @@
 #[cfg(any(feature = "sled", feature = "sqlite"))]
 mod acknowledged;
 mod changes;
-#[cfg(feature = "testing")]
-pub mod contract;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod decoded_studies;
-mod engine;
+pub mod engine;
 mod error;
 mod fault;
+#[cfg(any(feature = "sled", feature = "sqlite"))]
+mod file_lock;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod group;
 #[cfg(any(feature = "postgres", feature = "sled", feature = "sqlite"))]
 mod keys;
-mod memory;
+pub mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod queries;
@@ -26,6 +26,8 @@ mod record;
 mod sharing;
 #[cfg(feature = "sled")]
 mod sled;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store_of_engine;
@@ -34,9 +36,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-pub use error::StoreError;
+pub use error::{OptionalExtension, StoreError};
 pub use fault::{Condition, StoreFault};
-pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{DatabaseAddress, DatabaseAddressError, PostgresClaims, PostgresDocuments, PostgresStore};
 pub use sharing::{
@@ -53,114 +54,87 @@ use tunesmith_domain::{
     TrialId,
 };
 
-/// The JSON of `plan`, as the record of a job contains it. Digests of plans are computed over it.
+/// JSON of `plan` as stored in job records, the input of plan digests.
 pub fn plan_document(plan: &JobPlan) -> Document {
     record::encode_plan(plan)
 }
 
-/// Whether opening creates a missing store.
+/// Behaviour of opening a missing store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
-    /// Opens the store, or creates an empty one if there is none.
+    /// Creates an empty store if none exists.
     Create,
-    /// Opens an existing store. An empty or missing one is damaged.
+    /// Requires an existing store; an empty or missing one counts as damaged.
     Existing,
 }
 
-/// Maximal number of records that are read on the calling thread: reading them takes less time than a change of thread.
+/// Maximum number of records read on the calling thread, which is faster than a thread switch.
 pub const FEW: usize = 32;
 
-/// The advice in errors about a damaged store.
 const RESTORE_ADVICE: &str = "stop, keep a copy of the data folder, and restore the store from a backup";
 
-/// Durable storage of jobs, studies, trials and measurements. The crate documentation contains the contract.
+/// Durable storage of jobs, studies, trials and measurements. The crate documentation states the contract.
+///
+/// Errors: [`StoreError::NotFound`] for a missing job, study or trial; [`StoreError::AlreadyExists`] for a taken ID;
+/// [`StoreError::Refused`] for a change rejected by the domain.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Whether changes take effect in the order in which their futures are polled for the first time.
+    /// Whether changes take effect in the order in which their futures are first polled.
     fn keeps_order(&self) -> bool;
 
-    /// Whether the store takes changes, and every change of that.
+    /// Watches whether the store accepts changes.
     fn condition(&self) -> watch::Receiver<Condition>;
 
-    /// Adds a job and its study.
+    /// Adds a job and its study, or neither.
     ///
     /// # Errors
-    /// [`StoreError::AlreadyExists`] if a job or a study has that ID; then neither is added.
+    /// [`StoreError::AlreadyExists`] if the ID of either is taken.
     async fn create_job(&self, job: Job, study: Option<Study>) -> Result<(), StoreError>;
 
-    /// The job `id`.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`].
     async fn job(&self, id: &JobId) -> Result<Job, StoreError>;
 
-    /// Up to `limit` jobs in the order of their IDs, starting after `after`.
+    /// Up to `limit` jobs by ID, after `after`.
     async fn jobs(&self, after: Option<&JobId>, limit: usize) -> Result<Vec<Job>, StoreError>;
 
-    /// Applies `change` and returns the changed job. [`JobChange::Retry`] and [`JobChange::Extend`] also let the job's study
-    /// accept trials again, and the former returns its infeasible trials to their client.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::Refused`].
+    /// Applies `change` and returns the changed job. [`JobChange::Retry`] and [`JobChange::Extend`] also reactivate the
+    /// job's study; the former returns infeasible trials to their client.
     async fn change_job(&self, id: &JobId, change: JobChange) -> Result<Job, StoreError>;
 
-    /// Removes a job in a final state with its study, trials and measurements. Its ID may be used again.
+    /// Removes a job in a final state with its study, trials and measurements. Its ID becomes available.
     ///
     /// # Errors
     /// [`StoreError::NotFound`], [`StoreError::Refused`] if the job is not in a final state.
     async fn delete_job(&self, id: &JobId) -> Result<(), StoreError>;
 
-    /// Adds a study that belongs to no job.
-    ///
-    /// # Errors
-    /// [`StoreError::AlreadyExists`].
     async fn create_study(&self, study: Study) -> Result<(), StoreError>;
 
-    /// Up to `limit` studies of `project` at `location` in the order of their IDs, starting after `after`, without the
-    /// studies of jobs.
+    /// Up to `limit` studies that belong to no job, by ID after `after`: those of a project at a location, or with
+    /// `None` all.
     async fn studies(
         &self,
-        project: &str,
-        location: &str,
+        parent: Option<(&str, &str)>,
         after: Option<&StudyId>,
         limit: usize,
     ) -> Result<Vec<Study>, StoreError>;
 
-    /// Up to `limit` studies of all projects and locations in the order of their IDs, starting after `after`, without the
-    /// studies of jobs.
-    async fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError>;
-
-    /// Removes a study with its trials and their measurements. Its ID may be used again. The study no longer exists after
-    /// the first of several transactions, between which other changes are made.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`].
+    /// Removes a study with its trials and measurements; its ID becomes available. The study disappears with the first
+    /// of several transactions, which other changes may interleave.
     async fn delete_study(&self, id: &StudyId) -> Result<(), StoreError>;
 
-    /// Removes what remains of studies whose deletion was interrupted.
-    ///
-    /// # Errors
-    /// If they cannot be found.
+    /// Completes interrupted deletions of studies.
     async fn finish_deletions(&self) -> Result<(), StoreError>;
 
-    /// The study `id`.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`].
     async fn study(&self, id: &StudyId) -> Result<Study, StoreError>;
 
     /// Applies `change` and returns the changed study.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::Refused`].
     async fn change_study(&self, id: &StudyId, change: StudyChange) -> Result<Study, StoreError>;
 
-    /// Adds a trial to an active study and returns it, with its revision.
+    /// Adds a trial to an active study and returns it with its revision.
     ///
     /// # Errors
-    /// [`StoreError::TrialIdTaken`] if `trial.id` is not the study's next number, because another caller added a trial:
-    /// compute the suggestion again with that trial pending. [`StoreError::NotFound`]. [`StoreError::Refused`] if
-    /// the study is not active.
+    /// [`StoreError::TrialIdTaken`] if another caller added a trial, so that `trial.id` is not the study's next number:
+    /// compute the suggestion again with that trial pending. [`StoreError::NotFound`]. [`StoreError::Refused`] if the
+    /// study is not active.
     async fn create_trial(&self, study: &StudyId, trial: NewTrial) -> Result<Trial, StoreError> {
         let id = trial.id;
         let created = self.create_trials(study, vec![trial]).await?;
@@ -168,58 +142,44 @@ pub trait Store: Send + Sync + 'static {
         created.ok_or_else(|| StoreError::NotFound { resource: format!("trial {id} of study {study}") })
     }
 
-    /// As [`Self::create_trial`] for any number of trials with consecutive numbers, all or none.
-    ///
-    /// # Errors
-    /// As [`Self::create_trial`].
+    /// As [`Self::create_trial`] for trials with consecutive numbers, atomically.
     async fn create_trials(&self, study: &StudyId, trials: Vec<NewTrial>) -> Result<Vec<Trial>, StoreError>;
 
-    /// Up to `limit` trials of `study` that are not final, in the order of their numbers, starting after `after`. The
-    /// cost does not depend on the number of final trials.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if there is no such study.
+    /// Up to `limit` non-final trials of `study` by number, after `after`. The cost is independent of the number of
+    /// final trials.
     async fn open_trials(
         &self,
         study: &StudyId,
         after: Option<TrialId>,
         limit: usize,
-    ) -> Result<Vec<Trial>, StoreError>;
+    ) -> Result<Vec<Trial>, StoreError> {
+        self.study_and_open_trials(study, after, limit).await.map(|(_, trials)| trials)
+    }
 
-    /// The study `study`, and up to `limit` of its trials that are not final, in the order of their numbers, as both were
-    /// at one time.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if there is no such study.
-    async fn study_and_open_trials(&self, study: &StudyId, limit: usize) -> Result<(Study, Vec<Trial>), StoreError>;
+    /// Consistent snapshot of a study and its [`Self::open_trials`].
+    async fn study_and_open_trials(
+        &self,
+        study: &StudyId,
+        after: Option<TrialId>,
+        limit: usize,
+    ) -> Result<(Study, Vec<Trial>), StoreError>;
 
-    /// Up to `limit` trials of all studies whose leases end at `at` or before, earliest first. The cost does not depend
-    /// on the number of other trials.
+    /// Up to `limit` trials of all studies with leases that end at or before `at`, earliest first. The cost is
+    /// independent of the number of other trials.
     async fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError>;
 
-    /// The trial `id` of `study`.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`].
-    async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError>;
+    async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError> {
+        self.trial_of_study(study, id).await.map(|(_, trial)| trial)
+    }
 
-    /// The trial `id` of `study`, and the study, as both were at one time.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`].
+    /// Consistent snapshot of a trial and its study.
     async fn trial_of_study(&self, study: &StudyId, id: TrialId) -> Result<(Study, Trial), StoreError>;
 
-    /// Up to `limit` trials of `study` in the order of their numbers, starting after `after`.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if there is no such study.
+    /// Up to `limit` trials of `study` by number, after `after`.
     async fn trials(&self, study: &StudyId, after: Option<TrialId>, limit: usize) -> Result<Vec<Trial>, StoreError>;
 
-    /// Up to `limit` trials whose latest change has a revision above `revision`, in the order of revisions. A caller
-    /// that keeps the latest revision reads only the changes since its former call.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if there is no such study.
+    /// Up to `limit` trials with revisions above `revision`, by revision. A caller that remembers the latest revision
+    /// reads only the changes since its previous call.
     async fn trials_changed_since(
         &self,
         study: &StudyId,
@@ -228,28 +188,16 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<Trial>, StoreError>;
 
     /// Applies `change`, stores its measurements, and returns the changed trial.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`], [`StoreError::Refused`].
     async fn change_trial(&self, study: &StudyId, id: TrialId, change: TrialChange) -> Result<Trial, StoreError>;
 
-    /// The summary of `study` that was stored last; `None` without one.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if there is no such study.
+    /// Latest stored summary of `study`, if any.
     async fn summary(&self, study: &StudyId) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// Stores what a caller has derived from the trials of `study`, in a form of its own, and replaces the former summary. It
-    /// is removed with the study.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if there is no such study.
+    /// Stores data derived from the trials of `study`, in the caller's own format, replacing the previous summary.
+    /// Removed with the study.
     async fn put_summary(&self, study: &StudyId, body: Vec<u8>) -> Result<(), StoreError>;
 
-    /// Up to `limit` measurements of a trial in the order of arrival, starting with number `from`, counted from 0.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if there is no such trial.
+    /// Up to `limit` measurements of a trial in order of arrival, starting with number `from`, counted from 0.
     async fn measurements(
         &self,
         study: &StudyId,

@@ -1,20 +1,17 @@
-//! The reading calls of a store, for any engine. They distinguish records that do not exist from lost ones.
+//! Engine-independent reading calls, which distinguish missing records from lost ones.
 
 use super::StoreError;
 use super::engine::{Lookups, Ranges};
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
-/// [`super::Store::job`].
 pub(super) fn job(records: &(impl Lookups + ?Sized), id: &JobId) -> Result<Job, StoreError> {
     records.job(id)?.ok_or_else(|| StoreError::NotFound { resource: format!("job {id}") })
 }
 
-/// [`super::Store::study`].
 pub(super) fn study(records: &(impl Lookups + ?Sized), id: &StudyId) -> Result<Study, StoreError> {
     records.study(id)?.ok_or_else(|| not_found(id))
 }
 
-/// [`super::Store::trial_of_study`].
 pub(super) fn trial_of_study(
     records: &(impl Lookups + ?Sized),
     study: &StudyId,
@@ -29,17 +26,6 @@ pub(super) fn trial_of_study(
     }
 }
 
-/// [`super::Store::study_and_open_trials`].
-pub(super) fn study_and_open_trials(
-    records: &(impl Ranges + ?Sized),
-    study: &StudyId,
-    limit: usize,
-) -> Result<(Study, Vec<Trial>), StoreError> {
-    let (found, trials) = records.study_and_open_trials(study, limit)?;
-    Ok((found.ok_or_else(|| not_found(study))?, trials))
-}
-
-/// [`super::Store::trials_changed_since`].
 pub(super) fn changed_trials(
     records: &(impl Ranges + ?Sized),
     study: &StudyId,
@@ -54,7 +40,7 @@ pub(super) fn changed_trials(
     Ok(trials)
 }
 
-/// Checks that `study` exists, given the trials that were read of it: only a study has trials, or a deleted one.
+/// Checks that `study` exists, given trials read from it: only a study has trials, or a deleted one.
 pub(super) fn check_study(
     records: &(impl Lookups + ?Sized),
     study: &StudyId,
@@ -66,7 +52,6 @@ pub(super) fn check_study(
     Ok(())
 }
 
-/// [`super::Store::trials`].
 pub(super) fn trials(
     records: &dyn Ranges,
     study_id: &StudyId,
@@ -87,7 +72,6 @@ pub(super) fn trials(
     Ok(trials)
 }
 
-/// [`super::Store::measurements`].
 pub(super) fn measurements(
     records: &dyn Ranges,
     study: &StudyId,
@@ -117,7 +101,7 @@ pub(super) fn measurements(
     })
 }
 
-fn not_found(study: &StudyId) -> StoreError {
+pub(super) fn not_found(study: &StudyId) -> StoreError {
     StoreError::NotFound { resource: format!("study {study}") }
 }
 

@@ -1,4 +1,6 @@
-//! What several servers on one store share besides its records: the ownership of jobs, documents, and a clock.
+//! State shared by several servers on one store, besides its records: job ownership, documents and a clock.
+//!
+//! Calls that cannot reach the shared state fail with [`StoreError::NotApplied`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,234 +12,184 @@ use tokio::sync::{broadcast, watch};
 use super::{Store, StoreError};
 use tunesmith_domain::{Job, JobId, JobState, StudyId, TrialId};
 
-/// The right of one server to run a job, until it is released or its lease ends.
+/// Right of one server to run a job, until released or expired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// The job.
     pub job: JobId,
-    /// The fencing number. A later claim of any server has a larger one.
+    /// Fencing number, greater than that of any earlier claim.
     pub fence: u64,
     /// Whether another server owned the job before, so that its programs may run elsewhere.
     pub is_taken_over: bool,
-    /// Whether this server may have the folder of a deleted job of the same name, which has to be removed first.
+    /// Whether this server may have the folder of a deleted namesake, which must be removed first.
     pub has_old_folder: bool,
 }
 
-/// A claim after an attempt to renew it.
+/// Result of renewing a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewal {
-    /// The job.
     pub job: JobId,
-    /// The state of the job; `None` if the claim is lost to another server.
+    /// State of the job; `None` if another server has the claim now.
     pub state: Option<JobState>,
 }
 
-/// The server that runs a job, or ran it last.
+/// Current or last server of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobOwner {
-    /// The name of the server for people.
+    /// Display name of the server.
     pub name: String,
-    /// Whether it is this server.
     pub is_self: bool,
-    /// Whether its lease has not ended.
     pub is_current: bool,
 }
 
-/// Decides which of several servers runs a job. Implementations answer concurrent calls.
+/// Decides which of several servers runs a job. Thread-safe.
 ///
-/// A server claims a job before it runs it, renews the claim while it runs, and writes through [`Self::store_of`], which
-/// refuses the writes of a former owner. Claims and leases are measured with one clock for all servers.
+/// A server claims a job before running it, renews the claim meanwhile, and writes through [`Self::store_of`], which
+/// fences off former owners. One clock measures the claims and leases of all servers.
 #[async_trait]
 pub trait JobClaims: Send + Sync + 'static {
-    /// The interval at which claims are renewed and jobs of dead servers are looked for; `None` if there is one server.
+    /// Interval for renewing claims and discovering jobs of dead servers; `None` in single-server mode.
     fn interval(&self) -> Option<Duration>;
 
-    /// Claims the job `id`. `None` if another server owns it and its lease has not ended. A second claim of the same
-    /// server ends its first one.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Claims the job `id`; `None` if another server owns it with a current lease. A second claim by the same server
+    /// ends its first.
     async fn claim(&self, id: &JobId) -> Result<Option<Claim>, StoreError>;
 
-    /// Renews claims, and returns what became of each.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Renews claims and returns the result of each.
     async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>, StoreError>;
 
-    /// Gives `claim` up, so that another server may claim the job at once.
+    /// Releases `claim`, so that another server can claim the job immediately.
     ///
     /// # Errors
     /// [`StoreError::NotApplied`]; the claim then ends with its lease.
     async fn release(&self, claim: &Claim) -> Result<(), StoreError>;
 
-    /// The unfinished jobs that no other server owns.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Unfinished jobs that no other server owns.
     async fn available(&self) -> Result<Vec<JobId>, StoreError>;
 
-    /// The server that runs the job `id`, or ran it last; `None` if none has claimed it.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Current or last server of the job; `None` if never claimed.
     async fn owner(&self, id: &JobId) -> Result<Option<JobOwner>, StoreError>;
 
-    /// The deleted jobs of which this server may have a folder.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Deleted jobs whose folder this server may still have.
     async fn deleted(&self) -> Result<Vec<JobId>, StoreError> {
         Ok(Vec::new())
     }
 
-    /// Notes that this server has no folder of the deleted job `id` any more.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Records that this server has removed the folder of the deleted job.
     async fn removed(&self, id: &JobId) -> Result<(), StoreError> {
         let _ = id;
         Ok(())
     }
 
-    /// The store for the run of a job: a change fails with [`StoreError::NotOwner`] once the claim is lost.
+    /// Fenced store for the run of a job: changes fail with [`StoreError::NotOwner`] once the claim is lost.
     fn store_of(&self, claim: &Claim) -> Arc<dyn Store>;
 
-    /// Notifies the other servers that a job was queued, cancelled or released. A lost notice delays them by
+    /// Notifies other servers of a queued, cancelled or released job. A lost notification delays them by
     /// [`Self::interval`].
     async fn announce(&self);
 
-    /// Changes after each notice of another server.
+    /// Changes after each notification from another server.
     fn announcements(&self) -> watch::Receiver<u64>;
 
-    /// The unfinished jobs of all servers that none of them runs. No other server counts them before the returned value is
-    /// dropped. `None` if there is one server.
-    ///
-    /// # Errors
-    /// If they cannot be read.
+    /// Unfinished jobs not run by any server. Other servers' counts block until the returned value is dropped. `None`
+    /// in single-server mode.
     async fn queued(&self) -> Result<Option<QueuedJobs>, StoreError> {
         Ok(None)
     }
 
-    /// Notifies the server that runs the trial `trial` of `study` that this one has stored measurements of it. A lost notice
-    /// delays it by [`Self::interval`].
+    /// Notifies the server running the trial of measurements stored by this server. A lost notification delays it by
+    /// [`Self::interval`].
     async fn announce_measurements(&self, study: &StudyId, trial: TrialId) {
         let _ = (study, trial);
     }
 
-    /// Receives what other servers have announced. Without others, nothing is received.
+    /// Notices of other servers; never any in single-server mode.
     fn notices(&self) -> broadcast::Receiver<Notice> {
         broadcast::channel(1).1
     }
 }
 
-/// What another server has announced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// It has stored measurements of a trial.
+    /// New measurements of a trial.
     Measured(StudyId, TrialId),
-    /// One of its trials has ended, so that another one may run within the limits.
     TrialEnded,
-    /// Notices may have been missed.
+    /// Notices may have been lost.
     Missed,
 }
 
-/// The unfinished jobs that no server runs.
+/// Unfinished jobs not run by any server, by ID.
 pub struct QueuedJobs {
-    /// The jobs, by ID.
     pub jobs: Vec<Job>,
-    /// Keeps other servers from counting them, until it is dropped.
+    /// Blocks counts by other servers until dropped.
     pub lock: Box<dyn Send>,
 }
 
-/// A request of another server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Its number.
     pub id: u64,
-    /// Its content.
     pub request: Vec<u8>,
 }
 
-/// Passes requests to the server that runs a job, and its answers back. Both may be lost with a server or the database, so that a
-/// request is repeated by its sender, and has to have the same effect as once.
+/// Relays requests to the server that runs a job, and the responses back. Either may be lost with a server or the
+/// database, so senders retry, and requests must be idempotent.
 #[async_trait]
 pub trait Relay: Send + Sync + 'static {
-    /// Passes `request` to the other server that runs `job`, and returns its answer. `None` if there is no such server, or it did
-    /// not answer within `limit`.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Sends `request` to the other server running `job`, and returns its response. `None` if there is no such server,
+    /// or no response within `limit`.
     async fn ask(&self, job: &JobId, request: Vec<u8>, limit: Duration) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Takes the requests for this server, each once.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
     async fn take(&self) -> Result<Vec<Asked>, StoreError>;
 
-    /// Answers the request `id`.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Responds to the request `id`.
     async fn answer(&self, id: u64, answer: Vec<u8>) -> Result<(), StoreError>;
 
     /// Changes when there may be requests for this server.
     fn asked(&self) -> watch::Receiver<u64>;
 }
 
-/// A running trial, or a job without hyperparameters, that counts towards the limits on them.
+/// A running trial, or a job without hyperparameters, subject to the limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningTrial {
-    /// The job.
     pub job: JobId,
-    /// Who submitted it.
     pub principal: Option<String>,
 }
 
-/// The answer to [`RunningTrials::admit`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admission {
     /// Whether the trial may run, and is counted from now on.
     pub is_admitted: bool,
-    /// The trials that run on other servers.
+    /// Trials running on other servers.
     pub others: Vec<RunningTrial>,
 }
 
 /// Whether a trial may run beside others.
 pub type Admits = Arc<dyn Fn(&[RunningTrial]) -> bool + Send + Sync>;
 
-/// Counts the running trials of several servers. Those of a server that does not renew them end with a lease.
+/// Counts the running trials of several servers; unrenewed ones expire.
 #[async_trait]
 pub trait RunningTrials: Send + Sync + 'static {
-    /// Counts `trial` under the number `ticket` of this server, if `admits` returns true for the other running trials of
-    /// all servers. No other trial is admitted meanwhile. A second call with the same number replaces the first.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Counts `trial` as this server's `ticket`, if `admits` accepts the other running trials of all servers.
+    /// Admissions are serialized. A repeated ticket replaces the first.
     async fn admit(&self, ticket: u64, trial: &RunningTrial, admits: Admits) -> Result<Admission, StoreError>;
 
-    /// Renews the running trials of this server, which are `held` and no others. Returns those of other servers.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Renews this server's running trials, exactly those `held`. Returns those of other servers.
     async fn renew(&self, held: &[(u64, RunningTrial)]) -> Result<Vec<RunningTrial>, StoreError>;
 
-    /// No longer counts the trial `ticket` of this server, and notifies the others.
+    /// Stops counting this server's `ticket`, and notifies the others.
     ///
     /// # Errors
     /// [`StoreError::NotApplied`]; the next renewal has the same effect.
     async fn release(&self, ticket: u64) -> Result<(), StoreError>;
 }
 
-/// The claims of the only server on a store: it owns every job.
+/// Claims of the only server on a store, which owns every job.
 pub struct OnlyServer {
     store: Arc<dyn Store>,
     announcements: watch::Sender<u64>,
 }
 
 impl OnlyServer {
-    /// The claims of the only server on `store`.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, announcements: watch::channel(0).0 }
     }
@@ -291,25 +243,16 @@ impl JobClaims for OnlyServer {
     }
 }
 
-/// Named documents of several kinds that servers share. Each has parts, which are read one by one.
+/// Named documents by kind, shared by servers. Parts are read one by one.
 #[async_trait]
 pub trait Documents: Send + Sync + 'static {
-    /// Stores part `part` of a document, and replaces the former one. A document exists once it has part 0.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Stores or replaces a part of a document. A document exists once it has part 0.
     async fn put(&self, kind: &str, name: &str, part: u64, body: Vec<u8>) -> Result<(), StoreError>;
 
-    /// Stores a document of one part unless there is one of that name, and returns the one that there is afterwards.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Stores a single-part document unless the name is taken, and returns the resulting content.
     async fn get_or_put(&self, kind: &str, name: &str, body: Vec<u8>) -> Result<Vec<u8>, StoreError>;
 
-    /// Replaces a document of one part if it is still `expected` (`None`: if there is none). Returns whether it was.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Compare-and-swap of a single-part document; `expected` is `None` for absence. Returns whether it matched.
     async fn replace(
         &self,
         kind: &str,
@@ -318,40 +261,21 @@ pub trait Documents: Send + Sync + 'static {
         body: Vec<u8>,
     ) -> Result<bool, StoreError>;
 
-    /// Part `part` of a document, counted from 0; `None` if there is none.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// A part of a document, counted from 0.
     async fn part(&self, kind: &str, name: &str, part: u64) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// The first parts of all documents of `kind`, by name, with the time since each was last written or touched.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// First parts of all documents of `kind`, by name, with the time since each was last written or touched.
     async fn list(&self, kind: &str) -> Result<Vec<(String, Vec<u8>, Duration)>, StoreError>;
 
-    /// Notes that a document is in use; returns whether it exists.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Marks a document as in use; returns whether it exists.
     async fn touch(&self, kind: &str, name: &str) -> Result<bool, StoreError>;
 
-    /// Removes the documents of `kind` that were neither written nor touched for `unused_for`, and returns their names. One that
-    /// is touched meanwhile is kept.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Removes documents neither written nor touched for `unused_for`, and returns their names. A concurrent touch
+    /// prevents removal.
     async fn remove_unused(&self, kind: &str, unused_for: Duration) -> Result<Vec<String>, StoreError>;
 
-    /// Removes a document, if there is one.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
     async fn remove(&self, kind: &str, name: &str) -> Result<(), StoreError>;
 
-    /// The present time of the clock that all servers share.
-    ///
-    /// # Errors
-    /// [`StoreError::NotApplied`].
+    /// Current time of the shared clock.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! The [`Store`] that every engine is: its calls are implemented once, in [`super::changes`] and [`super::queries`].
+//! The [`Store`] implementation of every engine, based on [`super::changes`] and [`super::queries`].
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use tunesmith_domain::{
 };
 use tunesmith_telemetry::telemetry;
 
-/// Removes what remains of the deleted `study`, in steps. If a step fails, [`Store::finish_deletions`] removes the rest.
+/// Removes the remains of the deleted `study` stepwise. After a failure, [`Store::finish_deletions`] removes the rest.
 async fn remove_remains(engine: &impl Engine, study: &StudyId) {
     loop {
         let id = study.clone();
@@ -74,18 +74,17 @@ impl<E: Engine> Store for E {
 
     async fn studies(
         &self,
-        project: &str,
-        location: &str,
+        parent: Option<(&str, &str)>,
         after: Option<&StudyId>,
         limit: usize,
     ) -> Result<Vec<Study>, StoreError> {
-        let (project, location, after) = (project.to_owned(), location.to_owned(), after.cloned());
-        self.read(move |records| records.studies(&project, &location, after.as_ref(), limit)).await
-    }
-
-    async fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError> {
+        let parent = parent.map(|(project, location)| (project.to_owned(), location.to_owned()));
         let after = after.cloned();
-        self.read(move |records| records.all_studies(after.as_ref(), limit)).await
+        let query = move |records: &dyn Ranges| {
+            let parent = parent.as_ref().map(|(project, location)| (project.as_str(), location.as_str()));
+            records.studies(parent, after.as_ref(), limit)
+        };
+        self.read(query).await
     }
 
     async fn delete_study(&self, id: &StudyId) -> Result<(), StoreError> {
@@ -117,29 +116,22 @@ impl<E: Engine> Store for E {
         let (scope, study) = (Scope::Study(study.clone()), study.clone());
         let create = move |records: &dyn Changes| changes::create_trials(records, &study, &trials);
         let created = self.write(scope, create).await?;
-        // Not by the change, which may run more than once.
+        // Outside the change, which may run more than once.
         created.iter().for_each(|trial| telemetry().trials(trial.state.as_str(), 1));
         Ok(created)
     }
 
-    async fn open_trials(
+    async fn study_and_open_trials(
         &self,
         study: &StudyId,
         after: Option<TrialId>,
         limit: usize,
-    ) -> Result<Vec<Trial>, StoreError> {
+    ) -> Result<(Study, Vec<Trial>), StoreError> {
         let study = study.clone();
         let query = move |records: &dyn Ranges| {
-            let trials = records.open_trials(&study, after.unwrap_or(TrialId(0)), limit)?;
-            queries::check_study(records, &study, &trials)?;
-            Ok(trials)
+            let (found, trials) = records.study_and_open_trials(&study, after.unwrap_or(TrialId(0)), limit)?;
+            Ok((found.ok_or_else(|| queries::not_found(&study))?, trials))
         };
-        if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
-    }
-
-    async fn study_and_open_trials(&self, study: &StudyId, limit: usize) -> Result<(Study, Vec<Trial>), StoreError> {
-        let study = study.clone();
-        let query = move |records: &dyn Ranges| queries::study_and_open_trials(records, &study, limit);
         if limit <= FEW { self.lookup(query).await } else { self.read(query).await }
     }
 
@@ -156,11 +148,6 @@ impl<E: Engine> Store for E {
             Ok(overdue)
         };
         self.read(query).await
-    }
-
-    async fn trial(&self, study: &StudyId, id: TrialId) -> Result<Trial, StoreError> {
-        let study = study.clone();
-        self.lookup(move |records| queries::trial_of_study(records, &study, id).map(|(_, trial)| trial)).await
     }
 
     async fn trial_of_study(&self, study: &StudyId, id: TrialId) -> Result<(Study, Trial), StoreError> {

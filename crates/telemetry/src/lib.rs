@@ -10,17 +10,16 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-/// The content type of [`Telemetry::text`].
+/// Content type of [`Telemetry::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 static TELEMETRY: LazyLock<Telemetry> = LazyLock::new(Telemetry::new);
 
-/// The metrics of this process since its start.
+/// Metrics of this process since its start.
 pub fn telemetry() -> &'static Telemetry {
     &TELEMETRY
 }
 
-/// The counters, gauges and histograms of a process.
 pub struct Telemetry {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
@@ -31,21 +30,18 @@ pub struct Telemetry {
     trials: Family<StateLabels, Counter>,
     commit_seconds: Histogram,
     changes_committed: Counter,
-    /// Leases that expired.
     pub leases_expired: Counter,
     /// Records that could not be written to an audit log.
     pub audit_failures: Counter,
-    /// Requests of callers without a valid token that are only counted in an audit log.
+    /// Unauthenticated requests that an audit log only counts.
     pub audit_suppressed: Counter,
-    /// Queued jobs.
     pub jobs_queued: Gauge,
-    /// Running jobs.
     pub jobs_running: Gauge,
-    /// Maximal number of jobs that run at once.
+    /// Maximum number of concurrent jobs.
     pub job_slots: Gauge,
-    /// Bytes in allocations of this process.
+    /// Allocated bytes.
     pub memory_held: Gauge,
-    /// Bytes of this process in main memory.
+    /// Resident set size in bytes.
     pub memory_resident: Gauge,
 }
 
@@ -93,53 +89,24 @@ struct WaitLabels {
     reason: &'static str,
 }
 
-/// The kind of a reason for which something waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitKind {
-    /// A limit on what runs at the same time.
-    Limit,
-    /// The limit of one executor on what runs on it.
-    ExecutorLimit,
-    /// Resources that are in use.
-    Resources,
-    /// A free job slot.
-    JobSlot,
-    /// The engine that runs the program.
-    Engine,
-}
-
-impl WaitKind {
-    /// The name of the kind, in lower case.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Limit => "limit",
-            Self::ExecutorLimit => "executor_limit",
-            Self::Resources => "resources",
-            Self::JobSlot => "job_slot",
-            Self::Engine => "engine",
-        }
-    }
-}
-
-/// A phase of computing suggestions.
+/// A phase of a suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuggestionPhase {
     /// Waiting for the study and a processor.
     Wait,
-    /// Reading the changes of the study.
+    /// Reading the study's changes.
     History,
-    /// The search algorithm.
+    /// Running the search algorithm.
     Compute,
 }
 
-/// The source of a suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SuggestionSource {
     /// Computed in advance.
     Prepared,
     /// Computed on demand.
     Computed,
-    /// Random search, after the algorithm failed.
+    /// Random search after a failure of the algorithm.
     Fallback,
 }
 
@@ -205,13 +172,13 @@ impl Telemetry {
         }
     }
 
-    /// Counts a request of the API method `method` with the response `status` after `time`.
+    /// Records a request of the API method `method`.
     pub fn request(&self, method: &'static str, status: u16, time: Duration) {
         self.requests.get_or_create(&RequestLabels { method, status }).inc();
         self.request_seconds.get_or_create(&MethodLabels { method }).observe(time.as_secs_f64());
     }
 
-    /// Counts `time` that suggestions of `algorithm` took in `phase`.
+    /// Records the `time` that suggestions of `algorithm` spent in `phase`.
     pub fn suggestion_time(&self, algorithm: &'static str, phase: SuggestionPhase, time: Duration) {
         let phase = match phase {
             SuggestionPhase::Wait => "wait",
@@ -221,7 +188,6 @@ impl Telemetry {
         self.suggestion_seconds.get_or_create(&SuggestionLabels { algorithm, phase }).observe(time.as_secs_f64());
     }
 
-    /// Counts `count` suggestions of `algorithm`.
     pub fn suggested(&self, algorithm: &'static str, source: SuggestionSource, count: usize) {
         let source = match source {
             SuggestionSource::Prepared => "prepared",
@@ -236,27 +202,26 @@ impl Telemetry {
         self.trials.get_or_create(&StateLabels { state }).inc_by(count as u64);
     }
 
-    /// Sets the number of trials that wait for a reason of `kind`.
-    pub fn trials_waiting(&self, kind: WaitKind, count: u64) {
-        let labels = WaitLabels { reason: kind.as_str() };
+    pub fn trials_waiting(&self, reason: &'static str, count: u64) {
+        let labels = WaitLabels { reason };
         self.trials_waiting.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Changes the number of trials that wait for a reason of `kind` by `change`.
-    pub fn change_trials_waiting(&self, kind: WaitKind, change: i64) {
-        self.trials_waiting.get_or_create(&WaitLabels { reason: kind.as_str() }).inc_by(change);
+    /// Adds `change` to the number of trials waiting for `reason`.
+    pub fn change_trials_waiting(&self, reason: &'static str, change: i64) {
+        self.trials_waiting.get_or_create(&WaitLabels { reason }).inc_by(change);
     }
 
-    /// Counts a transaction of `changes` changes that took `time`.
+    /// Records a store transaction of `changes` changes.
     pub fn commit(&self, changes: usize, time: Duration) {
         self.commit_seconds.observe(time.as_secs_f64());
         self.changes_committed.inc_by(changes as u64);
     }
 
-    /// All metrics, in the text format of OpenMetrics.
+    /// All metrics in the OpenMetrics text format.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = text::encode(&mut text, &self.registry);
         text
     }

@@ -1,4 +1,4 @@
-//! The trials of a study by column.
+//! Columnar storage of a study's trials.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -12,25 +12,24 @@ use tunesmith_domain::{Study, Trial, TrialState};
 
 use super::Rows;
 
-/// The mark of a missing time, integer or level.
+/// Sentinel for a missing time, integer or level.
 const NO_TIME: i64 = i64::MIN;
 const NO_INTEGER: i64 = i64::MIN;
 const NO_LEVEL: u32 = u32::MAX;
 
-/// Number of characters of a reason or a client's ID that are kept.
+/// Maximum stored length of a reason or client ID, in characters.
 const TEXT_LENGTH: usize = 300;
 
-/// The trials of a study by column: about 60 bytes for each trial, and 8 for each of its parameters and metrics.
+/// Trials of a study in columns: about 60 bytes per trial, plus 8 per parameter and metric.
 ///
-/// The row of a trial is its number less one. [`Self::apply`] may be called in any order, and more than once.
+/// The row of a trial is its number less one. [`Self::apply`] is idempotent and independent of order.
 #[derive(Debug)]
 pub struct Columns {
     problem: Arc<ProblemStatement>,
     /// Distinguishes studies of the same name.
     create_time: Timestamp,
-    /// See [`Self::revision`].
     revision: u64,
-    /// `None` if the trial was not read yet.
+    /// `None` for a trial not read yet.
     states: Vec<Option<TrialState>>,
     stopped_early: Vec<bool>,
     created: Vec<i64>,
@@ -42,16 +41,15 @@ pub struct Columns {
     known_origins: Vec<Option<Origin>>,
     clients: Texts,
     reasons: Texts,
-    /// One for each metric; NaN without a result.
+    /// One per metric; NaN without a result.
     metrics: Vec<Vec<f64>>,
-    /// One for each constraint; NaN without a result.
+    /// One per constraint; NaN without a result.
     constraints: Vec<Vec<f64>>,
     parameters: Vec<ParameterColumn>,
-    /// Rows with a result, best first, those that violate a constraint last, by metric; computed on demand.
+    /// By metric, rows with a result: best first, those that violate a constraint last. Computed on demand.
     best_first: Vec<OnceLock<Vec<u32>>>,
 }
 
-/// The values of one parameter.
 #[derive(Debug)]
 enum ParameterColumn {
     /// NaN in trials without the parameter.
@@ -61,7 +59,7 @@ enum ParameterColumn {
     Level(Vec<u32>),
 }
 
-/// A column of texts, of which many are equal.
+/// Text column with many duplicates.
 #[derive(Debug, Default)]
 struct Texts {
     rows: Vec<u32>,
@@ -89,7 +87,7 @@ impl Texts {
 }
 
 impl Columns {
-    /// The columns of `study` without trials, with room for the trials that it has.
+    /// Empty columns of `study`, with capacity for its trials.
     pub fn new(study: &Study) -> Self {
         let problem = Arc::clone(&study.problem);
         let capacity = usize::try_from(study.next_trial_id.0.saturating_sub(1)).unwrap_or(0);
@@ -122,17 +120,16 @@ impl Columns {
         }
     }
 
-    /// Whether these are the columns of `study`, and not of a deleted study of the same name.
+    /// Whether the columns belong to `study`, not to a deleted study of the same name.
     pub fn is_of(&self, study: &Study) -> bool {
         self.create_time == study.create_time
     }
 
-    /// The search space and the metrics.
     pub fn problem(&self) -> &ProblemStatement {
         &self.problem
     }
 
-    /// The revision of the study up to which its changes were applied.
+    /// Revision of the study up to which changes were applied.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -142,7 +139,7 @@ impl Columns {
         self.revision = self.revision.max(revision);
     }
 
-    /// Sets the trial's row to its present state.
+    /// Sets the trial's row to its current state.
     pub fn apply(&mut self, trial: &Trial) {
         let Some(row) = usize::try_from(trial.id.0).ok().and_then(|number| number.checked_sub(1)) else { return };
         if row >= self.states.len() {
@@ -226,83 +223,79 @@ impl Columns {
             + self.reasons.bytes
     }
 
-    /// The number of rows, those of deleted trials included.
+    /// Number of rows, including deleted trials.
     pub fn len(&self) -> usize {
         self.states.len()
     }
 
-    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.states.is_empty()
     }
 
-    /// The rows of the trials, without deleted ones.
+    /// Rows without deleted trials.
     pub fn live(&self) -> Rows {
         Rows::of(self.len(), |row| self.state(row).is_some())
     }
 
-    /// The number of the trial of `row`.
+    /// Trial number of `row`.
     pub fn number(&self, row: usize) -> u64 {
         row as u64 + 1
     }
 
-    /// The state of the trial; `None` if it is deleted.
+    /// State; `None` if the trial is deleted.
     pub fn state(&self, row: usize) -> Option<TrialState> {
         self.states[row].filter(|state| *state != TrialState::Deleted)
     }
 
-    /// Whether the trial was stopped early.
     pub fn stopped_early(&self, row: usize) -> bool {
         self.stopped_early[row]
     }
 
-    /// When the trial was created, started and ended, in microseconds since 1970.
+    /// Creation, start and end of the trial, in microseconds since 1970.
     pub fn times(&self, row: usize) -> [Option<i64>; 3] {
         [&self.created, &self.started, &self.ended].map(|times| Some(times[row]).filter(|time| *time != NO_TIME))
     }
 
-    /// Seconds from the start to the end.
+    /// Seconds from start to end.
     pub fn duration_secs(&self, row: usize) -> Option<f64> {
         let [_, start, end] = self.times(row);
         Some((end?.saturating_sub(start?)) as f64 / 1e6)
     }
 
-    /// The number of attempts.
     pub fn attempt(&self, row: usize) -> u32 {
         self.attempts[row]
     }
 
-    /// The number of measurements.
     pub fn measurement_count(&self, row: usize) -> u32 {
         self.measurements[row]
     }
 
-    /// The algorithm and the step that proposed the trial.
+    /// Algorithm and step that proposed the trial.
     pub fn origin(&self, row: usize) -> Option<Origin> {
         self.known_origins.get(usize::from(self.origins[row])).copied().flatten()
     }
 
-    /// The owner; empty without one.
+    /// Owner; empty without one.
     pub fn client(&self, row: usize) -> &str {
         self.clients.get(row)
     }
 
-    /// Why the trial is infeasible, shortened; empty if it is not.
+    /// Reason for infeasibility, truncated; empty if the trial is feasible.
     pub fn infeasible_reason(&self, row: usize) -> &str {
         self.reasons.get(row)
     }
 
-    /// The result of the trial by the metric with this index; `None` without a finite one.
+    /// Result of a metric by index; `None` unless finite.
     pub fn metric(&self, metric: usize, row: usize) -> Option<f64> {
         Some(self.metrics[metric][row]).filter(|value| value.is_finite())
     }
 
-    /// The value of the constraint with this index; `None` without a finite one.
+    /// Value of a constraint by index; `None` unless finite.
     pub fn constraint(&self, constraint: usize, row: usize) -> Option<f64> {
         Some(self.constraints[constraint][row]).filter(|value| value.is_finite())
     }
 
-    /// The names of the constraints that the result of the trial violates.
+    /// Names of the constraints that the result violates.
     pub fn violated(&self, row: usize) -> impl Iterator<Item = &str> {
         let has_result = self.states[row] == Some(TrialState::Succeeded);
         let constraints = self.problem.constraints().iter().zip(&self.constraints);
@@ -310,23 +303,22 @@ impl Columns {
         violated.map(|(constraint, _)| constraint.name.as_str())
     }
 
-    /// Whether the result of the trial violates no constraint.
+    /// Whether the result violates no constraint.
     pub fn is_feasible(&self, row: usize) -> bool {
         self.violated(row).next().is_none()
     }
 
-    /// The result as [`Self::metric`], NaN and infinity included; `None` if the trial has no result.
+    /// Like [`Self::metric`], including NaN and infinity; `None` without a result.
     pub(super) fn any_metric(&self, metric: usize, row: usize) -> Option<f64> {
         (self.states[row] == Some(TrialState::Succeeded)).then(|| self.metrics[metric][row])
     }
 
-    /// The value of the constraint with this index, NaN and infinity included; `None` if the trial has no result.
+    /// Like [`Self::constraint`], including NaN and infinity; `None` without a result.
     pub(super) fn any_constraint(&self, constraint: usize, row: usize) -> Option<f64> {
         (self.states[row] == Some(TrialState::Succeeded)).then(|| self.constraints[constraint][row])
     }
 
-    /// The value of the parameter with this index as a number, the index of its level for a categorical one; `None` in
-    /// trials without the parameter.
+    /// Numeric value of a parameter by index, or level index if categorical; `None` in trials without the parameter.
     pub fn coordinate(&self, parameter: usize, row: usize) -> Option<f64> {
         match &self.parameters[parameter] {
             ParameterColumn::Number(values) => Some(values[row]).filter(|value| !value.is_nan()),
@@ -337,7 +329,7 @@ impl Columns {
         }
     }
 
-    /// The value of the parameter with this index; `None` in trials without it.
+    /// Value of a parameter by index; `None` in trials without it.
     pub fn parameter(&self, parameter: usize, row: usize) -> Option<ParameterValue> {
         let spec = self.spec(parameter);
         Some(match (&self.parameters[parameter], spec.kind()) {
@@ -357,33 +349,30 @@ impl Columns {
         })
     }
 
-    /// All parameter values of the trial.
     pub fn parameters(&self, row: usize) -> ParameterValues {
         let specs = self.problem.search_space().parameters().iter().enumerate();
         specs.filter_map(|(index, spec)| Some((spec.name().to_owned(), self.parameter(index, row)?))).collect()
     }
 
-    /// The definition of the parameter with this index.
     pub fn spec(&self, parameter: usize) -> &ParameterSpec {
         &self.problem.search_space().parameters()[parameter]
     }
 
-    /// The goal of the metric with this index.
     pub fn goal(&self, metric: usize) -> Goal {
         self.problem.metrics()[metric].goal
     }
 
-    /// Whether one of `rows` can be the best by `metrics`: it violates no constraint, and was not stopped early if another one
-    /// of them with all these metrics was not.
+    /// Tests whether one of `rows` can be the best by `metrics`: it violates no constraint, and was not stopped early
+    /// if another such row with all metrics was not.
     pub fn can_be_best(&self, rows: &Rows, metrics: &[usize]) -> impl Fn(usize) -> bool {
         let is_measured = |row: usize| metrics.iter().all(|metric| self.metric(*metric, row).is_some());
         let any_whole = rows.iter().any(|row| !self.stopped_early(row) && self.is_feasible(row) && is_measured(row));
         move |row| self.is_feasible(row) && !(any_whole && self.stopped_early(row))
     }
 
-    /// The rows with a finite result by the metric with this index, best first, equal ones by the other metrics, then by number.
-    /// As in [`tunesmith_domain::best_first`], those that violate a constraint follow the others, and of either those that were
-    /// stopped early follow the whole ones.
+    /// Rows with a finite result of a metric by index: best first, ties ordered by the other metrics, then by number.
+    /// As in [`tunesmith_domain::best_first`], constraint violations come last, and within both groups stopped trials
+    /// follow complete ones.
     pub fn best_first(&self, metric: usize) -> &[u32] {
         self.best_first[metric].get_or_init(|| {
             let values = &self.metrics[metric];
@@ -395,7 +384,7 @@ impl Columns {
             let others = |a: u32, b: u32| {
                 let losses = |row: u32| {
                     let others = (0..self.metrics.len()).filter(move |other| *other != metric);
-                    // A metric without a finite value is worse than every value.
+                    // A metric without a finite value ranks below every value.
                     others.map(move |other| {
                         self.metric(other, row as usize).map_or(f64::INFINITY, |value| self.goal(other).loss(value))
                     })

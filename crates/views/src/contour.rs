@@ -1,5 +1,3 @@
-//! The results over two parameters.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -33,13 +31,13 @@ pub struct Contour {
     pub points: Points,
 }
 
-/// The results of `rows` by the metric over the parameters `x` and `y`, by their indices, in at most `limit` cells.
+/// Results of `rows` over the parameters `x` and `y`, by index, in at most `limit` cells.
 pub fn contour(columns: &Columns, rows: &Rows, metric: usize, [x, y]: [usize; 2], limit: usize) -> Contour {
     let [x_axis, y_axis] = [x, y].map(|index| Axis::of_parameter(columns.spec(index)));
     let point =
         |row: usize| Some([columns.coordinate(x, row)?, columns.coordinate(y, row)?, columns.metric(metric, row)?]);
     let found: Vec<[f64; 3]> = rows.iter().filter_map(point).collect();
-    // Few trials are spread over few cells, so that neighbours meet.
+    // Few trials share few cells, so that neighbours meet.
     let cells = limit.min(found.len()).max(1);
     let bins = |axis: &Axis, other: &Axis, index: usize| {
         let most = match (axis.kind, other.kind) {
@@ -56,7 +54,7 @@ pub fn contour(columns: &Columns, rows: &Rows, metric: usize, [x, y]: [usize; 2]
     for [x, y, value] in &found {
         let cell = bin(&y_edges, *y) * width + bin(&x_edges, *x);
         counts[cell] += 1;
-        // Without a sum, which may exceed the range of numbers; the rounded mean may exceed it as well.
+        // Incremental, since a sum may overflow; the rounded mean may overflow as well.
         let count = f64::from(counts[cell]);
         let mean: f64 = means[cell] * ((count - 1.0) / count) + value / count;
         means[cell] = mean.clamp(f64::MIN, f64::MAX);

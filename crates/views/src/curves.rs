@@ -1,4 +1,4 @@
-//! Learning curves of some trials.
+//! Learning curves of a sample of trials.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use tunesmith_domain::Measurement;
 use super::reduction::sample;
 use super::{Axis, Columns, Rows};
 
-/// Number of points of a curve that are worth showing beside others.
+/// Maximum useful number of points per curve beside others.
 const POINTS_OF_CURVE: usize = 50;
 
 /// The learning curves of some trials.
@@ -39,8 +39,7 @@ pub struct Curve {
     pub values: Vec<f64>,
 }
 
-/// The trials whose curves are shown for `rows`, with the number of trials that each stands for; `limit` is that of the
-/// points of all curves.
+/// Trials to show curves of, with the number of trials each stands for; `limit` is the total number of points.
 pub fn trials_of_curves(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> Vec<(TrialId, u32)> {
     let count = (limit / POINTS_OF_CURVE).max(1);
     let sample = sample(columns, rows, metric, count);
@@ -51,7 +50,7 @@ pub fn trials_of_curves(columns: &Columns, rows: &Rows, metric: usize, limit: us
     measured.map(|(row, stands_for)| (TrialId(columns.number(row)), stands_for)).collect()
 }
 
-/// The curves of the trials that [`trials_of_curves`] chose, each with its measurements.
+/// Curves of the trials chosen by [`trials_of_curves`], given with their measurements.
 pub fn curves(
     columns: &Columns,
     rows: &Rows,
@@ -82,7 +81,7 @@ fn curve(trial: TrialId, stands_for: u32, measurements: &[Measurement], metric: 
     Curve { trial: trial.0, stands_for, measurements: total, steps, values }
 }
 
-/// At most `limit` of `points`: the first, the last, and the lowest and the highest of each of some spans.
+/// At most `limit` of `points`: the first, the last, and the minimum and maximum per interval.
 fn extremes(points: &[(i64, f64)], limit: usize) -> Vec<(i64, f64)> {
     let spans = ((limit.saturating_sub(2)) / 2).max(1);
     let mut kept = vec![0, points.len() - 1];

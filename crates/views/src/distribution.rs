@@ -1,4 +1,4 @@
-//! The empirical distribution function of the results.
+//! Empirical distribution function of the results.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,8 +20,8 @@ pub struct Distribution {
     pub shares: Vec<f64>,
 }
 
-/// The distribution of the results of `rows` by the metric with this index, with at most `limit` steps: the best exactly,
-/// the others at even shares.
+/// Distribution of the results of `rows` by a metric, with at most `limit` steps: the best exactly, the others at even
+/// shares.
 pub fn distribution(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> Distribution {
     let order = best_rows(columns, rows, metric, usize::MAX);
     let total = order.len();

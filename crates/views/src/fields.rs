@@ -1,11 +1,10 @@
-//! The fields of trials in filters, and filters on columns.
+//! Filter fields of trials, and filtering of columns.
 
 use tunesmith_algorithms::problem::ParameterKind;
 use tunesmith_filter::{Condition, Expression, Fields, Filter, FilterError, Kind, Test};
 
 use super::{Columns, Rows};
 
-/// A field of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TrialField {
     Id,
@@ -21,19 +20,16 @@ pub(super) enum TrialField {
     CreateTime,
     StartTime,
     EndTime,
-    /// By index.
     Metric(usize),
-    /// A constraint, by index.
     Constraint(usize),
-    /// The names of the constraints that the result violates.
+    /// Names of the violated constraints.
     ViolatedConstraint,
-    /// By index.
     Parameter(usize),
 }
 
 const STATES: &[&str] = &["REQUESTED", "ACTIVE", "STOPPING", "SUCCEEDED", "INFEASIBLE"];
 
-/// The fields without a name behind a point.
+/// Fields without a dot.
 const PLAIN: [(&str, TrialField, Kind); 13] = [
     ("id", TrialField::Id, Kind::Number),
     ("state", TrialField::State, Kind::Word(STATES)),
@@ -50,7 +46,6 @@ const PLAIN: [(&str, TrialField, Kind); 13] = [
     ("endTime", TrialField::EndTime, Kind::Time),
 ];
 
-/// The fields of the trials of one study.
 struct TrialFields<'a>(&'a Columns);
 
 impl Fields for TrialFields<'_> {
@@ -97,7 +92,7 @@ impl Fields for TrialFields<'_> {
 }
 
 impl Columns {
-    /// The field that `text` names, as in a filter.
+    /// Parses a field, as in a filter.
     pub(super) fn field(&self, text: &str) -> Option<TrialField> {
         let (root, name) = text.split_once('.').map_or((text, None), |(root, name)| (root, Some(name)));
         let fields = TrialFields(self);
@@ -109,10 +104,10 @@ impl Columns {
         fields.find(&restriction.field.root, restriction.field.name.as_deref()).map(|(field, _)| field)
     }
 
-    /// The rows of the trials that `filter` accepts, without deleted ones.
+    /// Rows that match `filter`, without deleted trials.
     ///
     /// # Errors
-    /// If the filter has a field that trials of this study do not have, or a value of another kind.
+    /// If a field does not exist in this study, or a value is of another kind.
     pub fn select(&self, filter: &Filter) -> Result<Rows, FilterError> {
         let expression = filter.check(&TrialFields(self))?;
         Ok(self.rows_of(&expression).and(&self.live()))

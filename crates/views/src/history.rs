@@ -1,5 +1,3 @@
-//! The results of a study in the order of its trials.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -37,7 +35,7 @@ pub struct Improvement {
     pub total: usize,
 }
 
-/// The history of `rows` by the metric with this index, with about `limit` points.
+/// History of `rows` by a metric, with about `limit` points.
 pub fn history(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> History {
     let goal = columns.goal(metric);
     let (mut points, mut improvements) = (Vec::new(), Vec::new());
@@ -65,7 +63,7 @@ pub fn history(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> H
     }
 }
 
-/// At most `limit` of `improvements`, evenly, with the first and the last.
+/// At most `limit` of `improvements`, evenly, including the first and the last.
 fn thinned(improvements: &[(u64, f64)], limit: usize) -> Improvement {
     let total = improvements.len();
     let count = total.min(limit);

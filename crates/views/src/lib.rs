@@ -33,14 +33,11 @@ pub use table::{Order, Table, TableRow, table};
 pub use timeline::{Lane, Timeline, most_at_once, running_at_once, running_times, timeline};
 pub use values::{Axis, AxisKind, Cell};
 
-/// Default number of points of a view.
 pub const DEFAULT_POINTS: usize = 2000;
 
-/// Why a view cannot be computed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewError {
-    /// The query parameter at fault.
+    /// Query parameter at fault.
     pub field: &'static str,
-    /// What was found, and what is allowed.
     pub message: String,
 }

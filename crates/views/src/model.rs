@@ -1,4 +1,4 @@
-//! What the model of the search knows: importance of parameters, and how far its predictions can be trusted.
+//! Insights from the search model: parameter importance and reliability of predictions.
 
 use std::collections::BTreeMap;
 
@@ -111,8 +111,7 @@ pub struct Prediction {
     pub upper: f64,
 }
 
-/// The trials of `rows` that the model of the metric with this index is fitted to: at most `limit`, the best and others
-/// evenly by their results.
+/// Trials of `rows` for fitting the model of a metric: at most `limit`, the best and others evenly by result.
 pub fn modelled(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> Vec<CompletedTrial> {
     let (metrics, constraints) = (columns.problem().metrics().len(), columns.problem().constraints().len());
     let limit = limit.max(fewest_points(columns.problem().search_space().parameters().len()));
@@ -132,7 +131,6 @@ pub fn modelled(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> 
     chosen.into_iter().map(|row| completed(row as usize)).collect()
 }
 
-/// The importance of the parameters by `insight`.
 pub fn importances(insight: &MetricInsight) -> Importances {
     let range = |interval: Interval| [interval.lower, interval.upper];
     let bars = insight.importance.parameters.iter().map(|parameter| Bar {
@@ -151,7 +149,6 @@ pub fn importances(insight: &MetricInsight) -> Importances {
     }
 }
 
-/// The quality of the predictions of `insight`.
 pub fn trust(insight: &MetricInsight) -> Trust {
     let calibration = &insight.calibration;
     let points = &calibration.points;
@@ -174,7 +171,6 @@ pub fn trust(insight: &MetricInsight) -> Trust {
     }
 }
 
-/// The trial that `insight` recommends.
 pub fn recommendation(insight: &MetricInsight) -> Recommendation {
     let optimum = &insight.optimum;
     Recommendation {

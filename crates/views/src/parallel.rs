@@ -1,5 +1,3 @@
-//! Parallel coordinates.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -31,7 +29,7 @@ pub struct Dimension {
     pub values: Vec<Option<f64>>,
 }
 
-/// The parallel coordinates of `rows`, at most `limit` lines, chosen by the metric with this index.
+/// Parallel coordinates of `rows`: at most `limit` lines, sampled by the metric.
 pub fn parallel_coordinates(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> ParallelCoordinates {
     let sample = sample(columns, rows, metric, limit);
     let values = |value: &dyn Fn(usize) -> Option<f64>| sample.rows.iter().map(|row| value(*row as usize)).collect();

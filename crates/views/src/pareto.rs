@@ -1,5 +1,3 @@
-//! The Pareto front of several metrics.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use tunesmith_algorithms::problem::pareto;
@@ -29,7 +27,8 @@ pub struct ParetoFront {
     pub density: Option<Density>,
 }
 
-/// The front of those of `rows` that can be the best, by all metrics, shown over the metrics `x` and `y` by their indices, with about `limit` points.
+/// Pareto front by all metrics, among those of `rows` that can be the best, over the metrics `x` and `y`, by index,
+/// with about `limit` points.
 pub fn pareto_front(columns: &Columns, rows: &Rows, [x, y]: [usize; 2], limit: usize) -> ParetoFront {
     let metrics = columns.problem().metrics();
     let values =

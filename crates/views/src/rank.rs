@@ -1,5 +1,3 @@
-//! The ranks of trials over two parameters.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,7 +22,7 @@ pub struct Rank {
     pub stands_for: Vec<u32>,
 }
 
-/// The ranks of `rows` by the metric over the parameters `x` and `y`, by their indices; at most `limit` points.
+/// Ranks of `rows` by the metric over the parameters `x` and `y`, by index; at most `limit` points.
 pub fn rank(columns: &Columns, rows: &Rows, metric: usize, [x, y]: [usize; 2], limit: usize) -> Rank {
     let sample = sample(columns, rows, metric, limit);
     let axis = |index: usize| Axis::of_parameter(columns.spec(index));

@@ -1,4 +1,4 @@
-//! Reduction of many points: the best ones and the extremes exactly, the others as counts.
+//! Reduction of many points: the best and the extremes exactly, the others as counts.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::values::{bin, even_edges};
 use super::{Axis, Columns, Rows};
 
-/// The shares of values below which, and above which, the bins of a density are wider.
+/// Share of values in each tail, with wider density bins.
 const TAIL: f64 = 0.01;
 
 /// Trials as points, in parallel lists.
@@ -35,7 +35,6 @@ pub struct Density {
     pub counts: Vec<u32>,
 }
 
-/// A trial as a point.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Point {
     pub(super) row: u32,
@@ -43,19 +42,19 @@ pub(super) struct Point {
     pub(super) y: f64,
 }
 
-/// The number of best trials that a view of `limit` points has exactly.
+/// Number of best trials shown exactly in a view of `limit` points.
 pub(super) fn best_count(limit: usize) -> usize {
     (limit / 10).max(1)
 }
 
-/// The best `count` rows of `rows` by the metric, best first.
+/// Best `count` of `rows` by the metric, best first.
 pub(super) fn best_rows(columns: &Columns, rows: &Rows, metric: usize, count: usize) -> Vec<u32> {
     let order = columns.best_first(metric).iter().copied();
     order.filter(|row| rows.contains(*row as usize)).take(count).collect()
 }
 
-/// Reduces `points` to at most `limit`. If there are more, the answer has the points of `best`, and the lowest and highest
-/// point in each of some bins along the axis; the density counts all points.
+/// Reduces `points` to at most `limit`: those in `best`, and the minimum and maximum per bin along the axis. The
+/// density counts all points.
 pub(super) fn reduce(points: &[Point], best: &[u32], axis: &Axis, limit: usize) -> (Points, Option<Density>) {
     if points.len() <= limit {
         return (listed(points.iter()), None);
@@ -72,7 +71,7 @@ pub(super) fn reduce(points: &[Point], best: &[u32], axis: &Axis, limit: usize) 
             *high = index;
         }
     }
-    // The lowest and the highest of all come first: an axis may have more levels than there may be points.
+    // The global minimum and maximum come first: an axis may have more levels than `limit`.
     let by_value = |a: &usize, b: &usize| points[*a].y.total_cmp(&points[*b].y);
     let extremes: Vec<usize> = extremes.into_iter().flatten().flatten().collect();
     let of_all = [extremes.iter().copied().min_by(by_value), extremes.iter().copied().max_by(by_value)];
@@ -92,7 +91,7 @@ fn listed<'a>(points: impl Iterator<Item = &'a Point>) -> Points {
     listed
 }
 
-/// The counts of `points` in at most `cells` cells.
+/// Counts of `points` in at most `cells` cells.
 fn density(points: &[Point], axis: &Axis, cells: usize) -> Density {
     let wide = ((cells as f64 * 1.6).sqrt() as usize).max(1);
     let x_edges = axis.edges(points.iter().map(|point| point.x), wide);
@@ -105,8 +104,8 @@ fn density(points: &[Point], axis: &Axis, cells: usize) -> Density {
     Density { x_edges, y_edges, counts }
 }
 
-/// Edges of at most `bins` bins of `values`. The first and the last bin are wider if there are outliers: otherwise a single
-/// diverged trial would put all others into one bin.
+/// Edges of at most `bins` bins of `values`. With outliers, the first and the last bin are wider: otherwise a single
+/// diverged trial would force all others into one bin.
 pub(super) fn value_edges(mut values: Vec<f64>, bins: usize) -> Vec<f64> {
     if values.is_empty() {
         return vec![0.0, 1.0];
@@ -130,19 +129,19 @@ pub(super) fn value_edges(mut values: Vec<f64>, bins: usize) -> Vec<f64> {
     edges
 }
 
-/// A sample of rows: the best exactly, and of the others one for each group of equal size in the order of the metric.
+/// Sample of rows: the best exactly, the others by one per quantile of the metric.
 pub(super) struct Sample {
-    /// The rows, best first.
+    /// Best first.
     pub(super) rows: Vec<u32>,
-    /// For each row, the number of rows that it stands for.
+    /// Number of rows that each row represents.
     pub(super) stands_for: Vec<u32>,
-    /// For each row, its rank among all rows, from 0 for the best.
+    /// Rank of each row among all, from 0 for the best.
     pub(super) ranks: Vec<u32>,
-    /// The number of rows with a result.
+    /// Number of rows with a result.
     pub(super) total: usize,
 }
 
-/// At most `limit` of `rows`, those with a result by the metric.
+/// Samples at most `limit` of `rows` with a result of the metric.
 pub(super) fn sample(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> Sample {
     let order = best_rows(columns, rows, metric, usize::MAX);
     let total = order.len();

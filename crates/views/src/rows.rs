@@ -1,6 +1,4 @@
-//! Sets of rows.
-
-/// A set of rows of [`super::Columns`].
+/// Set of rows of [`super::Columns`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows {
     words: Vec<u64>,
@@ -8,7 +6,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The rows below `len` for which `belongs` returns true.
+    /// Rows below `len` that `belongs` accepts.
     pub fn of(len: usize, mut belongs: impl FnMut(usize) -> bool) -> Self {
         let mut words = Vec::with_capacity(len.div_ceil(64));
         for start in (0..len).step_by(64) {
@@ -18,22 +16,19 @@ impl Rows {
         Self { words, len }
     }
 
-    /// All rows below `len`, or none.
     pub fn all_or_none(len: usize, all: bool) -> Self {
         Self::of(len, |_| all)
     }
 
-    /// Whether `row` belongs to the set.
     pub fn contains(&self, row: usize) -> bool {
         self.words.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
-    /// The number of rows in the set.
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// The rows, increasing.
+    /// Rows in increasing order.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(index, word)| {
             std::iter::successors(Some(*word), |word| Some(word & word.wrapping_sub(1)))
@@ -42,19 +37,18 @@ impl Rows {
         })
     }
 
-    /// The rows of both sets, which have the same length.
+    /// Intersection of sets of the same length.
     pub(super) fn and(mut self, other: &Self) -> Self {
         self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= other);
         self
     }
 
-    /// The rows of either set, which have the same length.
+    /// Union of sets of the same length.
     pub(super) fn or(mut self, other: &Self) -> Self {
         self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word |= other);
         self
     }
 
-    /// The other rows.
     pub(super) fn not(mut self) -> Self {
         let tail = self.len % 64;
         self.words.iter_mut().for_each(|word| *word = !*word);

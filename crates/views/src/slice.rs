@@ -1,5 +1,3 @@
-//! The results over one parameter.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,7 +20,7 @@ pub struct Slice {
     pub density: Option<Density>,
 }
 
-/// The results of `rows` by the metric over the parameter with this index, with about `limit` points.
+/// Results of `rows` over a parameter by index, with about `limit` points.
 pub fn slice(columns: &Columns, rows: &Rows, metric: usize, parameter: usize, limit: usize) -> Slice {
     let axis = Axis::of_parameter(columns.spec(parameter));
     let point = |row: usize| {

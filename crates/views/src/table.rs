@@ -1,5 +1,3 @@
-//! Rows of the table of trials.
-
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -61,7 +59,6 @@ pub struct TableRow {
     pub infeasible_reason: String,
 }
 
-/// How a table is ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
     field: TrialField,
@@ -69,7 +66,7 @@ pub struct Order {
 }
 
 impl Columns {
-    /// The order `text`: a field as in a filter, optionally followed by ` desc`; empty for the numbers of the trials.
+    /// Parses an order: a field as in a filter, optionally followed by ` desc`; trial number if empty.
     ///
     /// # Errors
     /// If the field does not exist.
@@ -90,7 +87,7 @@ impl Columns {
         Ok(Order { field, is_descending })
     }
 
-    /// The number by which a trial is ordered; `None` without a value, or if the field is a text.
+    /// Sort key of a trial; `None` without a value, or for a text field.
     fn order_number(&self, field: TrialField, row: usize) -> Option<f64> {
         let time = |index: usize| self.times(row)[index].map(|time| time as f64);
         match field {
@@ -139,8 +136,8 @@ impl Columns {
     }
 }
 
-/// The `limit` trials of `rows` from number `offset` in `order`. Trials without a value are last in either direction, and
-/// equal ones are ordered by number.
+/// `limit` trials of `rows` from `offset` in `order`. Trials without a value are last in either direction; ties are
+/// ordered by number.
 pub fn table(columns: &Columns, rows: &Rows, order: Order, offset: usize, limit: usize) -> Table {
     let numbers: Vec<usize> = match order {
         Order { field: TrialField::Id, is_descending: false } => rows.iter().skip(offset).take(limit).collect(),
@@ -174,7 +171,7 @@ fn ordered<K>(
         order.then(a.1.cmp(&b.1))
     };
     let end = offset.saturating_add(limit);
-    // Only the part before the end of the page is sorted.
+    // Sorts only up to the end of the page.
     if end < keyed.len() {
         keyed.select_nth_unstable_by(end, by_key);
         keyed.truncate(end);

@@ -1,4 +1,4 @@
-//! When the trials ran, and on which clients.
+//! Timeline of the trials by client.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,6 @@ use super::{Columns, Rows};
 /// Maximum number of lanes; further trials are counted, but not shown.
 const LANES: usize = 100;
 
-/// Number of bins of the utilisation.
 const BINS: usize = 200;
 
 /// When the trials ran. Times are in seconds since 1970.
@@ -60,7 +59,7 @@ struct Span {
     count: u32,
 }
 
-/// The timeline of `rows` at the time `now` in microseconds since 1970, with about `limit` spans.
+/// Timeline of `rows` at `now`, in microseconds since 1970, with about `limit` spans.
 pub fn timeline(columns: &Columns, rows: &Rows, now: i64, limit: usize) -> Timeline {
     let mut spans: Vec<Span> = rows.iter().filter_map(|row| span(columns, row)).collect();
     spans.sort_by(|a, b| a.start.total_cmp(&b.start).then(a.row.cmp(&b.row)));
@@ -71,7 +70,7 @@ pub fn timeline(columns: &Columns, rows: &Rows, now: i64, limit: usize) -> Timel
     let last = spans.iter().map(end_of).fold(first, f64::max);
     let edges = if started == 0 { Vec::new() } else { even_edges(first, last, BINS, false) };
     let running = running_at_once(&edges, spans.iter().map(|span| (span.start, end_of(span))));
-    // Spans that overlap are in different lanes of their client.
+    // Overlapping spans of a client are in different lanes.
     let mut lanes: BTreeMap<&str, Vec<Vec<Span>>> = BTreeMap::new();
     for span in spans {
         let of_client = lanes.entry(columns.client(span.row)).or_default();
@@ -79,7 +78,7 @@ pub fn timeline(columns: &Columns, rows: &Rows, now: i64, limit: usize) -> Timel
         match of_client.iter().position(is_free) {
             Some(lane) => of_client[lane].push(span),
             None if of_client.len() <= LANES => of_client.push(vec![span]),
-            // Such a lane is not shown.
+            // A lane beyond the limit, not shown.
             None => of_client[LANES].push(span),
         }
     }
@@ -104,8 +103,7 @@ fn span(columns: &Columns, row: usize) -> Option<Span> {
     Some(Span { row, start: seconds(start?), end: end.map(seconds), failed, count: 1 })
 }
 
-/// The times from the start to the end of the trials of `columns`, in seconds since 1970; `now`, in microseconds, is the end of
-/// those that run.
+/// Start and end times of the trials, in seconds since 1970; `now`, in microseconds, is the end of running trials.
 pub fn running_times(columns: &Columns, now: i64) -> impl Iterator<Item = (f64, f64)> {
     let now = seconds(now);
     (0..columns.len()).filter_map(|row| span(columns, row)).map(move |span| {
@@ -114,13 +112,12 @@ pub fn running_times(columns: &Columns, now: i64) -> impl Iterator<Item = (f64, 
     })
 }
 
-/// The mean number of `spans` at once between each two of `edges`, which are evenly spaced. What is outside of the edges does
-/// not count.
+/// Mean number of concurrent `spans` in each bin of the evenly spaced `edges`. Ignores time outside the edges.
 pub fn running_at_once(edges: &[f64], spans: impl Iterator<Item = (f64, f64)>) -> Vec<f64> {
     let bins = edges.len().saturating_sub(1);
     let Some(first) = edges.first().copied().filter(|_| bins > 0) else { return Vec::new() };
     let width = (edges[bins] - first) / bins as f64;
-    // Whole bins are added as a change at their ends: a long span costs as much as a short one.
+    // Whole bins are added as a change at their ends, so that long spans cost as much as short ones.
     let (mut parts, mut changes) = (vec![0.0; bins], vec![0.0; bins + 1]);
     for (start, end) in spans {
         let at = |time: f64| ((time - first) / width).clamp(0.0, bins as f64);
@@ -150,13 +147,13 @@ pub fn running_at_once(edges: &[f64], spans: impl Iterator<Item = (f64, f64)>) -
         .collect()
 }
 
-/// The highest number of `spans` at once between each two of `edges`, which are evenly spaced. A span that ends where another one
-/// begins is not at once with it; one without a length is at its time.
+/// Maximum number of concurrent `spans` in each bin of the evenly spaced `edges`. Spans that only touch are not
+/// concurrent; an empty span counts at its time.
 pub fn most_at_once(edges: &[f64], spans: impl Iterator<Item = (f64, f64)>) -> Vec<f64> {
     let bins = edges.len().saturating_sub(1);
     let Some(first) = edges.first().copied().filter(|_| bins > 0) else { return Vec::new() };
     let last = edges[bins];
-    // Each change of the number with its time; at one time, ends come before starts.
+    // Changes of the number by time; ends precede starts at equal times.
     let mut changes: Vec<(f64, i64)> = Vec::new();
     for (start, end) in spans {
         let is_at_a_time = end <= start;
@@ -164,7 +161,7 @@ pub fn most_at_once(edges: &[f64], spans: impl Iterator<Item = (f64, f64)>) -> V
             continue;
         }
         changes.push((start.max(first), 1));
-        // A span without a length is counted at its time, and ends after it.
+        // An empty span counts at its time and ends after it.
         changes.push((if is_at_a_time { start.next_up() } else { end }, -1));
     }
     changes.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -187,7 +184,7 @@ pub fn most_at_once(edges: &[f64], spans: impl Iterator<Item = (f64, f64)>) -> V
         .collect()
 }
 
-/// A lane of `spans`, which are joined if the pause between them is at most `gap`, unless each is shown.
+/// Lane of `spans`. If `joins`, joins those separated by at most `gap`.
 fn lane(columns: &Columns, client: &str, spans: Vec<Span>, gap: f64, joins: bool) -> Lane {
     let total = spans.len();
     let mut joined: Vec<Span> = Vec::new();

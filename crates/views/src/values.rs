@@ -1,4 +1,4 @@
-//! Axes of plots, and values of tables.
+//! Plot axes and table values.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,17 +34,14 @@ pub enum AxisKind {
 }
 
 impl Axis {
-    /// The axis of trial numbers.
     pub(super) fn of_trials() -> Self {
         Self { name: "trial".to_owned(), kind: AxisKind::Integer, is_log: false, levels: Vec::new() }
     }
 
-    /// The axis of the metric `name`.
     pub(super) fn of_metric(name: &str) -> Self {
         Self { name: name.to_owned(), kind: AxisKind::Number, is_log: false, levels: Vec::new() }
     }
 
-    /// The axis of a parameter.
     pub(super) fn of_parameter(spec: &ParameterSpec) -> Self {
         let (kind, scale, levels) = match spec.kind() {
             ParameterKind::Double { scale, .. } | ParameterKind::Discrete { scale, .. } => {
@@ -56,8 +53,8 @@ impl Axis {
         Self { name: spec.name().to_owned(), kind, is_log: scale == ScaleType::UnitLog, levels }
     }
 
-    /// At most `most` bins that contain the finite `values`: their edges, one more than bins, increasing. One bin for each
-    /// level of a categorical axis.
+    /// Edges of at most `most` bins that contain the finite `values`, increasing; one more than bins. Categorical axes
+    /// have one bin per level.
     pub(super) fn edges(&self, values: impl Iterator<Item = f64>, most: usize) -> Vec<f64> {
         if self.kind == AxisKind::Level {
             return (0..=self.levels.len()).map(|level| level as f64 - 0.5).collect();
@@ -68,7 +65,7 @@ impl Axis {
     }
 }
 
-/// The edges of `bins` bins from `low` to `high`, of equal width or of equal ratio. A single value has one bin around it.
+/// Edges of `bins` bins from `low` to `high`, of equal width or ratio. A single value has one bin around it.
 pub(super) fn even_edges(low: f64, high: f64, bins: usize, is_log: bool) -> Vec<f64> {
     if low > high {
         return vec![0.0, 1.0];
@@ -86,12 +83,12 @@ pub(super) fn even_edges(low: f64, high: f64, bins: usize, is_log: bool) -> Vec<
     edges[bins] = high;
     edges.iter_mut().for_each(|edge| *edge = edge.clamp(low, high));
     edges.sort_by(f64::total_cmp);
-    // Between neighbouring numbers there are none.
+    // Adjacent numbers have none between them.
     edges.dedup();
     edges
 }
 
-/// The bin of `value` among those between `edges`; values beyond the ends belong to the first and the last.
+/// Bin of `value`; values outside `edges` belong to the first or last bin.
 pub(super) fn bin(edges: &[f64], value: f64) -> usize {
     edges.partition_point(|edge| *edge <= value).saturating_sub(1).min(edges.len().saturating_sub(2))
 }
@@ -119,7 +116,7 @@ impl From<ParameterValue> for Cell {
 }
 
 impl Columns {
-    /// The index of the metric named `name`, of the first one if the name is empty.
+    /// Metric index by name; 0 if the name is empty.
     ///
     /// # Errors
     /// If there is none.
@@ -135,7 +132,7 @@ impl Columns {
         })
     }
 
-    /// The index of the parameter named `name`; of parameter number `default` if the name is empty.
+    /// Parameter index by name; `default` if the name is empty.
     ///
     /// # Errors
     /// If there is none.

@@ -33,7 +33,7 @@ pub(super) fn run(args: &ListArgs) -> anyhow::Result<ExitCode> {
         let mut algorithms =
             Table::new(vec![Column::text("ALGORITHM"), Column::text("OPTIONS"), Column::prose("MEANING")]);
         for (name, options, meaning) in ALGORITHMS {
-            // One option per line, because side by side they are wider than a terminal.
+            // One option per line: side by side they exceed the width of a terminal.
             algorithms.add_row(vec![name.to_owned(), options.replace(", ", "\n"), meaning.to_owned()]);
         }
         text.push_str(&format!("{}\n{}", suites.render(&layout)?, algorithms.render(&layout)?));

@@ -1,11 +1,8 @@
 //! `tunesmith bench`: compares search algorithms offline.
 
-mod growth;
-mod latency;
 mod list;
 mod report;
 mod run;
-mod service;
 
 use std::process::ExitCode;
 
@@ -23,12 +20,6 @@ pub(super) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
-    /// Measure the time and memory of a suggestion for several numbers of completed trials.
-    Latency(latency::LatencyArgs),
-    /// Measure the speed of a server over HTTP, and its start.
-    Service(service::ServiceArgs),
-    /// Measure how time and memory of a server grow with its studies.
-    Growth(growth::GrowthArgs),
     /// Write one report on several result folders.
     Report(report::ReportArgs),
     /// Compare two result folders. Exit code 1 if the results became worse.
@@ -38,18 +29,14 @@ enum BenchCommand {
     /// Act as an external optimizer: answer the requests of a benchmark on standard input, one JSON object per line.
     #[command(name = "contestant")]
     Optimizer {
-        /// Built-in algorithm with options, such as gp or grid:doubles=5.
+        /// Built-in algorithm, such as gp or grid:doubles=5.
         algorithm: String,
     },
 }
 
-/// Runs the command.
 pub(super) fn run(args: BenchArgs) -> anyhow::Result<ExitCode> {
     match args.command {
         None => run::run(&args.run),
-        Some(BenchCommand::Latency(args)) => latency::run(&args),
-        Some(BenchCommand::Service(args)) => service::run(&args),
-        Some(BenchCommand::Growth(args)) => growth::run(&args),
         Some(BenchCommand::Report(args)) => report::report(&args),
         Some(BenchCommand::Compare(args)) => report::compare(&args),
         Some(BenchCommand::List(args)) => list::run(&args),

@@ -1,11 +1,11 @@
-//! `tunesmith bench report` and `tunesmith bench compare`: reports on result folders.
+//! `tunesmith bench report` and `tunesmith bench compare`: report on result folders.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use tunesmith_benchmark::analysis::{AnalysisOptions, Finding, compare_optimizers, compare_records};
+use tunesmith_benchmark::analysis::{AnalysisOptions, Decision, compare_optimizers, compare_records};
 use tunesmith_benchmark::record::RunRecord;
 
 use crate::cli::output::{notice, print};
@@ -16,7 +16,7 @@ use tunesmith_harness::{Invocation, read_results};
 
 const PAGE: &str = "report.html";
 const MARKDOWN: &str = "report.md";
-/// Exit code of `compare` if the results became worse.
+/// Exit code of `compare` for a regression.
 const WORSE: u8 = 1;
 
 /// Arguments of `tunesmith bench report`.
@@ -56,7 +56,7 @@ pub(super) struct ReportOptions {
 }
 
 impl ReportOptions {
-    /// Returns the options for a report on all results, compared with `baseline`, or with the first optimizer by name.
+    /// Options for a report on all results. The default baseline is the first optimizer by name.
     pub(super) fn against(baseline: Option<String>, wide: bool) -> Self {
         Self { baseline, wide, ..Self::default() }
     }
@@ -87,7 +87,7 @@ pub(super) fn report(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Compares the optimizers of `folders`: prints the summary, and writes the HTML page and the Markdown to `out`.
+/// Compares the optimizers of `folders`: prints a summary and writes HTML and Markdown to `out`.
 pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) -> anyhow::Result<()> {
     let (mut records, invocations) = read_results(folders)?;
     records.retain(|record| options.suites.is_empty() || options.suites.contains(&record.key.suite));
@@ -128,12 +128,12 @@ pub(super) fn compare(args: &CompareArgs) -> anyhow::Result<ExitCode> {
         change_terminal(&change, &meta, &|header, rows| drawn(header, rows, args.wide))?
     })?;
     Ok(match change.overall {
-        Finding::Worse => ExitCode::from(WORSE),
+        Decision::Worse => ExitCode::from(WORSE),
         _ => ExitCode::SUCCESS,
     })
 }
 
-/// Draws a table of a report for the terminal. Columns are left out from the right.
+/// Renders a table for the terminal, dropping columns from the right.
 fn drawn(header: &[String], rows: Vec<Vec<String>>, wide: bool) -> anyhow::Result<String> {
     let column = |(index, name): (usize, &String)| match (index, name.as_str()) {
         (0, _) => Column::text(name.to_uppercase()),
@@ -173,7 +173,6 @@ fn meta(title: String, records: &[RunRecord], invocations: &[Invocation], notes:
     ReportMeta { title, commands, versions, machine, notes }
 }
 
-/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "-_=./:,+@%".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {
@@ -182,7 +181,6 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Returns the suites of the records, by name.
 fn suites(records: &[RunRecord]) -> Vec<&str> {
     let mut suites: Vec<&str> = records.iter().map(|record| record.key.suite.as_str()).collect();
     suites.sort_unstable();

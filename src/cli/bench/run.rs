@@ -1,4 +1,4 @@
-//! `tunesmith bench`: runs a comparison, shows its progress, and writes its report.
+//! `tunesmith bench`: runs a comparison with a progress display and writes its report.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -59,8 +59,7 @@ pub(super) struct RunArgs {
     #[arg(long, value_enum, default_value_t = GoalArg::Minimize)]
     goal: GoalArg,
 
-    /// Built-in algorithms with options, such as gp, gp:acquisition=ucb or grid:doubles=5. The others are compared with
-    /// the first.
+    /// Built-in algorithms, such as gp or grid:doubles=5. The others are compared with the first.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "gp,random")]
     algorithms: Vec<String>,
     /// External optimizer: a program that reads and writes JSON lines. May be given several times.
@@ -148,7 +147,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let mut tasks = if objective.is_some() { Vec::new() } else { problems(args)? };
     let mut folder = ResultsFolder::open(&args.out)?;
-    // The evaluations are stored in the folder, which is locked from here on.
+    // Evaluations are stored in the folder, which stays locked from here on.
     if let Some((command, statement)) = objective {
         tasks.push(fixed_task("objective", Arc::new(CommandProblem::open(command, statement, &args.out)?)));
     }
@@ -221,7 +220,6 @@ fn schedule(args: &RunArgs) -> anyhow::Result<Schedule> {
     })
 }
 
-/// Returns the problems of the suites, or of the replay.
 fn problems(args: &RunArgs) -> anyhow::Result<Vec<Task>> {
     if let Some(path) = &args.replay {
         let statement = statement(args.config.as_deref())?;
@@ -238,8 +236,8 @@ fn problems(args: &RunArgs) -> anyhow::Result<Vec<Task>> {
     Ok(tasks(&args.suite, &selection)?)
 }
 
-/// Reads recorded trials as a problem: the JSON resource of a job, or a CSV file over the space of `statement`, which
-/// is inferred from the file if absent.
+/// Loads recorded trials as a problem: a job's JSON resource, or a CSV file over the search space of `statement`
+/// (inferred from the file if absent).
 fn replayed(path: &Path, statement: Option<ProblemStatement>, metric: MetricSpec) -> anyhow::Result<TableProblem> {
     let place = || path.display().to_string();
     let text = std::fs::read(path).with_context(place)?;
@@ -255,7 +253,6 @@ fn replayed(path: &Path, statement: Option<ProblemStatement>, metric: MetricSpec
     read_csv(&name, text.as_slice(), &statement).with_context(place)
 }
 
-/// Returns the search space, the metrics and the constraints of a configuration.
 fn statement(config: Option<&Path>) -> anyhow::Result<Option<ProblemStatement>> {
     let Some(path) = config else { return Ok(None) };
     let config = tunesmith_config::load(path)?;
@@ -266,7 +263,7 @@ fn statement(config: Option<&Path>) -> anyhow::Result<Option<ProblemStatement>> 
     Ok(Some(study.study.problem))
 }
 
-/// Returns the search space and the metrics for `--objective`, whose command prints no constraints.
+/// Problem of `--objective`, whose command reports no constraints.
 fn objective_statement(config: Option<&Path>) -> anyhow::Result<ProblemStatement> {
     let statement = statement(config)?.context("--objective needs --config")?;
     if let Some(constraint) = statement.constraints().first() {
@@ -275,7 +272,7 @@ fn objective_statement(config: Option<&Path>) -> anyhow::Result<ProblemStatement
     Ok(statement)
 }
 
-/// Ends this process and its children on SIGINT, SIGTERM and SIGHUP. Completed runs are stored by then.
+/// Terminates this process and its children on SIGINT, SIGTERM and SIGHUP. Completed runs are already stored.
 fn end_children_on_interrupt() -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let entered = runtime.enter();
@@ -294,7 +291,6 @@ fn end_children_on_interrupt() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Shows the progress of `work`.
 fn with_progress<T>(work: impl FnOnce(&(dyn Fn(Progress<'_>) + Sync)) -> T) -> T {
     let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} runs, {elapsed} so far, {eta} to go  {msg}") {

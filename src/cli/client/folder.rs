@@ -1,10 +1,12 @@
-//! The service on a data folder, in this process.
+//! In-process service on a data folder.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::anyhow;
+use async_trait::async_trait;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::header::CONTENT_TYPE;
@@ -12,57 +14,56 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tower::ServiceExt;
 
-use super::error::ClientError;
-use super::request::{Answer, Payload, Request};
 use crate::cli::executor_args::executor_options_of_environment;
 use crate::cli::folder_args::container_options_of_environment;
 use crate::cli::results::shell_word;
 use crate::composition::{self, Isolation};
 use crate::data_dir::{DataDir, DataDirError, StoreKind};
+use crate::pages::{self, Pages};
 use crate::server_settings::ServerSettings;
+use tunesmith_admission::ServiceAccess;
+use tunesmith_client::{ClientError, Payload, Request, Response, Transport};
 use tunesmith_domain::JobId;
 use tunesmith_executor::local::PassedEnvironment;
-use tunesmith_http::agent_relay::answer_other_servers;
-use tunesmith_http::server::{self, ServiceAccess};
-use tunesmith_http::web_pages::AllowedHosts;
-use tunesmith_service::jobs::{Jobs, QueueSettings};
-use tunesmith_service::{AgentReports, Control, TrialReports};
+use tunesmith_http::AllowedHosts;
+use tunesmith_http::answer_other_servers;
+use tunesmith_http::server;
+use tunesmith_jobs::{AgentReports, Control, TrialReports};
+use tunesmith_jobs::{Jobs, QueueSettings};
 use tunesmith_store::Store;
 
-/// The command line recorded in the lock of the data folder.
+/// Command recorded in the data folder's lock.
 const WHO: &str = "a tunesmith command";
 
-/// Maximum duration of a request. Long, because this process serves no other client.
+/// Request timeout. Long, because this process serves no other client.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// The purpose for which a data folder is opened.
+/// Access that a command needs to a data folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To read. Another process may have it open, if the store allows that.
+    /// Read-only. Other processes may have the folder open if the store allows it.
     Look,
-    /// To change existing resources.
     Change,
-    /// To add resources; the folder may be new.
+    /// Adds resources; creates the folder if necessary.
     Add,
-    /// To add a job and run it, but no other.
+    /// Adds a job and runs only that job.
     RunJob,
 }
 
-/// The service on a data folder.
 pub(super) struct Folder {
     router: Router,
     jobs: Arc<Jobs>,
     store: Arc<dyn Store>,
     data_dir: Arc<DataDir>,
-    /// Base address for reports of trials; empty if the folder was not opened to run a job.
+    /// Base address for trial reports; empty unless opened to run a job.
     endpoint: String,
 }
 
 impl Folder {
-    /// Opens the data folder `path`.
     pub(super) async fn open(path: &Path, purpose: Purpose) -> anyhow::Result<Self> {
-        let data_dir = Arc::new(open(path, purpose).map_err(ClientError::from)?);
-        data_dir.store().await.map_err(ClientError::from)?;
+        // Every failure to open counts as invalid input.
+        let data_dir = Arc::new(open(path, purpose).map_err(|error| anyhow!("{error}"))?);
+        data_dir.store().await.map_err(|error| anyhow!("{error}"))?;
         let listener = match purpose {
             Purpose::RunJob => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?),
             Purpose::Look | Purpose::Change | Purpose::Add => None,
@@ -82,7 +83,7 @@ impl Folder {
             composition::compose(&data_dir, container, isolation, executor, settings, composition::MEMORY).await?;
         let jobs = Arc::clone(&application.jobs);
         if purpose != Purpose::RunJob {
-            // The queue gives waiting jobs their positions, and lets them be cancelled at once.
+            // The queue assigns positions to waiting jobs and lets them be cancelled immediately.
             jobs.resume_unfinished().await?;
         }
         if let Some(listener) = listener {
@@ -96,35 +97,30 @@ impl Folder {
         };
         let store = Arc::clone(&application.store);
         let service = application.http_service(access, None, REQUEST_TIMEOUT)?;
-        let console = tunesmith_console::Services {
-            jobs: Arc::clone(&service.jobs),
-            studies: Arc::clone(&service.studies),
-            clock: Arc::clone(&service.clock),
+        let pages = Pages {
+            #[cfg(feature = "console")]
             server: None,
             is_secure: false,
-            // No page of this process is open in a browser.
+            // This process serves no browser.
             ended: watch::channel(true).1,
         };
-        let router = server::router_with_pages(service, |pages| tunesmith_console::router(console, pages));
+        let router = pages::router(service, pages);
         Ok(Self { router, jobs, store, data_dir, endpoint })
     }
 
-    /// Returns the path of the folder.
     pub(super) fn path(&self) -> &Path {
         self.data_dir.path()
     }
 
-    /// Returns the store of the folder.
     pub(super) fn store(&self) -> &dyn Store {
         &*self.store
     }
 
-    /// Returns the folder of the files of a job.
     pub(super) fn job_directory(&self, job: &JobId) -> PathBuf {
         self.data_dir.job(job)
     }
 
-    /// Returns the command that serves the folder.
+    /// Command line that serves the folder.
     pub(super) fn serve_command(&self) -> String {
         let path = shell_word(&self.path().display().to_string());
         let store = self.data_dir.store_argument();
@@ -132,33 +128,39 @@ impl Folder {
         format!("tunesmith serve --data-dir {path}{store}")
     }
 
-    /// Runs the jobs that were submitted to this value, until `control` is raised.
+    /// Runs the jobs submitted through this handle until `control` is raised.
     pub(super) fn run_jobs(&self, control: watch::Receiver<Control>) -> impl Future<Output = ()> + Send + use<> {
         let jobs = Arc::clone(&self.jobs);
         let settings = QueueSettings { endpoint: self.endpoint.clone(), slots: composition::slots(None, None) };
         async move { jobs.run(settings, control).await }
     }
+}
 
-    /// Handles one request.
-    pub(super) async fn send(&self, request: Request) -> Result<Answer, ClientError> {
-        let foreign = |detail: String| ClientError::Foreign { server: self.path().display().to_string(), detail };
+#[async_trait]
+impl Transport for Folder {
+    fn address(&self) -> String {
+        self.path().display().to_string()
+    }
+
+    async fn send(&self, request: Request) -> Result<Response, ClientError> {
+        let unexpected = |detail: String| ClientError::Unexpected { server: self.address(), detail };
         let (content_type, body) = match request.payload {
             Payload::None => (None, Body::empty()),
-            Payload::Json(value) => (Some("application/json"), Body::from(value.to_string())),
+            Payload::Json(message) => (Some("application/json"), Body::from(message)),
             Payload::File(bytes, _) => (Some("application/octet-stream"), Body::from(bytes)),
         };
         let mut builder = axum::http::Request::builder().method(request.method).uri(request.target);
         if let Some(content_type) = content_type {
             builder = builder.header(CONTENT_TYPE, content_type);
         }
-        let request = builder.body(body).map_err(|error| foreign(error.to_string()))?;
+        let request = builder.body(body).map_err(|error| unexpected(error.to_string()))?;
         let response = match self.router.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
         };
         let status = response.status().as_u16();
-        let body = to_bytes(response.into_body(), usize::MAX).await.map_err(|error| foreign(error.to_string()))?;
-        Ok(Answer { status, request_id: None, body })
+        let body = to_bytes(response.into_body(), usize::MAX).await.map_err(|error| unexpected(error.to_string()))?;
+        Ok(Response { status, request_id: None, body })
     }
 }
 
@@ -166,7 +168,7 @@ fn open(path: &Path, purpose: Purpose) -> Result<DataDir, DataDirError> {
     if purpose == Purpose::Look {
         return DataDir::open_read_only(path, WHO);
     }
-    // An existing folder keeps its kind of store.
+    // An existing folder keeps its store engine.
     let kind = match DataDir::open_read_only(path, WHO) {
         Ok(folder) => folder.kind(),
         Err(DataDirError::NoStore { .. }) if purpose != Purpose::Change => StoreKind::default(),
@@ -175,7 +177,6 @@ fn open(path: &Path, purpose: Purpose) -> Result<DataDir, DataDirError> {
     DataDir::open(path, kind, WHO)
 }
 
-/// Serves the reports of the trials that this process runs.
 fn serve_reports(listener: TcpListener, reports: TrialReports, agents: AgentReports) {
     let hosts = AllowedHosts::new(IpAddr::from(Ipv4Addr::LOCALHOST), Vec::new());
     tokio::spawn(answer_other_servers(agents.clone()));

@@ -1,4 +1,4 @@
-//! Prints responses in the format that `--format` selects: as tables for people, or in the formats of gcloud.
+//! Output formats of `--format`: tables, YAML, JSON and gcloud projections.
 
 mod expression;
 mod field;
@@ -11,20 +11,16 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use self::expression::Projection;
-use super::request::list;
 use crate::cli::output::print;
 use crate::cli::table::{Column, Layout, Table};
+use tunesmith_client::Resource;
 
-/// Output format.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Format {
-    /// The table of the command.
     Table,
-    /// The resources as YAML.
     Yaml,
-    /// The resources as JSON.
     Json,
-    /// Selected fields of the resources, in a format of gcloud.
+    /// Selected fields, in a gcloud format.
     Projection(Projection),
 }
 
@@ -42,7 +38,7 @@ impl FromStr for Format {
 }
 
 impl fmt::Display for Format {
-    /// The formats that are defaults of commands.
+    /// Only the formats that are defaults.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Table | Self::Projection(_) => "table",
@@ -52,7 +48,7 @@ impl fmt::Display for Format {
     }
 }
 
-/// Prints the resource `answer` in `format`; `table` returns the text of the table.
+/// Prints the resource `answer`; `table` renders the table.
 pub(super) fn show(format: &Format, answer: &Value, table: impl FnOnce() -> String) -> anyhow::Result<()> {
     let text = match format {
         Format::Table => table(),
@@ -63,17 +59,15 @@ pub(super) fn show(format: &Format, answer: &Value, table: impl FnOnce() -> Stri
     Ok(print(&text)?)
 }
 
-/// Prints the resources in the field `key` of `answer`, as gcloud prints lists: JSON as an array, YAML as documents.
+/// Prints resources as gcloud prints lists: JSON as an array, YAML as documents.
 ///
 /// # Errors
-/// If `table` fails, because its layout selects a column that does not exist.
+/// If the table layout selects an unknown column.
 pub(super) fn show_list(
     format: &Format,
-    answer: &Value,
-    key: &str,
+    resources: &[Value],
     table: impl FnOnce() -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
-    let resources = list(answer, key);
     let text = match format {
         Format::Table => table()?,
         Format::Yaml => printer::yaml_documents(resources)?,
@@ -83,19 +77,24 @@ pub(super) fn show_list(
     Ok(print(&text)?)
 }
 
-/// Sorts resources by fields, in descending order by those that start with `~`. Resources without a field are last.
+/// Sorts `items` by `fields`, descending for fields with the prefix `~`. Missing values come last.
 ///
 /// # Errors
-/// If no resource has one of the fields. `what` names the kind of resource.
-pub(super) fn sort_by(resources: &mut [Value], fields: &[String], what: &str) -> anyhow::Result<()> {
-    // The last field first: sorting is stable.
+/// If no resource has a field; `what` names the kind of resource in the message.
+pub(super) fn sort_by<T>(
+    items: &mut [T],
+    fields: &[String],
+    what: &str,
+    resource: impl Fn(&T) -> &Value,
+) -> anyhow::Result<()> {
+    // Last field first, since the sort is stable.
     for key in fields.iter().rev() {
         let (field, is_descending) = key.strip_prefix('~').map_or((key.as_str(), false), |field| (field, true));
         let field = expression::path(field).map_err(|error| anyhow::anyhow!("--sort-by: {error}"))?;
-        if !resources.is_empty() && resources.iter().all(|resource| field.find(resource).is_none()) {
+        if !items.is_empty() && items.iter().all(|item| field.find(resource(item)).is_none()) {
             anyhow::bail!("--sort-by: no {what} has a field {:?}", key.trim_start_matches('~'));
         }
-        resources.sort_by(|one, other| match (field.find(one), field.find(other)) {
+        items.sort_by(|one, other| match (field.find(resource(one)), field.find(resource(other))) {
             (Some(one), Some(other)) if is_descending => printer::order(Some(&other), Some(&one)),
             (one, other) => printer::order(one.as_ref(), other.as_ref()),
         });
@@ -103,10 +102,16 @@ pub(super) fn sort_by(resources: &mut [Value], fields: &[String], what: &str) ->
     Ok(())
 }
 
-/// Formats rows as columns of plain text. The last column is wrapped where it does not fit.
+/// At most `limit` resources as JSON.
+pub(super) fn limited<T>(resources: &mut Vec<Resource<T>>, limit: Option<u64>) -> Vec<Value> {
+    resources.truncate(limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
+    resources.iter().map(|resource| resource.json.clone()).collect()
+}
+
+/// Formats rows as plain columns, wrapping the last one if it does not fit.
 ///
 /// # Errors
-/// If the layout selects a column that does not exist.
+/// If the layout selects an unknown column.
 pub(super) fn columns(
     header: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
@@ -125,15 +130,14 @@ pub(super) fn columns(
 mod tests {
     use serde_json::json;
 
-    use super::super::request::text;
     use super::*;
 
     #[test]
     fn jobs_are_sorted_by_nested_fields_numbers_and_in_descending_order() {
         let job = |id: &str, count: &str| json!({"jobId": id, "trainingOutput": {"completedTrialCount": count}});
         let mut jobs = vec![job("b", "9"), json!({"jobId": "c"}), job("a", "10")];
-        let ids = |jobs: &[Value]| jobs.iter().map(|job| text(job, "jobId").to_owned()).collect::<String>();
-        let mut sort = |fields: &str| sort_by(&mut jobs, &[fields.to_owned()], "job").map(|()| ids(&jobs));
+        let ids = |jobs: &[Value]| jobs.iter().filter_map(|job| job["jobId"].as_str()).collect::<String>();
+        let mut sort = |fields: &str| sort_by(&mut jobs, &[fields.to_owned()], "job", |job| job).map(|()| ids(&jobs));
         assert_eq!(sort("trainingOutput.completedTrialCount").unwrap(), "bac");
         assert_eq!(sort("~trainingOutput.completedTrialCount").unwrap(), "abc");
         assert_eq!(sort("~jobId").unwrap(), "cba");

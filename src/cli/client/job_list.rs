@@ -3,17 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, columns, show_list, sort_by};
-use super::job_name::all_jobs;
-use super::request::text;
-use super::service::Transport;
+use super::format::{Format, columns, limited, show_list, sort_by};
 use super::target::TargetArgs;
 use crate::cli::output::print;
 use crate::cli::table::TableArgs;
+use tunesmith_api::ai_platform::job::JobResource;
+use tunesmith_client::Resource;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ListArgs {
@@ -42,33 +39,23 @@ pub(in crate::cli) struct ListArgs {
     table: TableArgs,
 }
 
-/// Runs the command.
 pub(super) async fn list_jobs(args: &ListArgs) -> anyhow::Result<ExitCode> {
-    let client = args.target.client(Purpose::Look).await?;
-    let mut jobs = all_jobs(&client, &args.filter, args.page_size).await?;
-    jobs.sort_by_key(|job| std::cmp::Reverse(text(job, "createTime").parse::<Timestamp>().ok()));
-    sort_by(&mut jobs, &args.sort_by, "job")?;
-    jobs.truncate(args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
+    let service = args.target.service(Purpose::Look).await?;
+    let mut jobs = service.jobs(&args.filter, args.page_size).await?;
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.create_time));
+    sort_by(&mut jobs, &args.sort_by, "job", |job| &job.json)?;
+    let shown = limited(&mut jobs, args.limit);
     if args.uri {
-        let base = match &*client.transport {
-            Transport::Server(_) => client.address(),
-            Transport::Folder(_) => String::new(),
-        };
-        let uris = jobs.iter().map(|job| format!("{base}{}\n", client.path(&["jobs", text(job, "jobId")])));
+        let base = if service.folder().is_some() { String::new() } else { service.address() };
+        let uris = jobs.iter().map(|job| format!("{base}{}\n", service.job_path(&job.job_id)));
         print(&uris.collect::<String>())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let row = |job: &Value| {
-        let created = text(job, "createTime").parse::<Timestamp>();
-        let created = created.map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()).unwrap_or_default();
-        vec![
-            text(job, "jobId").to_owned(),
-            text(job, "state").to_owned(),
-            created,
-            text(job, "errorMessage").to_owned(),
-        ]
+    let row = |job: &Resource<JobResource>| {
+        let created = job.create_time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        vec![job.job_id.clone(), job.state.to_string(), created, job.error_message.clone()]
     };
-    show_list(&args.format, &json!({ "jobs": jobs }), "jobs", || {
+    show_list(&args.format, &shown, || {
         let header = ["JOB_ID", "STATE", "CREATED", "MESSAGE"];
         columns(&header, jobs.iter().map(row), &args.table.layout())
     })?;

@@ -3,24 +3,24 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 use super::folder::Purpose;
 use super::format::{Format, show};
-use super::job_name::{all_jobs, find_job, find_job_id};
+use super::job_name::{find_job, find_job_id};
 use super::job_state::state_line;
 use super::log_stream::SelectionArgs;
-use super::request::text;
-use super::service::Client;
-use super::submit::follow_to_end;
-use super::target::TargetArgs;
+use super::submit::{follow_to_end, print_next_commands};
+use super::target::{Service, TargetArgs};
 use crate::cli::output::{notice, print};
 use crate::cli::trial_count::TrialCount;
+use tunesmith_api::ai_platform::job::{JobRequest, JobResource};
+use tunesmith_api::ai_platform::{HyperparameterSpec, TrainingInput, proto_json};
+use tunesmith_client::Resource;
 use tunesmith_domain::{JobId, JobState};
 
-/// The field that an extension changes.
 const MAX_TRIALS: &str = "trainingInput.hyperparameters.maxTrials";
 
 #[derive(Debug, Args)]
@@ -87,81 +87,77 @@ pub(in crate::cli) struct PruneArgs {
     dry_run: bool,
 }
 
-/// Runs `tunesmith jobs retry`.
 pub(super) async fn retry(args: &RetryArgs) -> anyhow::Result<ExitCode> {
-    let client = open(&args.target, &args.job, &args.follow).await?;
-    let id = find_job_id(&client, &args.job).await?;
-    let job = client.post(&format!("{}:retry", client.path(&["jobs", &id])), &[], json!({})).await?;
-    finish(&client, &args.target, &id, &job, &args.follow).await
+    let service = open(&args.target, &args.job, &args.follow).await?;
+    let id = find_job_id(&service, &args.job).await?;
+    let job = service.retry_job(&id).await?;
+    finish(&service, &args.target, &job, &args.follow).await
 }
 
-/// Runs `tunesmith jobs extend`.
 pub(super) async fn extend(args: &ExtendArgs) -> anyhow::Result<ExitCode> {
-    let client = open(&args.target, &args.job, &args.follow).await?;
-    let job = find_job(&client, &args.job).await?;
-    let id = text(&job, "jobId").to_owned();
-    let hyperparameters = &job["trainingInput"]["hyperparameters"];
-    if hyperparameters.is_null() {
-        anyhow::bail!("job {id} has no hyperparameters, so it has no trials to add");
-    }
-    // As published, the default is 1.
-    let now = hyperparameters["maxTrials"].as_u64().unwrap_or(1);
+    let service = open(&args.target, &args.job, &args.follow).await?;
+    let job = find_job(&service, &args.job).await?.message;
+    let id = job.job_id;
+    let input: TrainingInput = proto_json::known(job.training_input)?;
+    let Some(hyperparameters) = input.hyperparameters else {
+        bail!("job {id} has no hyperparameters, so it has no trials to add");
+    };
+    // The published default is 1.
+    let now = hyperparameters.max_trials.and_then(|count| u64::try_from(count).ok()).unwrap_or(1);
     let total = args.trials.total(now);
-    let change = json!({"trainingInput": {"hyperparameters": {"maxTrials": total}}, "etag": job["etag"]});
-    let query = [("updateMask", format!("{MAX_TRIALS},etag"))];
-    let query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let job = client.patch(&client.path(&["jobs", &id]), &query, change).await?;
+    let hyperparameters = HyperparameterSpec { max_trials: i32::try_from(total).ok(), ..HyperparameterSpec::default() };
+    let mut change = JobRequest::default();
+    change.training_input = Some(TrainingInput { hyperparameters: Some(hyperparameters), ..TrainingInput::default() });
+    change.etag = job.etag.unwrap_or_default();
+    let job = service.update_job(&id, &format!("{MAX_TRIALS},etag"), &change).await?;
     notice(&format!("job {id}: extended from {now} to {total} trials"));
-    finish(&client, &args.target, &id, &job, &args.follow).await
+    finish(&service, &args.target, &job, &args.follow).await
 }
 
-async fn open(target: &TargetArgs, job: &JobId, follow: &FollowArgs) -> anyhow::Result<Client> {
+async fn open(target: &TargetArgs, job: &JobId, follow: &FollowArgs) -> anyhow::Result<Service> {
     let purpose = if follow.stream_logs { Purpose::RunJob } else { Purpose::Change };
-    target.client_in(target.project_of(job), purpose).await
+    target.service_of(job, purpose).await
 }
 
 async fn finish(
-    client: &Client,
+    service: &Service,
     target: &TargetArgs,
-    id: &str,
-    job: &Value,
+    job: &Resource<JobResource>,
     follow: &FollowArgs,
 ) -> anyhow::Result<ExitCode> {
-    show(&follow.format, job, || state_line(id, job))?;
+    show(&follow.format, &job.json, || state_line(job))?;
     if follow.stream_logs {
-        return follow_to_end(client, id, &follow.selection).await;
+        return follow_to_end(service, &job.job_id, &follow.selection).await;
     }
-    super::submit::print_next_commands(target, client, &JobId::new(&client.project, id)?, client.folder());
+    print_next_commands(target, service, &job.job_id);
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `tunesmith jobs delete`.
 pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<ExitCode> {
-    let client = args.target.client(Purpose::Change).await?;
+    let service = args.target.service(Purpose::Change).await?;
     for job in &args.jobs {
-        let client = client.of_project(args.target.project_of(job));
+        let client = service.of_project(args.target.project_of(job));
         let id = find_job_id(&client, job).await?;
-        client.delete(&client.path(&["jobs", &id])).await?;
+        client.delete_job(&id).await?;
         print(&format!("job {id} is deleted\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `tunesmith jobs prune`.
 pub(super) async fn prune(args: &PruneArgs) -> anyhow::Result<ExitCode> {
     let purpose = if args.dry_run { Purpose::Look } else { Purpose::Change };
-    let client = args.target.client(purpose).await?;
-    let jobs = all_jobs(&client, args.filter.as_deref().unwrap_or_default(), 100).await?;
+    let service = args.target.service(purpose).await?;
+    let jobs = service.jobs(args.filter.as_deref().unwrap_or_default(), 100).await?;
     let now = Timestamp::now();
     let mut kept = 0;
     for job in jobs.iter().filter(|job| is_selected(args, job, now)) {
-        let id = text(job, "jobId");
-        let what = format!("job {id}, {} since {}", text(job, "state"), text(job, "endTime"));
+        let ended = job.end_time.map(|time| time.to_string()).unwrap_or_default();
+        let what = format!("job {}, {} since {ended}", job.job_id, job.state);
         if args.dry_run {
             print(&format!("{what}, would be deleted\n"))?;
             continue;
         }
-        match client.delete(&client.path(&["jobs", id])).await {
+        match service.delete_job(&job.job_id).await {
             Ok(_) => print(&format!("{what}, is deleted\n"))?,
             Err(error) => {
                 notice(&format!("error: {error}"));
@@ -172,14 +168,13 @@ pub(super) async fn prune(args: &PruneArgs) -> anyhow::Result<ExitCode> {
     Ok(if kept == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn is_selected(args: &PruneArgs, job: &Value, now: Timestamp) -> bool {
-    let Ok(state) = text(job, "state").parse::<JobState>() else { return false };
-    if !state.is_final() || (!args.state.is_empty() && !args.state.contains(&state)) {
+fn is_selected(args: &PruneArgs, job: &JobResource, now: Timestamp) -> bool {
+    if !job.state.is_final() || (!args.state.is_empty() && !args.state.contains(&job.state)) {
         return false;
     }
     let Some(minimum) = args.older_than else { return true };
-    let ended = text(job, "endTime").parse::<Timestamp>();
-    ended.is_ok_and(|ended| Duration::try_from(now.duration_since(ended)).is_ok_and(|age| age > minimum))
+    let age = job.end_time.map(|ended| Duration::try_from(now.duration_since(ended)));
+    age.is_some_and(|age| age.is_ok_and(|age| age > minimum))
 }
 
 fn final_state(text: &str) -> Result<JobState, String> {
@@ -189,7 +184,7 @@ fn final_state(text: &str) -> Result<JobState, String> {
     }
 }
 
-/// Parses a number with a unit: s, m, h, d or w.
+/// Parses a duration with the unit s, m, h, d or w.
 fn age(text: &str) -> Result<Duration, String> {
     let expected = || "expected a duration such as 90m, 12h, 30d or 8w".to_owned();
     let unit = text.chars().last().ok_or_else(expected)?;

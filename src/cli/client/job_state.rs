@@ -1,39 +1,34 @@
-//! The state of a job, as text and as exit code.
+//! Job states as text and exit codes.
 
 use std::process::ExitCode;
 
-use serde_json::Value;
-
-use super::request::{list, text};
-use super::service::Client;
 use crate::cli::output::notice;
 use crate::cli::progress::waiting_line;
+use tunesmith_api::ai_platform::job::{JobResource, WaitingMessage};
+use tunesmith_client::Client;
 use tunesmith_domain::JobState;
 
-/// Prints the final state of a job, and returns the exit code.
+/// Prints a job's final state and returns the exit code.
 pub(super) async fn conclude(client: &Client, id: &str, state: JobState) -> anyhow::Result<ExitCode> {
-    let job = client.get(&client.path(&["jobs", id]), &[]).await?;
-    notice(state_line(id, &job).trim_end());
+    notice(state_line(&*client.job(id).await?).trim_end());
     Ok(if state == JobState::Succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the line that states the state of a job.
-pub(super) fn state_line(id: &str, job: &Value) -> String {
-    let message = text(job, "errorMessage");
-    let separator = if message.is_empty() { "" } else { ": " };
-    format!("job {id} is {}{separator}{message}\n", text(job, "state"))
+pub(super) fn state_line(job: &JobResource) -> String {
+    let JobResource { job_id, state, error_message, .. } = job;
+    let separator = if error_message.is_empty() { "" } else { ": " };
+    format!("job {job_id} is {state}{separator}{error_message}\n")
 }
 
-/// Returns a line for each reason for which `job` waits, or trials of it.
-pub(super) fn waiting_lines(job: &Value) -> String {
-    let line = |waiting: &Value| {
-        let reason = text(waiting, "reason");
-        let trials = text(waiting, "trialCount").parse().unwrap_or(0);
-        match (text(waiting, "trialId"), trials) {
-            ("", 0) => format!("the job waits: {reason}\n"),
-            ("", trials) => format!("{}\n", waiting_line(trials, reason)),
-            (trial, _) => format!("trial {trial} waits: {reason}\n"),
-        }
+/// One line per reason why `job` or its trials are waiting.
+pub(super) fn waiting_lines(job: &JobResource) -> String {
+    let line = |WaitingMessage { reason, trial_id, trial_count, .. }: &WaitingMessage| match (
+        trial_id,
+        trial_count.map_or(0, |count| count.0.cast_unsigned()),
+    ) {
+        (Some(trial), _) => format!("trial {trial} waits: {reason}\n"),
+        (None, 0) => format!("the job waits: {reason}\n"),
+        (None, trials) => format!("{}\n", waiting_line(trials, reason)),
     };
-    list(&job["tunesmith"], "waiting").iter().map(line).collect()
+    job.tunesmith.waiting.iter().map(line).collect()
 }

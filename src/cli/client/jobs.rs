@@ -3,25 +3,23 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 
 use super::folder::Purpose;
 use super::format::{Format, show};
-use super::job_labels::{self, UpdateArgs};
 use super::job_list::{self, ListArgs};
 use super::job_name::{find_job, find_job_id};
 use super::job_reopen::{self, DeleteArgs, ExtendArgs, PruneArgs, RetryArgs};
 use super::job_state::{conclude, state_line, waiting_lines};
+use super::job_update::{self, UpdateArgs};
 use super::log_stream::{LogStream, SelectionArgs};
-use super::read_back::job_results;
-use super::request::{list, text};
+use super::results::job_results;
 use super::submit::{self, SubmitCommand};
 use super::target::TargetArgs;
 use crate::cli::no_counterpart;
 use crate::cli::output::notice;
 use crate::cli::table::TableArgs;
-use tunesmith_domain::JobId;
-use tunesmith_service::RESUME_PREVIOUS_JOB;
+use tunesmith_api::ai_platform::job::JobResource;
+use tunesmith_domain::{JobId, JobState, RESUME_PREVIOUS_JOB};
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum JobsCommand {
@@ -86,7 +84,6 @@ pub(in crate::cli) struct StreamLogsArgs {
     selection: SelectionArgs,
 }
 
-/// Runs the command.
 pub(super) async fn run(command: JobsCommand) -> anyhow::Result<ExitCode> {
     match command {
         JobsCommand::Submit(SubmitCommand::Training(args)) => submit::training(&args).await,
@@ -101,43 +98,41 @@ pub(super) async fn run(command: JobsCommand) -> anyhow::Result<ExitCode> {
         JobsCommand::Delete(args) => job_reopen::delete(&args).await,
         JobsCommand::Prune(args) => job_reopen::prune(&args).await,
         JobsCommand::StreamLogs(args) => stream_logs(&args).await,
-        JobsCommand::Update(args) => job_labels::update(&args).await,
+        JobsCommand::Update(args) => job_update::update(&args).await,
     }
 }
 
 async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
-    let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Look).await?;
-    let job = find_job(&client, &args.job).await?;
+    let service = args.target.service_of(&args.job, Purpose::Look).await?;
+    let job = find_job(&service, &args.job).await?;
     let format = if args.summarize { &Format::Table } else { &args.format };
     let table = match format {
         Format::Table => {
-            let results = job_results(&client, &job).await?;
+            let results = job_results(&service, &job).await?;
             let table = results.text(&args.table.layout())?;
             format!("{table}{}{}", sources_line(&job), waiting_lines(&job))
         }
         Format::Yaml | Format::Json | Format::Projection(_) => String::new(),
     };
-    show(format, &job, || table)?;
+    show(format, &job.json, || table)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The line that states which trials of an earlier job the search takes over, if the job continues one.
-fn sources_line(job: &Value) -> String {
-    let notices = list(&job["tunesmith"], "notices");
+/// Line about the trials reused from an earlier job, if any.
+fn sources_line(job: &JobResource) -> String {
     let field = format!("trainingInput.{RESUME_PREVIOUS_JOB}");
-    let source = notices.iter().find(|notice| text(notice, "field") == field);
-    source.map_or_else(String::new, |source| format!("{RESUME_PREVIOUS_JOB}: {}\n", text(source, "description")))
+    let source = job.notices().iter().find(|notice| notice.field == field);
+    source.map_or_else(String::new, |source| format!("{RESUME_PREVIOUS_JOB}: {}\n", source.description))
 }
 
 async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
-    let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Change).await?;
-    let id = &find_job_id(&client, &args.job).await?;
-    let path = client.path(&["jobs", id]);
-    let answer = client.post(&format!("{path}:cancel"), &[], json!({})).await?;
-    let job = client.get(&path, &[]).await?;
-    show(&args.format, &answer, || state_line(id, &job))?;
-    if let Some(folder) = client.folder()
-        && text(&job, "state") == "CANCELLING"
+    let service = args.target.service_of(&args.job, Purpose::Change).await?;
+    let id = &find_job_id(&service, &args.job).await?;
+    let answer = service.cancel_job(id).await?;
+    let job = service.job(id).await?;
+    show(&args.format, &answer, || state_line(&job))?;
+    if let Some(folder) = service.folder()
+        && job.state == JobState::Cancelling
     {
         notice(&format!("the job has running programs; `{}` stops them", folder.serve_command()));
     }
@@ -145,14 +140,14 @@ async fn cancel(args: &CancelArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn stream_logs(args: &StreamLogsArgs) -> anyhow::Result<ExitCode> {
-    let client = args.target.client_in(args.target.project_of(&args.job), Purpose::Look).await?;
-    let job = find_job(&client, &args.job).await?;
-    let id = text(&job, "jobId");
-    if let Some(folder) = client.folder()
-        && text(&job, "state") == "QUEUED"
+    let service = args.target.service_of(&args.job, Purpose::Look).await?;
+    let job = find_job(&service, &args.job).await?;
+    let id = &job.job_id;
+    if let Some(folder) = service.folder()
+        && job.state == JobState::Queued
     {
         notice(&format!("job {id} is QUEUED; `{}` runs it", folder.serve_command()));
     }
-    let state = LogStream::new(&client, id, args.selection.selection()).follow(&mut std::io::stdout()).await?;
-    conclude(&client, id, state).await
+    let state = LogStream::new(&service, id, &args.selection).follow(&mut std::io::stdout()).await?;
+    conclude(&service, id, state).await
 }

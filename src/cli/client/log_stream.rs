@@ -1,20 +1,19 @@
-//! Follows the logs of a job until the job has ended.
+//! Log streaming until the job ends.
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde_json::Value;
 
-use super::error::ClientError;
-use super::request::{last_segment, list, text};
-use super::service::Client;
 use crate::cli::output::{notice, write_line};
+use tunesmith_api::ai_platform::job::JobResource;
+use tunesmith_api::ai_platform::logs::JobLog;
+use tunesmith_client::{Client, ClientError, LogSelection};
 use tunesmith_domain::JobState;
-use tunesmith_service::job_logs::MASTER;
+use tunesmith_jobs::job_logs::MASTER;
 
-/// Maximum time to wait for a server that stopped responding. It may be restarting.
+/// Retry limit for an unresponsive server, which may be restarting.
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The lines to print.
@@ -35,57 +34,43 @@ pub(super) struct SelectionArgs {
     allow_multiline_logs: bool,
 }
 
-/// The lines to print, and the polling interval.
-#[derive(Debug, Clone)]
-pub(super) struct Selection {
-    /// Only this trial.
-    pub(super) trial: Option<u64>,
-    /// Only this task.
-    pub(super) task: Option<String>,
-    /// Time between two requests.
-    pub(super) interval: Duration,
-    /// Whether a message of several lines is labelled once.
-    pub(super) multiline: bool,
-}
-
-/// The logs of a job, with the position up to which each was printed.
+/// The logs of a job and the position printed up to in each.
 pub(super) struct LogStream<'a> {
     client: &'a Client,
-    /// ID of the job.
     id: String,
-    /// Path of the job's logs.
-    logs: String,
-    /// The last line about the job's state before it runs.
+    /// Last line printed about a job that is not yet running.
     waiting: Option<String>,
-    selection: Selection,
-    /// By the name of the log.
+    /// Filter; after the first response, only logs modified since then by the server's clock.
+    selection: LogSelection,
+    /// Polling interval.
+    interval: Duration,
+    /// Whether multi-line messages are labelled once.
+    multiline: bool,
     printed: BTreeMap<String, Printed>,
-    /// Time of the last response, by the clock of the service.
-    read_time: String,
 }
 
 #[derive(Default)]
 struct Printed {
     offset: u64,
-    /// The incomplete last line.
+    /// Incomplete last line.
     line: String,
     message: Message,
 }
 
-/// The message that the last printed line of a log belongs to.
+/// Message that the last line of a log belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Message {
-    /// There is none yet, or it is complete.
+    /// No open message.
     #[default]
     None,
     /// Indented lines may follow.
     Open,
-    /// A Python traceback: indented lines follow, and then one line with the exception.
+    /// Python traceback: indented lines, then one line with the exception.
     Traceback,
 }
 
 impl Message {
-    /// Returns whether `line` belongs to this message, and the message after it.
+    /// Returns whether `line` belongs to this message, and the message that follows.
     fn next(self, line: &str) -> (bool, Self) {
         let is_indented = line.starts_with([' ', '\t']) && !line.trim().is_empty();
         match self {
@@ -99,34 +84,22 @@ impl Message {
     }
 }
 
-impl SelectionArgs {
-    /// Returns the selection.
-    pub(super) fn selection(&self) -> Selection {
-        Selection {
-            trial: self.trial,
-            task: self.task_name.as_deref().map(task_name),
-            interval: Duration::from_secs_f64(self.polling_interval),
-            multiline: self.allow_multiline_logs,
-        }
-    }
-}
-
 impl<'a> LogStream<'a> {
-    /// Creates a stream of the logs of the job `id`, from their beginning.
-    pub(super) fn new(client: &'a Client, id: &str, selection: Selection) -> Self {
-        let logs = client.path(&["jobs", id, "logs"]);
+    /// Streams the logs of job `id` from the beginning.
+    pub(super) fn new(client: &'a Client, id: &str, args: &SelectionArgs) -> Self {
+        let task = args.task_name.as_deref().map(task_name);
         Self {
             client,
             id: id.to_owned(),
-            logs,
             waiting: None,
-            selection,
+            selection: LogSelection { trial: args.trial, task, modified_since: None },
+            interval: Duration::from_secs_f64(args.polling_interval),
+            multiline: args.allow_multiline_logs,
             printed: BTreeMap::new(),
-            read_time: String::new(),
         }
     }
 
-    /// Writes new lines to `output` until the job has ended, and returns its final state.
+    /// Writes new lines to `output` until the job ends, and returns its final state.
     pub(super) async fn follow(&mut self, output: &mut impl Write) -> anyhow::Result<JobState> {
         let mut silent_since: Option<Instant> = None;
         loop {
@@ -137,15 +110,15 @@ impl<'a> LogStream<'a> {
                         notice(&format!("{error}; waiting for it"));
                     }
                     silent_since = silent_since.or_else(|| Some(Instant::now()));
-                    tokio::time::sleep(self.selection.interval).await;
+                    tokio::time::sleep(self.interval).await;
                     continue;
                 }
                 Err(error) => return Err(error),
             };
             silent_since = None;
             if state.is_final() {
-                // Reads all logs once more, because the clocks of the server and the file system may differ.
-                self.read_time.clear();
+                // Final full read: the clocks of the server and the file system may differ.
+                self.selection.modified_since = None;
                 self.print_new_lines(output).await?;
                 for (name, log) in std::mem::take(&mut self.printed) {
                     if !log.line.is_empty() {
@@ -157,15 +130,15 @@ impl<'a> LogStream<'a> {
             if matches!(state, JobState::Queued | JobState::Preparing) {
                 self.tell_waiting().await;
             }
-            tokio::time::sleep(self.selection.interval).await;
+            tokio::time::sleep(self.interval).await;
         }
     }
 
-    /// Prints what a job that does not run yet waits for, whenever that changes.
+    /// Prints why a job is waiting, whenever the reason changes.
     async fn tell_waiting(&mut self) {
-        // A failed request is repeated with the next one for the logs, which reports the failure.
-        let Ok(job) = self.client.get(&self.client.path(&["jobs", &self.id]), &[]).await else { return };
-        let line = waiting_text(&self.id, &job);
+        // Ignored: the next log request reports the failure.
+        let Ok(job) = self.client.job(&self.id).await else { return };
+        let line = waiting_text(&job);
         if line != self.waiting {
             if let Some(line) = &line {
                 notice(line);
@@ -175,56 +148,38 @@ impl<'a> LogStream<'a> {
     }
 
     fn may_come_back(&self, error: &anyhow::Error, silent_since: Option<Instant>) -> bool {
-        !self.read_time.is_empty()
+        self.selection.modified_since.is_some()
             && error.downcast_ref::<ClientError>().is_some_and(ClientError::is_transient)
             && silent_since.is_none_or(|since| since.elapsed() < SERVER_PATIENCE)
     }
 
-    /// Writes the new lines of all logs, and returns the state that the job had before.
+    /// Writes the new lines of all logs, and returns the job state from before the read.
     async fn print_new_lines(&mut self, output: &mut impl Write) -> anyhow::Result<JobState> {
-        let trial = self.selection.trial.map(|trial| trial.to_string()).unwrap_or_default();
-        let mut query = vec![("trial", trial), ("task", self.selection.task.clone().unwrap_or_default())];
-        query.push(("modifiedSince", self.read_time.clone()));
-        query.retain(|(_, value)| !value.is_empty());
-        let (mut first, mut page_token) = (None, String::new());
-        loop {
-            let mut query: Vec<(&str, &str)> = query.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            if !page_token.is_empty() {
-                query.push(("pageToken", &page_token));
-            }
-            let page = self.client.get(&self.logs, &query).await?;
-            for log in list(&page, "logs") {
-                self.print_log(log, output).await?;
-            }
-            page_token = text(&page, "nextPageToken").to_owned();
-            let first = first.get_or_insert(page);
-            if page_token.is_empty() {
-                self.read_time = text(first, "readTime").to_owned();
-                return Ok(text(first, "jobState").parse()?);
-            }
+        let list = self.client.job_logs(&self.id, &self.selection).await?;
+        for log in &list.logs {
+            self.print_log(log, output).await?;
         }
+        self.selection.modified_since = Some(list.read_time.to_string());
+        Ok(list.job_state)
     }
 
-    /// Writes the new lines of one log.
-    async fn print_log(&mut self, log: &Value, output: &mut impl Write) -> anyhow::Result<()> {
-        let name = last_segment(text(log, "name")).to_owned();
-        let size: u64 = text(log, "sizeBytes").parse().unwrap_or_default();
-        let label = label(&name);
-        let path = format!("{}/{name}", self.logs);
-        let printed = self.printed.entry(name).or_default();
-        while printed.offset < size {
-            let chunk = self.client.get(&path, &[("offset", &printed.offset.to_string())]).await?;
-            let next = text(&chunk, "nextOffset").parse().unwrap_or(printed.offset);
+    async fn print_log(&mut self, log: &JobLog, output: &mut impl Write) -> anyhow::Result<()> {
+        let name = log.name.rsplit('/').next().unwrap_or_default();
+        let label = label(name);
+        let printed = self.printed.entry(name.to_owned()).or_default();
+        while printed.offset < log.size_bytes.0.cast_unsigned() {
+            let part = self.client.read_job_log(&self.id, name, printed.offset).await?;
+            let next = part.next_offset.0.cast_unsigned();
             if next <= printed.offset {
                 break;
             }
             printed.offset = next;
-            printed.line.push_str(text(&chunk, "text"));
+            printed.line.push_str(&part.text);
             if let Some((whole, rest)) = printed.line.rsplit_once('\n') {
                 for line in whole.split('\n') {
                     let (continues, message) = printed.message.next(line);
                     printed.message = message;
-                    if continues && self.selection.multiline {
+                    if continues && self.multiline {
                         output.write_all(format!("{line}\n").as_bytes())?;
                         output.flush()?;
                     } else {
@@ -238,19 +193,18 @@ impl<'a> LogStream<'a> {
     }
 }
 
-/// Returns what a job that does not run yet waits for.
-fn waiting_text(id: &str, job: &Value) -> Option<String> {
-    let ahead = text(job, "jobPosition").parse::<u64>().ok();
-    match (text(job, "state"), ahead) {
-        ("PREPARING", _) => Some(format!("job {id} installs its packages")),
-        ("QUEUED", Some(1)) => Some(format!("job {id} waits: 1 job is ahead of it")),
-        ("QUEUED", Some(ahead)) if ahead > 0 => Some(format!("job {id} waits: {ahead} jobs are ahead of it")),
-        ("QUEUED", Some(_)) => Some(format!("job {id} waits for a free slot")),
-        _ => None,
-    }
+fn waiting_text(job: &JobResource) -> Option<String> {
+    let JobResource { job_id, state, job_position, .. } = job;
+    Some(match (state, job_position.map(|position| position.0)) {
+        (JobState::Preparing, _) => format!("job {job_id} installs its packages"),
+        (JobState::Queued, Some(1)) => format!("job {job_id} waits: 1 job is ahead of it"),
+        (JobState::Queued, Some(ahead)) if ahead > 0 => format!("job {job_id} waits: {ahead} jobs are ahead of it"),
+        (JobState::Queued, Some(_)) => format!("job {job_id} waits for a free slot"),
+        _ => return None,
+    })
 }
 
-/// Returns the label of the lines of a log: its trial, and its task unless that is the master.
+/// Line label: the trial, and the task unless it is the master.
 fn label(name: &str) -> String {
     let parts: Vec<&str> = name.split('.').collect();
     let task = parts.len().checked_sub(2).map_or("", |index| parts[index]);
@@ -268,13 +222,16 @@ fn polling_interval(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns the name of a task in the service. Accepts AI Platform's `worker-replica-0`, too.
+/// Task name in the service. Also accepts AI Platform's `worker-replica-0`.
 fn task_name(given: &str) -> String {
     given.replace("-replica-", "-")
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+    use tunesmith_api::ai_platform::proto_json::known;
+
     use super::*;
 
     #[test]
@@ -300,7 +257,9 @@ mod tests {
     #[test]
     fn waiting_job_states_its_position() {
         let waiting = |state: &str, position: Value| {
-            waiting_text("j", &serde_json::json!({"state": state, "jobPosition": position})).unwrap_or_default()
+            let job = json!({"jobId": "j", "state": state, "jobPosition": position, "trainingInput": {},
+                "createTime": "2026-11-26T10:00:00Z", "trainingOutput": {}});
+            waiting_text(&known(job).unwrap()).unwrap_or_default()
         };
         assert_eq!(waiting("QUEUED", "2".into()), "job j waits: 2 jobs are ahead of it");
         assert_eq!(waiting("QUEUED", "1".into()), "job j waits: 1 job is ahead of it");

@@ -1,7 +1,11 @@
-//! Arguments that give a measurement.
+//! Measurement arguments.
+
+use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+
+use tunesmith_api::ai_platform::optimizer::{MeasurementMessage, MetricMessage};
+use tunesmith_api::ai_platform::{Double, Int64, ProtoDuration};
 
 #[derive(Debug, Args)]
 pub(super) struct MeasurementArgs {
@@ -9,30 +13,27 @@ pub(super) struct MeasurementArgs {
     #[arg(long = "metric", value_name = "NAME=VALUE", value_parser = metric, allow_hyphen_values = true)]
     pub(super) metrics: Vec<(String, f64)>,
     /// Training step.
-    #[arg(long, value_name = "N", requires = "metrics")]
-    step: Option<u64>,
+    #[arg(long, value_name = "N", requires = "metrics", value_parser = clap::value_parser!(i64).range(0..))]
+    step: Option<i64>,
     /// Seconds since the start of the trial.
     #[arg(long, value_name = "SECONDS", requires = "metrics", value_parser = seconds)]
     elapsed: Option<f64>,
 }
 
 impl MeasurementArgs {
-    /// Returns the `Measurement` message, if there is a metric.
-    pub(super) fn message_if_given(&self) -> Option<Value> {
+    /// The measurement; `None` without metrics.
+    pub(super) fn message_if_given(&self) -> Option<MeasurementMessage> {
         (!self.metrics.is_empty()).then(|| self.message())
     }
 
-    /// Returns the `Measurement` message.
-    pub(super) fn message(&self) -> Value {
-        let metrics = self.metrics.iter().map(|(name, value)| json!({"metric": name, "value": value}));
-        let mut message = json!({ "metrics": metrics.collect::<Vec<_>>() });
-        if let Some(step) = self.step {
-            message["stepCount"] = json!(step.to_string());
+    pub(super) fn message(&self) -> MeasurementMessage {
+        let metrics = self.metrics.iter();
+        let metrics = metrics.map(|(name, value)| MetricMessage { metric: name.clone(), value: Double(*value) });
+        MeasurementMessage {
+            elapsed_time: self.elapsed.map(|seconds| ProtoDuration(Duration::from_secs_f64(seconds))),
+            step_count: Int64(self.step.unwrap_or(0)),
+            metrics: metrics.collect(),
         }
-        if let Some(elapsed) = self.elapsed {
-            message["elapsedTime"] = json!(format!("{elapsed:.9}s"));
-        }
-        message
     }
 }
 

@@ -1,34 +1,30 @@
-//! Notices of a submitted job: what of its request has no effect.
+//! Notices about the parts of a submitted job that have no effect.
 
-use serde_json::Value;
-
-use super::request::{list, text};
 use crate::cli::output::notice;
+use tunesmith_api::ai_platform::Notice;
 use tunesmith_api::ai_platform::machines::NO_EFFECT;
 use tunesmith_config::HptuningConfig;
-use tunesmith_service::RESUME_PREVIOUS_JOB;
+use tunesmith_domain::RESUME_PREVIOUS_JOB;
 
-/// The field of the words after `--`, if the job has no package and no image: a command for the machine of the service, as
-/// documented.
+/// Field for the words after `--` without a package or image: a command on the server's machine.
 const COMMAND: &str = "masterConfig.containerCommand";
 
-/// Prints the notices of the job `created`, and the fields and arguments without effect. Warnings about
-/// `config` were printed before, with their lines.
-pub(super) fn print_notices(created: &Value, config: Option<&HptuningConfig>, arguments: &[&str]) {
+/// Prints notices and fields without effect for a new job. Warnings about `config` were already printed with their
+/// lines.
+pub(super) fn print_notices(notices: &[Notice], config: Option<&HptuningConfig>, arguments: &[&str]) {
     let mut fields = Vec::new();
-    for given in list(&created["tunesmith"], "notices") {
-        let field = text(given, "field");
+    for Notice { field, description } in notices {
         let field = field.strip_prefix("trainingInput.").unwrap_or(field);
         let was_printed = config
             .iter()
             .flat_map(|config| &config.warnings)
             .any(|warning| warning.field.strip_prefix("trainingInput.").unwrap_or(&warning.field) == field);
         if field == RESUME_PREVIOUS_JOB {
-            notice(&format!("{field}: {}", text(given, "description")));
-        } else if text(given, "description") == NO_EFFECT {
+            notice(&format!("{field}: {description}"));
+        } else if description == NO_EFFECT {
             fields.push(field.to_owned());
         } else if !was_printed && field != COMMAND {
-            notice(&format!("warning: {field}: {}", text(given, "description")));
+            notice(&format!("warning: {field}: {description}"));
         }
     }
     fields.extend(arguments.iter().map(|argument| (*argument).to_owned()));

@@ -1,7 +1,8 @@
-//! Uploads packages to the service, each content once.
+//! Package upload, deduplicated by content.
 
 use std::path::Path;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -9,25 +10,24 @@ use axum::body::Bytes;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sha2::{Digest, Sha256};
 
-use super::request::text;
-use super::service::Client;
 use crate::cli::output::notice;
+use tunesmith_client::Client;
+use tunesmith_jobs::packages::Packages;
 use tunesmith_packages::SourceFolder;
-use tunesmith_service::packages::Packages;
 
-/// The progress of shorter uploads is not shown.
+/// Shorter uploads show no progress.
 const SHORT: Duration = Duration::from_secs(1);
-/// Interval between two changes of the display.
+/// Redraw interval.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Packs the package in the folder `path`, uploads it, and returns its URI for `packageUris`.
+/// Packs and uploads the package in folder `path`, and returns its URI for `packageUris`.
 pub(super) async fn upload_folder(client: &Client, path: &Path) -> anyhow::Result<String> {
     let packed = SourceFolder::new(path)?.pack()?;
     let sha256 = packed.sha256();
     upload(client, &sha256, &packed.file_name, packed.bytes).await
 }
 
-/// Uploads `package` if it is a file of this machine, and returns its URI for `packageUris`.
+/// Uploads `package` if it is a local file, and returns its URI for `packageUris`.
 pub(super) async fn upload_file(client: &Client, package: &str) -> anyhow::Result<String> {
     if package.contains("://") {
         return Ok(package.to_owned());
@@ -46,12 +46,13 @@ async fn upload(client: &Client, sha256: &str, file_name: &str, bytes: Vec<u8>) 
             Packages::MAX_BYTES
         );
     }
-    let path = client.path(&["packages", sha256, file_name]);
-    let package = match client.get(&path, &[]).await {
+    let package = match client.package(sha256, file_name).await {
         Ok(package) => package,
         Err(error) if error.is_not_found() => {
             let bar = upload_bar(file_name, size);
-            let mut upload = pin!(client.put(&path, Bytes::from(bytes), bar.clone()));
+            let taken = bar.clone();
+            let taken = Arc::new(move |bytes| taken.set_position(bytes));
+            let mut upload = pin!(client.upload_package(sha256, file_name, Bytes::from(bytes), taken));
             let package = tokio::select! {
                 package = &mut upload => package,
                 () = tokio::time::sleep(SHORT) => {
@@ -67,10 +68,10 @@ async fn upload(client: &Client, sha256: &str, file_name: &str, bytes: Vec<u8>) 
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(text(&package, "uri").to_owned())
+    Ok(package.uri)
 }
 
-/// Returns the display of the progress of an upload. It is hidden at first, and always without a terminal.
+/// Upload progress bar, initially hidden; always hidden without a terminal.
 fn upload_bar(file_name: &str, size: usize) -> ProgressBar {
     let template = "{bar:20} {binary_bytes}/{binary_total_bytes}  {elapsed}  uploading {wide_msg}";
     let style = ProgressStyle::with_template(template).expect("the template is valid");

@@ -1,4 +1,4 @@
-//! `tunesmith studies`: studies whose trials are run by clients.
+//! `tunesmith studies`: studies with client-run trials.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,11 +8,14 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, columns, show, show_list, sort_by};
-use super::request::{last_segment, list, text};
+use super::format::{Format, columns, limited, show, show_list, sort_by};
 use super::target::{LocationArgs, TargetArgs};
 use crate::cli::table::TableArgs;
 use crate::cli::trial_count::TrialCount;
+use tunesmith_api::ai_platform::optimizer::{StudyConfig, StudyMessage, StudyRequest};
+use tunesmith_api::ai_platform::{GoalType, Int64};
+use tunesmith_client::Resource;
+use tunesmith_domain::StudyState;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum StudiesCommand {
@@ -96,7 +99,6 @@ pub(in crate::cli) struct ExtendArgs {
     format: Format,
 }
 
-/// Runs the command.
 pub(super) async fn run(command: StudiesCommand) -> anyhow::Result<ExitCode> {
     match command {
         StudiesCommand::Create(args) => create(&args).await?,
@@ -113,62 +115,69 @@ async fn create(args: &CreateArgs) -> anyhow::Result<()> {
     let config = std::fs::read_to_string(&args.config).with_context(|| format!("{name} cannot be read"))?;
     let config: Value = yaml_serde::from_str(&config).with_context(|| format!("{name} is neither YAML nor JSON"))?;
     let body = if config.get("studyConfig").is_some() { config } else { json!({ "studyConfig": config }) };
-    let client = args.target.client(Purpose::Add).await?;
-    let path = client.path(&["locations", &args.location.region, "studies"]);
-    let study = client.post(&path, &[("studyId", &args.study)], body).await?;
-    show(&args.format, &study, || format!("study {} is {}\n", args.study, text(&study, "state")))
+    let service = args.target.service(Purpose::Add).await?;
+    let study = service.create_study(&args.location.region, &args.study, &body).await?;
+    show(&args.format, &study.json, || state_line(&args.study, &study))
 }
 
 async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
-    let client = args.target.client(Purpose::Look).await?;
-    let path = client.path(&["locations", &args.region, "studies"]);
-    let mut answer = client.get(&path, &[("filter", &args.filter)]).await?;
-    let mut studies = list(&answer, "studies").to_vec();
-    sort_by(&mut studies, &args.sort_by, "study")?;
-    studies.truncate(args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
-    answer["studies"] = Value::Array(studies);
-    show_list(&args.format, &answer, "studies", || {
-        let row = |study: &Value| {
-            let metrics = list(&study["studyConfig"], "metrics").iter();
+    let service = args.target.service(Purpose::Look).await?;
+    let mut studies = service.studies(&args.region, &args.filter).await?;
+    sort_by(&mut studies, &args.sort_by, "study", |study| &study.json)?;
+    let shown = limited(&mut studies, args.limit);
+    show_list(&args.format, &shown, || {
+        let row = |study: &Resource<StudyMessage>| {
+            let metrics = study.study_config.known().unwrap_or_default().metrics;
             let metrics: Vec<String> =
-                metrics.map(|metric| format!("{} {}", text(metric, "goal"), text(metric, "metric"))).collect();
-            vec![
-                last_segment(text(study, "name")).to_owned(),
-                text(study, "name").split('/').nth(3).unwrap_or_default().to_owned(),
-                text(study, "state").to_owned(),
-                text(study, "createTime").to_owned(),
-                metrics.join(", "),
-            ]
+                metrics.iter().map(|metric| format!("{} {}", goal_name(metric.goal), metric.metric)).collect();
+            let segments: Vec<&str> = study.name.split('/').collect();
+            let segment = |at: usize| segments.get(at).copied().unwrap_or_default().to_owned();
+            let created = study.create_time.to_string();
+            vec![segment(5), segment(3), StudyState::from(study.state).to_string(), created, metrics.join(", ")]
         };
         let header = ["STUDY_ID", "LOCATION", "STATE", "CREATED", "METRICS"];
-        columns(&header, list(&answer, "studies").iter().map(row), &args.table.layout())
+        columns(&header, studies.iter().map(row), &args.table.layout())
     })
 }
 
+fn goal_name(goal: GoalType) -> &'static str {
+    match goal {
+        GoalType::Maximize => "MAXIMIZE",
+        GoalType::Minimize => "MINIMIZE",
+        GoalType::GoalTypeUnspecified => "",
+    }
+}
+
+fn state_line(name: &str, study: &StudyMessage) -> String {
+    format!("study {name} is {}\n", StudyState::from(study.state))
+}
+
 async fn describe(args: &OneArgs) -> anyhow::Result<()> {
-    let client = args.target.client(Purpose::Look).await?;
-    let study = client.get(&client.path(&["locations", &args.location.region, "studies", &args.study]), &[]).await?;
-    show(&args.format, &study, || format!("study {} is {}\n", args.study, text(&study, "state")))
+    let service = args.target.service(Purpose::Look).await?;
+    let study = service.study(&args.location.region, &args.study).get().await?;
+    show(&args.format, &study.json, || state_line(&args.study, &study))
 }
 
 async fn extend(args: &ExtendArgs) -> anyhow::Result<()> {
-    let client = args.target.client(Purpose::Change).await?;
-    let path = client.path(&["locations", &args.location.region, "studies", &args.study]);
-    let study = client.get(&path, &[]).await?;
-    let count = &study["studyConfig"]["tunesmith"]["maxTrials"];
-    let now = count.as_u64().or_else(|| count.as_str()?.parse().ok());
-    let Some(now) = now else { bail!("study {} has no maximum number of trials to raise", args.study) };
+    let service = args.target.service(Purpose::Change).await?;
+    let client = service.study(&args.location.region, &args.study);
+    let count = client.get().await?.study_config.known()?.tunesmith.max_trials;
+    let Some(now) = count.and_then(|count| u64::try_from(count.0).ok()) else {
+        bail!("study {} has no maximum number of trials to raise", args.study);
+    };
     let total = args.trials.total(now);
-    let change = json!({"studyConfig": {"tunesmith": {"maxTrials": total.to_string()}}});
-    let study = client.patch(&path, &[("updateMask", "studyConfig.tunesmith.maxTrials")], change).await?;
-    show(&args.format, &study, || {
-        format!("study {} is {}, with up to {total} trials\n", args.study, text(&study, "state"))
+    let mut config = StudyConfig::default();
+    config.tunesmith.max_trials = Some(Int64(total.cast_signed()));
+    let mut change = StudyRequest::default();
+    change.study_config = Some(config);
+    let study = client.update("studyConfig.tunesmith.maxTrials", &change).await?;
+    show(&args.format, &study.json, || {
+        format!("study {} is {}, with up to {total} trials\n", args.study, StudyState::from(study.state))
     })
 }
 
 async fn delete(args: &OneArgs) -> anyhow::Result<()> {
-    let client = args.target.client(Purpose::Change).await?;
-    let path = client.path(&["locations", &args.location.region, "studies", &args.study]);
-    let answer = client.delete(&path).await?;
+    let service = args.target.service(Purpose::Change).await?;
+    let answer = service.study(&args.location.region, &args.study).delete().await?;
     show(&args.format, &answer, || format!("study {} is deleted\n", args.study))
 }

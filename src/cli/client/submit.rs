@@ -11,22 +11,23 @@ use tokio::sync::watch;
 
 use super::folder::{Folder, Purpose};
 use super::format::{Format, show};
-use super::job_labels::label;
 use super::job_state::conclude;
+use super::job_update::label;
 use super::log_stream::{LogStream, SelectionArgs};
 use super::notices::print_notices;
 use super::packages::{upload_file, upload_folder};
-use super::request::text;
-use super::service::Client;
-use super::submit_flags::{FLAGS, TrainingFlags, set};
-use super::target::TargetArgs;
+use super::submit_flags::{FLAGS, TrainingFlags};
+use super::target::{Service, TargetArgs};
 use crate::cli::no_counterpart::AnyArgs;
 use crate::cli::output::notice;
 use crate::cli::results::shell_word;
 use crate::cli::{BAD_INPUT, INTERRUPTED};
+use tunesmith_api::ai_platform::job::JobRequest;
+use tunesmith_api::ai_platform::{TrainingInput, proto_json};
+use tunesmith_client::Client;
 use tunesmith_config::{Completion, HptuningConfig};
 use tunesmith_domain::JobId;
-use tunesmith_service::Control;
+use tunesmith_jobs::Control;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum SubmitCommand {
@@ -100,7 +101,7 @@ pub(in crate::cli) struct TrainingArgs {
 }
 
 impl TrainingArgs {
-    /// The fields of the training input that the arguments set, as far as the rules of a configuration concern them.
+    /// Training input fields set by arguments, for the configuration rules.
     fn completion(&self) -> anyhow::Result<Completion> {
         let mut input = self.flags.input()?;
         let texts = [("pythonModule", &self.module_name), ("jobDir", &self.job_dir)];
@@ -109,7 +110,6 @@ impl TrainingArgs {
     }
 }
 
-/// Runs the command.
 pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
     let completion = args.completion()?;
     let load = |path| tunesmith_config::load_completed(path, &completion);
@@ -128,134 +128,124 @@ pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
     let job = job.context("the job has no name: give it as the first argument, or as jobId in the configuration")?;
     let id = job.parts().1;
     let purpose = if args.stream_logs { Purpose::RunJob } else { Purpose::Add };
-    let client = args.target.client_in(args.target.project_of(&job), purpose).await?;
-    let input = training_input(args, config.as_ref(), &completion, &client).await?;
+    let service = args.target.service_of(&job, purpose).await?;
+    let input = training_input(args, config.as_ref(), completion, &service).await?;
     let mut labels = config.as_ref().map(|config| config.labels.clone()).unwrap_or_default();
     labels.extend(args.labels.iter().cloned());
-    let request = json!({"jobId": id, "labels": labels, "trainingInput": &input});
-    let created = client.post(&client.path(&["jobs"]), &[], request).await?;
+    let mut request = JobRequest::default();
+    request.job_id = id.to_owned();
+    request.labels = labels;
+    request.training_input = Some(input);
+    let created = service.create_job(&request).await?;
     let arguments: &[&str] = if args.staging_bucket.is_some() { &["--staging-bucket"] } else { &[] };
-    print_notices(&created, config.as_ref(), arguments);
-    show(&args.format, &created, || format!("jobId: {id}\nstate: {}\n", text(&created, "state")))?;
-    match (args.stream_logs, client.folder()) {
-        (false, folder) => {
-            print_next_commands(&args.target, &client, &job, folder);
-            Ok(ExitCode::SUCCESS)
-        }
-        (true, _) => follow_to_end(&client, id, &args.selection).await,
+    print_notices(created.notices(), config.as_ref(), arguments);
+    show(&args.format, &created.json, || format!("jobId: {id}\nstate: {}\n", created.state))?;
+    if args.stream_logs {
+        return follow_to_end(&service, id, &args.selection).await;
     }
+    print_next_commands(&args.target, &service, id);
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the output of a queued job until it ends. In a data folder, also runs it.
-pub(super) async fn follow_to_end(client: &Client, id: &str, selection: &SelectionArgs) -> anyhow::Result<ExitCode> {
-    if let Some(folder) = client.folder() {
-        return run_job(selection, client, folder, id).await;
+/// Streams a queued job's output until it ends. In a data folder, also runs it.
+pub(super) async fn follow_to_end(service: &Service, id: &str, selection: &SelectionArgs) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = service.folder() {
+        return run_job(selection, service, folder, id).await;
     }
-    let state = LogStream::new(client, id, selection.selection()).follow(&mut std::io::stdout()).await?;
-    conclude(client, id, state).await
+    let state = LogStream::new(service, id, selection).follow(&mut std::io::stdout()).await?;
+    conclude(service, id, state).await
 }
 
-/// Returns the configuration, overridden by the arguments, as JSON.
+/// Configuration with the arguments applied.
 async fn training_input(
     args: &TrainingArgs,
     config: Option<&HptuningConfig>,
-    completion: &Completion,
-    client: &Client,
-) -> anyhow::Result<Value> {
+    completion: Completion,
+    service: &Service,
+) -> anyhow::Result<TrainingInput> {
     let mut input = match config {
-        Some(config) => serde_json::to_value(&config.training_input)?,
-        None => Value::Object(completion.input.clone()),
+        Some(config) => config.training_input.clone(),
+        None => {
+            let message = [("trainingInput".to_owned(), Value::Object(completion.input))];
+            let request: JobRequest = proto_json::from_object(message.into_iter().collect())?;
+            request.training_input.unwrap_or_default()
+        }
     };
     if let Some(job_dir) = &args.job_dir {
-        // A relative path refers to the current folder, not to the one in which the server was started. A server with tokens puts
-        // it into the area of the project.
-        let is_path = !job_dir.contains("://") && client.uses_current_folder();
-        let job_dir = if is_path { std::path::absolute(job_dir)?.display().to_string() } else { job_dir.clone() };
-        set(&mut input, "/jobDir", json!(job_dir));
+        // A relative path refers to the client's current folder, not the server's. With tokens, it is relative to the
+        // project's area.
+        let is_path = !job_dir.contains("://") && service.uses_current_folder;
+        input.job_dir = if is_path { std::path::absolute(job_dir)?.display().to_string() } else { job_dir.clone() };
     }
-    if let Some(seed) = args.seed {
-        set(&mut input, "/tunesmith/seed", json!(seed));
-    }
-    for (flag, field, count) in
-        [("--trials", "maxTrials", args.trials), ("--parallel", "maxParallelTrials", args.parallel)]
-    {
-        let Some(count) = count else { continue };
-        if input["hyperparameters"].is_null() {
+    input.tunesmith.seed = args.seed.or(input.tunesmith.seed);
+    for (flag, count) in [("--trials", args.trials), ("--parallel", args.parallel)] {
+        if count.is_some() && input.hyperparameters.is_none() {
             bail!("{flag}: the configuration has no hyperparameters");
         }
-        set(&mut input, &format!("/hyperparameters/{field}"), json!(count));
+    }
+    if let Some(hyperparameters) = &mut input.hyperparameters {
+        hyperparameters.max_trials = args.trials.or(hyperparameters.max_trials);
+        hyperparameters.max_parallel_trials = args.parallel.or(hyperparameters.max_parallel_trials);
     }
     let mut packages = Vec::new();
     if let Some(path) = &args.package_path {
-        packages.push(upload_folder(client, path).await?);
+        packages.push(upload_folder(service, path).await?);
     }
     for package in &args.packages {
-        packages.push(upload_file(client, package).await?);
+        packages.push(upload_file(service, package).await?);
     }
     if packages.is_empty() {
-        // A package that is a file of this machine is uploaded, even if the service has a file of the same name.
-        for package in config.iter().flat_map(|config| &config.training_input.package_uris) {
-            packages.push(if Path::new(package).is_file() {
-                upload_file(client, package).await?
-            } else {
-                package.clone()
-            });
+        // Local packages are uploaded even if the server has a file of the same name.
+        for package in &mut input.package_uris {
+            if Path::new(package).is_file() {
+                *package = upload_file(service, package).await?;
+            }
         }
+    } else {
+        input.package_uris = packages;
     }
-    if !packages.is_empty() {
-        set(&mut input, "/packageUris", json!(packages));
-    }
-    let is_given = |pointer: &str| input.pointer(pointer).is_some_and(|value| !matches!(value, Value::Null));
-    let has_program = ["/packageUris", "/pythonModule", "/masterConfig/imageUri"].iter().any(|field| is_given(field));
-    if has_program {
-        let mut arguments: Vec<Value> = input["args"].as_array().cloned().unwrap_or_default();
-        arguments.extend(args.args.iter().chain(&args.user_args).map(|argument| json!(argument)));
-        if !arguments.is_empty() {
-            set(&mut input, "/args", json!(arguments));
-        }
-    } else if !args.user_args.is_empty() {
+    let has_image = input.master_config.as_ref().is_some_and(|config| !config.image_uri.is_empty());
+    let has_program = has_image || !input.package_uris.is_empty() || !input.python_module.is_empty();
+    if !has_program && !args.user_args.is_empty() {
         if !args.args.is_empty() {
             bail!("--args needs a package or an image; without them, the words after `--` are the whole command");
         }
-        set(&mut input, "/masterConfig/containerCommand", json!(args.user_args));
+        input.master_config.get_or_insert_default().container_command.clone_from(&args.user_args);
+    } else if has_program {
+        input.args.extend(args.args.iter().chain(&args.user_args).cloned());
     } else if !args.args.is_empty() {
-        set(&mut input, "/args", json!(args.args));
+        input.args.clone_from(&args.args);
     }
     Ok(input)
 }
 
-/// Prints the commands that run the queued job, or show it.
-pub(super) fn print_next_commands(target: &TargetArgs, client: &Client, job: &JobId, folder: Option<&Folder>) {
-    match folder {
-        Some(folder) => {
-            notice(&format!("the job waits in the data folder; to run it: {}", folder.serve_command()));
-        }
-        None => {
-            let project = target.project_of(job);
-            let id = job.parts().1;
-            let name = if project == JobId::LOCAL_PROJECT { id.to_owned() } else { format!("{project}/{id}") };
-            // A server of the environment is also that of the next command.
-            let server = match target.names_server() {
-                true => format!(" --server {}", shell_word(&client.address())),
-                false => String::new(),
-            };
-            notice(&format!(
-                "to describe it: tunesmith jobs describe {name}{server}\n\
-                 to follow it: tunesmith jobs stream-logs {name}{server}\n\
-                 to see it in a browser: {}",
-                client.page_address(&["jobs", id])
-            ));
-        }
+/// Prints the commands that run or show the queued job `id`.
+pub(super) fn print_next_commands(target: &TargetArgs, service: &Service, id: &str) {
+    if let Some(folder) = service.folder() {
+        return notice(&format!("the job waits in the data folder; to run it: {}", folder.serve_command()));
     }
+    let project = service.project();
+    let name = if project == JobId::LOCAL_PROJECT { id.to_owned() } else { format!("{project}/{id}") };
+    // The next command reads the server from the environment, too.
+    let server = match target.names_server() {
+        true => format!(" --server {}", shell_word(&service.address())),
+        false => String::new(),
+    };
+    notice(&format!(
+        "to describe it: tunesmith jobs describe {name}{server}\n\
+         to follow it: tunesmith jobs stream-logs {name}{server}\n\
+         to see it in a browser: {}",
+        service.page_address(&["jobs", id])
+    ));
 }
 
-/// Runs the job in this process, as `tunesmith run` does, and prints its output.
+/// Runs the job in this process, like `tunesmith run`, and prints its output.
 async fn run_job(selection: &SelectionArgs, client: &Client, folder: &Folder, id: &str) -> anyhow::Result<ExitCode> {
     let mut interrupts = signal(SignalKind::interrupt())?;
     let mut terminations = signal(SignalKind::terminate())?;
     let (set_control, control) = watch::channel(Control::Run);
     let running = tokio::spawn(folder.run_jobs(control));
-    let mut logs = LogStream::new(client, id, selection.selection());
+    let mut logs = LogStream::new(client, id, selection);
     let mut output = std::io::stdout();
     let ended = tokio::select! {
         state = logs.follow(&mut output) => Some(state),

@@ -1,10 +1,10 @@
-//! The flags of gcloud for a training job, and the fields of `trainingInput` that they set.
+//! gcloud flags of a training job, mapped to fields of `trainingInput`.
 
 use anyhow::bail;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-/// The flag of each field that a command line can give, wherever it is missing or wrong.
+/// Flag for each field, used in messages about missing or invalid fields.
 pub(in crate::cli) const FLAGS: &[(&str, &str)] = &[
     ("scaleTier", "--scale-tier"),
     ("region", "--region"),
@@ -122,82 +122,56 @@ pub(in crate::cli) struct TrainingFlags {
 }
 
 impl TrainingFlags {
-    /// The fields of the training input that the flags set.
+    /// Training input fields set by the flags.
     ///
     /// # Errors
-    /// If the value of a flag has not the form that it needs.
+    /// If a flag's value is malformed.
     pub(in crate::cli) fn input(&self) -> anyhow::Result<Map<String, Value>> {
-        let mut input = json!({});
-        self.apply(&mut input)?;
-        Ok(match input {
-            Value::Object(fields) => fields,
-            _ => Map::new(),
-        })
-    }
-
-    /// Sets the given fields in `input`, the training input as JSON.
-    pub(in crate::cli) fn apply(&self, input: &mut Value) -> anyhow::Result<()> {
-        let texts = [
-            ("/region", &self.region),
-            ("/runtimeVersion", &self.runtime_version),
-            ("/pythonVersion", &self.python_version),
-            ("/masterConfig/imageUri", &self.master_image_uri),
-            ("/masterType", &self.master_machine_type),
-            ("/workerConfig/imageUri", &self.worker_image_uri),
-            ("/workerType", &self.worker_machine_type),
-            ("/parameterServerConfig/imageUri", &self.parameter_server_image_uri),
-            ("/parameterServerType", &self.parameter_server_machine_type),
-            ("/masterConfig/tpuTfVersion", &self.tpu_tf_version),
-            ("/serviceAccount", &self.service_account),
-            ("/network", &self.network),
-            ("/scheduling/maxWaitTime", &self.max_wait_time),
-            ("/scheduling/maxRunningTime", &self.max_running_time),
-        ];
-        for (field, text) in texts {
-            if let Some(text) = text {
-                set(input, field, json!(text));
-            }
-        }
-        if let Some(tier) = &self.scale_tier {
-            set(input, "/scaleTier", json!(constant(tier)));
-        }
-        for (field, count) in
-            [("/workerCount", self.worker_count), ("/parameterServerCount", self.parameter_server_count)]
-        {
-            if let Some(count) = count {
-                set(input, field, json!(count.to_string()));
-            }
-        }
-        let accelerators = [
-            ("--master-accelerator", "/masterConfig/acceleratorConfig", &self.master_accelerator),
-            ("--worker-accelerator", "/workerConfig/acceleratorConfig", &self.worker_accelerator),
+        let mut input = Map::new();
+        let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+        let count = |count: Option<u32>| count.map(|count| json!(count.to_string()));
+        let accelerator =
+            |flag: &str, text: &Option<String>| text.as_ref().map(|text| accelerator(flag, text)).transpose();
+        let fields = [
+            ("scaleTier", self.scale_tier.as_ref().map(|tier| json!(constant(tier)))),
+            ("region", text(&self.region)),
+            ("runtimeVersion", text(&self.runtime_version)),
+            ("pythonVersion", text(&self.python_version)),
+            ("masterType", text(&self.master_machine_type)),
+            ("masterConfig.imageUri", text(&self.master_image_uri)),
+            ("masterConfig.tpuTfVersion", text(&self.tpu_tf_version)),
+            ("masterConfig.acceleratorConfig", accelerator("--master-accelerator", &self.master_accelerator)?),
+            ("workerCount", count(self.worker_count)),
+            ("workerType", text(&self.worker_machine_type)),
+            ("workerConfig.imageUri", text(&self.worker_image_uri)),
+            ("workerConfig.acceleratorConfig", accelerator("--worker-accelerator", &self.worker_accelerator)?),
+            ("parameterServerCount", count(self.parameter_server_count)),
+            ("parameterServerType", text(&self.parameter_server_machine_type)),
+            ("parameterServerConfig.imageUri", text(&self.parameter_server_image_uri)),
             (
-                "--parameter-server-accelerator",
-                "/parameterServerConfig/acceleratorConfig",
-                &self.parameter_server_accelerator,
+                "parameterServerConfig.acceleratorConfig",
+                accelerator("--parameter-server-accelerator", &self.parameter_server_accelerator)?,
             ),
+            ("useChiefInTfConfig", self.use_chief_in_tf_config.map(Value::from)),
+            ("enableWebAccess", self.enable_web_access.then_some(Value::Bool(true))),
+            ("serviceAccount", text(&self.service_account)),
+            ("network", text(&self.network)),
+            ("encryptionConfig.kmsKeyName", text(&self.key()?)),
+            ("scheduling.priority", self.priority.map(Value::from)),
+            ("scheduling.maxWaitTime", text(&self.max_wait_time)),
+            ("scheduling.maxRunningTime", text(&self.max_running_time)),
         ];
-        for (flag, field, text) in accelerators {
-            if let Some(text) = text {
-                set(input, field, accelerator(flag, text)?);
+        for (path, value) in fields {
+            let Some(value) = value else { continue };
+            match path.split_once('.') {
+                Some((message, field)) => input.entry(message).or_insert_with(|| json!({}))[field] = value,
+                None => drop(input.insert(path.to_owned(), value)),
             }
         }
-        if let Some(chief) = self.use_chief_in_tf_config {
-            set(input, "/useChiefInTfConfig", json!(chief));
-        }
-        if self.enable_web_access {
-            set(input, "/enableWebAccess", json!(true));
-        }
-        if let Some(priority) = self.priority {
-            set(input, "/scheduling/priority", json!(priority));
-        }
-        if let Some(key) = self.key()? {
-            set(input, "/encryptionConfig/kmsKeyName", json!(key));
-        }
-        Ok(())
+        Ok(input)
     }
 
-    /// Returns the resource name of the key, either as given or composed of its parts.
+    /// Resource name of the key, given or composed from its parts.
     fn key(&self) -> anyhow::Result<Option<String>> {
         let Some(key) = &self.kms_key else { return Ok(None) };
         match (&self.kms_project, &self.kms_location, &self.kms_keyring) {
@@ -210,12 +184,12 @@ impl TrainingFlags {
     }
 }
 
-/// Converts the spelling of gcloud to that of the API: `nvidia-tesla-t4` to `NVIDIA_TESLA_T4`.
+/// Converts gcloud's spelling to the API's: `nvidia-tesla-t4` to `NVIDIA_TESLA_T4`.
 fn constant(text: &str) -> String {
     text.to_ascii_uppercase().replace('-', "_")
 }
 
-/// Parses `count=1,type=nvidia-tesla-t4`. The count is 1 by default.
+/// Parses `count=1,type=nvidia-tesla-t4`. The default count is 1.
 fn accelerator(flag: &str, text: &str) -> anyhow::Result<Value> {
     let mut found = json!({"count": "1"});
     for part in text.split(',') {
@@ -226,12 +200,6 @@ fn accelerator(flag: &str, text: &str) -> anyhow::Result<Value> {
         }
     }
     Ok(found)
-}
-
-/// Sets the field at `pointer`, and creates the messages that contain it.
-pub(super) fn set(message: &mut Value, pointer: &str, value: Value) {
-    let place = pointer.trim_start_matches('/').split('/').fold(message, |place, field| &mut place[field]);
-    *place = value;
 }
 
 #[cfg(test)]
@@ -249,9 +217,8 @@ mod tests {
 
     fn applied(arguments: &[&str]) -> anyhow::Result<Value> {
         let command = Command::try_parse_from(["submit"].iter().chain(arguments))?;
-        let mut input = json!({"masterType": "n1-standard-4"});
-        command.flags.apply(&mut input)?;
-        // The result is a valid training input.
+        let input = Value::Object(command.flags.input()?);
+        // Validates the training input.
         serde_json::from_value::<TrainingInput>(input.clone())?;
         Ok(input)
     }
@@ -276,7 +243,6 @@ mod tests {
         let expected = json!({
             "scaleTier": "CUSTOM",
             "region": "europe-west1",
-            "masterType": "n1-standard-4",
             "masterConfig": {
                 "imageUri": "gcr.io/p/i", "acceleratorConfig": {"count": "2", "type": "NVIDIA_TESLA_T4"}
             },
@@ -287,7 +253,7 @@ mod tests {
             "scheduling": {"maxWaitTime": "3600s", "priority": 7},
         });
         assert_eq!(input.unwrap(), expected);
-        assert_eq!(applied(&[]).unwrap(), json!({"masterType": "n1-standard-4"}));
+        assert_eq!(applied(&[]).unwrap(), json!({}));
         for tier in ["BASIC_GPU", "basic-gpu", "standard-1", "premium-1"] {
             assert_eq!(applied(&["--scale-tier", tier]).unwrap()["scaleTier"], constant(tier));
         }

@@ -1,14 +1,14 @@
-//! Selects the service that a command addresses.
+//! Target of a client command: a server, or an in-process service on a data folder.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 
 use super::folder::{Folder, Purpose};
-use super::http::Server;
-use super::service::{Client, Transport};
 use crate::cli::folder_args::DEFAULT_DATA_DIR;
+use tunesmith_client::{Client, Server, TOKEN_VARIABLE};
 use tunesmith_domain::JobId;
 
 /// Environment variable with the default server.
@@ -56,7 +56,7 @@ pub(in crate::cli) struct LocationArgs {
 }
 
 impl TargetArgs {
-    /// Returns the data folder, unless a server is selected.
+    /// The data folder, unless a server is selected.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         match (&self.server, &self.data_dir, server_of_environment()) {
             (None, Some(folder), _) => Some(folder.clone()),
@@ -65,12 +65,12 @@ impl TargetArgs {
         }
     }
 
-    /// Whether the server is given as an argument.
+    /// Whether a server is given as an argument.
     pub(super) fn names_server(&self) -> bool {
         self.server.is_some()
     }
 
-    /// Returns the project in the name of `job`, or else that of the arguments.
+    /// Project in the name of `job`, or else the argument's.
     pub(super) fn project_of(&self, job: &JobId) -> String {
         match job.as_str().split_once('/') {
             Some((project, _)) => project.to_owned(),
@@ -78,18 +78,49 @@ impl TargetArgs {
         }
     }
 
-    /// Creates a client. A data folder is opened for `purpose`.
-    pub(super) async fn client(&self, purpose: Purpose) -> anyhow::Result<Client> {
-        self.client_in(self.project.clone(), purpose).await
+    /// Connects to the service for the argument's project. A data folder is opened for `purpose`.
+    pub(super) async fn service(&self, purpose: Purpose) -> anyhow::Result<Service> {
+        self.service_in(self.project.clone(), purpose).await
     }
 
-    /// As [`TargetArgs::client`], for the resources of `project`.
-    pub(super) async fn client_in(&self, project: String, purpose: Purpose) -> anyhow::Result<Client> {
-        let transport = match (self.folder(), self.server.clone().or_else(server_of_environment)) {
-            (Some(folder), _) => Transport::Folder(Box::new(Folder::open(&folder, purpose).await?)),
-            (None, server) => Transport::Server(Server::new(&server.unwrap_or_default())?),
-        };
-        Ok(Client { transport: Arc::new(transport), project })
+    /// Like [`TargetArgs::service`], for the project of `job`.
+    pub(super) async fn service_of(&self, job: &JobId, purpose: Purpose) -> anyhow::Result<Service> {
+        self.service_in(self.project_of(job), purpose).await
+    }
+
+    async fn service_in(&self, project: String, purpose: Purpose) -> anyhow::Result<Service> {
+        if let Some(path) = self.folder() {
+            let folder = Arc::new(Folder::open(&path, purpose).await?);
+            let client = Client::new(Arc::clone(&folder) as _, project);
+            return Ok(Service { client, folder: Some(folder), uses_current_folder: true });
+        }
+        let address = self.server.clone().or_else(server_of_environment).unwrap_or_default();
+        let token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
+        let server = Server::new(&address, token.as_deref())?;
+        let uses_current_folder = server.is_local() && !server.has_token();
+        Ok(Service { client: Client::new(Arc::new(server), project), folder: None, uses_current_folder })
+    }
+}
+
+pub(super) struct Service {
+    client: Client,
+    folder: Option<Arc<Folder>>,
+    /// Whether relative job folders are relative to the current folder: on this machine, without a token that selects
+    /// a project area.
+    pub(super) uses_current_folder: bool,
+}
+
+impl Service {
+    pub(super) fn folder(&self) -> Option<&Folder> {
+        self.folder.as_deref()
+    }
+}
+
+impl Deref for Service {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
     }
 }
 

@@ -2,15 +2,16 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use serde_json::{Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, show};
+use super::format::Format;
 use super::measurement::MeasurementArgs;
-use super::request::{list, text};
 use super::study_target::StudyArgs;
-use super::trial_view;
+use super::trials::show_trial;
 use crate::cli::output::notice;
+use tunesmith_api::ai_platform::optimizer::study_config::StudyParameterSpec;
+use tunesmith_api::ai_platform::optimizer::{TrialParameter, TrialRequest};
+use tunesmith_api::ai_platform::{Int64, Number, ParameterType};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CreateArgs {
@@ -31,53 +32,54 @@ pub(in crate::cli) struct CreateArgs {
 /// Runs the command.
 pub(super) async fn create(args: &CreateArgs) -> anyhow::Result<()> {
     let study = args.of.open(Purpose::Change).await?;
-    let config = study.client.get(&study.path, &[]).await?;
-    let mut specs = Vec::new();
-    collect(list(&config["studyConfig"], "parameters"), &mut specs);
-    let mut parameters = Vec::with_capacity(args.parameters.len());
-    for given in &args.parameters {
-        parameters.push(parameter(given, &specs)?);
-    }
-    let mut body = json!({ "parameters": parameters });
-    if let Some(measurement) = args.measurement.message_if_given() {
-        body["finalMeasurement"] = measurement;
-    }
-    let trial = study.client.post(&format!("{}/trials", study.path_of_changes()), &[], body).await?;
-    show(&args.format, &trial, || trial_view::describe(&trial))?;
-    if let (Some(_), Some(folder)) = (&study.job, study.client.folder()) {
+    let config = study.client.get().await?.study_config.known()?;
+    let specs = with_children(&config.parameters);
+    let parameters = args.parameters.iter().map(|given| parameter(given, &specs)).collect::<anyhow::Result<_>>()?;
+    let mut request = TrialRequest::default();
+    request.parameters = parameters;
+    request.final_measurement = args.measurement.message_if_given();
+    let trial = study.create(&request).await?;
+    show_trial(&args.format, &trial)?;
+    if let (Some(_), Some(folder)) = (&study.job, study.service.folder()) {
         notice(&format!("`{}` runs the trial", folder.serve_command()));
     }
     Ok(())
 }
 
-/// Collects the name and the type of each parameter, including conditional ones.
-fn collect<'a>(parameters: &'a [Value], specs: &mut Vec<(&'a str, &'a str)>) {
-    for spec in parameters {
-        specs.push((text(spec, "parameter"), text(spec, "type")));
-        collect(list(spec, "childParameterSpecs"), specs);
-    }
+/// The specifications of `parameters`, each before those of its conditional parameters.
+pub(super) fn with_children(parameters: &[StudyParameterSpec]) -> Vec<&StudyParameterSpec> {
+    let specs = parameters.iter();
+    specs.flat_map(|spec| std::iter::once(spec).chain(with_children(&spec.child_parameter_specs))).collect()
 }
 
 /// Converts `NAME=VALUE` to a message, by the type of the parameter.
-fn parameter(given: &str, specs: &[(&str, &str)]) -> anyhow::Result<Value> {
+fn parameter(given: &str, specs: &[&StudyParameterSpec]) -> anyhow::Result<TrialParameter> {
     let (name, value) = given.split_once('=').with_context(|| format!("--parameter {given}: expected NAME=VALUE"))?;
-    let Some((_, kind)) = specs.iter().find(|(known, _)| *known == name) else {
-        let names: Vec<&str> = specs.iter().map(|(name, _)| *name).collect();
+    let Some(spec) = specs.iter().find(|spec| spec.parameter == name) else {
+        let names: Vec<&str> = specs.iter().map(|spec| spec.parameter.as_str()).collect();
         bail!("--parameter {given}: the study has no parameter {name:?}; it has {}", names.join(", "));
     };
-    let field = match *kind {
-        "INTEGER" => ("intValue", json!(value)),
-        "CATEGORICAL" => ("stringValue", json!(value)),
-        _ => match value.parse::<f64>() {
-            Ok(number) if number.is_finite() => ("floatValue", json!(number)),
-            _ => bail!("--parameter {given}: {value:?} is not a finite number"),
+    let mut message = TrialParameter { parameter: name.to_owned(), ..TrialParameter::default() };
+    match spec.parameter_type {
+        ParameterType::Integer => match value.parse() {
+            Ok(number) => message.int_value = Some(Int64(number)),
+            Err(_) => bail!("--parameter {given}: {value:?} is not a 64-bit integer"),
         },
-    };
-    Ok(json!({"parameter": name, field.0: field.1}))
+        ParameterType::Categorical => message.string_value = Some(value.to_owned()),
+        ParameterType::Double | ParameterType::Discrete | ParameterType::ParameterTypeUnspecified => {
+            match value.parse::<Number>() {
+                Ok(number) if number.0.is_finite() => message.float_value = Some(number),
+                _ => bail!("--parameter {given}: {value:?} is not a finite number"),
+            }
+        }
+    }
+    Ok(message)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -86,9 +88,12 @@ mod tests {
             {"parameter": "x", "type": "DOUBLE"},
             {"parameter": "kind", "type": "CATEGORICAL", "childParameterSpecs": [{"parameter": "n", "type": "INTEGER"}]},
         ]);
-        let mut specs = Vec::new();
-        collect(config.as_array().unwrap(), &mut specs);
-        let message = |given: &str| parameter(given, &specs).map_err(|error| error.to_string());
+        let config: Vec<StudyParameterSpec> = serde_json::from_value(config).unwrap();
+        let specs = with_children(&config);
+        let message = |given: &str| {
+            let parameter = parameter(given, &specs).map_err(|error| error.to_string())?;
+            Ok::<_, String>(serde_json::to_value(parameter).unwrap())
+        };
         assert_eq!(message("x=-1e-3").unwrap(), json!({"parameter": "x", "floatValue": -0.001}));
         assert_eq!(message("kind=a=b").unwrap(), json!({"parameter": "kind", "stringValue": "a=b"}));
         assert_eq!(message("n=3").unwrap(), json!({"parameter": "n", "intValue": "3"}));

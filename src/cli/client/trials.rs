@@ -7,17 +7,21 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::folder::Purpose;
-use super::format::{Format, show, show_list};
+use super::format::{Format, limited, show, show_list};
 use super::measurement::MeasurementArgs;
-use super::request::{list, text};
-use super::study_target::StudyArgs;
+use super::study_target::{StudyArgs, checked};
 use super::trial_create::{self, CreateArgs};
-use super::trial_view;
+use super::trials_text::{csv, describe, sort, table};
 use crate::cli::output::print;
 use crate::cli::table::TableArgs;
+use tunesmith_api::ai_platform::optimizer::{
+    CompleteTrialRequest, OperationResponse, SuggestTrialsRequest, TrialMessage,
+};
+use tunesmith_client::Resource;
+use tunesmith_domain::StudyState;
 use tunesmith_files::create_for_user;
 
 /// Interval between two reads of an operation.
@@ -146,29 +150,26 @@ enum ExportFormat {
     Json,
 }
 
-/// Runs the command.
 pub(super) async fn run(command: TrialsCommand) -> anyhow::Result<ExitCode> {
     match command {
         TrialsCommand::List(args) => list_trials(&args).await?,
         TrialsCommand::Describe(args) => {
-            let trial = args.of.open(Purpose::Look).await?.trial(&args.of, &args.trial).await?;
-            show(&args.format, &trial, || trial_view::describe(&trial))?;
+            show_trial(&args.format, &args.of.open(Purpose::Look).await?.trial(&args.trial).await?)?;
         }
         TrialsCommand::Suggest(args) => suggest(&args).await?,
         TrialsCommand::Create(args) => trial_create::create(&args).await?,
         TrialsCommand::AddMeasurement(args) => {
-            let body = json!({ "measurement": args.measurement.message() });
-            let trial = args.of.open(Purpose::Change).await?.method(&args.trial, "addMeasurement", body).await?;
-            show(&args.format, &trial, || trial_view::describe(&trial))?;
+            let study = args.of.open(Purpose::Change).await?;
+            let measurement = args.measurement.message();
+            show_trial(&args.format, &study.client.add_measurement(checked(&args.trial)?, measurement).await?)?;
         }
         TrialsCommand::Complete(args) => complete(&args).await?,
         TrialsCommand::Stop(args) => {
-            let trial = args.of.open(Purpose::Change).await?.stop(&args.trial).await?;
-            show(&args.format, &trial, || trial_view::describe(&trial))?;
+            show_trial(&args.format, &args.of.open(Purpose::Change).await?.stop(&args.trial).await?)?;
         }
         TrialsCommand::Delete(args) => {
             let study = args.of.open(Purpose::Change).await?;
-            let answer = study.client.delete(&study.trial_path(&args.trial)?).await?;
+            let answer = study.client.delete_trial(checked(&args.trial)?).await?;
             show(&args.format, &answer, || format!("trial {} is deleted\n", args.trial))?;
         }
         TrialsCommand::Export(args) => export(&args).await?,
@@ -176,70 +177,80 @@ pub(super) async fn run(command: TrialsCommand) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Prints a trial.
+pub(super) fn show_trial(format: &Format, trial: &Resource<TrialMessage>) -> anyhow::Result<()> {
+    show(format, &trial.json, || describe(trial))
+}
+
 async fn list_trials(args: &ListArgs) -> anyhow::Result<()> {
     let study = args.of.open(Purpose::Look).await?;
-    let mut answer = if args.optimal {
-        study.client.post(&format!("{}/trials:listOptimalTrials", study.path), &[], json!({})).await?
-    } else {
-        let filter = args.filter.as_deref().unwrap_or_default();
-        study.client.get(&format!("{}/trials", study.path), &[("filter", filter)]).await?
+    let list = match args.optimal {
+        true => study.client.optimal_trials().await?,
+        false => study.client.trials(args.filter.as_deref().unwrap_or_default()).await?,
     };
-    let mut trials = list(&answer, "trials").to_vec();
-    trial_view::sort(&mut trials, &args.sort_by)?;
-    trials.truncate(args.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
-    answer["trials"] = Value::Array(trials);
-    let of = match args.format {
-        Format::Table => study.client.get(&study.path, &[]).await?,
-        Format::Yaml | Format::Json | Format::Projection(_) => Value::Null,
+    let mut trials = sort(list.message.trials, &args.sort_by)?;
+    let shown = limited(&mut trials, args.limit);
+    let config = match args.format {
+        Format::Table => study.client.get().await?.study_config.known().unwrap_or_default(),
+        Format::Yaml | Format::Json | Format::Projection(_) => Default::default(),
     };
-    show_list(&args.format, &answer, "trials", || trial_view::table(list(&answer, "trials"), &of, &args.table.layout()))
+    show_list(&args.format, &shown, || table(&trials, &config, &args.table.layout()))
 }
 
 async fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {
     let study = args.of.open(Purpose::Change).await?;
-    let request = json!({"clientId": args.client_id, "suggestionCount": args.count});
-    let mut operation = match study.client.post(&format!("{}/trials:suggest", study.path), &[], request).await {
-        Err(error) if error.is_study_completed() => json!({"done": true, "response": {"studyState": "COMPLETED"}}),
+    let request = SuggestTrialsRequest {
+        client_id: args.client_id.clone(),
+        suggestion_count: i32::try_from(args.count).unwrap_or(i32::MAX),
+        ..SuggestTrialsRequest::default()
+    };
+    let mut operation = match study.client.suggest(&request).await {
+        Err(error) if error.is_study_completed() => {
+            return show(&args.format, &json!({"studyState": "COMPLETED"}), || none_left(StudyState::Completed));
+        }
         answer => answer?,
     };
-    while operation["done"] != true {
+    while !operation.done {
         tokio::time::sleep(POLL_INTERVAL).await;
-        operation = study.client.get(&format!("/v1/{}", text(&operation, "name")), &[]).await?;
+        operation = study.client.operation(&operation.name).await?;
     }
-    if let Some(error) = operation.get("error") {
-        bail!("no suggestion was made: {}", text(error, "message"));
+    if let Some(error) = &operation.error {
+        bail!("no suggestion was made: {}", error.message);
     }
-    let answer = &operation["response"];
-    show(&args.format, answer, || match list(answer, "trials") {
-        [] => format!("no trials are left: the study is {}\n", text(answer, "studyState")),
-        trials => trials.iter().map(trial_view::describe).collect(),
+    let Some(OperationResponse::Suggest(answer)) = &operation.response else {
+        bail!("no suggestion was made: operation {} has another response", operation.name);
+    };
+    show(&args.format, &operation.json["response"], || match answer.trials.as_deref().unwrap_or_default() {
+        [] => none_left(answer.study_state.into()),
+        trials => trials.iter().map(describe).collect(),
     })
 }
 
+fn none_left(state: StudyState) -> String {
+    format!("no trials are left: the study is {state}\n")
+}
+
 async fn complete(args: &CompleteArgs) -> anyhow::Result<()> {
-    let mut body = Map::new();
-    if args.infeasible {
-        body.insert("trialInfeasible".to_owned(), json!(true));
-        body.extend(args.reason.iter().map(|reason| ("infeasibleReason".to_owned(), json!(reason))));
-    } else if let Some(measurement) = args.measurement.message_if_given() {
-        body.insert("finalMeasurement".to_owned(), measurement);
-    }
+    let outcome = CompleteTrialRequest {
+        final_measurement: args.measurement.message_if_given(),
+        trial_infeasible: args.infeasible,
+        infeasible_reason: args.reason.clone().unwrap_or_default(),
+    };
     let study = args.of.open(Purpose::Change).await?;
-    let trial = study.method(&args.trial, "complete", Value::Object(body)).await?;
-    show(&args.format, &trial, || trial_view::describe(&trial))
+    show_trial(&args.format, &study.client.complete(checked(&args.trial)?, &outcome).await?)
 }
 
 async fn export(args: &ExportArgs) -> anyhow::Result<()> {
     let study = args.of.open(Purpose::Look).await?;
-    let mut answer = study.trials().await?;
-    let recommended = study.recommended().await?;
+    let mut list = study.client.trials("").await?;
+    let recommended = study.client.recommended().await?;
     let text = match args.format {
-        ExportFormat::Csv => trial_view::csv(list(&answer, "trials"), recommended["trial"].as_u64())?,
+        ExportFormat::Csv => csv(&list.trials, recommended.and_then(|found| found.trial))?,
         ExportFormat::Json => {
-            if !recommended.is_null() {
-                answer["recommended"] = recommended;
+            if let Some(recommended) = recommended {
+                list.json["recommended"] = recommended.json;
             }
-            format!("{}\n", serde_json::to_string_pretty(&answer)?)
+            format!("{}\n", serde_json::to_string_pretty(&list.json)?)
         }
     };
     match &args.output {

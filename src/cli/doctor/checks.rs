@@ -1,4 +1,4 @@
-//! Checks of the machine itself: processors, disk, locks, clock, ports, store.
+//! Machine checks: processors, disk, locks, clock, ports, store.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -11,24 +11,23 @@ use crate::composition;
 use crate::data_dir::{DataDir, DataDirError};
 use tunesmith_algorithms::rounded::Rounded;
 
-/// Free space below which there is a warning, and below which no job can run. Guesses.
+/// Free space thresholds for a warning and for an error. Guesses.
 const LITTLE_SPACE: u64 = 1 << 30;
 const NO_SPACE: u64 = 20 << 20;
-/// Number of jobs that are counted.
+/// Maximum number of jobs counted.
 const MANY_JOBS: usize = 1000;
-/// Difference between the clock and the time stamps of files that has no consequence.
+/// Harmless difference between the clock and file timestamps.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
-/// A time before this program was written: 2025-01-01.
+/// Lower bound for a plausible clock: 2025-01-01.
 const EARLIEST: Duration = Duration::from_secs(1_735_689_600);
 
-/// Reports the number of processors.
 pub(super) fn processors() -> Finding {
     let count = composition::processors();
     let noun = if count.get() == 1 { "processor" } else { "processors" };
     Finding::ok("machine", format!("{count} {noun}: the usual limit for maxParallelTrials"))
 }
 
-/// Checks the free space of the file system of the data folder.
+/// Checks free space on the data folder's file system.
 pub(super) fn space(data_dir: &Path) -> Finding {
     const CHECK: &str = "disk";
     let folder = existing(data_dir);
@@ -53,7 +52,7 @@ pub(super) fn space(data_dir: &Path) -> Finding {
     }
 }
 
-/// Checks that files can be written and locked where the data folder is.
+/// Checks that files in the data folder can be written and locked.
 pub(super) fn locks(data_dir: &Path) -> Finding {
     const CHECK: &str = "files";
     let folder = existing(data_dir);
@@ -73,7 +72,7 @@ pub(super) fn locks(data_dir: &Path) -> Finding {
     }
 }
 
-/// Checks the clock against a fixed date, and against the time stamps of files.
+/// Checks the clock against a fixed date and file timestamps.
 pub(super) fn clock(data_dir: &Path) -> Finding {
     const CHECK: &str = "clock";
     const ADVICE: &str = "synchronise the clock, for instance with systemd-timesyncd or chrony: leases, time limits and \
@@ -87,7 +86,7 @@ pub(super) fn clock(data_dir: &Path) -> Finding {
         file.write_all(b"tunesmith")?;
         file.metadata()?.modified()
     });
-    // The check of files reports a folder that cannot be written.
+    // The file check reports an unwritable folder.
     let Ok(written) = written else { return Finding::ok(CHECK, shown.to_string()) };
     let difference = written.duration_since(now).unwrap_or_else(|error| error.duration());
     if difference > CLOCK_TOLERANCE {
@@ -101,7 +100,7 @@ pub(super) fn clock(data_dir: &Path) -> Finding {
     Finding::ok(CHECK, shown.to_string())
 }
 
-/// Checks that a port of the loopback interface can be bound, as trials report to one.
+/// Checks that a loopback port can be bound for trial reports.
 pub(super) fn report_port() -> Finding {
     const CHECK: &str = "reports";
     match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
@@ -114,7 +113,6 @@ pub(super) fn report_port() -> Finding {
     }
 }
 
-/// Checks that a server can listen on `address`.
 pub(super) fn listen_port(address: SocketAddr) -> Finding {
     const CHECK: &str = "server";
     match TcpListener::bind(address) {
@@ -127,7 +125,7 @@ pub(super) fn listen_port(address: SocketAddr) -> Finding {
     }
 }
 
-/// Checks that the store of the data folder can be read.
+/// Checks that the data folder's store is readable.
 pub(super) async fn store(data_dir: &Path) -> Finding {
     const CHECK: &str = "store";
     let folder = match DataDir::open_read_only(data_dir, "tunesmith doctor") {
@@ -161,7 +159,7 @@ fn unreadable(data_dir: &Path, error: &anyhow::Error) -> Finding {
     )
 }
 
-/// Returns the innermost folder of `path` that exists.
+/// Innermost existing folder of `path`.
 fn existing(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     absolute.ancestors().find(|folder| folder.is_dir()).map_or_else(|| PathBuf::from("/"), Path::to_owned)

@@ -1,4 +1,4 @@
-//! `tunesmith doctor`: checks this machine for what jobs need, and names the remedy.
+//! `tunesmith doctor`: checks the requirements of jobs on this machine and names remedies.
 
 mod checks;
 mod programs;
@@ -25,27 +25,22 @@ pub(super) struct DoctorArgs {
     json: bool,
 }
 
-/// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Severity {
-    /// It works.
     Ok,
-    /// Some jobs cannot run, or less well.
+    /// Some jobs cannot run, or run with limitations.
     Warning,
     /// No job can run.
     Error,
 }
 
-/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Finding {
-    /// What was checked.
     check: &'static str,
     severity: Severity,
-    /// What was found.
     found: String,
-    /// What to do; empty if it works.
+    /// Remedy; empty if the check passed.
     #[serde(skip_serializing_if = "String::is_empty")]
     advice: String,
 }
@@ -64,7 +59,7 @@ impl Finding {
     }
 }
 
-/// Runs the command. The exit code is 1 if no job can run.
+/// Exits with 1 if no job can run.
 pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut findings = vec![checks::processors()];
@@ -89,7 +84,6 @@ pub(super) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     Ok(if worst == Some(Severity::Error) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Returns the lines of a finding.
 fn line(finding: &Finding) -> String {
     let severity = match finding.severity {
         Severity::Ok => "ok",

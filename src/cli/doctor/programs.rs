@@ -1,4 +1,4 @@
-//! Checks of the programs that jobs use.
+//! Checks of programs used by jobs.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use super::Finding;
 
-/// Maximum duration of one program. `docker info` waits for its daemon.
+/// Timeout per program. `docker info` waits for its daemon.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Interval between two checks whether a program has ended.
+/// Polling interval for the end of a program.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Prints the version of Python, and whether it can create virtual environments.
 const PROBE: &str = "import sys; from importlib.util import find_spec; \
                      print('%d.%d.%d' % sys.version_info[:3], all(map(find_spec, ('venv', 'ensurepip'))))";
 
-/// Checks the interpreter, which runs Python modules.
+/// Checks the interpreter for Python modules.
 pub(super) fn python() -> Finding {
     const CHECK: &str = "python";
     const ADVICE: &str =
@@ -30,7 +30,7 @@ pub(super) fn python() -> Finding {
     }
 }
 
-/// Checks the installer of packages.
+/// Checks the package installer.
 pub(super) fn installer() -> Finding {
     const CHECK: &str = "installer";
     const ADVICE: &str = "install uv, or the modules venv and ensurepip (Debian and Ubuntu: apt install python3-venv); jobs with \
@@ -53,7 +53,7 @@ pub(super) fn installer() -> Finding {
     }
 }
 
-/// Checks docker and podman, in the order in which jobs use them.
+/// Checks docker and podman, in jobs' order of preference.
 pub(super) fn container_engine() -> Finding {
     const CHECK: &str = "container";
     let mut broken = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn container_engine() -> Finding {
     Finding::warning(CHECK, broken.join("; "), advice)
 }
 
-/// Checks the GPUs. A machine without one is in order.
+/// Checks the GPUs. None is fine.
 pub(super) fn gpus() -> Finding {
     const CHECK: &str = "gpu";
     if find("nvidia-smi").is_none() {
@@ -91,13 +91,13 @@ pub(super) fn gpus() -> Finding {
     }
 }
 
-/// Returns the path of a program on the `PATH`.
+/// Looks up a program on `PATH`.
 fn find(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// Returns the output of a program that succeeds, without blanks at its ends; otherwise the reason.
+/// Trimmed output of a successful program; otherwise the reason.
 fn answer(program: &str, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -123,7 +123,7 @@ fn answer(program: &str, arguments: &[&str]) -> Result<String, String> {
     Err(reason.map_or_else(|| status.to_string(), |line| line.trim().to_owned()))
 }
 
-/// Reads a pipe on a thread, so that a program with much output does not wait.
+/// Drains a pipe on a thread, so that verbose programs do not block.
 fn reader(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();

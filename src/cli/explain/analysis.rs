@@ -1,4 +1,4 @@
-//! The analysis of a job, in the form in which it is printed as JSON.
+//! Analysis of a job in its JSON form.
 
 use std::fmt;
 
@@ -7,33 +7,32 @@ use tunesmith_algorithms::insight::{MetricInsight, TrialCounts};
 use tunesmith_algorithms::problem::{AlgorithmName, Origin};
 use tunesmith_api::ai_platform::job::ParameterAtBound;
 
-/// The analysis of a job. The names of its JSON fields are stable; fields may be added.
+/// Analysis of a job. JSON field names are stable; fields may be added.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Explanation {
-    /// The field `job` or `study`.
+    /// Serialized as `job` or `study`.
     #[serde(flatten)]
     pub(super) subject: Subject,
-    /// State of the job or study, as in AI Platform.
+    /// State in AI Platform's terms.
     pub(super) state: String,
-    /// The algorithm in the configuration.
+    /// Configured algorithm.
     pub(super) algorithm: &'static str,
-    /// The algorithm that `AUTOMATIC` selects now; only if the configuration has `AUTOMATIC`.
+    /// Current choice of `AUTOMATIC`, if configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) choice: Option<Choice>,
-    /// The origins of the trials, the most frequent first. Trials of versions that did not record it are left out.
+    /// Trial counts by origin, most frequent first; excludes trials with client-chosen parameters.
     pub(super) origins: Vec<OriginCount>,
-    /// Seed of all random choices, as text: not every JSON parser keeps 64 bits.
+    /// Seed as text: not every JSON parser keeps 64 bits.
     pub(super) seed: String,
-    /// The rule of early stopping; null without one.
+    /// Early stopping rule; null without one.
     pub(super) early_stopping: Option<&'static str>,
     pub(super) trials: TrialCounts,
-    /// The parameters of the best trial that are at an end of their range.
+    /// Parameters of the best trial at a bound of their range.
     pub(super) best_at_bounds: Vec<ParameterAtBound>,
     pub(super) metrics: Vec<MetricInsight>,
 }
 
-/// The job or study that was analysed.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Subject {
@@ -58,14 +57,14 @@ impl fmt::Display for Subject {
     }
 }
 
-/// An algorithm, and the reason why it was selected.
+/// An algorithm and the reason for selecting it.
 #[derive(Debug, Serialize)]
 pub(super) struct Choice {
     pub(super) algorithm: AlgorithmName,
     pub(super) reason: &'static str,
 }
 
-/// The number of trials that one step of an algorithm suggested.
+/// Number of trials suggested by one step of an algorithm.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct OriginCount {
     #[serde(flatten)]

@@ -1,5 +1,5 @@
-//! `tunesmith explain`: analyses the trials of a job or a study: importance of the parameters, predicted optimum,
-//! calibration of the model. Reads a data folder or the responses of a server, also while the job runs.
+//! `tunesmith explain`: analyses a job or study: parameter importance, predicted optimum, model calibration. Reads a
+//! data folder or a server's responses, also while the job runs.
 
 mod analysis;
 mod sparkline;
@@ -16,10 +16,11 @@ use tunesmith_algorithms::insight::{InsightError, MetricInsight, TrialCounts, ex
 use self::analysis::{Choice, Explanation, OriginCount, Subject};
 use super::client::{self, LocationArgs, TargetArgs};
 use super::output::print;
-use super::recommended::history;
-use super::results::{Results, at_bounds_text, rule_name};
+use super::results::Results;
+use super::study_view::StudyView;
 use super::table::Layout;
-use tunesmith_domain::{Algorithm, JobId, Study, Trial, best_at_bounds};
+use super::trial_view::TrialView;
+use tunesmith_domain::{Algorithm, JobId, best_at_bounds};
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -44,9 +45,8 @@ pub(super) struct ExplainArgs {
     json: bool,
 }
 
-/// Runs the command.
 pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
-    // Requests to a data folder are handled in this process.
+    // The service on a data folder runs in this process.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let explained = match runtime.block_on(read(args)) {
         Ok(explained) => explained,
@@ -58,39 +58,31 @@ pub(super) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         format!("{}\n", serde_json::to_string_pretty(&explanation)?)
     } else {
         let text = text::text(&explanation, args.slices, &Layout::of_all_columns(args.wide))?;
-        text + &at_bounds_text(&explained.study, &explained.trials).unwrap_or_default()
+        text + &explained.study.at_bounds_text()
     };
     print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A job or study with its trials.
 struct Explained {
     subject: Subject,
     state: String,
-    study: Study,
-    trials: Vec<Trial>,
+    study: StudyView,
 }
 
 async fn read(args: &ExplainArgs) -> anyhow::Result<Explained> {
     let Some(job) = &args.job else {
-        let name = args.study.as_deref().unwrap_or_default();
-        let (study, trials) = client::study_trials(&args.target, &args.location, name).await?;
-        return Ok(Explained {
-            subject: Subject::Study(name.to_owned()),
-            state: study.state.to_string(),
-            study,
-            trials,
-        });
+        let name = args.study.clone().unwrap_or_default();
+        let study = client::study_view(&args.target, &args.location, &name).await?;
+        return Ok(Explained { subject: Subject::Study(name), state: study.state.to_string(), study });
     };
-    let Results { job, study, trials, .. } = client::job_results(&args.target, &args.location, job).await?;
-    let Some(study) = study else { bail!("job {} has no hyperparameters, so there is nothing to explain", job.id) };
-    Ok(Explained { subject: Subject::Job(job.id.to_string()), state: job.state.to_string(), study, trials })
+    let Results { id, job, study, .. } = client::job_results(&args.target, &args.location, job).await?;
+    let Some(study) = study else { bail!("job {id} has no hyperparameters, so there is nothing to explain") };
+    Ok(Explained { subject: Subject::Job(id.to_string()), state: job.state.to_string(), study })
 }
 
-fn explanation(explained: &Explained) -> anyhow::Result<Explanation> {
-    let Explained { subject, state, study, trials: of_study } = explained;
-    let (completed, pending) = history(study, of_study);
+fn explanation(Explained { subject, state, study }: &Explained) -> anyhow::Result<Explanation> {
+    let (completed, pending) = study.history();
     let history = History { completed: &completed, pending: &pending };
     let trials = TrialCounts::of(history);
     let metrics = study.problem.metrics().iter().map(|metric| explain(&study.problem, history, &metric.name));
@@ -106,18 +98,18 @@ fn explanation(explained: &Explained) -> anyhow::Result<Explanation> {
             let choice = choose_algorithm(&study.problem, &completed);
             Choice { algorithm: choice.algorithm, reason: choice.reason }
         }),
-        origins: origins(of_study),
+        origins: origins(&study.trials),
         algorithm: study.algorithm.as_str(),
         seed: study.seed.to_string(),
-        early_stopping: study.stopping_rule.map(|rule| rule_name(rule.kind())),
+        early_stopping: study.rule_name(),
         trials,
-        best_at_bounds: best_at_bounds(study, of_study).into_iter().map(Into::into).collect(),
+        best_at_bounds: best_at_bounds(&study.problem, &study.trials).into_iter().map(Into::into).collect(),
         metrics: metrics.with_context(counted)?,
     })
 }
 
-/// Counts `trials` by origin, the most frequent first, then in the order of their first trials.
-fn origins(trials: &[Trial]) -> Vec<OriginCount> {
+/// Counts `trials` by origin, most frequent first, ties by first trial.
+fn origins(trials: &[TrialView]) -> Vec<OriginCount> {
     let mut counts: Vec<OriginCount> = Vec::new();
     for origin in trials.iter().filter_map(|trial| trial.origin) {
         match counts.iter_mut().find(|count| count.origin == origin) {

@@ -1,9 +1,8 @@
-//! Draws numbers as a row of bars.
+//! Bar charts in one line of text.
 
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Returns one bar for each of `values`: the lowest for `low`, the highest for `high`, and the middle one if the two
-/// are equal.
+/// One bar per value: lowest for `low`, highest for `high`, and the middle one if these are equal.
 pub(super) fn sparkline(values: &[f64], low: f64, high: f64) -> String {
     let bar = |value: &f64| {
         let share = if high > low { (value - low) / (high - low) } else { 0.5 };

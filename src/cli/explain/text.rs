@@ -1,4 +1,4 @@
-//! Formats the analysis as text.
+//! Text form of the analysis.
 
 use std::fmt::Write as _;
 
@@ -13,14 +13,14 @@ use super::super::table::{Column, Layout, Table};
 use super::analysis::Explanation;
 use super::sparkline::sparkline;
 
-/// Rank correlations from which predictions count as good, and as a rough guide. Guesses.
+/// Minimum rank correlations for good predictions, and for a rough guide. Guesses.
 const GOOD_RANKING: f64 = 0.7;
 const SOME_RANKING: f64 = 0.3;
 
-/// Returns the whole text, with its tables in `layout`.
+/// Full text, with tables in `layout`.
 ///
 /// # Errors
-/// If the layout selects a column that does not exist.
+/// If the layout selects an unknown column.
 pub(super) fn text(explanation: &Explanation, slices: bool, layout: &Layout) -> anyhow::Result<String> {
     let mut text = String::new();
     let (what, name) = explanation.subject.parts();
@@ -80,7 +80,7 @@ fn importance(text: &mut String, importance: &Importance, layout: &Layout) -> an
 
 fn optimum(text: &mut String, metric: &MetricInsight, layout: &Layout) -> anyhow::Result<()> {
     let MetricInsight { metric, optimum, slices, .. } = metric;
-    // The slices stand in the order of the configuration.
+    // Slices are in configuration order.
     let names: Vec<&str> = slices.iter().map(|slice| slice.parameter.as_str()).collect();
     let fixed = ["TRIAL", "MEASURED", "PREDICTED", "95% BAND"].map(Column::number);
     let mut columns = vec![Column::text("")];

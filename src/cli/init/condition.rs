@@ -1,22 +1,22 @@
-//! Conditions that the help of a program states: `momentum`, "only for sgd".
+//! Conditions stated in a program's help: `momentum`, "only for sgd".
 
 use super::proposal::{Parameter, Values};
 
-/// The values of another parameter for which a parameter is used.
+/// Values of a parent for which a parameter is active.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Condition {
-    /// Name of the other parameter.
+    /// Name of the parent.
     pub(super) parent: String,
-    /// Its values, as written.
+    /// Values as written.
     pub(super) values: Vec<String>,
 }
 
-/// Words after which a help text names the values for which a flag is used.
+/// Words that introduce the parent's values.
 const RESTRICTING: [&str; 4] = ["only", "if", "when", "unless"];
-/// Words that turn the meaning around.
+/// Words that negate a condition.
 const NEGATING: [&str; 4] = ["not", "except", "ignored", "unused"];
 
-/// Returns the condition that the help of `parameter` states, if it names values of exactly one of `others`.
+/// Condition stated in the help of `parameter`, if it names values of exactly one of `others`.
 pub(super) fn detected(parameter: &Parameter, others: &[Parameter]) -> Option<Condition> {
     let help = parameter.help.as_deref()?.to_lowercase();
     let is_part = |c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.');
@@ -40,7 +40,7 @@ pub(super) fn detected(parameter: &Parameter, others: &[Parameter]) -> Option<Co
     (found.len() == 1).then(|| found.remove(0))
 }
 
-/// Removes conditions on parameters that were left out, or that have lost the values of the condition.
+/// Drops conditions on removed parents or parent values.
 pub(super) fn drop_impossible(parameters: &mut [Parameter]) {
     let all = parameters.to_vec();
     for parameter in parameters {
@@ -60,11 +60,10 @@ fn has_value(parameter: &Parameter, value: &String) -> bool {
     }
 }
 
-/// Parses `momentum if optimizer=sgd`, with several values separated by commas. Returns the name of the parameter and its
-/// condition.
+/// Parses `momentum if optimizer=sgd`, with comma-separated values, into a parameter name and its condition.
 ///
 /// # Errors
-/// If the text has another form, or names a parameter or a value that does not exist.
+/// If the text is malformed, or names an unknown parameter or value.
 pub(super) fn parsed(text: &str, parameters: &[Parameter]) -> Result<(String, Condition), String> {
     let expected = || format!("{text:?}: expected a condition such as \"momentum if optimizer=sgd\"");
     let (name, rest) = text.split_once(" if ").ok_or_else(expected)?;

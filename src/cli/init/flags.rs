@@ -1,4 +1,4 @@
-//! The flags of a trainer, from the parser of a Python program or from the text of `--help`.
+//! Flags of a trainer, from a Python argument parser or the text of `--help`.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -7,19 +7,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// Module that Python imports at its start.
+/// Module that Python imports on start-up.
 const READER: &str = include_str!("read_flags.py");
-/// Maximum duration of the program with `--help`. Importing a large library takes long.
+/// Timeout of `--help`. Importing a large library takes long.
 const HELP_LIMIT: Duration = Duration::from_secs(120);
-/// Interval between two checks whether the program has ended.
+/// Polling interval for the end of the program.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A flag of a program.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Flag {
-    /// Its spellings, such as `-l` and `--learning-rate`.
+    /// Spellings, such as `-l` and `--learning-rate`.
     pub(super) flags: Vec<String>,
-    /// Name of the function that parses its value, such as `int` and `float`.
+    /// Parsing function, such as `int` or `float`.
     pub(super) kind: Option<String>,
     pub(super) default: Option<serde_json::Value>,
     pub(super) choices: Option<Vec<String>>,
@@ -30,7 +29,7 @@ pub(super) struct Flag {
 }
 
 impl Flag {
-    /// The long spelling without dashes, which is the name of the parameter.
+    /// Parameter name: the long spelling without dashes.
     pub(super) fn name(&self) -> Option<&str> {
         self.flags.iter().find_map(|flag| flag.strip_prefix("--")).filter(|name| !name.is_empty())
     }
@@ -46,7 +45,7 @@ pub(super) fn read(command: &[String]) -> anyhow::Result<Vec<Flag>> {
     let mut output = run(command, folder.path(), false)?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     if !output.status.success() && text.contains("ModuleNotFoundError") {
-        // The flags do not depend on the libraries that the trainer computes with.
+        // The flags do not depend on the trainer's libraries.
         output = run(command, folder.path(), true)?;
     }
     if let Ok(json) = std::fs::read_to_string(folder.path().join("flags.json")) {
@@ -92,9 +91,8 @@ fn run(command: &[String], folder: &Path, replaces_absent: bool) -> anyhow::Resu
     Ok(Output { status, stdout: std::fs::read(stdout)?, stderr: std::fs::read(stderr)? })
 }
 
-/// Returns the flags in the text that a program prints for `--help`, in the layout of argparse: the flags of a line at
-/// its beginning, then the placeholder of the value or the choices in braces. A default is read from `(default: X)` or
-/// `[default: X]`.
+/// Parses help text in argparse's layout: flags at the beginning of a line, followed by a placeholder or choices in
+/// braces. Defaults are read from `(default: X)` or `[default: X]`.
 fn parse_help(text: &str) -> Vec<Flag> {
     let mut found: Vec<Flag> = Vec::new();
     for line in text.lines() {
@@ -102,7 +100,7 @@ fn parse_help(text: &str) -> Vec<Flag> {
         let trimmed = line.trim();
         let is_flag = line.starts_with(' ') && trimmed.starts_with('-');
         if !is_flag {
-            // The description of the flag before.
+            // Description of the previous flag.
             if let (true, Some(flag)) = (line.starts_with("    "), found.last_mut()) {
                 describe(flag, trimmed);
             }
@@ -135,7 +133,7 @@ fn parse_help(text: &str) -> Vec<Flag> {
     found
 }
 
-/// Adds a line of the description, and reads the default in it.
+/// Appends a line to the description and parses a default in it.
 fn describe(flag: &mut Flag, line: &str) {
     let line = line.trim();
     if line.is_empty() {

@@ -1,4 +1,4 @@
-//! Ranges that are proposed for the flags of a trainer.
+//! Proposed ranges for a trainer's flags.
 
 use serde_json::Value;
 use tunesmith_algorithms::rounded::Rounded;
@@ -6,16 +6,12 @@ use tunesmith_algorithms::rounded::Rounded;
 use super::condition::{Condition, detected};
 use super::flags::Flag;
 
-/// A parameter with a range, or a flag that is left out.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Proposal {
-    /// A parameter of the search space.
     Parameter(Parameter),
-    /// A flag that is not searched.
+    /// A flag excluded from the search.
     LeftOut {
-        /// Its name.
         name: String,
-        /// The reason.
         reason: String,
     },
 }
@@ -25,26 +21,24 @@ pub(super) enum Proposal {
 pub(super) struct Parameter {
     pub(super) name: String,
     pub(super) values: Values,
-    /// What is known about the flag.
+    /// Comment on the proposal.
     pub(super) comment: String,
-    /// The help of the flag.
     pub(super) help: Option<String>,
-    /// The default of the program.
     pub(super) default: Option<Value>,
-    /// The values of another parameter for which this one is used; always if absent.
+    /// Condition for the parameter; always active if absent.
     pub(super) condition: Option<Condition>,
 }
 
 impl Parameter {
-    /// Creates a parameter of which nothing but its values is known.
+    /// Creates a parameter known only by its values.
     pub(super) fn new(name: &str, values: Values) -> Self {
         Self { name: name.to_owned(), values, comment: String::new(), help: None, default: None, condition: None }
     }
 
-    /// Returns the default of the program as text, if it is one of the values.
+    /// The program's default as text, if it is one of the values.
     pub(super) fn default_value(&self) -> Option<String> {
         let default = self.default.as_ref()?;
-        // Defaults of flags may be texts that the parser converts.
+        // A default may be text that the parser converts.
         let number = number(default).or_else(|| default.as_str()?.parse().ok());
         let is_allowed = match (&self.values, number) {
             (Values::Double { min, max, .. }, Some(number)) => (*min..=*max).contains(&number),
@@ -59,7 +53,6 @@ impl Parameter {
     }
 }
 
-/// The values of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Values {
     Double { min: f64, max: f64, scale: Scale },
@@ -75,7 +68,7 @@ pub(super) enum Scale {
     ReverseLog,
 }
 
-/// Words of flags that do not change the model, or whose value decides the cost of a trial.
+/// Words in flags that do not change the model, or that determine the cost of a trial.
 const NOT_SEARCHED: [(&[&str], &str); 5] = [
     (&["seed", "random_state"], "a seed: with it as a parameter, the search would fit noise"),
     (
@@ -93,7 +86,7 @@ const NOT_SEARCHED: [(&[&str], &str); 5] = [
     (&["dir", "path", "file", "folder", "output", "input", "data", "checkpoint", "url", "name"], "a place or a name"),
 ];
 
-/// Proposes a range for each flag, in their order.
+/// Proposes a range for each flag, in order.
 pub(super) fn propose(flags: &[Flag]) -> Vec<Proposal> {
     let mut proposals: Vec<Proposal> =
         flags.iter().filter_map(|flag| Some(one(flag.name()?, flag))).filter(|proposal| !is_help(proposal)).collect();
@@ -162,7 +155,7 @@ fn values(name: &str, flag: &Flag) -> Option<Values> {
     match flag.kind.as_deref() {
         Some("int") => Some(integer(name, default)),
         Some("float") => Some(double(name, default)),
-        // A parser without a type returns texts; a number as its default shows what it expects.
+        // A parser without a type returns text; a numeric default reveals the type.
         None if flag.default.as_ref().is_some_and(Value::is_i64) => Some(integer(name, default)),
         None if flag.default.as_ref().is_some_and(Value::is_f64) => Some(double(name, default)),
         _ => None,
@@ -170,7 +163,7 @@ fn values(name: &str, flag: &Flag) -> Option<Values> {
 }
 
 fn integer(name: &str, default: Option<f64>) -> Values {
-    // A default that is larger than an integer may be is not used.
+    // Ignores defaults beyond the integer range.
     let default = default.filter(|number| number.abs() < 1e15).map(|number| number as i64);
     match default {
         Some(default) if default >= 2 && name.contains("batch") => {

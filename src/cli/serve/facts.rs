@@ -1,17 +1,18 @@
-//! What the page Server of the console shows about how this server was started.
+//! Data of the console's Server page.
 
 use std::time::Duration;
 
+use super::open_files::connection_limits;
 use super::{AuditFailure, ServeArgs};
 use crate::cli::progress::duration_text;
+use crate::cli::version::version;
 use crate::composition::Application;
 use crate::data_dir::DataDir;
-use tunesmith_console::{ServerFacts, Setting};
-use tunesmith_http::connection_limits::ConnectionLimits;
-use tunesmith_service::allowed_folders::AllowedFolder;
+use crate::pages::{ServerFacts, Setting};
+use tunesmith_jobs::allowed_folders::AllowedFolder;
 
-/// The facts about the server of `application`, which starts to serve now, and which listens on `listen`. `listed` are the folders
-/// and buckets of the server configuration that jobs may name.
+/// Server data of `application`, starting now and listening on `listen`. `listed` are the configured folders and
+/// buckets that jobs may name.
 pub(super) fn facts(
     args: &ServeArgs,
     listed: &[AllowedFolder],
@@ -19,10 +20,9 @@ pub(super) fn facts(
     application: &Application,
     listen: String,
     endpoint: String,
-    connections: &ConnectionLimits,
 ) -> ServerFacts {
     ServerFacts {
-        version: env!("CARGO_PKG_VERSION"),
+        version: version(),
         started: application.clock.now(),
         listen,
         endpoint,
@@ -34,11 +34,12 @@ pub(super) fn facts(
         executor: application.executor.clone(),
         server_config: args.server_config.path().map(|path| path.display().to_string()),
         memory_budget: u64::from(args.memory) << 20,
-        settings: settings(args, listed, connections),
+        settings: settings(args, listed),
     }
 }
 
-fn settings(args: &ServeArgs, listed: &[AllowedFolder], connections: &ConnectionLimits) -> Vec<Setting> {
+fn settings(args: &ServeArgs, listed: &[AllowedFolder]) -> Vec<Setting> {
+    let connections = connection_limits(args);
     let setting = |option, meaning, value: String| Setting { option, meaning, value };
     let or_any = |number: u32| if number == 0 { "any number".to_owned() } else { number.to_string() };
     let seconds = |seconds: u64| duration_text(Duration::from_secs(seconds).as_secs_f64());

@@ -31,15 +31,17 @@ cd /
 job() { id=$1; shift; "$program" run --data-dir "$folder" --store "$kind" --config "$here/hptuning_config.yaml" \
     --job-id "$id" --parallel 1 -- sh -c "$(cat "$here/train.sh")" trainer; }
 job finished
-WAIT_AT_TRIAL=3 job interrupted > "$folder/log" 2>&1 &
+touch /tmp/tunesmith-trial-3-waits
+job interrupted > "$folder/log" 2>&1 &
 run=$!
 until grep -q 'trial 3 started' "$folder/log"; do sleep 0.1; done
 # The function runs in a subshell, whose child is the command.
 pkill -INT -P $run tunesmith
 wait $run || true
+rm /tmp/tunesmith-trial-3-waits
 cat "$folder/log"
-# The links in `executions` are absolute; the test makes those of the interrupted job.
-rm -r "$folder/log" "$folder/LOCK" "$folder/audit" "$folder/jobs/finished/trials" "$folder/executions"
+# Without FOLDER, the copy of a test is no copy.
+rm -r "$folder/log" "$folder/LOCK" "$folder/FOLDER" "$folder/audit" "$folder/jobs/finished/trials" "$folder"/executions/finished-*
 case $kind in
 sqlite) # An interrupted command leaves its log; folded into the file it takes less space.
     python3 -c 'import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute("PRAGMA wal_checkpoint(TRUNCATE)")' \

@@ -85,7 +85,6 @@ fn invalid_numbers_are_refused_with_the_allowed_range() {
 fn optimizers_need_commands_and_different_names() {
     let no_optimizer = "error: no optimizer is given: use --algorithms or --external\n";
     assert_eq!(refused("--suite bbob --algorithms="), no_optimizer);
-    assert_eq!(refused("latency --algorithms="), no_optimizer);
     assert_eq!(
         refused("--suite bbob --algorithms gp,random,gp"),
         "error: two optimizers have the name \"gp\": rename one with --external NAME=COMMAND\n"

@@ -30,7 +30,8 @@ fn each_optimizer_on_each_problem_with_each_seed_is_a_record() {
         assert_eq!(record["suite"], suite);
         assert_eq!((&record["budget"], &record["parallel"]), (&json!(8), &json!(1)));
         assert_eq!(record["mode"], "sequential");
-        assert_eq!(record["version"], format!("tunesmith {}", env!("CARGO_PKG_VERSION")));
+        let version = record["version"].as_str().unwrap();
+        assert!(version.starts_with(concat!("tunesmith ", env!("CARGO_PKG_VERSION"))), "{version}");
         assert_eq!(record["goals"], json!(["Minimize"]));
         assert_eq!(record["parameters"], if suite == "bbob" { 2 } else { 6 });
         for list in ["results", "suggest_ms"] {

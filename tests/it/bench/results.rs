@@ -1,8 +1,6 @@
-//! Uses of results: merged reports, comparisons of two folders, lists, latencies.
+//! Uses of results: merged reports, comparisons of two folders, lists.
 
-use serde_json::Value;
-
-use super::{bench, bench_command, compress, lines, records, workspace};
+use super::{bench, bench_command, compress, records, workspace};
 use crate::support::{Workspace, finished};
 
 /// Easy functions, on which few evaluations distinguish a search from random draws.
@@ -71,12 +69,6 @@ fn tables_fit_the_terminal() {
     assert!(report.contains("| wins / losses |") && !report.contains("not fit"), "{report}");
     assert_fits(&at("50", "compare out out"), 50);
     assert!(!at("50", "compare out out --wide").contains("not fit"));
-    let latency = "latency --algorithms random --history 1,2,3,4 --repeats 1";
-    let narrow = at("50", latency);
-    assert!(narrow.lines().next().is_some_and(|header| header.chars().count() <= 50), "{narrow}");
-    assert!(narrow.contains("not fit: ") && narrow.contains("(--wide prints all columns)"), "{narrow}");
-    let markdown = at("50", &format!("{latency} --markdown"));
-    assert!(markdown.starts_with("| ") && markdown.contains("| n = 4"), "{markdown}");
 }
 
 #[test]
@@ -174,31 +166,4 @@ fn list_contains_all_suites_algorithms_and_problems() {
     assert_eq!(two.lines().filter(|line| line.starts_with("trained ")).count(), 9);
     assert!(two.contains("\nbbob-mixint f24/d10\n"), "{two}");
     assert!(two.contains("\ntrained support-vectors-digits\n"), "{two}");
-}
-
-#[test]
-fn latency_measures_each_optimizer_at_each_history() {
-    let workspace = workspace();
-    let run = bench(
-        &workspace,
-        "latency --algorithms gp,random --history 50,10,10 --repeats 2 --out rows.jsonl \
-                     --external absent=/no/such/program",
-    )
-    .expect(0);
-    let rows = lines(&workspace, "rows.jsonl");
-    let cells: Vec<(&str, u64)> =
-        rows.iter().map(|row| (row["contestant"].as_str().unwrap(), row["history"].as_u64().unwrap())).collect();
-    let expected = ["gp", "random", "absent"].map(|name| [(name, 10), (name, 50)]).concat();
-    assert_eq!(cells, expected);
-    for row in &rows[..4] {
-        assert_eq!(row["version"], format!("tunesmith {}", env!("CARGO_PKG_VERSION")));
-        for figure in ["wall_ms", "processor_ms", "memory_mib", "first_wall_ms", "first_processor_ms"] {
-            let value = row["result"]["measured"][figure].as_f64();
-            assert!(value.is_some_and(|value| value > 0.0 && value.is_finite()), "{figure} of {row}");
-        }
-    }
-    assert!(rows[4]["result"]["failed"].as_str().is_some_and(|reason| reason.contains("exit code 127")), "{}", rows[4]);
-    assert_eq!(rows[5]["result"], Value::from("left_out"));
-    assert!(run.stderr.contains("random n=50: "), "{}", run.stderr);
-    assert!(run.stdout.contains("n = 10") && run.stdout.contains("n = 50"), "{}", run.stdout);
 }

@@ -10,7 +10,9 @@ use crate::support::Workspace;
 fn links_lead_to_files_and_headings() {
     let mut pages = files("docs", "md");
     pages.extend(files("examples", "md"));
-    pages.extend(["README.md", "CONTRIBUTING.md", "clients/python/README.md"].map(Into::into));
+    pages.extend(
+        ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "clients/python/README.md"].map(Into::into),
+    );
     for page in pages {
         let text = read(page.to_str().unwrap());
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -35,6 +37,34 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
         let title = line.trim_start_matches('#').trim().to_lowercase();
         title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>().replace(' ', "-")
     })
+}
+
+/// The table of contents is also that of the documentation site.
+#[test]
+fn every_page_is_in_the_table_of_contents() {
+    let contents = read("docs/README.md");
+    for folder in ["docs/guide", "docs/reference"] {
+        for page in files(folder, "md") {
+            let link = page.strip_prefix("docs").unwrap().display().to_string();
+            assert!(contents.contains(&format!("]({link})")), "docs/README.md has no link to {link}");
+        }
+    }
+}
+
+/// The version of the workspace is that of everything that a release publishes.
+#[test]
+fn versions_agree() {
+    let version = env!("CARGO_PKG_VERSION");
+    let places = [
+        ("CHANGELOG.md", format!("\n## {version}")),
+        ("examples/kubernetes/chart/Chart.yaml", format!("\nversion: {version}\nappVersion: \"{version}\"\n")),
+        ("examples/kubernetes/chart/values.yaml", format!("\nimage: registry.example.com/tunesmith:{version}\n")),
+        ("examples/kubernetes/base/kustomization.yaml", format!("  newTag: \"{version}\"\n")),
+        ("clients/python/src/tunesmith/_version.py", format!("\"{version}\"")),
+    ];
+    for (file, text) in places {
+        assert!(read(file).contains(&text), "{file} has not {text:?}");
+    }
 }
 
 #[test]

@@ -73,6 +73,31 @@ fn without_global_options(lines: &[&str]) -> String {
 }
 
 #[test]
+fn every_command_has_a_man_page_and_completions() {
+    let workspace = Workspace::new("");
+    finished(workspace.command().args(["man-pages", "man"]).output().unwrap()).expect(0);
+    let completions = finished(workspace.command().args(["completions", "bash"]).output().unwrap()).expect(0).stdout;
+    let page = read("docs/reference/command-line.md");
+    let mut expected: Vec<String> =
+        page.lines().filter_map(|line| line.strip_prefix("## ")).map(str::to_owned).collect();
+    expected.sort();
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(workspace.path().join("man")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let command = name.strip_suffix(".1").unwrap();
+        pages.push(expected.iter().find(|known| known.replace(' ', "-") == command).unwrap_or(&name).clone());
+    }
+    pages.sort();
+    assert_eq!(pages, expected);
+    let rare = std::fs::read_to_string(workspace.path().join("man/tunesmith-serve.1")).unwrap();
+    assert!(rare.contains("\\-\\-kubernetes\\-namespace"), "flags of --help-all are missing");
+    for command in expected {
+        let name = command.replace([' ', '-'], "__subcmd__");
+        assert!(completions.contains(&name), "{command} has no completions");
+    }
+}
+
+#[test]
 fn every_http_method_is_documented_with_its_permission() {
     let document: Value = serde_json::from_str(&read("schemas/openapi.json")).unwrap();
     let workspace = Workspace::new("");

@@ -1,9 +1,6 @@
-//! A server of the part of the Kubernetes API that the engine uses, in this process: create, get, list with pages and selectors, watch
-//! with bookmarks, patch, delete with preconditions, `Status` errors and `410 Gone`. Its controllers and its kubelet are in
-//! `kubelet`.
-//!
-//! It shows that the requests of the engine have the documented form and that its watch survives what an API server does. It does
-//! not show that a cluster accepts the objects: nothing is validated, defaulted or authorised here.
+//! A server of the part of the Kubernetes API that the engine uses: create, get, list with pages and selectors, watch with bookmarks,
+//! patch, delete with preconditions, `Status` errors and `410 Gone`. Its controllers and its kubelet are in `kubelet`.
+//! It shows the form of the engine's requests, and that watches survive what an API server does. It validates and authorises nothing.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -16,8 +13,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
 use axum::{Json, Router};
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -52,6 +48,12 @@ struct Objects {
     forbidden: Vec<String>,
     /// The refusals of new objects, by resource: the field, and what is wrong with it.
     invalid: BTreeMap<String, (String, String)>,
+    /// Whether pods have to comply with the Pod Security Standard `restricted`.
+    is_restricted: bool,
+    /// Whether watches stay open and report nothing.
+    is_stalled: bool,
+    /// Changes new objects, with their resource.
+    admission: Option<fn(&str, &mut Value)>,
 }
 
 #[derive(Clone)]
@@ -104,16 +106,41 @@ impl ApiServer {
 
     /// All objects of the resource `plural`.
     pub(super) fn all(&self, plural: &str) -> Vec<(Key, Value)> {
+        self.view(plural, |key, object| Some((key.clone(), object.clone())))
+    }
+
+    /// Results of `look` for the objects of the resource `plural`.
+    pub(super) fn view<T>(&self, plural: &str, mut look: impl FnMut(&Key, &Value) -> Option<T>) -> Vec<T> {
         let objects = self.objects();
         let of_this = objects.current.iter().filter(|(key, _)| key.0 == plural);
-        of_this.map(|(key, object)| (key.clone(), object.clone())).collect()
+        of_this.filter_map(|(key, object)| look(key, object)).collect()
     }
 
     /// All objects of the resource `plural` that were ever created.
     pub(super) fn created(&self, plural: &str) -> Vec<(Key, Value)> {
+        let made = self.history(plural).into_iter().filter(|(kind, ..)| *kind == "ADDED");
+        made.map(|(_, key, object)| (key, object)).collect()
+    }
+
+    /// The changes of the resource `plural` since the last compaction: `ADDED`, `MODIFIED` or `DELETED`, and the object.
+    pub(super) fn history(&self, plural: &str) -> Vec<(&'static str, Key, Value)> {
         let objects = self.objects();
-        let made = objects.changes.iter().filter(|(_, kind, key, _)| *kind == "ADDED" && key.0 == plural);
-        made.map(|(_, _, key, object)| (key.clone(), object.clone())).collect()
+        let of_this = objects.changes.iter().filter(|(_, _, key, _)| key.0 == plural);
+        of_this.map(|(_, kind, key, object)| (*kind, key.clone(), object.clone())).collect()
+    }
+
+    /// Has the namespaces enforce the Pod Security Standard `restricted`.
+    pub(super) fn enforce_restricted(&self) {
+        self.objects().is_restricted = true;
+    }
+
+    pub(super) fn is_restricted(&self) -> bool {
+        self.objects().is_restricted
+    }
+
+    /// Keeps the watches open, which report no more changes.
+    pub(super) fn stall_watches(&self) {
+        self.objects().is_stalled = true;
     }
 
     /// Changes the object `key`, if it exists.
@@ -193,6 +220,11 @@ impl ApiServer {
     /// Refuses new objects of the resource `plural`, whose `field` has a value for which it gives `fault`.
     pub(super) fn invalidate(&self, plural: &str, field: &str, fault: &str) {
         self.objects().invalid.insert(plural.to_owned(), (field.to_owned(), fault.to_owned()));
+    }
+
+    /// Has `admission` change new objects, of which it gets the resource, as an admission webhook does.
+    pub(super) fn admit_by(&self, admission: fn(&str, &mut Value)) {
+        self.objects().admission = Some(admission);
     }
 
     /// The requests so far.
@@ -313,6 +345,9 @@ async fn collection(
         if objects.current.contains_key(&key) {
             return failure(409, "AlreadyExists", &format!("{plural} \"{name}\" already exists"));
         }
+        if let Some(admission) = objects.admission {
+            admission(&plural, &mut object);
+        }
         objects.put(key, &mut object);
         server.changed.send_replace(objects.version);
         return (StatusCode::CREATED, Json(object)).into_response();
@@ -383,6 +418,9 @@ impl Open {
     fn lines(&mut self) -> String {
         let server = self.server.clone();
         let objects = server.objects();
+        if objects.is_stalled {
+            return String::new();
+        }
         if self.is_over || self.generation < objects.generation {
             self.is_over = true;
             return String::new();
@@ -395,10 +433,8 @@ impl Open {
             );
         }
         let mut lines = String::new();
-        for (version, kind, key, object) in &objects.changes {
-            if *version <= self.from {
-                continue;
-            }
+        let seen = objects.changes.partition_point(|(version, ..)| *version <= self.from);
+        for (_, kind, key, object) in &objects.changes[seen..] {
             if *kind == "BOOKMARK" {
                 if self.has_bookmarks {
                     lines.push_str(&format!("{}\n", json!({"type": kind, "object": object})));

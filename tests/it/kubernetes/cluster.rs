@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `KUBECONFIG` | the cluster; without it, the test states that it was not run | |
 //! | `TUNESMITH_TEST_KUBERNETES_NAMESPACE` | an existing namespace | that of the configuration |
-//! | `TUNESMITH_TEST_KUBERNETES_AGENT_IMAGE` | an image with this build, by `examples/kubernetes/Dockerfile` | `tunesmith:test` |
+//! | `TUNESMITH_TEST_KUBERNETES_AGENT_IMAGE` | an image with this build, by `packaging/images` | `tunesmith:test` |
 //! | `TUNESMITH_TEST_KUBERNETES_IMAGE` | an image with `sh`, and a C library that runs this build | `debian:bookworm-slim` |
 //! | `TUNESMITH_TEST_KUBERNETES_HOST` | an address of this machine that pods reach | the one that reaches the API server |
 
@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use tempfile::TempDir;
+use tunesmith_contract::executor::Harness;
 use tunesmith_executor::Executor;
-use tunesmith_executor::contract::Harness;
 use tunesmith_executor::remote::{Inbox, RemoteExecutor};
 use tunesmith_kubernetes::{KubernetesEngine, KubernetesSettings, PodSettings};
 
@@ -99,5 +99,5 @@ async fn cluster_of_kubeconfig_passes_the_contract_kit() {
     drop(rustls::crypto::ring::default_provider().install_default());
     let config = kube::Config::infer().await.expect("KUBECONFIG can be read");
     OnCluster::new(&config).engine().check().await.expect("the cluster can be used");
-    tunesmith_executor::executor_contract!(in order OnCluster::new(&config));
+    tunesmith_contract::executor_contract!(in order OnCluster::new(&config));
 }

@@ -55,7 +55,7 @@ impl ServerPod {
         let words = container["command"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
         let words: Vec<String> = words.map(|word| self.on_this_machine(word)).collect();
         let programs = Path::new(env!("CARGO_BIN_EXE_tunesmith")).parent().unwrap();
-        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+        let path = format!("{}:{}", programs.display(), crate::environment::path());
         finished(program(&words[0]).args(&words[1..]).env("PATH", path).output().unwrap()).expect(0);
     }
 
@@ -93,7 +93,7 @@ impl ServerPod {
 }
 
 /// Demands of the Pod Security Standard `restricted` that `pod` does not meet.
-fn violations(pod: &PodSpec) -> Vec<String> {
+pub(super) fn violations(pod: &PodSpec) -> Vec<String> {
     let mut found = Vec::new();
     let mut check = |is_met: bool, demand: &str| {
         if !is_met {
@@ -210,7 +210,7 @@ async fn trials_of_the_chart_run_and_comply_with_the_standard_of_their_namespace
         let spec = template.spec.unwrap();
         assert_eq!(violations(&spec), [""; 0]);
         assert_eq!(spec.security_context.unwrap().run_as_user, Some(1000));
-        assert_eq!(spec.init_containers.unwrap()[0].image.as_deref(), Some("registry.example.com/tunesmith:0.1"));
+        assert_eq!(spec.init_containers.unwrap()[0].image.as_deref(), Some("registry.example.com/tunesmith:0.1.0"));
         // The network policies select pods of trials by it.
         assert_eq!(template.metadata.unwrap().labels.unwrap()["app.kubernetes.io/managed-by"], "tunesmith");
     }
@@ -253,18 +253,19 @@ async fn agents_trust_a_server_with_a_certificate_of_a_private_authority() {
     command.env("KUBECONFIG", kubeconfig(&place, &workspace));
     let token = pod.token();
     let mut client = workspace.command();
-    client.env("SSL_CERT_FILE", authorities.join("ca.crt")).env("TUNESMITH_ACCESS_TOKEN", token);
+    client.env("TUNESMITH_CA_FILE", authorities.join("ca.crt")).env("TUNESMITH_ACCESS_TOKEN", token);
     let run = move || {
         let server = Server::start_command(&mut command);
         client.args(["jobs", "submit", "training", "j", "--stream-logs", "--project", "p"]);
         client.args(["--server", &format!("https://{}", server.address), "--config", "job.yaml"]);
         finished(client.output().unwrap())
     };
-    let input: Value = serde_json::from_str(&body("j", "echo acc=0.5; echo \"$SSL_CERT_FILE\"")).unwrap();
+    let input: Value =
+        serde_json::from_str(&body("j", "echo acc=0.5; echo \"inherited:$TUNESMITH_CA_FILE$SSL_CERT_FILE.\"")).unwrap();
     let config = json!({"trainingInput": input["trainingInput"]});
     workspace.write("job.yaml", &config.to_string());
     let output = tokio::task::spawn_blocking(run).await.unwrap().expect(0);
-    assert!(output.stdout.contains("ca.crt"), "{output:?}");
+    assert!(output.stdout.contains("inherited:."), "{output:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,10 +1,10 @@
 //! What the engine concludes and requests, on the API server of this process.
 
 use serde_json::json;
+use tunesmith_contract::executor::{Harness, add_replicas, log_of, run, shell, until_ready, until_replica_is_ready};
 use tunesmith_domain::LossCause;
-use tunesmith_executor::contract::{Harness, add_replicas, log_of, run, shell, until_ready, until_replica_is_ready};
 use tunesmith_executor::logs::LogStream;
-use tunesmith_executor::remote::{AgentEngine, AgentId, PlaceState};
+use tunesmith_executor::remote::{AgentEngine, AgentId, AgentState};
 use tunesmith_executor::{
     Executor, ExecutorError, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd, Role, StopMode,
     StopReason,
@@ -28,7 +28,7 @@ async fn waits(executor: &dyn Executor, spec: &ExecutorJobSpec) -> String {
 }
 
 /// Waits until the engine sees the state that `is_wanted` accepts, of which the cluster has notified it.
-async fn until(place: &InProcess, engine: &dyn AgentEngine, spec: &ExecutorJobSpec, wanted: &PlaceState) {
+async fn until(place: &InProcess, engine: &dyn AgentEngine, spec: &ExecutorJobSpec, wanted: &AgentState) {
     while engine.place(&AgentId::of(spec)).await.unwrap() != *wanted {
         tokio::task::yield_now().await;
     }
@@ -54,7 +54,7 @@ async fn image_and_namespace_of_the_job_are_used() {
     assert_eq!(job["spec"]["template"]["spec"]["containers"][0]["image"], "census:2");
     let secret = place.api().all("secrets").remove(0).1;
     assert_eq!(secret["metadata"]["ownerReferences"][0]["uid"], job["metadata"]["uid"]);
-    executor.tidy(&spec.id).await.unwrap();
+    executor.clean_up(&spec.id).await.unwrap();
     assert!(place.api().all("jobs").is_empty() && place.api().all("secrets").is_empty());
     assert_eq!(executor.state(&spec.id).await.unwrap(), ended);
 }
@@ -89,9 +89,9 @@ async fn preempted_replica_ends_the_attempt_as_a_whole() {
     let state = executor.wait(&spec.id).await.unwrap();
     let ExecutorJobState::Lost { cause: LossCause::Preemption, reason } = state else { panic!("{state:?}") };
     assert!(reason.starts_with("worker-1: "), "{reason}");
-    let output = log_of(&place, &*executor, &spec, "master-0", LogStream::Stdout).await;
+    let output = log_of(&place, &spec, "master-0", LogStream::Stdout).await;
     assert!(output.ends_with("asked\n"), "{output}");
-    executor.tidy(&spec.id).await.unwrap();
+    executor.clean_up(&spec.id).await.unwrap();
     assert!(place.api().all("jobs").is_empty() && place.api().all("secrets").is_empty());
 }
 
@@ -108,7 +108,7 @@ async fn replica_that_the_cluster_refuses_leaves_no_other() {
         panic!("{state:?}")
     };
     assert!(reason.starts_with("worker-0: the image worker:1 has to be started by its entry point"), "{reason}");
-    executor.tidy(&spec.id).await.unwrap();
+    executor.clean_up(&spec.id).await.unwrap();
     assert!(place.api().all("jobs").is_empty() && place.api().all("secrets").is_empty());
 }
 
@@ -249,7 +249,7 @@ async fn job_of_another_server_is_not_taken_for_ones_own() {
     // A Job of the same name that was created later is not the recorded one, and is left alone.
     std::fs::write(place.folder.path().join("kubernetes").join(&key.2), "tests uid-earlier").unwrap();
     let state = place.engine().place(&AgentId::of(&spec)).await.unwrap();
-    let PlaceState::Gone { cause: LossCause::Failure, reason } = state else { panic!("{state:?}") };
+    let AgentState::Gone { cause: LossCause::Failure, reason } = state else { panic!("{state:?}") };
     assert_eq!(reason, "its job was deleted from the cluster");
     place.executor().forget(&spec.id.job).await.unwrap();
     assert_eq!(place.api().all("jobs").len(), 1);
@@ -285,7 +285,7 @@ async fn watch_survives_lost_connections_and_a_forgotten_history() {
                                                  "uid": job["metadata"]["uid"]}]},
                "spec": {"containers": []}, "status": {"phase": phase}})
     };
-    let created = PlaceState::Waiting { reason: "its container is being created".to_owned() };
+    let created = AgentState::Waiting { reason: "its container is being created".to_owned() };
     place.api().put("pods", "tests", pod("Pending"));
     until(&place, &engine, &spec, &created).await;
     let watches = |requests: &[String]| (count(requests, "WATCH pods"), count(requests, "GET pods"));
@@ -295,9 +295,9 @@ async fn watch_survives_lost_connections_and_a_forgotten_history() {
     // After a bookmark, the watch continues from a version that is still kept.
     place.api().bookmark();
     for (end, phase, wanted) in [
-        ("connection", "Running", PlaceState::Running),
+        ("connection", "Running", AgentState::Running),
         ("event 410", "Pending", created.clone()),
-        ("answer 410", "Running", PlaceState::Running),
+        ("answer 410", "Running", AgentState::Running),
     ] {
         let before = watches(&place.api().requests());
         match end {
@@ -320,7 +320,7 @@ async fn watch_survives_lost_connections_and_a_forgotten_history() {
     // While the API server is away, what was seen last is returned.
     place.api().set_down(true);
     place.api().end_watches();
-    assert_eq!(engine.place(&AgentId::of(&spec)).await.unwrap(), PlaceState::Running);
+    assert_eq!(engine.place(&AgentId::of(&spec)).await.unwrap(), AgentState::Running);
     place.api().set_down(false);
     place.api().put("pods", "tests", pod("Pending"));
     until(&place, &engine, &spec, &created).await;
@@ -337,7 +337,7 @@ async fn more_jobs_than_a_page_are_listed() {
         copy["metadata"]["name"] = format!("a-{index}").into();
         place.api().put("jobs", "tests", copy);
     }
-    until(&place, &engine, &spec, &PlaceState::Waiting { reason: "its pod was not created yet".to_owned() }).await;
+    until(&place, &engine, &spec, &AgentState::Waiting { reason: "its pod was not created yet".to_owned() }).await;
     while count(&place.api().requests(), "WATCH jobs") == 0 {
         tokio::task::yield_now().await;
     }

@@ -4,7 +4,7 @@
 //! There are no containers: images are ignored, the paths of volumes are replaced in arguments and variables by folders of this machine, and
 //! `cp` of the agent makes a link.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,7 @@ use tokio::process::Command;
 use tokio::sync::watch;
 
 use super::api_server::{ApiServer, Key};
+use super::deployment::violations;
 
 /// The name of the node.
 pub(super) const NODE: &str = "node-1";
@@ -144,26 +145,27 @@ impl Node {
 
     /// Creates missing pods, and removes what belongs to nothing.
     fn reconcile(&self) {
-        let owner = |object: &Value| object["metadata"]["ownerReferences"][0]["uid"].clone();
-        let jobs = self.server.all("jobs");
-        let pods = self.server.all("pods");
-        for (key, job) in &jobs {
-            let has_pod = pods.iter().any(|(_, pod)| owner(pod) == job["metadata"]["uid"]);
-            if !has_pod && job["status"]["conditions"].is_null() && job["spec"]["suspend"].is_null() {
-                self.create_pod(key, job);
-            }
+        let owner = |object: &Value| object["metadata"]["ownerReferences"][0]["uid"].as_str().map(str::to_owned);
+        let uids: BTreeSet<String> = self.server.view("jobs", |_, job| Some(uid(job))).into_iter().collect();
+        let served: BTreeSet<String> = self.server.view("pods", |_, pod| owner(pod)).into_iter().collect();
+        let lacking = self.server.view("jobs", |key, job| {
+            let is_active = job["status"]["conditions"].is_null() && job["spec"]["suspend"] != true;
+            (is_active && !served.contains(&uid(job))).then(|| (key.clone(), job.clone()))
+        });
+        for (key, job) in &lacking {
+            self.create_pod(key, job);
         }
-        let is_orphan = |object: &Value| {
-            !owner(object).is_null() && !jobs.iter().any(|(_, job)| job["metadata"]["uid"] == owner(object))
+        let orphan = |key: &Key, object: &Value| {
+            owner(object).is_some_and(|owner| !uids.contains(&owner)).then(|| (key.clone(), object.clone()))
         };
-        for (key, _) in self.server.all("secrets").iter().filter(|(_, secret)| is_orphan(secret)) {
-            self.server.remove(key);
+        for (key, _) in self.server.view("secrets", orphan) {
+            self.server.remove(&key);
         }
-        for (key, pod) in pods.iter().filter(|(_, pod)| is_orphan(pod)) {
-            if pod["spec"]["nodeName"].is_null() {
-                self.server.remove(key);
+        for (key, pod) in self.server.view("pods", orphan) {
+            if pod["spec"]["nodeName"].is_null() || has_ended(&pod) {
+                self.server.remove(&key);
             } else if pod["metadata"]["deletionTimestamp"].is_null() {
-                self.server.change(key, |pod| pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into());
+                self.server.change(&key, |pod| pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:00Z".into());
                 if let Some(&pid) = self.processes.lock().unwrap().get(&key.2) {
                     // It may have ended.
                     let _ = kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::TERM);
@@ -179,36 +181,54 @@ impl Node {
         let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": job_key.2, "uid": job["metadata"]["uid"]});
         pod["metadata"]["ownerReferences"] = json!([owner]);
         pod["status"] = json!({"phase": "Pending"});
+        if self.server.is_restricted() {
+            let found = violations(&serde_json::from_value(pod["spec"].clone()).unwrap());
+            if !found.is_empty() {
+                return self.refuse_pod(job_key, job, &name, &found.join(", "));
+            }
+        }
         if !pod["spec"]["nodeSelector"].is_null() {
             pod["status"]["conditions"] = unschedulable("1 node(s) didn't match Pod's node affinity/selector");
         }
         self.server.put("pods", &job_key.1, pod);
     }
 
+    /// Reports that a pod of `job` was not created, as the Job controller does.
+    fn refuse_pod(&self, job_key: &Key, job: &Value, pod: &str, violations: &str) {
+        let name = format!("{}.refused", job_key.2);
+        if self.server.get(&("events".to_owned(), job_key.1.clone(), name.clone())).is_some() {
+            return;
+        }
+        let message = format!(
+            "Error creating: pods \"{pod}\" is forbidden: violates PodSecurity \"restricted:latest\": {violations}"
+        );
+        let event = json!({"metadata": {"name": name}, "reason": "FailedCreate", "type": "Warning", "message": message,
+            "lastTimestamp": "2026-01-01T00:00:00Z",
+            "involvedObject": {"kind": "Job", "name": job_key.2, "uid": job["metadata"]["uid"]}});
+        self.server.put("events", &job_key.1, event);
+    }
+
     /// Starts pods that wait, while there are fewer than `most`.
     fn schedule(&self, most: usize) {
-        let pods = self.server.all("pods");
-        let is_running = |pod: &Value| {
-            !pod["spec"]["nodeName"].is_null()
-                && !["Succeeded", "Failed"].contains(&pod["status"]["phase"].as_str().unwrap())
-        };
-        let mut running = pods.iter().filter(|(_, pod)| is_running(pod)).count();
-        for (key, pod) in pods.iter().filter(|(_, pod)| pod["spec"]["nodeName"].is_null()) {
+        let is_running = |pod: &Value| !pod["spec"]["nodeName"].is_null() && !has_ended(pod);
+        let mut running = self.server.view("pods", |_, pod| is_running(pod).then_some(())).len();
+        let unplaced = |key: &Key, pod: &Value| pod["spec"]["nodeName"].is_null().then(|| (key.clone(), pod.clone()));
+        for (key, pod) in self.server.view("pods", unplaced) {
             // The node has no labels.
             let has_labels = !pod["spec"]["nodeSelector"].is_null();
             if !has_labels && running < most {
                 running += 1;
-                self.server.change(key, |pod| {
+                self.server.change(&key, |pod| {
                     pod["spec"]["nodeName"] = NODE.into();
                     pod["status"]["conditions"] = Value::Null;
                 });
                 let owner = pod["metadata"]["ownerReferences"][0]["name"].as_str().unwrap().to_owned();
                 let job = ("jobs".to_owned(), key.1.clone(), owner);
-                tokio::spawn(self.clone().run_pod(key.clone(), job, pod.clone()));
+                tokio::spawn(self.clone().run_pod(key, job, pod));
             } else if pod["status"]["conditions"].is_null() {
                 let what =
                     if has_labels { "1 node(s) didn't match Pod's node affinity/selector" } else { "1 Too many pods" };
-                self.server.change(key, |pod| {
+                self.server.change(&key, |pod| {
                     pod["status"]["conditions"] = json!([{"type": "PodScheduled", "status": "False",
                         "reason": "Unschedulable", "message": format!("0/1 nodes are available: {what}.")}]);
                 });
@@ -240,7 +260,7 @@ impl Node {
         let mut command = Command::new(&argv[0]);
         command.args(&argv[1..]).stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output);
         command.current_dir(container["workingDir"].as_str().map_or(&*self.working_directory, Path::new));
-        command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).process_group(0);
+        command.env_clear().env("PATH", crate::environment::path()).process_group(0);
         for variable in container["env"].as_array().unwrap() {
             let value = match variable["valueFrom"]["fieldRef"]["fieldPath"].as_str() {
                 Some(field) => {
@@ -352,6 +372,16 @@ impl Node {
         };
         Some(mounts.map(|mount| (text(&mount["mountPath"]), source(mount))).collect())
     }
+}
+
+/// Whether the containers of `pod` have ended.
+fn has_ended(pod: &Value) -> bool {
+    ["Succeeded", "Failed"].contains(&pod["status"]["phase"].as_str().unwrap())
+}
+
+/// The UID of an object.
+fn uid(object: &Value) -> String {
+    object["metadata"]["uid"].as_str().unwrap().to_owned()
 }
 
 /// Lays the files of a Secret or ConfigMap out as the kubelet's atomic writer does: each is a link through `..data`, which an update

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tunesmith_kubernetes::PERMISSIONS;
 
-use super::rendering::{VARIANTS, VERSIONS, comparable, faults, folder, helm, kustomize, objects, tool};
+use super::rendering::{VARIANTS, VERSIONS, comparable, custom_faults, faults, folder, helm, kustomize, objects, tool};
 use crate::docs::assert_current;
 
 /// The one object of the type `T` in `objects` with this kind, name and namespace.
@@ -73,9 +73,23 @@ fn files_of_kustomize_are_rendered_from_the_chart() {
         let path = format!("examples/kubernetes/components/{name}/{name}.yaml");
         assert_current(&path, &rendered(&[name], &[name]));
     }
-    let all = rendered(&["trial-namespace"], &["namespaces", "rbac"]);
-    let further: Vec<&str> = all.split("---\n").filter(|document| document.contains("tuning-eu")).collect();
-    assert_current("examples/kubernetes/components/trial-namespace/trial-namespace.yaml", &further.join("---\n"));
+    // Those of the further namespace of trials.
+    let further = |values: &[&str], templates: &[&str]| -> String {
+        let all = rendered(values, templates);
+        let own: Vec<&str> = all
+            .split("---\n")
+            .filter(|text| text.contains("\n  namespace: tuning-eu\n") || text.contains("\n  name: tuning-eu\n"))
+            .collect();
+        own.join("---\n")
+    };
+    assert_current(
+        "examples/kubernetes/components/trial-namespace/trial-namespace.yaml",
+        &further(&["trial-namespace"], &["namespaces", "rbac"]),
+    );
+    assert_current(
+        "examples/kubernetes/components/network-policy-trial-namespace/network-policy.yaml",
+        &further(&["network-policy", "trial-namespace"], &["network-policy"]),
+    );
 }
 
 #[test]
@@ -85,6 +99,11 @@ fn kustomize_and_the_chart_make_the_same_objects() {
         let made = overlay(&format!("resources: [../base]\ncomponents: [../components/{name}]\n"));
         assert_eq!(comparable(made), comparable(objects(&helm(&[name], &[]))), "{name}");
     }
+    let names = ["network-policy", "trial-namespace"];
+    let components = names.into_iter().chain(["network-policy-trial-namespace"]);
+    let components: Vec<String> = components.map(|name| format!("../components/{name}")).collect();
+    let made = overlay(&format!("resources: [../base]\ncomponents: [{}]\n", components.join(", ")));
+    assert_eq!(comparable(made), comparable(objects(&helm(&names, &[]))), "namespaces with policies");
     let production = helm(&["ingress", "postgresql", "network-policy", "service-monitor"], &[]);
     assert_eq!(comparable(kustomize(&folder().join("overlays/production"))), comparable(objects(&production)));
 }
@@ -94,7 +113,7 @@ fn objects_comply_with_the_schemas_of_the_lowest_and_the_highest_version() {
     let mut all = objects(&helm(&VARIANTS, &[]));
     all.extend(objects(&helm(&["kueue"], &[])));
     all.extend(objects(&std::fs::read_to_string(folder().join("kueue.yaml")).unwrap()));
-    // Their schemas come with their operators.
+    // Their schemas come with their operators; those of the fields that are used are here.
     let (custom, own): (Vec<Value>, Vec<Value>) = all.into_iter().partition(|object| {
         let group = object["apiVersion"].as_str().unwrap();
         group.starts_with("monitoring.coreos.com/") || group.starts_with("kueue.x-k8s.io/")
@@ -102,9 +121,15 @@ fn objects_comply_with_the_schemas_of_the_lowest_and_the_highest_version() {
     let kinds: Vec<&str> = custom.iter().map(|object| object["kind"].as_str().unwrap()).collect();
     let queue = ["ResourceFlavor", "ClusterQueue", "LocalQueue", "WorkloadPriorityClass", "WorkloadPriorityClass"];
     assert_eq!(kinds, [&["ServiceMonitor"][..], &queue].concat());
+    assert_eq!(custom_faults(&custom), [""; 0]);
     for version in VERSIONS {
         assert_eq!(faults(&own, version), [""; 0], "{version}");
     }
+    let mut misspelled = custom;
+    misspelled[0]["spec"]["endpoints"][0]["intervall"] = json!("30s");
+    misspelled[2]["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = json!(null);
+    let found = custom_faults(&misspelled);
+    assert!(found.len() == 2 && found[0].contains("intervall") && found[1].contains("nominalQuota"), "{found:?}");
     let mut wrong = own.into_iter().find(|object| object["kind"] == "StatefulSet").unwrap();
     wrong["spec"]["template"]["spec"]["containers"][0]["imagePullPolice"] = json!("Always");
     let faults = faults(&[wrong], VERSIONS[0]);
@@ -215,6 +240,7 @@ fn values_that_cannot_work_are_refused() {
         ("postgresql.secret=x", "secret"),
         ("namespaces.podSecurity=strict", "podSecurity"),
         ("listen=127.0.0.1:8080", "listen"),
+        ("extraEnv[0].value=x", "name"),
         // Several servers on SQLite.
         ("replicas=2", "postgresql/secretName"),
     ] {
@@ -223,4 +249,25 @@ fn values_that_cannot_work_are_refused() {
     }
     let error = refused(&["--kube-version", "1.30.9"]);
     assert!(error.contains("requires kubeVersion: >=1.31.0"), "{error}");
+}
+
+#[test]
+fn further_variables_and_volumes_are_those_of_the_server() {
+    let values = TempDir::new().unwrap();
+    let file = values.path().join("extra.yaml");
+    let variable = json!({"name": "GOOGLE_APPLICATION_CREDENTIALS", "value": "/etc/bucket/key.json"});
+    let volume = json!({"name": "bucket", "secret": {"secretName": "bucket"}});
+    let mount = json!({"name": "bucket", "mountPath": "/etc/bucket", "readOnly": true});
+    let extra = json!({"extraEnv": [variable], "extraVolumes": [volume], "extraVolumeMounts": [mount]});
+    std::fs::write(&file, extra.to_string()).unwrap();
+    let made = objects(&helm(&["tls"], &["--values", file.to_str().unwrap()]));
+    assert_eq!(faults(&made, VERSIONS[0]), [""; 0]);
+    let servers: Value = object(&made, "StatefulSet", ["tunesmith", "tunesmith"]);
+    let pod = &servers["spec"]["template"]["spec"];
+    let last = |list: &Value| list.as_array().unwrap().last().unwrap().clone();
+    assert_eq!(last(&pod["volumes"]), volume);
+    assert_eq!(last(&pod["containers"][0]["volumeMounts"]), mount);
+    assert_eq!(last(&pod["containers"][0]["env"]), variable);
+    assert_eq!(pod["containers"][0]["volumeMounts"].as_array().unwrap().len(), 4);
+    assert_eq!(pod["initContainers"][0]["volumeMounts"].as_array().unwrap().len(), 1);
 }

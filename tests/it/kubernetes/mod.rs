@@ -5,25 +5,29 @@
 //! the documentation of Kubernetes describes. It does not show that a cluster accepts the objects, schedules them, or reports
 //! these states. The second shows that.
 
+mod admission;
 mod api_server;
 mod cluster;
 mod deployment;
 mod engine;
 mod kubelet;
+mod kueue;
 mod manifests;
 mod outages;
 mod places;
 mod queues;
 mod rendering;
 mod runs;
+mod scale;
 mod served;
+mod survivor;
 mod volumes;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use tempfile::TempDir;
-use tunesmith_executor::contract::Harness;
+use tunesmith_contract::executor::Harness;
 use tunesmith_executor::remote::{Inbox, RemoteExecutor};
 use tunesmith_executor::{Executor, ExecutorJobSpec};
 use tunesmith_kubernetes::{KubernetesEngine, KubernetesSettings, PodSettings};
@@ -129,4 +133,4 @@ impl Harness for InProcess {
     }
 }
 
-tunesmith_executor::executor_contract!(InProcess::new());
+tunesmith_contract::executor_contract!(InProcess::new());

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rustix::process::Signal;
 use serde_json::json;
+use tunesmith_contract::executor::{Harness, shell, until_ready};
 use tunesmith_domain::LossCause;
-use tunesmith_executor::contract::{Harness, shell, until_ready};
 use tunesmith_executor::remote::{Inbox, RemoteExecutor};
 use tunesmith_executor::{Executor, ExecutorJobSpec, ExecutorJobState, ExitStatus, ProgramEnd};
 
@@ -49,7 +49,7 @@ async fn job_that_a_queue_suspends_after_its_start_is_preempted_and_removed() {
             assert_eq!(reason, wanted);
         }
         // Admitted again, it would start a pod for nothing.
-        executor.tidy(&spec.id).await.unwrap();
+        executor.clean_up(&spec.id).await.unwrap();
         assert_eq!((place.api().get(&key), place.api().all("secrets").len()), (None, 0));
     }
 }

@@ -65,8 +65,19 @@ pub(super) fn objects(text: &str) -> Vec<Value> {
 
 /// Violations by `objects` of the schemas of a version of Kubernetes.
 pub(super) fn faults(objects: &[Value], version: &str) -> Vec<String> {
+    violations("kubernetes_schemas.py", version.as_ref(), objects)
+}
+
+/// Violations by `objects` of the schemas of the operators of Prometheus and Kueue, as far as fields are used here.
+pub(super) fn custom_faults(objects: &[Value]) -> Vec<String> {
+    let schemas = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/kubernetes/operator_schemas.json");
+    violations("operator_schemas.py", schemas.as_ref(), objects)
+}
+
+/// Output of the script `name` for `objects`.
+fn violations(name: &str, argument: &std::ffi::OsStr, objects: &[Value]) -> Vec<String> {
     let mut command = program(interpreter(&SCHEMAS));
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/scripts/kubernetes_schemas.py")).arg(version);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/scripts").join(name)).arg(argument);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     serde_json::to_writer(child.stdin.take().unwrap(), objects).unwrap();
     let output = child.wait_with_output().unwrap();

@@ -1,6 +1,6 @@
 //! `tunesmith run` on the cluster of this process: the whole way from the command to the pods and back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -19,11 +19,16 @@ hyperparameters:
 ";
 
 /// A file for `KUBECONFIG` that names the cluster of `place`.
-pub(super) fn kubeconfig(place: &InProcess, workspace: &Workspace) -> std::path::PathBuf {
+pub(super) fn kubeconfig(place: &InProcess, workspace: &Workspace) -> PathBuf {
+    kubeconfig_for(&place.api().url, workspace)
+}
+
+/// A file for `KUBECONFIG` that names the API server at `url`.
+pub(super) fn kubeconfig_for(url: &str, workspace: &Workspace) -> PathBuf {
     let path = workspace.path().join("kubeconfig");
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "tests",
-        "clusters": [{"name": "tests", "cluster": {"server": place.api().url}}],
+        "clusters": [{"name": "tests", "cluster": {"server": url}}],
         "users": [{"name": "tests", "user": {}}],
         "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "tests", "namespace": "tests"}}],
     });
@@ -98,6 +103,9 @@ async fn packages_are_installed_in_the_pods() {
     // The folder of the pod, not that of the server.
     let folder = place.folder.path().join("pods").display().to_string();
     assert!(output.contains(&format!("from {folder}")) && output.contains("/cache/environments/"), "{output}");
+    // The server has the output of the installer.
+    let installer = log(&workspace, &trained, "packages-stdout.log");
+    assert!(installer.contains("Successfully installed probe-1.0"), "{installer}");
 
     // A package that cannot be installed is the reason of the trial.
     std::fs::write(&wheel, b"PK\x03\x04 no wheel").unwrap();

@@ -1,7 +1,7 @@
 //! A server whose jobs run on the cluster of this process.
 
 use serde_json::{Value, json};
-use tunesmith_executor::contract::shell;
+use tunesmith_contract::executor::shell;
 use tunesmith_executor::remote::RemoteExecutor;
 use tunesmith_executor::{Executor, ExecutorJobState, ExitStatus, ProgramEnd, StopMode, StopReason};
 
@@ -106,6 +106,7 @@ async fn jobs_that_wait_for_the_cluster_take_no_job_slot() {
             job["tunesmith"]["waiting"][0]["reason"].as_str().map(str::to_owned)
         });
         assert_eq!(waiting, "3 of 3 remote job slots are in use, and it is the next job");
+        server.wait_for_error("the server has the loopback address http://127.0.0.1:");
         // The pages of the job and of the trial state why it waits.
         for page in ["", "/trials/1"] {
             found(|| {

@@ -18,7 +18,8 @@ async fn job_folder_on_a_volume_needs_no_folder_of_the_server() {
     let mut command = workspace.command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--executor", "kubernetes"]);
     command.args(["--kubernetes-agent-image", "tunesmith:test", "--kubernetes-image", "trainer:1"]);
-    command.args(["--kubernetes-volume", &format!("models={}", volume.display())]);
+    workspace.write("server.yaml", &json!({"kubernetes": {"volumes": {"models": volume}}}).to_string());
+    command.args(["--server-config", "server.yaml"]);
     command.env("KUBECONFIG", kubeconfig(&place, &workspace));
     let check = move || {
         // Several principals have tokens: programs run in pods, not as the user of the server.

@@ -1,6 +1,6 @@
-//! Breaks a cluster, its jobs, their supervisors and the server at random while 200 trials run, each with a checkpoint.
+//! Breaks a cluster, its jobs, their supervisors and the server at random while trials run, each with a checkpoint.
 //!
-//! `TUNESMITH_SLURM_EVENTS` sets the number of events, 100 by default. The number of trials grows with it. If it is set, the
+//! `TUNESMITH_SLURM_EVENTS` sets the number of events, 40 by default, with two trials for each. If it is set, the
 //! places must be busy for 90% of the time, otherwise for 75%: other tests run beside this one then.
 
 #![expect(clippy::print_stdout, reason = "the campaign prints its figures")]
@@ -99,8 +99,8 @@ struct Chaos {
 #[test]
 fn trials_survive_what_happens_on_a_cluster() {
     let stated = std::env::var("TUNESMITH_SLURM_EVENTS").ok();
-    let events: u32 = stated.as_ref().map_or(100, |text| text.parse().unwrap());
-    let trials = usize::try_from(events.max(100)).unwrap() * 2;
+    let events: u32 = stated.as_ref().map_or(40, |text| text.parse().unwrap());
+    let trials = usize::try_from(events.max(40)).unwrap() * 2;
     let cluster = Cluster::start(&Shape {
         cpus: u32::try_from(SLOTS / 2).unwrap(),
         slurmd_timeout: 6,
@@ -146,23 +146,9 @@ tunesmith: {{metricFromStdout: true, maxLostAttempts: 1000, seed: 1}}
 
 /// Starts the command, which resumes its job.
 fn serve(workspace: &Workspace, cluster: &Cluster) -> Child {
-    let arguments = [
-        "--job-id",
-        "chaos",
-        "--executor",
-        "slurm",
-        "--slurm-submit-rate",
-        "100",
-        "--slurm-poll-interval",
-        "0.5",
-        "--slurm-file-delay",
-        "1",
-        "--slurm-lease",
-        "6",
-        "--",
-        "sh",
-        "train.sh",
-    ];
+    workspace.write("server.yaml", "slurm: {submitRate: 100, pollInterval: 0.5s, fileDelay: 1s, lease: 6s}\n");
+    let arguments =
+        ["--job-id", "chaos", "--executor", "slurm", "--server-config", "server.yaml", "--", "sh", "train.sh"];
     let log = std::fs::File::options().create(true).append(true).open(workspace.path().join("run.log")).unwrap();
     let mut command = workspace.run_command(arguments);
     command.env("SLURM_CONF", cluster.configuration()).stdout(Stdio::null()).stderr(log);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::support::end_processes_with;
+use crate::support::{end_processes_with, write_wrapper};
 
 /// Time for a daemon to start, or for a node to change its state.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -108,9 +108,7 @@ impl Cluster {
             // A file that is being executed cannot be written.
             return path;
         }
-        let text = format!("#!/bin/sh\nSLURM_CONF='{}' exec {program} \"$@\"\n", self.configuration().display());
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        write_wrapper(&path, program, &[("SLURM_CONF", &self.configuration())]);
         path
     }
 

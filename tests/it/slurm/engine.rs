@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use tunesmith_contract::executor::{Harness, run, shell};
 use tunesmith_domain::{Accelerators, LossCause, Resources};
-use tunesmith_executor::contract::{Harness, run, shell};
 use tunesmith_executor::local::shared::SharedTimes;
 use tunesmith_executor::{
     Executor, ExecutorJobSpec, ExecutorJobState, ExitStatus, Program, ProgramEnd, StopMode, StopReason,
@@ -93,7 +93,7 @@ impl Harness for Site {
     }
 }
 
-tunesmith_executor::executor_contract!(Site::new());
+tunesmith_contract::executor_contract!(Site::new());
 
 fn ended(end: ProgramEnd, stopped: Option<StopReason>) -> ExecutorJobState {
     ExecutorJobState::Ended(ExitStatus { end, stopped })

@@ -12,6 +12,7 @@ use tunesmith_slurm::{SlurmCommands, SlurmExecutor, SlurmSettings};
 use super::cluster::{Cluster, Shape};
 use crate::server::Server;
 use crate::support::Workspace;
+use crate::usage::{processor_time, status_kib};
 
 /// Trials of each job, all of which it runs at once.
 const TRIALS: usize = 30;
@@ -26,7 +27,8 @@ async fn thousands_of_waiting_trials_cost_little_and_name_their_reason() {
     let workspace = Workspace::new("");
     let mut command = workspace.command();
     command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--job-slots", &jobs.to_string()]);
-    command.args(["--executor", "slurm", "--slurm-partition", "closed", "--slurm-submit-rate", "1000"]);
+    workspace.write("server.yaml", "slurm: {submitRate: 1000}\n");
+    command.args(["--executor", "slurm", "--slurm-partition", "closed", "--server-config", "server.yaml"]);
     let server = Server::start_command(command.env("SLURM_CONF", cluster.configuration()));
     let input = json!({
         "masterConfig": {"containerCommand": ["true"]},
@@ -56,7 +58,7 @@ async fn thousands_of_waiting_trials_cost_little_and_name_their_reason() {
     tokio::time::sleep(OBSERVED).await;
     let used = processor_time(process).saturating_sub(before);
     let share = used.as_secs_f64() / OBSERVED.as_secs_f64();
-    let memory = resident_mib(process);
+    let memory = status_kib(process, "VmRSS") / 1024;
     server.kill();
     assert_reasons(&cluster, &workspace, jobs).await;
     assert_eq!(cluster.jobs("%T").len(), all, "no job was submitted twice");
@@ -107,19 +109,4 @@ async fn assert_reasons(cluster: &Cluster, workspace: &Workspace, jobs: usize) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
-}
-
-/// The processor time of a process and its ended children.
-fn processor_time(process: u32) -> Duration {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
-    let ticks: u64 = fields[11..15].iter().map(|field| field.parse::<u64>().unwrap()).sum();
-    // The unit of these fields is 1/100 s (USER_HZ) on every architecture.
-    Duration::from_millis(ticks * 10)
-}
-
-fn resident_mib(process: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
+use tunesmith_contract::samples;
 use tunesmith_domain::TrialId;
-use tunesmith_store::contract::samples;
 use tunesmith_store::{Condition, OpenMode, Store, StoreError};
 
 use super::{Kind, study_id};

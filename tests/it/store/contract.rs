@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tempfile::TempDir;
-use tunesmith_store::contract::{Place, check};
-use tunesmith_store::{MemoryStore, OpenMode, SledStore, SqliteStore, Store};
+use tunesmith_contract::MemoryStore;
+use tunesmith_contract::store::{Medium, check};
+use tunesmith_store::{OpenMode, SledStore, SqliteStore, Store};
 
 struct Memory(Arc<MemoryStore>);
 
 #[async_trait]
-impl Place for Memory {
+impl Medium for Memory {
     async fn open(&self) -> Arc<dyn Store> {
         self.0.clone()
     }
@@ -29,7 +30,7 @@ impl Folder {
 }
 
 #[async_trait]
-impl Place for Folder {
+impl Medium for Folder {
     async fn open(&self) -> Arc<dyn Store> {
         (self.open)(self.folder.path().join("store"))
     }

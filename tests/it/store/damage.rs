@@ -162,7 +162,7 @@ async fn an_sqlite_store_that_is_damaged_while_open_returns_errors() {
     overwrite(&path, 4096, &vec![0xab; size - 4096]);
     let error = dump(&*store).await.unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
-    let write = store.create_trial(&super::study_id(), tunesmith_store::contract::samples::new_trial(201)).await;
+    let write = store.create_trial(&super::study_id(), tunesmith_contract::samples::new_trial(201)).await;
     let fault = write.unwrap_err().fault().map(ToString::to_string).unwrap_or_default();
     assert!(fault.contains("was changed by another program"), "{fault}");
 }

@@ -1,17 +1,18 @@
-//! Data folders written by every released version open, and their jobs and studies continue.
+//! Data folders of every released form open, and their jobs and studies continue. Those of versions before 0.1.0 are refused
+//! unchanged.
 //!
 //! The folders are `tests/data/data_dirs/<version>.<kind>`; `make.sh` beside them writes one.
 
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::formats::contents;
 use super::{Kind, copy, restore_padding};
 use crate::server::Server;
 use crate::support::{Finished, Workspace, finished};
 
-const VERSIONS: [&str; 1] = ["0.1"];
+const VERSIONS: [&str; 1] = ["0.1.0"];
 
 /// A workspace with a copy of the data folder of `version` in `data`.
 fn workspace(version: &str, kind: Kind) -> Workspace {
@@ -20,12 +21,6 @@ fn workspace(version: &str, kind: Kind) -> Workspace {
     copy(&test_data().join(format!("{version}.{}", kind.name())), &data);
     if let Kind::Sled = kind {
         restore_padding(&data.join("store.sled"));
-    }
-    let executions = data.join("executions");
-    std::fs::create_dir(&executions).unwrap();
-    for trial in 1..=3 {
-        let attempt = data.join(format!("jobs/interrupted/trials/{trial}/attempt-1"));
-        symlink(attempt, executions.join(format!("interrupted-trial-{trial}-attempt-1"))).unwrap();
     }
     workspace
 }
@@ -71,6 +66,33 @@ fn interrupted_jobs_resume() {
             assert_eq!(results(&resumed), results(&finished), "both jobs have the same seed");
             assert!(attempt(6, 1) && !attempt(1, 2) && !attempt(2, 2), "only unfinished trials run again");
         }
+    }
+}
+
+#[test]
+fn folder_of_a_version_before_the_first_release_is_refused_unchanged() {
+    let workspace = Workspace::new("");
+    let data = workspace.path().join("data");
+    copy(&test_data().join("0.1.0.sqlite"), &data);
+    std::fs::write(data.join("STORE"), "tunesmith data folder 1, store sqlite\n").unwrap();
+    let (before, config) = (contents(&data), test_data().join("hptuning_config.yaml"));
+    let run = ["run", "--config", config.to_str().unwrap(), "--data-dir", "data", "--", "true"];
+    let commands: [&[&str]; 6] = [
+        &["serve", "--listen", "127.0.0.1:0", "--data-dir", "data"],
+        &run,
+        &["jobs", "list", "--data-dir", "data"],
+        &["trials", "export", "--study", "s", "--data-dir", "data"],
+        &["doctor", "--listen", "127.0.0.1:0", "--data-dir", "data"],
+        &["tokens", "create", "--principal", "user:n", "--role", "ml.admin", "--data-dir", "data"],
+    ];
+    for command in commands {
+        let output = workspace.command().args(command).output().unwrap();
+        let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        let expected =
+            "data was written by a version before 0.1.0 (STORE contains \"tunesmith data folder 1, store sqlite\")";
+        assert!(!output.status.success() && text.contains(expected), "{command:?}: {text}");
+        assert!(text.contains("use an empty data folder or database, and export results with the program"), "{text}");
+        assert!(contents(&data) == before, "{command:?} changed the folder");
     }
 }
 

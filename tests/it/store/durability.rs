@@ -4,9 +4,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use tunesmith_contract::samples;
 use tunesmith_domain::{TrialId, TrialState};
 use tunesmith_store::OpenMode;
-use tunesmith_store::contract::samples;
 
 use super::{Kind, child, study_id};
 

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
+use tunesmith_contract::samples;
 use tunesmith_domain::{TrialId, TrialState};
-use tunesmith_store::contract::samples;
 use tunesmith_store::{Condition, OpenMode, StoreError};
 
 use super::{Kind, child, copy, dump, fill, study_id};

@@ -16,8 +16,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use tunesmith_contract::samples;
 use tunesmith_domain::{StudyId, TrialId};
-use tunesmith_store::contract::samples;
 use tunesmith_store::{OpenMode, SledStore, SqliteStore, Store, StoreError};
 
 /// The durable stores.

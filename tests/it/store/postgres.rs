@@ -1,21 +1,23 @@
 //! The store in PostgreSQL: the contract kit, and faults of the database.
 
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use tunesmith_contract::samples;
+use tunesmith_contract::store::{Medium, check};
 use tunesmith_domain::TrialId;
-use tunesmith_store::contract::{Place, check, samples};
 use tunesmith_store::{Condition, DatabaseAddress, OpenMode, PostgresStore, Store, StoreError};
 
-use super::{dump, fill, study_id};
+use super::{dump, fill, formats, study_id};
 use crate::postgres_cluster::Cluster;
 
 struct Database(DatabaseAddress);
 
 #[async_trait]
-impl Place for Database {
+impl Medium for Database {
     async fn open(&self) -> Arc<dyn Store> {
         Arc::new(PostgresStore::open(&self.0, OpenMode::Create).await.unwrap())
     }
@@ -60,13 +62,13 @@ struct Servers {
 }
 
 #[async_trait]
-impl Place for Servers {
+impl Medium for Servers {
     async fn open(&self) -> Arc<dyn Store> {
         let mut stores = Vec::new();
         for _ in 0..self.count {
             stores.push(PostgresStore::open(&self.address, OpenMode::Create).await.unwrap());
         }
-        Arc::new(super::several::Several::new(stores))
+        Arc::new(super::several::several(stores))
     }
 }
 
@@ -107,6 +109,15 @@ async fn unusable_database_is_refused_with_what_to_do() {
         "0",
         "nothing half done"
     );
+    // The tables of a version before 0.1.0.
+    cluster.query("tuning", "CREATE TABLE schema_version (version bigint); CREATE TABLE jobs (id text)");
+    let before = open_error(&good).await;
+    assert!(
+        before.contains("written by a version before 0.1.0 (the table schema_version)")
+            && before.contains("use an empty data folder or database"),
+        "{before}"
+    );
+    assert_eq!(cluster.query("tuning", "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"), "2");
     cluster.stop();
     let down = open_error(&good).await;
     assert!(down.contains("the database cannot be reached: Connection refused"), "{down}");
@@ -118,10 +129,10 @@ async fn newer_tables_are_refused_unless_they_are_marked_as_readable() {
     let cluster = Cluster::start();
     let address = address(&cluster, "tuning");
     drop(open(&address).await);
-    cluster.query("tuning", "UPDATE schema_version SET version = version + 1");
+    cluster.query("tuning", "UPDATE tunesmith_schema SET version = version + 1");
     let store = open(&address).await;
     fill(&*store, 2).await;
-    cluster.query("tuning", "UPDATE schema_version SET version = 99, readable_from = 99");
+    cluster.query("tuning", "UPDATE tunesmith_schema SET version = 99, readable_from = 99");
     match PostgresStore::open(&address, OpenMode::Create).await {
         Err(StoreError::TooNew { found: 99, .. }) => {}
         other => panic!("{other:?}"),
@@ -147,7 +158,7 @@ async fn changed_rows_are_reported_as_damage() {
     let damages = [
         ("UPDATE jobs SET body = replace(body, '\"v\":1', '\"v\": 1')", "the record of job study: its checksum is"),
         ("UPDATE studies SET crc = crc + 1", "the record of study study: its checksum is"),
-        ("UPDATE progress SET next_trial_id = 9", "the record of study study: its checksum is"),
+        ("UPDATE progress SET next_trial_id = 9", "the record of the progress of study study: its checksum is"),
         ("DELETE FROM progress", "the record of study study: its progress is missing"),
         ("DELETE FROM trials WHERE id = 3", "trial 3 of study study is missing"),
         ("UPDATE trials SET revision = revision + 100 WHERE id = 3", "its row has"),
@@ -281,4 +292,25 @@ async fn every_outcome_is_true_when_the_database_is_killed() {
     assert_eq!(outcomes.unknown, 0, "every outcome is read after the database has returned");
     let explained = outcomes.acknowledged.len();
     assert_eq!(stored.len(), explained, "every trial was acknowledged");
+}
+
+/// The dump of a database of every released form is read. To write that of the current one, set
+/// `TUNESMITH_TEST_KEEP_STORES` to a folder.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_released_form_of_the_tables_is_read_and_can_be_changed() {
+    let cluster = Cluster::start();
+    let address = address(&cluster, "current");
+    let store = open(&address).await;
+    formats::write(&*store).await;
+    formats::check(&*store).await;
+    if let Some(folder) = std::env::var_os("TUNESMITH_TEST_KEEP_STORES") {
+        cluster.dump("current", &Path::new(&folder).join("0.1.0.postgres.sql"));
+    }
+    for version in formats::RELEASED {
+        let address = self::address(&cluster, version);
+        cluster.restore(version, &formats::kept_stores().join(format!("{version}.postgres.sql")));
+        let store = PostgresStore::open(&address, OpenMode::Existing).await.unwrap();
+        formats::check(&store).await;
+        store.change_trial(&study_id(), TrialId(3), samples::succeed(1, 0.5)).await.unwrap();
+    }
 }

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::{ChildStdin, Stdio};
 use std::sync::Arc;
 
+use tunesmith_contract::samples;
 use tunesmith_domain::{NewTrial, StudyChange, StudyState, TrialId, TrialStart};
-use tunesmith_store::contract::samples;
 use tunesmith_store::{FEW, OpenMode, PostgresStore, Store, StoreError};
 
-use super::{dump, fill, study_id};
+use super::{fill, study_id};
 use crate::paced::until;
 use crate::postgres_cluster::Cluster;
 
@@ -21,7 +21,7 @@ async fn open(address: &str) -> Arc<dyn Store> {
 
 /// The calls of the store for a suggestion and the completion of the trial `id`.
 async fn pair(store: &dyn Store, id: u64) {
-    let (study, open) = store.study_and_open_trials(&study_id(), FEW).await.unwrap();
+    let (study, open) = store.study_and_open_trials(&study_id(), None, FEW).await.unwrap();
     assert_eq!((study.next_trial_id, open.len()), (TrialId(id), 0));
     let changed = store.trials_changed_since(&study_id(), study.revision.saturating_sub(1), FEW).await.unwrap();
     assert!(changed.len() <= 1, "{changed:?}");
@@ -153,37 +153,4 @@ async fn change_that_the_database_refuses_is_certainly_not_applied_and_names_the
     condition.wait_for(|condition| *condition == tunesmith_store::Condition::Working).await.unwrap();
     let next = store.study(&study_id()).await.unwrap().next_trial_id.0;
     store.create_trial(&study_id(), samples::new_trial(next)).await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn records_of_the_first_version_of_the_tables_are_migrated() {
-    const FIRST: &str = include_str!("../../../crates/store/src/postgres/migrations/0001_records.sql");
-    let columns =
-        "SELECT string_agg(table_name || ' ' || column_name || ' ' || data_type, ',' ORDER BY table_name, column_name)
-                   FROM information_schema.columns WHERE table_schema = 'public'";
-    let cluster = Cluster::start();
-    cluster.create_database("first");
-    cluster.query("first", FIRST);
-    let address = cluster.create_database("tuning");
-    let store = open(&address).await;
-    fill(&*store, 5).await;
-    let records = dump(&*store).await.unwrap();
-    let newest = cluster.query("tuning", columns);
-    drop(store);
-    // A database of the first version with these records: what later versions add is removed.
-    let tables = cluster
-        .query("first", "SELECT string_agg(quote_literal(tablename), ',') FROM pg_tables WHERE schemaname = 'public'");
-    let added = cluster.query(
-        "tuning",
-        &format!("SELECT string_agg(tablename, ',') FROM pg_tables WHERE schemaname = 'public' AND tablename NOT IN ({tables})"),
-    );
-    assert!(added.contains("claims") && added.contains("documents"), "{added}");
-    cluster
-        .query("tuning", &format!("DROP TABLE {added}; DROP SEQUENCE fences; UPDATE schema_version SET version = 1"));
-    assert_eq!(cluster.query("tuning", columns), cluster.query("first", columns));
-    let store = open(&address).await;
-    assert_eq!(dump(&*store).await.unwrap(), records);
-    assert_eq!(cluster.query("tuning", columns), newest);
-    assert_ne!(cluster.query("tuning", "SELECT version FROM schema_version"), "1");
-    store.create_trial(&study_id(), samples::new_trial(6)).await.unwrap();
 }

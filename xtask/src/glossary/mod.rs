@@ -1,20 +1,19 @@
-//! Searches the sources and the documentation for the words that `docs/glossary.md` excludes.
+//! Searches sources and documentation for the words excluded by `docs/glossary.md`.
 
 mod table;
 mod text;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use table::Glossary;
 use text::{Kind, Language, Piece, Word};
 
-/// The table of words, relative to the root.
+/// Glossary path, relative to the root.
 const GLOSSARY: &str = "docs/glossary.md";
 
-/// Folders that are searched, with the Markdown files of the root.
+/// Searched folders, in addition to the root's Markdown files.
 const FOLDERS: &[&str] = &[
     "src",
     "crates",
@@ -30,10 +29,10 @@ const FOLDERS: &[&str] = &[
     ".ci",
 ];
 
-/// Files and folders that are not searched: the table itself, reports of past experiments and stored results.
+/// Unsearched files and folders: the glossary itself, reports of past experiments and stored results.
 const UNCHECKED: &[&str] = &[GLOSSARY, "CHANGELOG.md", "docs/experiments/", "benches/results/"];
 
-/// One use of an excluded word.
+/// A use of an excluded word.
 #[derive(Debug, PartialEq, Eq)]
 struct Hit {
     file: String,
@@ -49,38 +48,13 @@ impl Hit {
     }
 }
 
-/// One message for each use of an excluded word and for each exception that is not needed.
+/// One message per use of an excluded word and per unused exception.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let (hits, unused) = search(root)?;
     Ok(hits.iter().map(Hit::message).chain(unused).collect())
 }
 
-/// Prints all uses of excluded words, then the number of uses of each word. `folders`, relative to the root, limit the
-/// search if there are any.
-pub(crate) fn report(root: &Path, folders: &[String]) -> Result<()> {
-    let (mut hits, unused) = search(root)?;
-    hits.retain(|hit| folders.is_empty() || folders.iter().any(|folder| Path::new(&hit.file).starts_with(folder)));
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for hit in &hits {
-        println!("{}", hit.message());
-        *counts.entry(&hit.word).or_default() += 1;
-    }
-    for message in &unused {
-        println!("{message}");
-    }
-    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    for (word, count) in counts {
-        println!("{count:6}  {word}");
-    }
-    if !hits.is_empty() || !unused.is_empty() {
-        bail!("{} uses of excluded words, {} unused exceptions", hits.len(), unused.len());
-    }
-    println!("glossary: passed");
-    Ok(())
-}
-
-/// The uses that no exception covers, and one message for each unused exception.
+/// Uses without an exception, and one message per unused exception.
 fn search(root: &Path) -> Result<(Vec<Hit>, Vec<String>)> {
     let path = root.join(GLOSSARY);
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -97,7 +71,7 @@ fn search(root: &Path) -> Result<(Vec<Hit>, Vec<String>)> {
             continue;
         }
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
-        hits.extend(search_file(&glossary, &file, &text));
+        hits.extend(search_file(&glossary, &file, &text)?);
     }
     let (excepted, hits): (Vec<Hit>, Vec<Hit>) =
         hits.into_iter().partition(|hit| glossary.exceptions.iter().any(|exception| exception.covers(hit)));
@@ -112,8 +86,8 @@ fn search(root: &Path) -> Result<(Vec<Hit>, Vec<String>)> {
     Ok((hits, unused))
 }
 
-/// The uses in the file `file` with the content `text`, and in its name.
-fn search_file(glossary: &Glossary, file: &str, text: &str) -> Vec<Hit> {
+/// Uses in the `text` and the name of `file`.
+fn search_file(glossary: &Glossary, file: &str, text: &str) -> Result<Vec<Hit>> {
     let path = Path::new(file);
     let language = match path.extension().and_then(|extension| extension.to_str()) {
         Some("rs") => Language::Rust,
@@ -122,7 +96,7 @@ fn search_file(glossary: &Glossary, file: &str, text: &str) -> Vec<Hit> {
     };
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let mut pieces = vec![Piece { kind: Kind::Name, line: 1, text: stem }];
-    pieces.extend(text::pieces(language, text));
+    pieces.extend(text::pieces(language, text)?);
 
     let mut hits = Vec::new();
     for piece in &pieces {
@@ -141,7 +115,7 @@ fn search_file(glossary: &Glossary, file: &str, text: &str) -> Vec<Hit> {
             }
         }
     }
-    hits
+    Ok(hits)
 }
 
 /// Whether `words` starts with `phrase`, without punctuation between the words.
@@ -173,7 +147,7 @@ mod tests {
 
     fn hits(file: &str, text: &str) -> Vec<(usize, String)> {
         let glossary = Glossary::parse(TABLE).unwrap();
-        search_file(&glossary, file, text).into_iter().map(|hit| (hit.line, hit.word)).collect()
+        search_file(&glossary, file, text).unwrap().into_iter().map(|hit| (hit.line, hit.word)).collect()
     }
 
     fn expected(hits: &[(usize, &str)]) -> Vec<(usize, String)> {
@@ -211,7 +185,7 @@ mod tests {
     fn exceptions_cover_one_word_in_one_file() {
         let glossary = Glossary::parse(TABLE).unwrap();
         let covered = |file: &str, text: &str| {
-            search_file(&glossary, file, text).iter().all(|hit| glossary.exceptions[0].covers(hit))
+            search_file(&glossary, file, text).unwrap().iter().all(|hit| glossary.exceptions[0].covers(hit))
         };
         assert!(covered("src/garden.rs", "struct Gnome;"));
         assert!(!covered("src/garden.rs", "struct Lamp;"));

@@ -1,4 +1,4 @@
-//! The tables of `docs/glossary.md` that the check reads.
+//! Parser for the tables of `docs/glossary.md`.
 
 use anyhow::{Context, Result, bail};
 
@@ -7,17 +7,16 @@ use super::Hit;
 const WORDS: &str = "## Words that are not used";
 const EXCEPTIONS: &str = "## Exceptions";
 
-/// The excluded words and their exceptions.
 pub(super) struct Glossary {
     entries: Vec<Entry>,
     pub(super) exceptions: Vec<Exception>,
 }
 
-/// One excluded word or phrase.
+/// An excluded word or phrase.
 pub(super) struct Entry {
-    /// As the table spells it.
+    /// As spelled in the table.
     pub(super) word: String,
-    /// Its words in lower case; never empty.
+    /// Lower-case words; never empty.
     pub(super) phrase: Vec<String>,
     pub(super) replacement: String,
     /// Whether identifiers are checked.
@@ -26,7 +25,7 @@ pub(super) struct Entry {
     pub(super) docs: bool,
 }
 
-/// A word that is allowed in one file, or in one folder if `file` ends in `/`.
+/// A word allowed in one file, or in one folder if `file` ends in `/`.
 pub(super) struct Exception {
     pub(super) file: String,
     pub(super) word: String,
@@ -38,17 +37,17 @@ impl Exception {
     }
 }
 
-/// Whether `pattern` is `file`, or a folder above it if it ends in `/`.
+/// Whether `pattern` equals `file`, or is a folder above it if it ends in `/`.
 pub(super) fn covers(pattern: &str, file: &str) -> bool {
     if pattern.ends_with('/') { file.starts_with(pattern) } else { file == pattern }
 }
 
 impl Glossary {
-    /// Reads the table of words and, if there is one, the table of exceptions.
+    /// Reads the table of words and the optional table of exceptions.
     ///
     /// # Errors
     ///
-    /// If there is no table of words, or a row has an unexpected form.
+    /// If the table of words is missing, or a row is malformed.
     pub(super) fn parse(markdown: &str) -> Result<Self> {
         let mut entries = Vec::new();
         for row in rows(markdown, WORDS) {
@@ -89,13 +88,13 @@ impl Glossary {
         Ok(Self { entries, exceptions })
     }
 
-    /// The entries whose first word is `word`, in lower case.
+    /// Entries whose first word is `word`, in lower case.
     pub(super) fn entries_starting_with<'a>(&'a self, word: &'a str) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(move |entry| entry.phrase[0] == word)
     }
 }
 
-/// The cells of each row of the table below `heading`, without its two header rows.
+/// Cells of the table below `heading`, without its two header rows.
 fn rows(markdown: &str, heading: &str) -> Vec<Vec<String>> {
     markdown
         .lines()
@@ -108,7 +107,7 @@ fn rows(markdown: &str, heading: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The parts of `cell` in backticks.
+/// Backticked parts of `cell`.
 fn quoted(cell: &str) -> Result<Vec<String>> {
     let words: Vec<String> = cell.split('`').skip(1).step_by(2).map(str::to_owned).collect();
     if words.is_empty() || words.iter().any(|word| !word.contains(char::is_alphanumeric)) {

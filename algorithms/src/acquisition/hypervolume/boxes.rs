@@ -1,28 +1,28 @@
-//! The part of objective space that a front does not dominate, as boxes that do not overlap.
+//! Decomposition of the part of objective space not dominated by a front into disjoint boxes.
 //!
-//! All objectives are maximised. With two objectives, the boxes are the columns of a staircase. With three, the points are
-//! processed by decreasing third objective: each point raises the staircase of the first two objectives and closes the
-//! boxes above the raised columns. `n` points give at most `n + 1` and `2 n + 1` boxes.
+//! All objectives are maximised. With two objectives, the boxes are the columns of a staircase. With three, the points
+//! are processed by decreasing third objective: each point raises the staircase of the first two objectives and closes
+//! the boxes above the raised columns. `n` points give at most `n + 1` and `2 n + 1` boxes.
 //!
 //! Source: Yang et al. 2019, "Efficient computation of expected hypervolume improvement using box decomposition
 //! algorithms", J. Global Optimization 75, sections 3 and 4 (the same boxes; they keep the staircase in a balanced
 //! tree, which is faster for larger fronts than ours).
 
-/// Largest number of objectives that can be decomposed.
+/// Largest supported number of objectives.
 pub(super) const MOST_OBJECTIVES: usize = 3;
 
-/// Boxes given by indices into shared bounds.
+/// Boxes as indices into shared bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Boxes {
-    /// The finite bounds of each objective, strictly increasing, at least one.
+    /// Finite bounds of each objective, strictly increasing, at least one.
     pub(super) bounds: Vec<Vec<f64>>,
-    /// For each box and objective the indices of its lower and its upper bound; one past the end is infinity.
+    /// Indices of the lower and upper bound for each box and objective; one past the end is infinity.
     pub(super) boxes: Vec<Vec<(usize, usize)>>,
 }
 
 impl Boxes {
-    /// The part of objective space that is better than `reference` (length 1 to 3) in every objective and not dominated by
-    /// `points`. Points that are not better than `reference` in every objective are ignored.
+    /// Decomposes the part of objective space that is better than `reference` (length 1 to 3) in every objective and
+    /// not dominated by `points`. Points that are not better than `reference` in every objective are ignored.
     pub(super) fn not_dominated(points: &[Vec<f64>], reference: &[f64]) -> Self {
         let mut inside: Vec<&[f64]> = points
             .iter()
@@ -79,7 +79,7 @@ impl Boxes {
     }
 }
 
-/// A column of the staircase: the first objective between `left` and `right`, the second above `bottom`, the third below
+/// Column of the staircase: the first objective between `left` and `right`, the second above `bottom`, the third below
 /// `top`.
 #[derive(Debug, Clone, Copy)]
 struct Strip {
@@ -89,7 +89,7 @@ struct Strip {
     top: f64,
 }
 
-/// The non-dominated part of the first two objectives: columns from left to right with decreasing bottoms.
+/// Non-dominated part of the first two objectives: columns from left to right with decreasing bottoms.
 struct Stair {
     strips: Vec<Strip>,
 }
@@ -99,7 +99,8 @@ impl Stair {
         Self { strips: vec![Strip { left, right: f64::INFINITY, bottom, top: f64::INFINITY }] }
     }
 
-    /// Removes what (`first`, `second`) dominates. The new columns have the top `level`. Returns the replaced columns.
+    /// Removes the part dominated by (`first`, `second`). New columns have the top `level`. Returns the replaced
+    /// columns.
     fn raise(&mut self, first: f64, second: f64, level: f64) -> Vec<Strip> {
         let is_raised = |strip: &Strip| strip.left < first && strip.bottom < second;
         let start = self.strips.iter().position(is_raised);

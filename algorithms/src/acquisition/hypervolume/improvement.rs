@@ -1,10 +1,10 @@
-//! The logarithm of the expected hypervolume improvement of one point, with its derivatives.
+//! Logarithm of the expected hypervolume improvement of one point, with its derivatives.
 //!
-//! Notation: `mu_j`, `s_j` posterior mean and deviation of objective `j` at the point, independent of one another;
-//! box `k` from `l_kj` to `u_kj`; `EI_j(t)` expected improvement of objective `j` over `t`, and `EI_j(infinity) = 0`.
+//! Notation: `mu_j`, `s_j` posterior mean and deviation of objective `j` at the point, independent of one another; box
+//! `k` from `l_kj` to `u_kj`; `EI_j(t)` expected improvement of objective `j` over `t`, and `EI_j(infinity) = 0`.
 //!
-//! An outcome `y` adds `prod_j (min(y_j, u_kj) - l_kj)+` to the dominated volume inside box `k`, with mean
-//! `prod_j (EI_j(l_kj) - EI_j(u_kj))`; the improvement is the sum over the boxes. Source: Yang et al. 2019, J. Global
+//! An outcome `y` adds `prod_j (min(y_j, u_kj) - l_kj)+` to the dominated volume inside box `k`, with mean `prod_j
+//! (EI_j(l_kj) - EI_j(u_kj))`; the improvement is the sum over the boxes. Source: Yang et al. 2019, J. Global
 //! Optimization 75, section 3 (their psi function is `EI` shifted). All values are logarithms, as in Ament et al. 2023,
 //! arXiv 2310.20708, but exact instead of smoothed and sampled: `ln(EI(l) - EI(u))` is `ln EI(l) + ln(1 - e^w)` for the
 //! difference `w` of the logarithms.
@@ -13,23 +13,19 @@ use super::boxes::Boxes;
 use crate::acquisition::log_expected_improvement::{LogExpectedImprovement, log_expected_improvement};
 use crate::numerics::normal::log1mexp;
 
-/// The value and its derivatives at one point.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LogImprovement {
-    /// The logarithm of the expected hypervolume improvement.
     pub(super) value: f64,
-    /// By the posterior mean of each objective.
     pub(super) by_means: Vec<f64>,
-    /// By the posterior deviation of each objective.
     pub(super) by_deviations: Vec<f64>,
 }
 
-/// The value for `means` and `deviations` (above 0), one per objective of `boxes`.
+/// Value for `means` and `deviations` (above 0), one per objective of `boxes`.
 pub(super) fn log_improvement(boxes: &Boxes, means: &[f64], deviations: &[f64]) -> f64 {
     log_sum(&terms(boxes, &marginals(boxes, means, deviations)))
 }
 
-/// Like [`log_improvement`], with derivatives.
+/// [`log_improvement`] with derivatives.
 pub(super) fn log_improvement_and_derivatives(boxes: &Boxes, means: &[f64], deviations: &[f64]) -> LogImprovement {
     let marginals = marginals(boxes, means, deviations);
     let terms = terms(boxes, &marginals);
@@ -66,7 +62,7 @@ fn marginals(boxes: &Boxes, means: &[f64], deviations: &[f64]) -> Vec<Vec<LogExp
     boxes.bounds.iter().zip(means).zip(deviations).map(one).collect()
 }
 
-/// The logarithm of the contribution of each box; minus infinity if it rounds to 0.
+/// Logarithm of the contribution of each box; minus infinity if it rounds to 0.
 fn terms(boxes: &Boxes, marginals: &[Vec<LogExpectedImprovement>]) -> Vec<f64> {
     let side = |j: usize, lower: usize, upper: usize| {
         let below = marginals[j][lower].value;

@@ -1,12 +1,12 @@
-//! Expected hypervolume improvement: the expected gain in the volume that the results dominate.
+//! Expected hypervolume improvement: the expected gain in dominated volume.
 //!
-//! For one to three objectives, all maximised, each with a model of its own. The caller provides the front of the results
-//! and the reference point from which the volume is measured, for example by [`infer_reference_point`].
+//! For one to three objectives, all maximised, each with its own model. The caller provides the front of the results
+//! and the reference point of the volume, for example by [`infer_reference_point`].
 //!
 //! Sources: Emmerich et al. 2011, "Hypervolume-based expected improvement", CEC, for the criterion; exact values in the
 //! files `boxes` and `improvement`; pending trials as in Daulton et al. 2020, arXiv 2006.05078, section 4.1, except
-//! that each fantasy sample has an exact value: with pending trials the value is `ln` of the mean over [`FANTASY_SAMPLES`]
-//! samples, in each of which the drawn outcomes of pending trials belong to the front.
+//! that each fantasy sample has an exact value: with pending trials the value is `ln` of the mean over
+//! [`FANTASY_SAMPLES`] samples, in each of which the drawn outcomes of pending trials belong to the front.
 
 mod boxes;
 mod improvement;
@@ -17,33 +17,33 @@ use nalgebra::DMatrix;
 
 use self::boxes::{Boxes, MOST_OBJECTIVES};
 use self::improvement::{log_improvement, log_improvement_and_derivatives, log_sum};
-use super::interface::{Acquisition, AcquisitionValue, PendingTrials, Screen, Threshold};
+use super::interface::{Acquisition, AcquisitionValue};
 use crate::gp::Posterior;
 
-/// Number of fantasy samples with pending trials: a sixteenth of that for one objective, because each sample has a front of
-/// its own and costs as much as a search without pending trials.
+/// Number of fantasy samples with pending trials: a sixteenth of that for one objective, because each sample has its
+/// own front and costs as much as a search without pending trials.
 pub const FANTASY_SAMPLES: usize = 8;
-/// Share of the range of the front by which the reference point is worse than the front (Ishibuchi et al. 2011, as in
+/// Distance of the reference point from the front, as a share of the front's range (Ishibuchi et al. 2011, as in
 /// BoTorch's `infer_reference_point`; measured, see docs/experiments/010).
 const REFERENCE_MARGIN: f64 = 0.1;
 
-/// One objective and its model.
+/// Model of one objective.
 #[derive(Debug, Clone)]
 pub struct ObjectiveModel {
-    /// The name of the metric, which keys the random numbers.
+    /// Metric name, which keys the random numbers.
     pub name: String,
-    /// The model of the objective; larger is better.
+    /// Model of the objective; larger is better.
     pub posterior: Posterior,
 }
 
-/// The logarithm of expected hypervolume improvement.
+/// Logarithm of expected hypervolume improvement.
 #[derive(Debug, Clone)]
 pub struct HypervolumeImprovement {
     objectives: Vec<ObjectiveModel>,
     reference_point: Vec<f64>,
-    /// The results in each fantasy sample.
+    /// Results in each fantasy sample.
     results: Vec<Vec<Vec<f64>>>,
-    /// The part of objective space that they do not dominate, per sample.
+    /// Part of objective space not dominated by the results, per sample.
     boxes: Vec<Boxes>,
 }
 
@@ -51,8 +51,8 @@ impl HypervolumeImprovement {
     /// Largest number of objectives.
     pub const MOST_OBJECTIVES: usize = MOST_OBJECTIVES;
 
-    /// Creates the improvement over `results` (one value per objective each) in the volume above `reference_point`. `None`
-    /// without objectives or with more than [`Self::MOST_OBJECTIVES`].
+    /// Creates the improvement over `results` (one value per objective each) in the volume above `reference_point`.
+    /// `None` without objectives or with more than [`Self::MOST_OBJECTIVES`].
     pub fn new(objectives: Vec<ObjectiveModel>, results: Vec<Vec<f64>>, reference_point: Vec<f64>) -> Option<Self> {
         if objectives.is_empty() || objectives.len() > MOST_OBJECTIVES || objectives.len() != reference_point.len() {
             return None;
@@ -62,7 +62,7 @@ impl HypervolumeImprovement {
     }
 }
 
-/// The predictions of each objective at m points: means S x m, deviations of length m.
+/// Predictions of each objective at m points: means S x m, deviations of length m.
 struct Marginals {
     means: Vec<DMatrix<f64>>,
     deviations: Vec<Vec<f64>>,
@@ -78,10 +78,6 @@ impl Marginals {
 }
 
 impl Acquisition for HypervolumeImprovement {
-    fn values(&self, points: &DMatrix<f64>) -> Vec<f64> {
-        self.values_over(points, usize::MAX)
-    }
-
     fn values_over(&self, points: &DMatrix<f64>, samples: usize) -> Vec<f64> {
         let samples = samples.min(self.boxes.len());
         let predictions = self.objectives.iter().map(|objective| objective.posterior.predict_over(points, samples));
@@ -133,9 +129,7 @@ impl Acquisition for HypervolumeImprovement {
         }
         results
     }
-}
 
-impl PendingTrials for HypervolumeImprovement {
     fn has_pending(&self) -> bool {
         self.boxes.len() > 1
     }
@@ -154,12 +148,8 @@ impl PendingTrials for HypervolumeImprovement {
     }
 }
 
-impl Screen for HypervolumeImprovement {}
-
-impl Threshold for HypervolumeImprovement {}
-
-/// The reference point: in each objective, the worst value on the `front` minus a tenth of the range of the front. If that
-/// range is 0, as with a single point, the range of all `results` is used, or 1 if that is 0 too.
+/// Infers a reference point: in each objective, the worst value on the `front` minus a tenth of the range of the front.
+/// If that range is 0, as with a single point, uses the range of all `results`, or 1 if that is 0 too.
 pub fn infer_reference_point(front: &[Vec<f64>], results: &[Vec<f64>]) -> Vec<f64> {
     let objectives = front.first().map_or(0, Vec::len);
     let extent = |points: &[Vec<f64>], j: usize| {

@@ -1,4 +1,4 @@
-//! DesignContext values, Monte Carlo, limits and derivatives.
+//! Known values, Monte Carlo, limits and derivatives.
 
 use nalgebra::DMatrix;
 use rand::RngExt;
@@ -23,7 +23,7 @@ fn boxes(objectives: usize) -> Boxes {
     Boxes::not_dominated(&front(objectives), &vec![0.0; objectives])
 }
 
-/// The volume that `points` dominate above 0, by inclusion and exclusion.
+/// Volume above 0 dominated by `points`, by inclusion and exclusion.
 fn volume(points: &[Vec<f64>]) -> f64 {
     let mut total = 0.0;
     for subset in 1_u32..1 << points.len() {
@@ -59,7 +59,7 @@ fn value_matches_hand_calculation() {
     let expected = (2.0 * far - near) * near;
     assert!((log_improvement(&boxes, &[1.0; 2], &[1.0; 2]).exp() - expected).abs() < 1e-14);
     assert!((expected - 0.705_206).abs() < 1e-6, "{expected}");
-    // In three objectives: all of the octant but the unit cube, minus what the cube takes.
+    // In three objectives: the octant without the unit cube, less the share of the cube.
     let boxes = Boxes::not_dominated(&[vec![1.0; 3]], &[0.0; 3]);
     let expected = far.powi(3) - (far - near).powi(3);
     assert!((log_improvement(&boxes, &[1.0; 3], &[1.0; 3]).exp() - expected).abs() < 1e-14);
@@ -266,7 +266,7 @@ fn pending_trial_lowers_the_value_nearby() {
             acquisition.add_pending(&row.iter().copied().collect::<Vec<f64>>(), &normals(1));
             let after = acquisition.values(&probes)[i];
             assert!(after < fresh[i] - 1.0, "{} {after}", fresh[i]);
-            // A few samples are a part of all of them.
+            // The first samples are a subset of all of them.
             assert!(acquisition.values_over(&probes, 2).iter().all(|value| value.is_finite()));
         }
     }

@@ -1,11 +1,11 @@
-//! The default strategy parameters.
+//! Default strategy parameters.
 //!
 //! Notation as in the source: `n` dimensions, `lambda` trials per generation, `mu` of them with positive weights, `w`
 //! weights by rank, `mu_eff` variance-effective selection mass.
 //!
 //! Source: Hansen 2016, The CMA Evolution Strategy: A Tutorial, arXiv 1604.00772, table 1 and equations 49 to 58.
 
-/// The strategy parameters for one number of dimensions and one population size.
+/// Strategy parameters for one number of dimensions and one population size.
 #[derive(Debug, Clone)]
 pub(super) struct Constants {
     /// `n`.
@@ -34,7 +34,7 @@ impl Constants {
         4 + (3.0 * (dimensions as f64).ln()).floor() as usize
     }
 
-    /// The defaults for `dimensions` of at least 1 and a `population` of at least 4.
+    /// Defaults for `dimensions` of at least 1 and a `population` of at least 4.
     pub(super) fn new(dimensions: usize, population: usize) -> Self {
         const ALPHA_COVARIANCE: f64 = 2.0;
         let n = dimensions as f64;

@@ -1,23 +1,23 @@
-//! The normal distribution of proposals, and its update by a generation.
+//! Normal distribution of proposals, and its update by a generation.
 //!
 //! Notation: `n` dimensions, `m` mean `[n]`, `sigma` step size, `C` covariance `[n, n]`, `A` diagonal scaling `[n]`
 //! (ones unless some feature is a grid), `y ~ N(0, C)` step `[n]`, `x = m + sigma A y` point `[n]`, `p_sigma` and `p_c`
 //! evolution paths `[n]`, `w` weights by rank.
 //!
-//! Source: Hansen 2016, arXiv 1604.00772, equations 38 to 47, with the active (negative) update. Departures: normals
-//! are mapped to steps by the symmetric root of `C` instead of `B D` (the same distribution, but independent of the
-//! order and signs of eigenvectors). Steps longer than `sqrt(n) + 2 n / (n + 2)` in the metric of `C` are shortened to
-//! that length (Hansen 2011, Injecting External Solutions Into CMA-ES, arXiv 1110.4181), since a history may contain
-//! trials that this distribution did not propose.
+//! Source: Hansen 2016, arXiv 1604.00772, equations 38 to 47, with the active (negative) update. Departures: the
+//! symmetric root of `C` maps normals to steps instead of `B D` (the same distribution, but independent of the order
+//! and signs of eigenvectors). Steps longer than `sqrt(n) + 2 n / (n + 2)` in the metric of `C` are shortened to that
+//! length (Hansen 2011, Injecting External Solutions Into CMA-ES, arXiv 1110.4181), since a history may contain trials
+//! from other distributions.
 
 use nalgebra::{DMatrix, DVector};
 
 use super::constants::Constants;
 
-/// The smallest eigenvalue as a share of the largest; smaller ones are raised to it.
+/// Smallest eigenvalue as a share of the largest; smaller ones are raised to it.
 const SMALLEST_EIGENVALUE: f64 = 1e-30;
 
-/// The state of one run of the strategy.
+/// State of one run of the strategy.
 #[derive(Debug, Clone)]
 pub(super) struct Distribution {
     /// `m`.
@@ -38,12 +38,11 @@ pub(super) struct Distribution {
     step_path: DVector<f64>,
     /// `p_c`.
     covariance_path: DVector<f64>,
-    /// The number of updates so far.
     generation: i32,
 }
 
 impl Distribution {
-    /// The isotropic distribution around `mean`.
+    /// Isotropic distribution around `mean`.
     pub(super) fn new(mean: DVector<f64>, step_size: f64) -> Self {
         let n = mean.len();
         Self {
@@ -60,22 +59,21 @@ impl Distribution {
         }
     }
 
-    /// The point for independent standard `normals`, shape `[n]`.
+    /// Point for independent standard `normals`, shape `[n]`.
     pub(super) fn point(&self, normals: &DVector<f64>) -> DVector<f64> {
         &self.mean + (&self.root * normals).component_mul(&self.scaling) * self.step_size
     }
 
-    /// The step `y` that leads to a point.
+    /// Step `y` to a point.
     pub(super) fn step_to(&self, point: &DVector<f64>) -> DVector<f64> {
         (point - &self.mean).component_div(&self.scaling) / self.step_size
     }
 
-    /// The standard deviation along feature `j`.
+    /// Standard deviation along feature `j`.
     pub(super) fn deviation(&self, j: usize) -> f64 {
         self.step_size * self.scaling[j] * self.covariance[(j, j)].sqrt()
     }
 
-    /// The ratio of the largest to the smallest eigenvalue of `C`.
     pub(super) fn condition(&self) -> f64 {
         self.condition
     }
@@ -87,7 +85,7 @@ impl Distribution {
         finite(&self.mean) && finite(&self.scaling) && self.condition.is_finite() && (0..self.mean.len()).all(positive)
     }
 
-    /// Updates the state by one generation: its `steps`, best first, one per weight of `constants`.
+    /// Updates the state by one generation of `steps`, best first, one per weight of `constants`.
     pub(super) fn update(&mut self, constants: &Constants, steps: &[DVector<f64>]) {
         let n = constants.dimensions as f64;
         let longest = n.sqrt() + 2.0 * n / (n + 2.0);
@@ -133,7 +131,7 @@ impl Distribution {
         self.decompose();
     }
 
-    /// Computes the roots of `C` after making it symmetric.
+    /// Symmetrises `C` and computes its roots.
     fn decompose(&mut self) {
         self.covariance = (&self.covariance + self.covariance.transpose()) * 0.5;
         let eigen = self.covariance.clone().symmetric_eigen();

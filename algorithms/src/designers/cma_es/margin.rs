@@ -1,9 +1,9 @@
-//! The margin for ordered features with few values: the thresholds of their cells, and a lower bound on the probability
-//! to leave a cell.
+//! Margin for ordered features with few values: the thresholds of their cells, and a lower bound on the probability of
+//! leaving a cell.
 //!
-//! A normal distribution that has shrunk into one cell of a grid proposes the same value forever. The margin moves the
-//! mean and widens the scaling of such a feature so that at least a share `alpha = 1 / (lambda n)` of the proposals
-//! leaves the cell of the mean.
+//! A normal distribution that has shrunk into one grid cell proposes the same value forever. The margin moves the mean
+//! and widens the scaling of such a feature so that at least a share `alpha = 1 / (lambda n)` of the proposals leaves
+//! the cell of the mean.
 //!
 //! Notation: `m` mean and `s` standard deviation of the feature, `l` thresholds between neighbouring values, `p_low`
 //! and `p_up` probabilities of the values below and above the cell of the mean, `z_p` quantile of the standard normal.
@@ -15,20 +15,18 @@ use super::distribution::Distribution;
 use crate::encoding::FeatureKind;
 use crate::numerics::normal::{distribution, quantile};
 
-/// The range of an ordered feature and the thresholds inside it.
+/// Range of an ordered feature, with its thresholds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Range {
-    /// Lower end.
     pub(super) low: f64,
-    /// Upper end.
     pub(super) high: f64,
     /// Increasing; empty for a continuous feature.
     thresholds: Vec<f64>,
 }
 
 impl Range {
-    /// The range of an ordered feature; `None` for a categorical one. The range of a grid ends half a step outside, so
-    /// that the end values are as likely as the others.
+    /// Range of an ordered feature; `None` for a categorical one. The range of a grid extends half a step beyond its
+    /// ends, so that the end values are as likely as the others.
     pub(super) fn new(kind: &FeatureKind) -> Option<Self> {
         match kind {
             FeatureKind::Categorical { .. } => None,
@@ -44,7 +42,6 @@ impl Range {
         }
     }
 
-    /// Whether the feature has few values.
     pub(super) fn is_grid(&self) -> bool {
         !self.thresholds.is_empty()
     }
@@ -60,7 +57,7 @@ pub(super) fn keep_margin(state: &mut Distribution, ranges: &[Range], alpha: f64
     }
 }
 
-/// The mean and standard deviation that leave the cell of `m` often enough; `thresholds` is not empty.
+/// Mean and standard deviation that leave the cell of `m` often enough; `thresholds` is not empty.
 fn with_margin(thresholds: &[f64], m: f64, s: f64, alpha: f64) -> (f64, f64) {
     let above = thresholds.partition_point(|&threshold| threshold < m);
     if above == 0 || above == thresholds.len() {
@@ -100,7 +97,7 @@ mod tests {
         let (m, s) = with_margin(&[0.25, 0.75], 0.5, 1e-3, alpha);
         assert!((m - 0.5).abs() < 1e-12);
         assert!((distribution((0.25 - m) / s) - alpha / 2.0).abs() < 1e-9);
-        // Near the upper threshold its probability is already large enough, and only the other one is raised.
+        // Near the upper threshold its probability is already large enough; only the other one is raised.
         let (m, s) = with_margin(&[0.25, 0.75], 0.74, 0.02, alpha);
         assert!((distribution((0.25 - m) / s) - alpha / 2.0).abs() < 1e-9);
         let before = distribution((0.74 - 0.75) / 0.02);

@@ -1,33 +1,34 @@
-//! Memory for replays of a history.
+//! Cache of replays of a history.
 //!
-//! A replay takes time proportional to the number of trials. Between two requests a history usually grows by a few trials, so
-//! the replay continues from the latest remembered state whose trials are the first ones of the history. The result is that of
-//! a replay from the start, to the bit; losing the memory costs time only.
+//! A replay takes time proportional to the number of trials. Between two requests a history usually grows by a few
+//! trials, so the replay resumes from the latest cached state whose trials are a prefix of the history. The result
+//! equals a full replay to the bit; losing the cache costs only time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::replay::{Completed, Replay};
 
-/// Number of remembered states, each one generation later than the one before. A trial that completes later than those of
-/// so many generations after it causes a replay from the start (a guess).
+/// Number of cached states, one per generation. A trial that completes later than this many generations after its own
+/// causes a full replay (a guess).
 const REMEMBERED: usize = 4;
 
-/// A state and the trials that led to it.
+/// A state and the trials behind it.
 #[derive(Debug, Clone)]
 struct Entry {
     replay: Replay,
-    /// Of the first trials of the history, as many as the replay used.
+    /// Covers the prefix of the history used by the replay.
     fingerprint: [u8; 32],
 }
 
-/// The memory of one designer and its clones.
+/// Cache shared by a designer and its clones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory(Arc<Mutex<Vec<Entry>>>);
 
 impl Memory {
-    /// The replay of the generations of `completed`, from the latest remembered state that applies or else from `start`.
+    /// Replays the generations of `completed` from the latest applicable cached state, or else from `start`.
     ///
     /// `next` adds the next generation to a replay; `None` if too few trials are left.
     pub(super) fn continued(
@@ -36,8 +37,7 @@ impl Memory {
         start: impl FnOnce() -> Replay,
         mut next: impl FnMut(&Replay) -> Option<Replay>,
     ) -> Replay {
-        // Entries are complete even if another holder of the lock panicked.
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.0.lock();
         let remembered = lock().clone();
         let mut hash = Sha256::new();
         let mut path: Vec<Entry> = Vec::new();

@@ -33,22 +33,22 @@ use self::distribution::Distribution;
 use self::margin::Range;
 use self::memory::Memory;
 use self::replay::{Completed, State};
-use super::NumberedPoints;
+use super::{NumberedPoints, only_goal};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
-use crate::encoding::{Encoding, EncodingError};
+use crate::encoding::Encoding;
 use crate::interruption::Interruption;
 use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialOutcome, TrialSuggestion};
 use crate::rng::stream;
 
 const NAME: &str = AlgorithmName::CmaEs.as_str();
 
-/// The maximum number of repeated draws for a point outside the space. A guess.
+/// Maximum number of redraws for a point outside the space. A guess.
 const RESAMPLES: usize = 100;
 
-/// The initial step size as a fraction of the range: measured, see docs/experiments/043.
+/// Initial step size as a fraction of the range: measured, see docs/experiments/043.
 const INITIAL_STEP: f64 = 1.0 / 6.0;
 
-/// The designer for one problem with one metric and without categorical parameters.
+/// Designer for one problem with one metric and without categorical parameters.
 #[derive(Debug, Clone)]
 pub struct CmaEs {
     encoding: Encoding,
@@ -59,19 +59,14 @@ pub struct CmaEs {
 }
 
 impl CmaEs {
-    /// Returns a designer for `problem`.
+    /// Creates a designer for `problem`.
     ///
     /// # Errors
     /// [`DesignerError::Unsupported`] if the problem has more than one metric, a constraint, a conditional parameter,
     /// or a categorical one with more than one level.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
         let unsupported = |reason: String| DesignerError::Unsupported { algorithm: NAME, reason };
-        let [metric] = problem.metrics() else {
-            return Err(unsupported(format!("it optimises one metric, not {}", problem.metrics().len())));
-        };
-        if let Some(constraint) = problem.constraints().first() {
-            return Err(unsupported(format!("constraint {:?} is not supported", constraint.name)));
-        }
+        let goal = only_goal(problem, NAME)?;
         if let Some(spec) = problem.search_space().parameters().iter().find(|spec| spec.condition().is_some()) {
             return Err(unsupported(format!("parameter {:?} is conditional", spec.name())));
         }
@@ -81,24 +76,25 @@ impl CmaEs {
             let range = Range::new(&feature.kind);
             ranges.push(range.ok_or_else(|| unsupported(format!("parameter {:?} is categorical", feature.name)))?);
         }
-        Ok(Self { encoding, ranges, goal: metric.goal, seed, memory: Memory::default() })
+        Ok(Self { encoding, ranges, goal, seed, memory: Memory::default() })
     }
 
-    /// The completed trials by number.
+    /// Completed trials by number.
     fn completed(&self, history: History<'_>) -> Result<Vec<Completed>, DesignerError> {
         let mut completed = Vec::with_capacity(history.completed.len());
         for trial in history.completed {
-            let foreign = |reason: String| DesignerError::ForeignTrial { trial: trial.id, reason };
             let value = match &trial.outcome {
                 TrialOutcome::Infeasible => f64::NEG_INFINITY,
                 TrialOutcome::Measured { values, .. } => match values[..] {
                     [value] if value.is_finite() => self.goal.to_maximized(value),
                     [_] => f64::NEG_INFINITY,
-                    _ => return Err(foreign(format!("it has {} values for one metric", values.len()))),
+                    _ => {
+                        let mismatch = format!("it has {} values for one metric", values.len());
+                        return Err(DesignerError::foreign(trial.id)(mismatch));
+                    }
                 },
             };
-            let encoded = self.encoding.encode(&trial.parameters);
-            let point = encoded.map_err(|error: EncodingError| foreign(error.to_string()))?;
+            let point = self.encoding.encode(&trial.parameters).map_err(DesignerError::foreign(trial.id))?;
             completed.push(Completed { id: trial.id, point, value });
         }
         completed.sort_by_key(|trial| trial.id);
@@ -109,13 +105,11 @@ impl CmaEs {
 impl Designer for CmaEs {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            learns: true,
-            doubles: true,
             categories: false,
             conditions: false,
             several_metrics: false,
             constraints: false,
-            priors: false,
+            ..Capabilities::any_problem(true)
         }
     }
 
@@ -152,7 +146,7 @@ impl Designer for CmaEs {
     }
 }
 
-/// The search space and seed, for the replay and the proposals.
+/// Search space and seed, for the replay and the proposals.
 #[derive(Debug, Clone, Copy)]
 struct SearchRange<'a> {
     encoding: &'a Encoding,
@@ -162,8 +156,8 @@ struct SearchRange<'a> {
 }
 
 impl SearchRange<'_> {
-    /// An endless sequence of proposals for `trial`, each of shape `[n]` and inside the ranges. The first proposal of
-    /// the first trial is the mean.
+    /// Endless sequence of proposals for `trial`, each of shape `[n]` and inside the ranges. The first proposal of the
+    /// first trial is the mean.
     fn proposals(&self, distribution: &Distribution, trial: TrialId) -> impl Iterator<Item = DVector<f64>> {
         let mut rng = stream(self.seed, trial, "cma_es");
         let mean = (trial == TrialId::FIRST).then(|| distribution.mean.clone());

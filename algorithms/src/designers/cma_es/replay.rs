@@ -1,12 +1,13 @@
-//! The state of the search, computed from the history.
+//! State of the search, computed from the history.
 //!
-//! Completed trials are divided by number into generations of `lambda`. A trial belongs to the generation of its
-//! number, whatever distribution it was drawn from: with several workers some come from the previous one, and
-//! user-supplied trials from none. All count as steps from the current mean. The replay does not wait for pending
-//! trials; when one completes, it is inserted by its number and the replay changes from there on.
+//! Completed trials are divided by number into generations of `lambda`, whatever distribution they were drawn from:
+//! with several workers some come from the previous generation, and user-supplied trials from none. All count as steps
+//! from the current mean. The replay does not wait for pending trials; when one completes, it is inserted by its number
+//! and the replay changes from there on.
 //!
 //! Restarts: after a run has converged, the next one starts at a random point with twice the population (IPOP, Auger &
 //! Hansen 2005, A Restart CMA Evolution Strategy With Increasing Population Size, CEC). A run ends when
+//!
 //! - the best values of its last `10 + ceil(30 n / lambda)` generations and all values of the last one are equal up to
 //!   1e-12 of the range of all values so far (the source uses an absolute 1e-12, which depends on the unit),
 //! - all standard deviations are below 1e-12 of their start, or one is above 1e4 of it,
@@ -23,33 +24,29 @@ use super::{INITIAL_STEP, SearchRange};
 use crate::problem::TrialId;
 use crate::rng::stream;
 
-/// A completed trial.
 #[derive(Debug, Clone)]
 pub(super) struct Completed {
-    /// The number of the trial.
     pub(super) id: TrialId,
-    /// The encoded point, shape `[n]`.
+    /// Encoded point, shape `[n]`.
     pub(super) point: Vec<f64>,
-    /// The maximised value; negative infinity for a failed trial.
+    /// Maximised; negative infinity for a failed trial.
     pub(super) value: f64,
 }
 
-/// The state after whole generations.
+/// State after whole generations.
 #[derive(Debug, Clone)]
 pub(super) struct Replay {
     state: State,
     range: ValueRange,
-    /// The number of trials in these generations.
     pub(super) trials: usize,
 }
 
 impl Replay {
-    /// The replay of no generation.
     pub(super) fn start(search: &SearchRange<'_>) -> Self {
         Self { state: State::new(search), range: ValueRange::EMPTY, trials: 0 }
     }
 
-    /// The replay of one more generation of `completed`; `None` if it is not complete.
+    /// Adds one more generation of `completed`; `None` if it is incomplete.
     pub(super) fn next(&self, search: &SearchRange<'_>, completed: &[Completed]) -> Option<Self> {
         let (generation, _) = completed[self.trials..].split_at_checked(self.state.constants.population())?;
         let Self { mut state, mut range, trials } = self.clone();
@@ -59,23 +56,21 @@ impl Replay {
     }
 }
 
-/// The state of the search.
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    /// The distribution of the next trial.
+    /// Distribution of the next trial.
     pub(super) distribution: Distribution,
-    /// The distribution of the trials of the last generation.
+    /// Distribution of the last generation's trials.
     previous: Option<Distribution>,
-    /// The constants of the current run.
     pub(super) constants: Constants,
-    /// The number of the run, from 0.
+    /// Number of the run, from 0.
     pub(super) run: u32,
-    /// The best value of each generation of the run.
+    /// Best value of each generation of the run.
     best: Vec<f64>,
 }
 
 impl State {
-    /// The state of the first run, before any trial.
+    /// State of the first run, before any trial.
     fn new(search: &SearchRange<'_>) -> Self {
         let n = search.ranges.len();
         let center = DVector::from_element(n, 0.5);
@@ -90,7 +85,7 @@ impl State {
         state
     }
 
-    /// The state after `completed` trials, which are ordered by number.
+    /// State after the `completed` trials, ordered by number.
     pub(super) fn replay(search: &SearchRange<'_>, completed: &[Completed], memory: &Memory) -> Self {
         memory.continued(completed, || Replay::start(search), |replay| replay.next(search, completed)).state
     }
@@ -113,10 +108,10 @@ impl State {
         }
     }
 
-    /// The step to a trial. For a grid point only the cell is known. If the trial was drawn from this distribution or
-    /// the previous one, it is drawn again to recover the step that led to the cell.
+    /// Step to a trial. Of a grid point only the cell is known: a trial drawn from this distribution or the previous
+    /// one is redrawn to recover the step that led to the cell.
     fn step_to(&self, search: &SearchRange<'_>, trial: &Completed) -> DVector<f64> {
-        /// The number of proposals of a trial that are compared.
+        /// Number of proposals of a trial to compare.
         const PROPOSALS: usize = 4;
         let evaluated = DVector::from_column_slice(&trial.point);
         if search.ranges.iter().any(|range| range.is_grid()) {
@@ -179,7 +174,7 @@ impl State {
     }
 }
 
-/// The range of the values of all trials so far.
+/// Range of the values of all trials so far.
 #[derive(Debug, Clone, Copy)]
 struct ValueRange {
     lowest: f64,
@@ -196,7 +191,7 @@ impl ValueRange {
         }
     }
 
-    /// The length of the range; 0 if there is no value; finite.
+    /// Finite; 0 without a value.
     fn length(self) -> f64 {
         (self.highest - self.lowest).clamp(0.0, f64::MAX)
     }

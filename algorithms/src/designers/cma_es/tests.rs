@@ -39,7 +39,7 @@ fn measured(id: TrialId, parameters: ParameterValues, value: f64) -> CompletedTr
     CompletedTrial { id, parameters, outcome: TrialOutcome::Measured { values: vec![value], stopped_early: false } }
 }
 
-/// The history after `budget` trials, one generation of the first run at a time.
+/// History after `budget` trials, one generation of the first run at a time.
 fn run(problem: &ProblemStatement, seed: u64, budget: u64, objective: impl Fn(&[f64]) -> f64) -> Vec<CompletedTrial> {
     let designer = CmaEs::new(problem, seed).unwrap();
     let generation = Constants::default_population(designer.ranges.len()) as u64;
@@ -167,7 +167,7 @@ fn order_batches_and_monotone_changes_of_values_have_no_effect() {
     assert_eq!(ask(&history), expected);
     history.sort_by_key(|trial| (trial.id.0 % 7, trial.id));
     assert_eq!(ask(&history), expected);
-    // Only the order of the values has an effect.
+    // Only the order of the values matters.
     for trial in &mut history {
         if let TrialOutcome::Measured { values, .. } = &mut trial.outcome {
             values[0] = 1e3 * values[0].ln() - 7.0;

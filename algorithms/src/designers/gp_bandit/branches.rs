@@ -1,22 +1,21 @@
 //! Exploration of the branches of a conditional space that look worse than the best one.
 //!
-//! One model covers all branches. The structure that branches share and the few trials elsewhere can make the model
-//! certain that another branch is worse, so that a branch that needs tuning of its own parameters is abandoned after one
-//! or two trials. Therefore every third trial searches another branch, in rotation, for improvement over the best
-//! point of that branch (measured, see docs/experiments/013).
+//! One model covers all branches. The structure they share and the few trials elsewhere can make the model certain that
+//! another branch is worse, so that a branch whose own parameters need tuning is abandoned after one or two trials.
+//! Every third trial therefore searches another branch, in rotation, for improvement over the best point of that branch
+//! (measured, see docs/experiments/013).
 
 use crate::encoding::Encoding;
 use crate::problem::TrialId;
 
-/// One in this many trials explores another branch than that of the incumbent (measured, see docs/experiments/013).
+/// One in this many trials explores a branch other than the incumbent's (measured, see docs/experiments/013).
 const EVERY: u64 = 3;
 
-/// Whether `trial` explores another branch.
 pub(super) fn explores_branch(encoding: &Encoding, trial: TrialId) -> bool {
     encoding.is_conditional() && trial.0.is_multiple_of(EVERY)
 }
 
-/// The best point of the branch that `trial` explores; `None` if it explores none. The branches are those of `anchors`,
+/// Best point of the branch explored by `trial`; `None` if it explores none. The branches are those of `anchors`,
 /// sorted best first, except the branch of the first anchor.
 pub(super) fn branch_to_explore<'a>(encoding: &Encoding, anchors: &'a [Vec<f64>], trial: TrialId) -> Option<&'a [f64]> {
     if !explores_branch(encoding, trial) {

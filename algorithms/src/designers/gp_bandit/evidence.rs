@@ -1,6 +1,5 @@
 //! Training data of one output: one row per distinct point.
 
-use crate::encoding::{Encoding, FeatureKind};
 use crate::gp::TrainingSet;
 use crate::transfer::{SourceModel, SourceModels};
 
@@ -8,9 +7,9 @@ use crate::transfer::{SourceModel, SourceModels};
 const LINEAR_MEDIANS: f64 = 10.0;
 
 /// Targets for the slacks of a constraint, mean 0 and population variance 1 unless they are equal, and the target of a
-/// slack of 0. Large slacks are compressed by `sign(c) ln(1 + |c| / (10 median|c|))`: the bilog transform of Eriksson
-/// & Poloczek 2021, "Scalable Constrained Bayesian Optimization", arXiv 2002.08526, section 2, but relative to
-/// the median, so that the unit of the constraint does not matter.
+/// slack of 0. Large slacks are compressed by `sign(c) ln(1 + |c| / (10 median|c|))`: the bilog transform of Eriksson &
+/// Poloczek 2021, "Scalable Constrained Bayesian Optimization", arXiv 2002.08526, section 2, but relative to the
+/// median, so that the unit of the constraint does not matter.
 pub(super) fn slack_targets(slacks: &[f64]) -> (Vec<f64>, f64) {
     let mut sizes: Vec<f64> = slacks.iter().map(|slack| slack.abs()).filter(|size| *size > 0.0).collect();
     sizes.sort_by(f64::total_cmp);
@@ -27,43 +26,36 @@ pub(super) fn slack_targets(slacks: &[f64]) -> (Vec<f64>, f64) {
     (targets, standardize(0.0))
 }
 
-/// Whether each feature is a category.
-pub(super) fn categorical(encoding: &Encoding) -> Vec<bool> {
-    encoding.features().iter().map(|feature| matches!(feature.kind, FeatureKind::Categorical { .. })).collect()
-}
-
-/// The evidence on one output, one row per distinct point.
+/// Evidence on one output, one row per distinct point.
 #[derive(Debug, Clone)]
 pub(super) struct Evidence {
     /// Measured points first, then failed ones with a pessimistic value.
     pub(super) data: TrainingSet,
-    /// The number of measured rows.
+    /// Number of measured rows.
     pub(super) measured: usize,
-    /// Whether each row was measured by a trial that was not stopped early.
+    /// Whether a trial that was not stopped early measured the row.
     pub(super) finished: Vec<bool>,
-    /// The smallest value at which the constraint holds; 0 for an objective.
+    /// Smallest value at which the constraint holds; 0 for an objective.
     pub(super) threshold: f64,
 }
 
 impl Evidence {
-    /// The source model that predicts the measured values, if any does.
+    /// Source model that predicts the measured values, if any.
     pub(super) fn source_model(&self, source_models: &SourceModels) -> Option<SourceModel> {
         let measured = self.data.points.rows(0, self.measured).clone_owned();
         source_models.source_model_for(&measured, &self.data.values[..self.measured])
     }
 
-    /// The number of failed points.
     pub(super) fn failures(&self) -> usize {
         self.data.values.len() - self.measured
     }
 
-    /// Rows that may be the incumbent: finished ones, or all measured ones if none is finished.
+    /// Candidate rows for the incumbent: finished ones, or all measured ones if none is finished.
     pub(super) fn eligible(&self) -> Vec<usize> {
         let finished: Vec<usize> = (0..self.measured).filter(|&row| self.finished[row]).collect();
         if finished.is_empty() { (0..self.measured).collect() } else { finished }
     }
 
-    /// The point of a row.
     pub(super) fn point(&self, row: usize) -> Vec<f64> {
         self.data.points.row(row).iter().copied().collect()
     }

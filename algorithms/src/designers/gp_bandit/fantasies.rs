@@ -1,7 +1,7 @@
-//! The choice of the pending trials that a model is conditioned on.
+//! Selection of the pending trials to condition a model on.
 //!
-//! Conditioning a model of `n` trials on one more costs O(n^2) time and memory, so on `p` pending ones O(p (n + p)^2). With
-//! thousands of them, as after large batches, one suggestion would take minutes. Beyond [`MOST`], half of the chosen trials
+//! Conditioning a model of `n` trials on one more costs O(n^2) time and memory, so on `p` pending ones O(p (n + p)^2):
+//! with thousands of them, as after large batches, minutes per suggestion. Beyond [`MOST`], half of the selected trials
 //! are those nearest to the incumbent, where the trust region searches, and half the latest, which the latest model
 //! proposed. The others still count as used: their points are not proposed again.
 
@@ -9,13 +9,12 @@ use super::observations::Pending;
 use crate::acquisition::{Axis, Region};
 use crate::encoding::Encoding;
 
-/// Most pending trials that a model is conditioned on (chosen for time: as many as a fifth of the trials of the largest
-/// model).
+/// Maximum number of pending trials to condition a model on (chosen for time: a fifth of the largest model's trials).
 pub(super) const MOST: usize = 128;
 
 /// Indices, increasing, of the `pending` trials to condition a model on, at most [`MOST`]. `missing` is the number of
-/// suggestions of the request for which the model is used; if there are too many pending trials, up to half of the places
-/// are left for them.
+/// suggestions of the request that use the model; if there are too many pending trials, up to half of the slots are
+/// reserved for them.
 pub(super) fn fantasised(
     encoding: &Encoding,
     pending: &[Pending],
@@ -24,7 +23,7 @@ pub(super) fn fantasised(
 ) -> Vec<usize> {
     let count = pending.len();
     if count <= MOST {
-        // A model that is full after the next suggestion is replaced then.
+        // A model that is full after the next suggestion is then replaced.
         return (0..count).collect();
     }
     let size = MOST - (missing - 1).min(MOST / 2);
@@ -81,7 +80,7 @@ mod tests {
         let expected: Vec<usize> = nearest_to_300.iter().copied().chain(936..1000).collect();
         assert_eq!(fantasised(&encoding, &pending, Some(&[0.2999, 0.5]), 1), expected);
         assert_eq!(fantasised(&encoding, &pending, None, 1), (872..1000).collect::<Vec<_>>());
-        // Half of the places are left for the other suggestions of a large request.
+        // Half of the slots are reserved for the other suggestions of a large request.
         let expected: Vec<usize> = (284..316).chain(968..1000).collect();
         assert_eq!(fantasised(&encoding, &pending, Some(&[0.2999, 0.5]), 500), expected);
     }

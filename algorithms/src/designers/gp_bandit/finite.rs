@@ -1,4 +1,4 @@
-//! Spaces of finitely many points: enumeration, and a scan for an unused point.
+//! Finite spaces: enumeration, and a scan for an unused point.
 
 use std::collections::HashSet;
 
@@ -10,15 +10,15 @@ use crate::encoding::{Encoding, Key, PointNumbering};
 use crate::problem::TrialId;
 use crate::rng::stream;
 
-/// Largest size of a space of which all points are scored.
+/// Largest space whose points are all scored.
 const LARGEST_LISTED: u128 = 65_536;
 
-/// The numbered points of a finite space.
+/// Numbered points of a finite space.
 #[derive(Debug, Clone)]
 pub(super) struct FinitePoints {
     numbering: PointNumbering,
     size: u128,
-    /// The canonical vectors of all points, ordered by number; `None` if the space is too large to list.
+    /// Canonical vectors of all points, ordered by number; `None` if the space is too large to list.
     listed: Option<Vec<Vec<f64>>>,
 }
 
@@ -35,12 +35,11 @@ impl FinitePoints {
         Some(Self { numbering, size, listed })
     }
 
-    /// Whether all points are used.
     pub(super) fn exhausted(&self, used: &HashSet<Key>) -> bool {
         used.len() as u128 >= self.size
     }
 
-    /// The unused points inside `region`, one per row; `None` if the space is too large to list.
+    /// Unused points inside `region`, one per row; `None` if the space is too large to list.
     pub(super) fn unused_inside(
         &self,
         encoding: &Encoding,
@@ -57,12 +56,12 @@ impl FinitePoints {
         Some(DMatrix::from_row_slice(inside.len(), region.axes.len(), &inside.concat()))
     }
 
-    /// The ordinals of the first unused point from a random number on; `None` if all points are used.
+    /// Ordinals of the first unused point from a random number on; `None` if all points are used.
     pub(super) fn any_unused(&self, used: &HashSet<Key>, seed: u64, trial: TrialId) -> Option<Vec<u64>> {
         let indices: HashSet<u128> = used.iter().filter_map(|key| self.numbering.index(key.ordinals())).collect();
-        // The name of the stream is fixed: it determines the suggestions of existing studies.
+        // The stream name is fixed: it determines the suggestions of existing studies.
         let start = stream(seed, trial, "walk").random_range(0..self.size);
-        // One more point than are used contains an unused one.
+        // One point more than the used ones includes an unused one.
         let steps = (indices.len() as u128 + 1).min(self.size);
         (0..steps)
             .map(|step| (start + step) % self.size)

@@ -1,37 +1,38 @@
-//! The schedule of hyperparameter fits, and memory for their results.
+//! Schedule of hyperparameter fits, and cache of their results.
 //!
-//! A full fit is expensive, and one more trial changes its result little. So full fits run at checkpoints, after 10, 20,
-//! 40, 80 ... completed trials (and after each trial before the tenth). In between, a few steps from the last
+//! A full fit is expensive, and one more trial changes its result little. So full fits run at checkpoints, after 10,
+//! 20, 40, 80 ... completed trials (and after each trial before the tenth). In between, a few steps from the last
 //! checkpoint's result suffice: after every trial up to 64, after every other up to 200, then after 2% more trials, at
 //! least 8. Unlike in a chain of corrections, any result can be computed from the history in two steps.
 //!
 //! The fits in use are a pure function of the number of completed trials, and each fit uses a prefix of the trials by
-//! number. A rebuilt designer therefore returns the same suggestions as one that has seen the whole study. The memory
-//! holds only results that would be recomputed identically, keyed by a fingerprint of their trials.
+//! number. A rebuilt designer therefore returns the same suggestions as one that has seen the whole study. The cache
+//! holds only results that a recomputation would reproduce identically, keyed by a fingerprint of their trials.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::gp::Hyperparameters;
 use crate::interruption::Interruption;
 
-/// The first checkpoint; each further one is at twice as many trials.
+/// First checkpoint; each further one is at twice as many trials.
 const FIRST_CHECKPOINT: usize = 10;
-/// Number of completed trials up to which each one causes a refit.
+/// Number of completed trials up to which every trial causes a refit.
 const REFIT_EACH_UP_TO: usize = 64;
-/// Number of completed trials up to which every other one causes a refit (measured, see docs/experiments/006).
+/// Number of completed trials up to which every other trial causes a refit (measured, see docs/experiments/006).
 const REFIT_OTHERS_UP_TO: usize = 200;
-/// Beyond that, the least number of trials between refits, and the divisor of the number of trials that gives it.
+/// Minimum number of trials between later refits, and the divisor of the number of trials that gives it.
 const FEWEST_BETWEEN: usize = 8;
 const SHARE_BETWEEN: usize = 50;
-/// Number of remembered results. One history uses two for each output and for failures. The least recently used result is
-/// dropped first.
+/// Number of cached results, evicted least recently used first. A history uses two for each output and for failures.
 const REMEMBERED: usize = 64;
 
-/// The fits in use after some number of completed trials.
+/// Fits in use after some number of completed trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Schedule {
-    /// Number of first trials that are fitted from the default starts.
+    /// Number of first trials fitted from the default starts.
     pub(super) checkpoint: usize,
     /// Number of first trials that correct that fit, if larger than `checkpoint`.
     pub(super) refit: usize,
@@ -62,7 +63,7 @@ fn between(trials: usize) -> usize {
 /// Identifies the inputs of a fit.
 pub(super) type Fingerprint = [u8; 32];
 
-/// The memory of one designer and its clones.
+/// Cache shared by a designer and its clones.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fits {
     results: Arc<Mutex<VecDeque<(Fingerprint, Hyperparameters)>>>,
@@ -70,24 +71,22 @@ pub(super) struct Fits {
 }
 
 impl Fits {
-    /// The same memory for a request that ends at `interruption`.
+    /// The same cache for a request that ends at `interruption`.
     pub(super) fn until(&self, interruption: &Interruption) -> Self {
         Self { results: Arc::clone(&self.results), interruption: interruption.clone() }
     }
 
-    /// Whether no further model is needed.
     pub(super) fn are_interrupted(&self) -> bool {
         self.interruption.is_requested()
     }
 
-    /// The remembered result for `fingerprint`, or the result of `compute`.
+    /// Cached result for `fingerprint`, or the result of `compute`.
     pub(super) fn remembered(
         &self,
         fingerprint: Fingerprint,
         compute: impl FnOnce() -> Hyperparameters,
     ) -> Hyperparameters {
-        // Entries are complete even if another holder of the lock panicked.
-        let lock = || self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.results.lock();
         let mut results = lock();
         if let Some(place) = results.iter().position(|(known, _)| *known == fingerprint)
             && let Some(entry) = results.remove(place)
@@ -143,9 +142,9 @@ mod tests {
         }
         assert_eq!(fits.remembered([0; 32], || result(9.0)), result(0.0));
         assert_eq!(fits.clone().remembered([99; 32], || result(99.0)), result(99.0));
-        // The first result was used again, so the second is dropped first.
+        // The first result was used again, so the second is evicted first.
         assert_eq!(fits.remembered([0; 32], || result(9.0)), result(0.0));
         assert_eq!(fits.remembered([1; 32], || result(9.0)), result(9.0));
-        assert_eq!(fits.results.lock().unwrap().len(), REMEMBERED);
+        assert_eq!(fits.results.lock().len(), REMEMBERED);
     }
 }

@@ -1,80 +1,70 @@
-//! The initial design: the first trials, before the model has data.
+//! Initial design: the first trials, before the model has data.
 //!
-//! The axis-aligned design starts at the centre. Then parameter j alone moves from the centre by 1/6 of its range, in the
-//! order of names. It suits the linear kernel term and the trust region, which need a direction, and performed better than
-//! quasi-random designs. Remaining trials are the candidate that is farthest from all trials so far (maximin design,
+//! The axis-aligned design starts at the centre. Then each parameter in turn, in name order, moves from the centre by
+//! 1/6 of its range. It suits the linear kernel term and the trust region, which need a direction, and performed better
+//! than quasi-random designs. Each remaining trial is the candidate farthest from all trials so far (maximin design,
 //! Johnson et al. 1990).
 //!
 //! Up to 15 parameters, all steps start at the centre, not at the best trial so far as in the first simplex of COBYLA
-//! (Powell 1994). From 16 to 50 parameters the design is a coordinate descent: each step starts at the best trial so far.
-//! With several metrics or constraints there may be no best trial, so designs of more than 15 parameters have no steps.
-//! All of these choices are measured, see docs/experiments/001.
+//! (Powell 1994). From 16 to 50 parameters the design is a coordinate descent: each step starts at the best trial so
+//! far. With several metrics or constraints there may be no best trial, so designs of more than 15 parameters have no
+//! steps. All of these choices are measured, see docs/experiments/001.
 //!
 //! In a conditional space, the centre has the middle of every active parameter. Then come the centres of the other
-//! branches, one for each different set of children that a value of a parent has, so that every parameter is tried once
-//! and branches can be compared. The steps around the first centre follow, along the parameters active there.
+//! branches, one for each distinct set of children of a parent's value, so that every parameter is tried once and
+//! branches can be compared. The steps around the first centre follow, along the parameters active there.
 //!
-//! After failures, points that are nearer to a failed trial than to any measured one are left out, and maximin points replace
-//! them. While all trials have failed, every point is a maximin point (measured, see docs/experiments/017).
+//! After failures, maximin points replace the points that are nearer to a failed trial than to any measured one. While
+//! all trials have failed, every point is a maximin point (measured, see docs/experiments/017).
 //!
-//! In other spaces, categorical parameters of three or more levels have no steps: their levels are balanced over all points of
-//! the design ([`super::level_rows`]), which has at least as many points as any of them has levels.
+//! In other spaces, categorical parameters of three or more levels have no steps: their levels are balanced over all
+//! points of the design ([`super::level_rows`]), which has at least as many points as any of them has levels.
 
 use std::collections::HashSet;
 
 use nalgebra::DMatrix;
 
 use super::level_rows::{assign, is_in_blocks, longest_block};
-use super::options::InitialDesign;
 use crate::acquisition::{Axis, Region};
 use crate::encoding::{Encoding, Key};
 use crate::numerics::latin_hypercube::stratified;
 use crate::prior::{PriorDensity, middle};
 use crate::problem::TrialId;
 use crate::rng::stream;
-use crate::sampling::sobol_point;
 
-/// Length of a step, as a share of the range (measured, see docs/experiments/001).
+/// Step length as a share of the range (measured, see docs/experiments/001).
 const STEP: f64 = 1.0 / 6.0;
-/// Most features for which all steps start at the centre (measured, see docs/experiments/001).
+/// Maximum number of features for steps that all start at the centre (measured, see docs/experiments/001).
 const MAX_CENTERED_STEPS: usize = 15;
-/// Most features for which the design is a coordinate descent (measured up to 40, see docs/experiments/001).
+/// Maximum number of features for a coordinate descent (measured up to 40, see docs/experiments/001).
 const MAX_DESCENT_STEPS: usize = 50;
 /// Number of candidates for a maximin point.
 const FILLERS: usize = 256;
-/// Relative difference of squared distances that counts as none.
+/// Relative tolerance for equal squared distances.
 const ROUNDING: f64 = 1e-9;
-/// Most branches whose centres the design visits (a guess).
+/// Maximum number of branches whose centres the design visits (a guess).
 const MOST_BRANCHES: usize = 16;
 
-impl InitialDesign {
-    /// The number of trials, completed or pending, of the design for a problem with `outputs` metrics and constraints.
-    pub(super) fn trials(self, encoding: &Encoding, outputs: usize) -> usize {
-        let few = (encoding.dimensions() + 1).clamp(4, 6);
-        match self {
-            Self::SpaceFilling => few,
-            Self::AxisAligned => {
-                let design = AxisDesign::new(encoding, None, 0);
-                let descent = if design.is_descent() && outputs == 1 { design.steps.len() } else { 0 };
-                few.max(design.points().len() + descent)
-            }
-        }
-    }
+/// Number of trials, completed or pending, of the design for a problem with `outputs` metrics and constraints: one more
+/// than there are parameters, at least 4. With more than 50 features, or more than 15 and several outputs, it is 6. In
+/// conditional spaces it is the number of branches (at most 16) plus the number of steps, one per parameter active at
+/// the first centre.
+pub(super) fn trials(encoding: &Encoding, outputs: usize) -> usize {
+    let few = (encoding.dimensions() + 1).clamp(4, 6);
+    let design = AxisDesign::new(encoding, None, 0);
+    let descent = if design.is_descent() && outputs == 1 { design.steps.len() } else { 0 };
+    few.max(design.points().len() + descent)
 }
 
-/// The state that the next point of a design depends on.
+/// Inputs of the next point of a design.
 pub(super) struct DesignContext<'a> {
-    /// The prior density of the optimum.
     pub(super) prior: Option<&'a PriorDensity>,
-    /// Points that are never proposed.
+    /// Points never to propose.
     pub(super) used: &'a HashSet<Key>,
-    /// The points of all trials, completed or pending.
     pub(super) points: &'a [&'a [f64]],
-    /// The best point so far; `None` with several metrics or constraints.
+    /// Best point so far; `None` with several metrics or constraints.
     pub(super) best: Option<&'a [f64]>,
-    /// The points of failed trials.
     pub(super) failed: &'a [&'a [f64]],
-    /// The points of measured trials.
     pub(super) measured: &'a [&'a [f64]],
 }
 
@@ -84,14 +74,13 @@ impl DesignContext<'_> {
         let nearest = |points: &[&[f64]]| {
             points.iter().map(|other| squared_distance(axes, other, point)).fold(f64::INFINITY, f64::min)
         };
-        // Equal distances of a regular design may differ by rounding errors.
+        // Rounding may make equal distances of a regular design differ.
         !self.failed.is_empty() && nearest(self.failed) < nearest(self.measured) * (1.0 - ROUNDING)
     }
 }
 
-/// The next unused point of `design`, or a maximin point if there is none; `None` if all candidates are used.
+/// Next unused point of the design, or a maximin point if there is none; `None` if all candidates are used.
 pub(super) fn design_point(
-    design: InitialDesign,
     encoding: &Encoding,
     context: &DesignContext<'_>,
     seed: u64,
@@ -103,19 +92,14 @@ pub(super) fn design_point(
     }
     let whole = Region::whole(encoding);
     let promising = |point: &Vec<f64>| unused(point) && !context.is_near_failure(&whole.axes, point);
-    let own = match design {
-        InitialDesign::AxisAligned => {
-            let axes = AxisDesign::new(encoding, context.prior, seed);
-            let step = context.best.and_then(|best| axes.descent_step(context.points.len(), best));
-            axes.points().into_iter().chain(step).find(promising)
-        }
-        InitialDesign::SpaceFilling => Some(sobol_point(encoding, seed, trial)).filter(promising),
-    };
+    let axes = AxisDesign::new(encoding, context.prior, seed);
+    let step = context.best.and_then(|best| axes.descent_step(context.points.len(), best));
+    let own = axes.points().into_iter().chain(step).find(promising);
     let far = |allowed: &dyn Fn(&Vec<f64>) -> bool| maximin_point(encoding, allowed, context.points, seed, trial);
     own.or_else(|| far(&promising)).or_else(|| far(&unused))
 }
 
-/// The centre, the centres of other branches and steps along the features that are active at the first centre.
+/// The centre, the centres of other branches, and steps along the features active at the first centre.
 ///
 /// With a prior, the centre is its mode, and a step is at most as long as its spread.
 pub(super) struct AxisDesign<'a> {
@@ -128,7 +112,7 @@ pub(super) struct AxisDesign<'a> {
     centers: Vec<Vec<f64>>,
     /// Features active at the first centre.
     active: Vec<bool>,
-    /// Their indices.
+    /// Indices of the features with a step.
     steps: Vec<usize>,
 }
 
@@ -150,14 +134,14 @@ impl<'a> AxisDesign<'a> {
         (MAX_CENTERED_STEPS + 1..=MAX_DESCENT_STEPS).contains(&self.steps.len())
     }
 
-    /// The centres and, with at most [`MAX_CENTERED_STEPS`] steps, the steps from the first centre. They are repeated with other
+    /// The centres and, with at most [`MAX_CENTERED_STEPS`] steps, the steps from the first centre. Repeated with other
     /// levels until every level of every parameter is contained, except in conditional spaces.
     pub(super) fn points(&self) -> Vec<Vec<f64>> {
         let mut points = self.centers.clone();
         if self.steps.len() <= MAX_CENTERED_STEPS {
             for &j in &self.steps {
                 let point = self.step(&self.centers[0], j);
-                // The step of a parent may end at the centre of another branch.
+                // A parent's step may end at the centre of another branch.
                 if !points.contains(&point) {
                     points.push(point);
                 }
@@ -183,7 +167,7 @@ impl<'a> AxisDesign<'a> {
         }
     }
 
-    /// The step of a coordinate descent after `known` trials, from `best` or, if `best` belongs to another branch, from the
+    /// Step of a coordinate descent after `known` trials, from `best` or, if `best` belongs to another branch, from the
     /// first centre. `None` if the design is no descent or has no more steps.
     pub(super) fn descent_step(&self, known: usize, best: &[f64]) -> Option<Vec<f64>> {
         let j = *self.steps.get(known.checked_sub(self.points().len())?)?;
@@ -191,7 +175,7 @@ impl<'a> AxisDesign<'a> {
         self.is_descent().then(|| self.step(origin, j))
     }
 
-    /// The point one step from `origin` along feature `j`. The features active at `origin` are those of the first centre.
+    /// Point one step from `origin` along feature `j`. The features active at `origin` are those of the first centre.
     fn step(&self, origin: &[f64], j: usize) -> Vec<f64> {
         let Self { encoding, axes, .. } = self;
         let length = self.prior.and_then(|prior| prior.spread(j)).map_or(STEP, |spread| spread.min(STEP));
@@ -200,7 +184,7 @@ impl<'a> AxisDesign<'a> {
             Axis::Levels(_) => f64::from(u8::from(origin[j] == 0.0)),
             Axis::Interval { .. } if origin[j] + length <= 1.0 => origin[j] + length,
             Axis::Interval { .. } => origin[j] - length,
-            // On a coarse grid the nearest value may be the origin itself; then the neighbour is used.
+            // On a coarse grid the nearest value may be the origin itself; then use its neighbour.
             Axis::Grid(grid) => match axes[j].nearest(origin[j] + length) {
                 nearest if nearest > origin[j] => nearest,
                 _ => grid.iter().copied().find(|u| *u > origin[j]).unwrap_or(grid[grid.len() - 2]),
@@ -225,7 +209,7 @@ fn branch_centers(encoding: &Encoding, middles: &[f64], center: Vec<f64>) -> Vec
             let mut ordinals: Vec<u64> = children.flat_map(|j| encoding.parent_ordinals(j)).copied().collect();
             ordinals.sort_unstable();
             ordinals.dedup();
-            // A value without children, if there is one: the smallest missing ordinal.
+            // A childless value, if any: the smallest missing ordinal.
             let childless = (0_u64..).zip(&ordinals).find(|(place, ordinal)| place != *ordinal);
             let childless = childless.map_or(ordinals.len() as u64, |(place, _)| place);
             if !ordinals.is_empty() && encoding.feature_cardinality(parent).is_some_and(|n| u128::from(childless) < n) {
@@ -252,7 +236,7 @@ fn activate(encoding: &Encoding, middles: &[f64], active: &[bool], point: &mut [
     }
 }
 
-/// The squared distance of two points. Different levels of a category are half a range apart.
+/// Squared distance of two points. Different levels of a category are half a range apart.
 fn squared_distance(axes: &[Axis], a: &[f64], b: &[f64]) -> f64 {
     let one = |((a, b), axis): ((&f64, &f64), &Axis)| match axis {
         Axis::Levels(_) => 0.25 * f64::from(a != b),
@@ -261,7 +245,7 @@ fn squared_distance(axes: &[Axis], a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).zip(axes).map(one).sum()
 }
 
-/// The smallest of `distances`, infinite without any; `None` as soon as one is at most `least`.
+/// Smallest of `distances`, infinite without any; `None` as soon as one is at most `least`.
 fn distance_above(least: f64, distances: impl Iterator<Item = f64>) -> Option<f64> {
     let mut smallest = f64::INFINITY;
     for distance in distances {
@@ -273,7 +257,7 @@ fn distance_above(least: f64, distances: impl Iterator<Item = f64>) -> Option<f6
     Some(smallest)
 }
 
-/// The random unused point whose nearest neighbour among `points` is farthest; `None` if all candidates are used.
+/// Random unused point whose nearest neighbour among `points` is farthest; `None` if all candidates are used.
 pub(super) fn maximin_point(
     encoding: &Encoding,
     unused: &dyn Fn(&Vec<f64>) -> bool,

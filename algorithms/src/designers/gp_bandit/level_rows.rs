@@ -1,8 +1,8 @@
 //! Levels of categorical parameters in the first trials.
 //!
-//! The levels of a parameter form blocks that contain each of them once, in random order: a Latin hypercube over levels
-//! (McKay, Beckman & Conover 1979). So every level is tried as early as possible, and any two trials of a block differ in
-//! every such parameter. A step along one parameter at a time, as for ordered parameters, would try one further level of
+//! Blocks contain each level of a parameter once, in random order: a Latin hypercube over levels (McKay, Beckman &
+//! Conover 1979). So every level is tried as early as possible, and any two trials of a block differ in every such
+//! parameter. Stepping along one parameter at a time, as for ordered parameters, would try only one further level of
 //! each (docs/experiments/015).
 
 use rand::seq::SliceRandom;
@@ -12,16 +12,16 @@ use crate::encoding::Encoding;
 use crate::problem::TrialId;
 use crate::rng::stream;
 
-/// Most levels of a parameter that is moved alone, as the ordered ones are: a step then tries all of them (measured, see
-/// docs/experiments/015).
+/// Maximum number of levels for steps along one parameter, as for ordered ones: a step then covers all levels
+/// (measured, see docs/experiments/015).
 const MOST_STEPPED: usize = 2;
 
-/// Whether the levels of `axis` are tried in blocks.
+/// Whether the levels of `axis` form blocks.
 pub(super) fn is_in_blocks(axis: &Axis) -> bool {
     matches!(axis, Axis::Levels(levels) if *levels > MOST_STEPPED)
 }
 
-/// The most levels of a parameter that are tried in blocks; 0 without one.
+/// Largest number of levels in a block; 0 without blocks.
 pub(super) fn longest_block(axes: &[Axis]) -> usize {
     let levels = |axis: &Axis| match axis {
         Axis::Levels(levels) if is_in_blocks(axis) => Some(*levels),
@@ -30,8 +30,8 @@ pub(super) fn longest_block(axes: &[Axis]) -> usize {
     axes.iter().filter_map(levels).max().unwrap_or(0)
 }
 
-/// Replaces the level of parameter `j` in each of `points`. The first is `first`, if given. The order in which the levels are
-/// listed has no effect.
+/// Replaces the level of parameter `j` in each of `points`. The first is `first`, if given. Independent of the order in
+/// which the levels are listed.
 pub(super) fn assign(
     points: &mut [Vec<f64>],
     (encoding, seed): (&Encoding, u64),

@@ -1,80 +1,66 @@
 //! Bayesian optimisation with a Gaussian process and expected improvement, in a trust region.
 //!
-//! A suggestion for one metric takes these steps: encode the history; merge replicates and [warp](crate::output_warp) the
-//! values; fit the [model](crate::gp); draw the outcomes of pending trials; maximise log expected improvement around the
-//! incumbent ([`crate::acquisition`]). The first trials are an axis-aligned [initial design](InitialDesign). In spaces
-//! with a categorical or a conditional parameter, trials with an odd number search the trust region and trials with an
-//! even number the whole space. In conditional spaces every third trial explores another branch ([`branches`]).
+//! Steps of a suggestion for one metric: encode the history; merge replicates and [warp](crate::output_warp) the
+//! values; fit the [model](crate::gp); draw the outcomes of pending trials; maximise log expected improvement around
+//! the incumbent ([`crate::acquisition`]). The first trials are an axis-aligned [initial design](initial_design). In
+//! spaces with a categorical or a conditional parameter, odd trials search the trust region and even trials the whole
+//! space. In conditional spaces every third trial explores another branch ([`branches`]).
 //!
 //! Conditional spaces have one model of all branches (see [`crate::encoding`] for the encoding of inactive parameters).
 //! The trust region restricts only the parameters that are active at the incumbent.
 //!
 //! Under much noise the upper confidence bound replaces expected improvement. The user's statement about the
-//! [noise](crate::problem::ObservationNoise) selects the prior of the noise variance. With high noise, points of measured
-//! trials may be proposed again by the model; their trials count as one observation with less noise.
+//! [noise](crate::problem::ObservationNoise) selects the prior of the noise variance. With high noise, the model may
+//! propose points of measured trials again; their trials count as one observation with less noise.
 //!
-//! Failed trials count with a pessimistic value; from five failures on, feasibility has a model of its own, and failures that
-//! it does not explain are left out ([`failures`]). Values of trials stopped early are noisy and never the incumbent. NaN and infinite values count as failures.
+//! Failed trials count with a pessimistic value; from five failures on, feasibility has its own model, and failures it
+//! cannot explain are ignored ([`failures`]). Values of trials stopped early are noisy and never the incumbent. NaN and
+//! infinite values count as failures.
 //!
 //! # Several metrics
-//! Two or three metrics have a model each. Expected [hypervolume](crate::acquisition::hypervolume) improvement is maximised
-//! in the whole space, with candidates around the whole Pareto front. With four or more metrics, each trial has a random
-//! scalarisation as its objective ([`outcomes`]) and proceeds as with one metric, without a trust region. Neither the
-//! order of metrics nor their units matter.
+//! Two or three metrics have a model each. Expected [hypervolume](crate::acquisition::hypervolume) improvement is
+//! maximised in the whole space, with candidates around the whole Pareto front. With four or more metrics, each trial
+//! has a random scalarisation as its objective ([`outcomes`]) and proceeds as with one metric, without a trust region.
+//! Neither the order of metrics nor their units matter.
 //!
 //! # Constraints
 //! Each constraint has a model of its slack. The log probability that all constraints hold is added to the acquisition
-//! function ([`Constrained`](crate::acquisition::Constrained)) and is maximised alone while no trial satisfies all of them.
-//! Only trials that satisfy them are the incumbent, on the front, or a success of the trust region; the others still train
-//! the models. The log probability of a constraint counts several times while fewer of the trials satisfy it than
-//! [`min_safe_fraction`](crate::problem::ConstraintSpec::min_safe_fraction). With criteria other than expected improvement, the log probability is a penalty in units of standardised
-//! values.
+//! function ([`Constrained`](crate::acquisition::Constrained)) and is maximised alone while no trial satisfies all of
+//! them. Only feasible trials can be the incumbent, on the front, or a success of the trust region; the others still
+//! train the models. The log probability of a constraint counts several times while fewer of the trials satisfy it than
+//! [`min_safe_fraction`](crate::problem::ConstraintSpec::min_safe_fraction). With criteria other than expected
+//! improvement, the log probability is a penalty in units of standardised values.
 //!
 //! # Prior knowledge
-//! The log of the user's [prior density](crate::prior) of the optimum is [added](crate::acquisition::PriorWeighted) to the log
-//! acquisition with the weight `10 / n` after `n` trials. A share of the candidates is drawn from it, and every other point
-//! of the initial design is around its mode. [Source studies](crate::transfer) replace the initial design: the first trial
-//! is at their best point, and the model is fitted to their residuals. They require a single metric; constraints are learned
-//! without them.
-//!
-//! [`GpBanditOptions`] replace these parts by alternatives.
+//! The log of the user's [prior density](crate::prior) of the optimum is [added](crate::acquisition::PriorWeighted) to
+//! the log acquisition with the weight `10 / n` after `n` trials. A share of the candidates is drawn from it, and every
+//! other point of the initial design is around its mode. [Source studies](crate::transfer) replace the initial design:
+//! the first trial is at their best point, and the model is fitted to their residuals. They require a single metric;
+//! constraints are learned without them.
 //!
 //! # Cost
-//! A suggestion takes time and memory that are bounded in the number of trials, except for steps that are linear in it:
-//! hyperparameters are fitted to at most 384 trials, the model contains at most 640, and it is conditioned on at most 128
-//! pending ones ([`fantasies`]).
+//! Time and memory of a suggestion are bounded in the number of trials, except for linear steps: hyperparameters are
+//! fitted to at most 384 trials, the model contains at most 640, and it is conditioned on at most 128 pending ones
+//! ([`fantasies`]).
 //!
-//! The modules of the parts cite their sources. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al. 2019
-//! (TuRBO); departures are documented where they occur. The designer keeps no state between requests except memory of
-//! [fits], which would be recomputed with identical results.
+//! The submodules cite their sources. The composition follows Golovin et al. 2017 (Google Vizier) and Eriksson et al.
+//! 2019 (TuRBO); departures are documented where they occur. Between requests the designer keeps only a cache of
+//! [fits], reproducible to the bit.
 
 mod branches;
-#[cfg(test)]
-mod conditional_tests;
 mod constraint_models;
 mod evidence;
-#[cfg(test)]
-mod failure_tests;
 mod failures;
 mod fantasies;
 mod finite;
 mod fits;
 mod fitting;
 mod initial_design;
-#[cfg(test)]
-mod invariance_tests;
 mod level_rows;
-#[cfg(test)]
-mod memory_tests;
 mod model;
 mod model_search;
 mod multi_objective;
-#[cfg(test)]
-mod multi_objective_tests;
 mod observations;
-mod options;
-#[cfg(test)]
-mod options_tests;
 mod outcomes;
 mod outputs;
 mod shared_candidates;
@@ -82,8 +68,6 @@ mod single_objective;
 #[cfg(test)]
 mod tests;
 mod violations;
-#[cfg(test)]
-mod work_tests;
 
 use std::collections::HashSet;
 
@@ -93,13 +77,12 @@ use self::initial_design::DesignContext;
 use self::model::Model;
 use self::model_search::ModelSearch;
 use self::observations::Pending;
-pub use self::options::{GpBanditOptions, InitialDesign};
 use self::outcomes::Outcomes;
 use self::outputs::Outputs;
 use crate::acquisition::PriorWeighted;
 use crate::acquisition::hypervolume::HypervolumeImprovement;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
-use crate::encoding::{Encoding, EncodingError, FeatureKind, Key};
+use crate::encoding::{Encoding, EncodingError, Key};
 use crate::interruption::Interruption;
 use crate::numerics::latin_hypercube::stratified_normals;
 use crate::prior::{DECAY, PriorDensity};
@@ -113,7 +96,7 @@ const NAME: &str = ALGORITHM.as_str();
 /// Number of measured trials below which the scale of the values is unknown.
 const FEWEST_MEASURED: usize = 2;
 
-/// The designer for one problem.
+/// Designer for one problem.
 #[derive(Debug, Clone)]
 pub struct GpBandit {
     encoding: Encoding,
@@ -122,46 +105,32 @@ pub struct GpBandit {
     finite: Option<FinitePoints>,
     /// Whether every other trial searches the whole space.
     alternates: bool,
-    options: GpBanditOptions,
     fits: Fits,
     prior: Option<PriorDensity>,
     source_models: Option<SourceModels>,
 }
 
 impl GpBandit {
-    /// A designer for `problem`.
+    /// Creates a designer for `problem`.
     ///
     /// # Errors
     /// None today; other designers reject problems that they cannot search.
     pub fn new(problem: ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
-        Self::with_options(problem, seed, GpBanditOptions::default())
-    }
-
-    /// A designer for `problem` with the given options.
-    ///
-    /// # Errors
-    /// [`DesignerError::Unsupported`] if an option has an invalid value.
-    pub fn with_options(problem: ProblemStatement, seed: u64, options: GpBanditOptions) -> Result<Self, DesignerError> {
-        if let Some(reason) = options.fault() {
-            return Err(DesignerError::Unsupported { algorithm: NAME, reason });
-        }
         let encoding = Encoding::new(problem.search_space());
-        let is_category = |kind: &FeatureKind| matches!(kind, FeatureKind::Categorical { .. });
         Ok(Self {
             outputs: Outputs::new(&problem),
             seed,
             finite: FinitePoints::new(&encoding),
-            alternates: encoding.is_conditional()
-                || encoding.features().iter().any(|feature| is_category(&feature.kind)),
+            alternates: encoding.is_conditional() || encoding.categorical().contains(&true),
             prior: PriorDensity::new(problem.search_space(), &encoding),
             source_models: None,
             encoding,
-            options,
             fits: Fits::default(),
         })
     }
 
-    /// A designer for `problem` that uses the trials of `studies`, the oldest first, as described in [`crate::transfer`].
+    /// Creates a designer for `problem` that learns from the trials of `studies`, oldest first, as described in
+    /// [`crate::transfer`].
     ///
     /// # Errors
     /// [`DesignerError::Unsupported`] if there are studies and the problem has several metrics.
@@ -176,21 +145,20 @@ impl GpBandit {
             return Err(DesignerError::Unsupported { algorithm: NAME, reason });
         }
         let designer = Self::new(problem.clone(), seed)?;
-        let source_models = SourceModels::new(&problem, &designer.encoding, studies, designer.options.kernel_terms());
+        let source_models = SourceModels::new(&problem, &designer.encoding, studies);
         Ok(Self { source_models, ..designer })
     }
 
-    /// Whether a source study provides a model.
     pub(super) fn has_source_models(&self) -> bool {
         self.source_models.is_some()
     }
 
-    /// Whether `trial` searches the whole space even if there is a trust region.
+    /// Whether `trial` searches the whole space despite the trust region.
     fn is_global(&self, trial: TrialId) -> bool {
         (self.alternates && trial.0.is_multiple_of(2)) || branches::explores_branch(&self.encoding, trial)
     }
 
-    /// The next point and the step it comes from; `None` if the space is exhausted.
+    /// Next point with its origin; `None` if the space is exhausted.
     fn next_point(&self, state: &mut State, trial: TrialId) -> Result<Option<(Vec<f64>, Step)>, DesignerError> {
         if self.finite.as_ref().is_some_and(|finite| finite.exhausted(&state.closed)) {
             return Ok(None);
@@ -219,7 +187,7 @@ impl GpBandit {
             return Ok(proposed);
         }
         let Some(finite) = &self.finite else {
-            // Nearly all of a scale may be one number, as that of a reverse logarithm over too many decades.
+            // One number may cover nearly all of a scale, as for a reverse logarithm over too many decades.
             let random = RandomPoints::new(&self.encoding, self.seed, trial, "repeat").next();
             return Ok(random.map(|point| (point, Step::Unused)));
         };
@@ -229,12 +197,12 @@ impl GpBandit {
         Ok(Some((point, Step::Unused)))
     }
 
-    /// The number of trials of the initial design of a study without source models.
+    /// Number of trials of the initial design without source models.
     fn design_trials(&self) -> usize {
-        self.options.initial_design.trials(&self.encoding, self.outputs.count())
+        initial_design::trials(&self.encoding, self.outputs.count())
     }
 
-    /// The best unused feasible point near a trial of a source study.
+    /// Best unused feasible point near a trial of a source study.
     fn best_of_source_studies(&self, source_models: &SourceModels, state: &State) -> Option<Vec<f64>> {
         let feasible = source_models.best_points().into_iter().map(|mut point| {
             self.encoding.snap(&mut point);
@@ -246,7 +214,7 @@ impl GpBandit {
         feasible.into_iter().find(unused)
     }
 
-    /// The next point of the initial design, or a point far from all others.
+    /// Next point of the initial design, or a point far from all others.
     fn spread_out(&self, state: &State, trial: TrialId) -> Option<Vec<f64>> {
         let pending = state.pending.iter().map(|pending| &pending.point);
         let points: Vec<&[f64]> = state.outcomes.objectives[0].points().chain(pending).map(Vec::as_slice).collect();
@@ -256,10 +224,10 @@ impl GpBandit {
         let (measured, failed) = state.outcomes.objectives[0].measured_and_failed_points();
         let context =
             DesignContext { prior, used: &state.used, points: &points, best, failed: &failed, measured: &measured };
-        initial_design::design_point(self.options.initial_design, &self.encoding, &context, self.seed, trial)
+        initial_design::design_point(&self.encoding, &context, self.seed, trial)
     }
 
-    /// The best point by the model; `None` if there is no model, or if it is not stacked on a source model and
+    /// Best point by the model; `None` without a model, or if it is not stacked on a source model and
     /// `only_on_source_model` is set.
     fn model_point(&self, state: &mut State, trial: TrialId, only_on_source_model: bool) -> Option<(Vec<f64>, Step)> {
         if state.model.is_none() || self.is_scalarized() {
@@ -292,29 +260,28 @@ impl GpBandit {
         self.outputs.metrics.len() > HypervolumeImprovement::MOST_OBJECTIVES
     }
 
-    /// The model for `trial`, one of `parallel` trials that run at the same time.
+    /// Model for `trial`, one of `parallel` concurrent trials.
     fn model(&self, outcomes: &Outcomes, fits: &Fits, trial: TrialId, parallel: usize) -> Option<Model> {
-        let Self { encoding, outputs, options, source_models, .. } = self;
+        let Self { encoding, outputs, source_models, .. } = self;
         if self.is_scalarized() {
             let scalarized = outcomes.scalarized(outputs, self.seed, trial);
-            let options = GpBanditOptions { trust_region: false, ..*options };
-            return Model::of_one_objective(encoding, &scalarized, &options, fits, None, |_| true, 1);
+            let model = Model::of_one_objective(encoding, &scalarized, fits, None, |_| true, 1)?;
+            return Some(Model { trust_region: None, ..model });
         }
         match outputs.metrics.len() {
             1 => Model::of_one_objective(
                 encoding,
                 outcomes,
-                options,
                 fits,
                 source_models.as_ref(),
                 |trial| self.is_global(trial),
                 parallel,
             ),
-            _ => Model::of_several_objectives(encoding, outputs, outcomes, options, fits),
+            _ => Model::of_several_objectives(encoding, outputs, outcomes, fits),
         }
     }
 
-    /// `model` with its acquisition function weighted by the prior, after `known` trials.
+    /// Weights the acquisition function of `model` by the prior, after `known` trials.
     fn with_prior(&self, model: Model, known: usize) -> Model {
         let Some(prior) = &self.prior else { return model };
         let weight = DECAY / known.max(1) as f64;
@@ -322,7 +289,7 @@ impl GpBandit {
         Model { acquisition: Box::new(weighted), ..model }
     }
 
-    /// Draws the outcomes of `pending`, a function of the seed and the number of the trial.
+    /// Draws the outcomes of `pending`, a function of the seed and the trial number.
     fn fantasize(&self, model: &mut Model, pending: &Pending) {
         model.acquisition.add_pending(&pending.point, &|purpose, count| {
             stratified_normals(&mut stream(self.seed, pending.id, purpose), count)
@@ -330,22 +297,21 @@ impl GpBandit {
     }
 }
 
-/// The state that changes between the suggestions of one request.
+/// State that changes between the suggestions of one request.
 struct State {
     outcomes: Outcomes,
     pending: Vec<Pending>,
-    /// The points of all trials.
     used: HashSet<Key>,
-    /// The points that must not be tried again.
+    /// Points not to try again.
     closed: HashSet<Key>,
     model: Option<Model>,
     /// Number of pending trials that the model is conditioned on.
     fantasies: usize,
-    /// Number of suggestions of this request that are not computed yet.
+    /// Number of suggestions of this request still to compute.
     missing: usize,
-    /// Number of trials that run at the same time after this request.
+    /// Number of concurrent trials after this request.
     parallel: usize,
-    /// The fits, which end with the request.
+    /// Fits, which end with the request.
     fits: Fits,
 }
 
@@ -373,7 +339,7 @@ impl Designer for GpBandit {
             let id = request.first_trial_id.offset(offset as u64);
             state.missing = request.count.get() - offset;
             let next = self.next_point(&mut state, id);
-            // Without it, the point may be one for lack of a model.
+            // After an interruption, the point may stem from the lack of a model.
             interruption.check()?;
             let Some((point, step)) = next? else { break };
             let parameters = self.encoding.decode(&point);

@@ -1,4 +1,4 @@
-//! The search for the best point of a fitted model.
+//! Search for the best point of a fitted model.
 
 use std::collections::HashSet;
 
@@ -9,43 +9,42 @@ use super::branches;
 use super::finite::FinitePoints;
 use super::model::Model;
 use super::shared_candidates::SharedCandidates;
-use crate::acquisition::{Axis, BatchAcquisition, Region, Search, TrustRegion};
+use crate::acquisition::{Acquisition, Axis, Region, Search, TrustRegion};
 use crate::encoding::{Encoding, Key};
 use crate::prior::PriorDensity;
 use crate::problem::{Step, TrialId};
 use crate::rng::stream;
 
-/// After a restart of the trust region, one in this many trials also searches the whole space (chosen for time; measured,
-/// see docs/experiments/002).
+/// After a restart of the trust region, one in this many trials also searches the whole space (chosen for time;
+/// measured, see docs/experiments/002).
 const WHOLE_SPACE_EVERY: u64 = 3;
-/// The best point of the whole space is proposed if its log expected improvement exceeds that of the trust region by more
-/// than this, ln 10 (measured, see docs/experiments/002).
+/// The best point of the whole space is proposed if its log expected improvement exceeds that of the trust region by
+/// more than this, ln 10 (measured, see docs/experiments/002).
 const WHOLE_SPACE_MARGIN: f64 = std::f64::consts::LN_10;
 
-/// The inputs of the search for one trial, except the model.
+/// Inputs of the search for one trial, except the model.
 pub(super) struct ModelSearch<'a> {
     pub(super) encoding: &'a Encoding,
-    /// The points of the space, if there are finitely many.
     pub(super) finite: Option<&'a FinitePoints>,
     pub(super) prior: Option<&'a PriorDensity>,
-    /// Points that are never proposed.
+    /// Points never to propose.
     pub(super) used: &'a HashSet<Key>,
     pub(super) seed: u64,
     pub(super) trial: TrialId,
-    /// Whether the trial searches the whole space even if there is a trust region.
+    /// Whether the trial searches the whole space despite the trust region.
     pub(super) is_global: bool,
     /// Whether some trials explore other branches of a conditional space.
     pub(super) explores_branches: bool,
 }
 
 impl ModelSearch<'_> {
-    /// The best unused point by `model` and the step it comes from; `None` if no unused point is found.
+    /// Best unused point by `model` with its origin; `None` if no unused point is found.
     pub(super) fn propose(&self, model: &mut Model) -> Option<(Vec<f64>, Step)> {
         let Model { acquisition, anchors, front, lengthscales, trust_region, is_log_improvement, candidates, .. } =
             model;
         let mut anchors = anchors.clone();
         if *front > 1 {
-            // The point of the front to search around is random.
+            // Search around a random point of the front.
             anchors[..*front].rotate_left(stream(self.seed, self.trial, "front").random_range(0..*front));
         }
         let whole = Region::whole(self.encoding);
@@ -77,7 +76,7 @@ impl ModelSearch<'_> {
         let best_of = |region: &Region, shared: &mut SharedCandidates| {
             self.best_of(acquisition.as_ref(), &Search { region, ..search }, shared)
         };
-        // The trust region may contain no unused point while the whole space still does.
+        // The trust region may have run out of unused points while the whole space has not.
         let Some(inside) = local.and_then(|local| best_of(&local, &mut candidates.local)) else {
             return best_of(&whole, &mut candidates.global).map(|point| (point, Step::WholeSpace));
         };
@@ -96,10 +95,9 @@ impl ModelSearch<'_> {
         })
     }
 
-    /// The best unused point of the region of `search`.
     fn best_of(
         &self,
-        acquisition: &dyn BatchAcquisition,
+        acquisition: &dyn Acquisition,
         search: &Search<'_>,
         shared: &mut SharedCandidates,
     ) -> Option<Vec<f64>> {
@@ -110,9 +108,9 @@ impl ModelSearch<'_> {
         }
     }
 
-    /// The best unused point of the branch that the trial explores, by improvement over the best point there; `None` if it
+    /// Best unused point of the branch explored by the trial, by improvement over the best point there; `None` if it
     /// explores none.
-    fn point_of_other_branch(&self, acquisition: &dyn BatchAcquisition, search: &Search<'_>) -> Option<Vec<f64>> {
+    fn point_of_other_branch(&self, acquisition: &dyn Acquisition, search: &Search<'_>) -> Option<Vec<f64>> {
         if !self.explores_branches {
             return None;
         }
@@ -126,8 +124,8 @@ impl ModelSearch<'_> {
     }
 }
 
-/// The sides of `trust_region` along the features that are active at `incumbent`, infinite along the others. `ordered`
-/// marks the features that are not categories.
+/// Sides of `trust_region` along the features active at `incumbent`, infinite along the others. `ordered` marks the
+/// features that are not categories.
 pub(super) fn active_sides(
     encoding: &Encoding,
     trust_region: &TrustRegion,

@@ -1,10 +1,10 @@
-//! The model of a history with two or three objectives.
+//! Model of a history with two or three objectives.
 //!
-//! Each objective has a Gaussian process of its own, fitted to its warped values. Expected hypervolume improvement is
-//! computed on the warped values too, so that the units of the objectives do not matter. The front is that of the finished
-//! trials that violate no constraint. For a noisy objective, posterior means replace the values.
+//! Each objective has its own Gaussian process, fitted to its warped values. Expected hypervolume improvement uses the
+//! warped values too, so that the units of the objectives do not matter. The front consists of the finished feasible
+//! trials. For a noisy objective, posterior means replace the values.
 //!
-//! The whole space is searched, without a trust region (measured, see docs/experiments/010).
+//! The search covers the whole space, without a trust region (measured, see docs/experiments/010).
 
 use super::constraint_models::ConstraintModels;
 use super::evidence::Evidence;
@@ -13,12 +13,11 @@ use super::fits::Fits;
 use super::fitting::{Fitting, Output};
 use super::model::{Model, NOISY, anchors};
 use super::observations::Observations;
-use super::options::GpBanditOptions;
 use super::outcomes::Outcomes;
 use super::outputs::Outputs;
 use super::shared_candidates::RegionCandidates;
 use crate::acquisition::hypervolume::{HypervolumeImprovement, ObjectiveModel, infer_reference_point};
-use crate::acquisition::{BatchAcquisition, Constrained};
+use crate::acquisition::{Acquisition, Constrained};
 use crate::encoding::Encoding;
 use crate::problem::pareto::distinct_front;
 
@@ -28,20 +27,19 @@ impl Model {
         encoding: &Encoding,
         outputs: &Outputs,
         outcomes: &Outcomes,
-        options: &GpBanditOptions,
         fits: &Fits,
     ) -> Option<Self> {
         let evidence_of = |objectives: &[Observations]| -> Vec<Evidence> {
-            objectives.iter().map(|objective| objective.evidence(encoding, options.warp)).collect()
+            objectives.iter().map(|objective| objective.evidence(encoding)).collect()
         };
         let all = &outcomes.objectives;
         let evidence = evidence_of(all);
-        let failures = Failures::new(&Fitting::new(encoding, &all[0], options, fits, &evidence[0]), &all[0]);
+        let failures = Failures::new(&Fitting::new(encoding, &all[0], fits, &evidence[0]), &all[0]);
         let without: Option<Vec<Observations>> =
             failures.without.is_some().then(|| all.iter().map(Observations::without_failures).collect());
         let objectives = without.as_ref().unwrap_or(all);
         let evidence = if without.is_some() { evidence_of(objectives) } else { evidence };
-        let constraints = ConstraintModels::new(encoding, outcomes, options, fits);
+        let constraints = ConstraintModels::new(encoding, outcomes, fits);
         let violations = constraints.violations(evidence[0].measured);
         let measured = evidence[0].eligible();
         let eligible = violations.feasible(&measured);
@@ -56,7 +54,7 @@ impl Model {
         let mut results = vec![Vec::with_capacity(evidence.len()); best.len()];
         let mut log_lengthscales = vec![0.0; encoding.dimensions()];
         for ((evidence, observations), (_, metric)) in evidence.iter().zip(objectives).zip(&outputs.metrics) {
-            let fitting = Fitting::new(encoding, observations, options, fits, evidence);
+            let fitting = Fitting::new(encoding, observations, fits, evidence);
             let posterior = fitting.posterior(Output::Values, center.as_deref())?;
             let hyperparameters = posterior.hyperparameters();
             let variances = hyperparameters.kernel.variances(&evidence.data.points);
@@ -85,7 +83,7 @@ impl Model {
             let mut points: Vec<Vec<f64>> = front.iter().map(|&place| point(place)).collect();
             points.extend(anchors(encoding, others).into_iter().filter(|_| encoding.is_conditional()));
             let improvement = HypervolumeImprovement::new(models, values, reference)?;
-            (points, front.len(), Some(Box::new(improvement) as Box<dyn BatchAcquisition>))
+            (points, front.len(), Some(Box::new(improvement) as Box<dyn Acquisition>))
         };
         let acquisition = match objective {
             Some(objective) if bounded.is_empty() => objective,

@@ -1,31 +1,29 @@
-//! The encoded history of one output and its conversion to training data.
+//! Encoded history of one output and its conversion to training data.
 
 use std::collections::BTreeMap;
 
 use nalgebra::DMatrix;
 use sha2::{Digest, Sha256};
 
-use super::evidence::{Evidence, categorical, slack_targets};
+use super::evidence::{Evidence, slack_targets};
 use super::fits::Fingerprint;
 use super::outputs::Outputs;
 use crate::acquisition::TrialResult;
 use crate::designer::{DesignerError, History};
-use crate::encoding::{Encoding, EncodingError, Key};
+use crate::encoding::{Encoding, Key};
 use crate::gp::TrainingSet;
-use crate::output_warp::{failure_target, standardized, warp};
+use crate::output_warp::{failure_target, warp};
 use crate::problem::{ObservationNoise, TrialId, TrialOutcome};
 use crate::stopped_early::NOISE_FACTOR;
 
-/// The kind of the values of some observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The values of a metric, maximised.
+    /// Metric values, maximised.
     Objective,
-    /// The slacks of a constraint, 0 or more where it holds.
+    /// Constraint slacks, 0 or more where the constraint holds.
     Slack,
 }
 
-/// One completed trial, encoded.
 #[derive(Debug, Clone)]
 struct Observation {
     id: TrialId,
@@ -38,7 +36,6 @@ struct Observation {
     usable: bool,
 }
 
-/// A pending trial, encoded.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
     pub(super) id: TrialId,
@@ -46,7 +43,7 @@ pub(super) struct Pending {
     pub(super) point: Vec<f64>,
 }
 
-/// The history of one output, encoded, in the order of the trials.
+/// Encoded history of one output, in trial order.
 #[derive(Debug, Clone)]
 pub(super) struct Observations {
     kind: Kind,
@@ -62,8 +59,6 @@ impl Observations {
         outputs: &Outputs,
         history: History<'_>,
     ) -> Result<Vec<Self>, DesignerError> {
-        let foreign =
-            |trial| move |error: EncodingError| DesignerError::ForeignTrial { trial, reason: error.to_string() };
         let mut completed = Vec::with_capacity(history.completed.len());
         for trial in history.completed {
             let (values, stopped_early) = match &trial.outcome {
@@ -72,7 +67,7 @@ impl Observations {
                     let (metrics, constraints) = (outputs.metrics.len(), outputs.constraints.len());
                     let reason =
                         format!("it has {} values for {metrics} metrics and {constraints} constraints", values.len());
-                    return Err(DesignerError::ForeignTrial { trial: trial.id, reason });
+                    return Err(DesignerError::foreign(trial.id)(reason));
                 }
                 TrialOutcome::Measured { values, stopped_early } => {
                     let values = outputs.read(values);
@@ -83,8 +78,8 @@ impl Observations {
             let slacks = |values: &Vec<f64>| values[outputs.metrics.len()..].iter().all(|slack| *slack >= 0.0);
             let observation = Observation {
                 id: trial.id,
-                key: encoding.key(&trial.parameters).map_err(foreign(trial.id))?,
-                point: encoding.encode(&trial.parameters).map_err(foreign(trial.id))?,
+                key: encoding.key(&trial.parameters).map_err(DesignerError::foreign(trial.id))?,
+                point: encoding.encode(&trial.parameters).map_err(DesignerError::foreign(trial.id))?,
                 value: None,
                 stopped_early,
                 usable: values.as_ref().is_some_and(slacks),
@@ -95,8 +90,8 @@ impl Observations {
         for trial in history.pending {
             pending.push(Pending {
                 id: trial.id,
-                key: encoding.key(&trial.parameters).map_err(foreign(trial.id))?,
-                point: encoding.encode(&trial.parameters).map_err(foreign(trial.id))?,
+                key: encoding.key(&trial.parameters).map_err(DesignerError::foreign(trial.id))?,
+                point: encoding.encode(&trial.parameters).map_err(DesignerError::foreign(trial.id))?,
             });
         }
         completed.sort_by_key(|(observation, _)| observation.id);
@@ -116,12 +111,12 @@ impl Observations {
         Ok((0..outputs.count()).map(of_output).collect())
     }
 
-    /// The values of the measured trials, in the order of the trials.
+    /// Values of the measured trials, in trial order.
     pub(super) fn measured_values(&self) -> Vec<f64> {
         self.completed.iter().filter_map(|observation| observation.value).collect()
     }
 
-    /// The same observations with `values` for the measured trials, in the order of the trials.
+    /// The same observations with `values` for the measured trials, in trial order.
     pub(super) fn with_measured_values(&self, values: Vec<f64>) -> Self {
         let mut changed = self.clone();
         let measured = changed.completed.iter_mut().filter_map(|observation| observation.value.as_mut());
@@ -129,36 +124,30 @@ impl Observations {
         changed
     }
 
-    /// The same observations without failed trials.
     pub(super) fn without_failures(&self) -> Self {
         let completed = self.completed.iter().filter(|observation| observation.value.is_some()).cloned().collect();
         Self { completed, pending: self.pending.clone(), ..*self }
     }
 
-    /// The number of failures among the last `count` completed trials.
     pub(super) fn failures_among_last(&self, count: usize) -> usize {
         self.completed.iter().rev().take(count).filter(|observation| observation.value.is_none()).count()
     }
 
-    /// The keys of all trials.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.completed.iter().map(|o| &o.key).chain(self.pending.iter().map(|p| &p.key))
     }
 
-    /// The keys of the points that must not be tried again: those of all trials, or with high noise those of pending and of
-    /// failed trials.
+    /// Keys of the points not to try again: those of all trials, or with high noise those of pending and failed trials.
     pub(super) fn closed_keys(&self) -> impl Iterator<Item = &Key> {
         let repeats = self.noise == ObservationNoise::High;
         let completed = self.completed.iter().filter(move |o| !repeats || o.value.is_none());
         completed.map(|o| &o.key).chain(self.pending.iter().map(|p| &p.key))
     }
 
-    /// The points of the completed trials.
     pub(super) fn points(&self) -> impl Iterator<Item = &Vec<f64>> {
         self.completed.iter().map(|observation| &observation.point)
     }
 
-    /// The points of the measured trials, and those of the failed ones.
     pub(super) fn measured_and_failed_points(&self) -> (Vec<&[f64]>, Vec<&[f64]>) {
         let points = |measured: bool| -> Vec<&[f64]> {
             let chosen = self.completed.iter().filter(|trial| trial.value.is_some() == measured);
@@ -167,7 +156,7 @@ impl Observations {
         (points(true), points(false))
     }
 
-    /// The point of the best trial that was not stopped early and violates no constraint; the first of equals.
+    /// Point of the best feasible trial that was not stopped early; the first of equals.
     pub(super) fn best(&self) -> Option<&[f64]> {
         let candidates = self.completed.iter().filter(|trial| trial.usable && !trial.stopped_early);
         let by_value = |a: &(f64, &[f64]), b: &(f64, &[f64])| a.0.total_cmp(&b.0);
@@ -176,7 +165,6 @@ impl Observations {
         valued.rev().max_by(by_value).map(|(_, point)| point)
     }
 
-    /// The number of measured trials.
     pub(super) fn measured(&self) -> usize {
         self.completed.iter().filter(|observation| observation.value.is_some()).count()
     }
@@ -186,8 +174,8 @@ impl Observations {
         self.completed.windows(2).any(|pair| pair[0].value != pair[1].value)
     }
 
-    /// The results that the trust region replays. The first `design_trials` measured trials, those that are `is_global`, and
-    /// all until the first usable result were not proposed from the box.
+    /// Results for the trust region to replay. The first `design_trials` measured trials, those that are `is_global`,
+    /// and all until the first usable result were not proposed from the box.
     pub(super) fn results(
         &self,
         design_trials: usize,
@@ -204,7 +192,6 @@ impl Observations {
         })
     }
 
-    /// The number of completed trials.
     pub(super) fn completed(&self) -> usize {
         self.completed.len()
     }
@@ -224,13 +211,13 @@ impl Observations {
         hash.finalize().into()
     }
 
-    /// Merges the trials of each point and warps their values, or only standardises them if `warped` is false.
-    pub(super) fn evidence(&self, encoding: &Encoding, warped: bool) -> Evidence {
-        self.evidence_of_first(self.completed.len(), encoding, warped)
+    /// Merges the trials of each point and warps their values.
+    pub(super) fn evidence(&self, encoding: &Encoding) -> Evidence {
+        self.evidence_of_first(self.completed.len(), encoding)
     }
 
-    /// Like [`Self::evidence`], for the first `count` completed trials.
-    pub(super) fn evidence_of_first(&self, count: usize, encoding: &Encoding, warped: bool) -> Evidence {
+    /// [`Self::evidence`] of the first `count` completed trials.
+    pub(super) fn evidence_of_first(&self, count: usize, encoding: &Encoding) -> Evidence {
         let mut groups: BTreeMap<TrialId, Vec<&Observation>> = BTreeMap::new();
         let mut first_of: BTreeMap<&Key, TrialId> = BTreeMap::new();
         for observation in &self.completed[..count] {
@@ -238,7 +225,7 @@ impl Observations {
             groups.entry(first).or_default().push(observation);
         }
         let mut rows: Vec<Row> = groups.into_values().map(Row::merge).collect();
-        // Measured rows first, each part in the order of the trials.
+        // Measured rows first, each part in trial order.
         rows.sort_by_key(|row| row.value.is_none());
         let raw: Vec<f64> = rows.iter().filter_map(|row| row.value).collect();
         if self.kind == Kind::Slack {
@@ -251,15 +238,13 @@ impl Observations {
             let (values, zero) = slack_targets(&raw);
             threshold = zero;
             values
-        } else if warped {
-            warp(&raw, failures > 0)
         } else {
-            standardized(&raw)
+            warp(&raw, failures > 0)
         };
         if failures > 0 {
             let failed = failure_target(&values);
             values.resize(rows.len(), failed);
-            // The feasible share is that of a prior sample, not of the few failures so far (Vizier's infeasible warper).
+            // The feasible share of a prior sample, not of the few failures so far (Vizier's infeasible warper).
             let feasible_share = (0.5 + raw.len() as f64) / (1.0 + rows.len() as f64);
             let shift = failed * (1.0 - feasible_share);
             values.iter_mut().for_each(|value| *value -= shift);
@@ -271,7 +256,7 @@ impl Observations {
                 noise_weights: rows.iter().map(|row| row.noise_weight).collect(),
                 added_noise: vec![0.0; rows.len()],
                 noise: self.noise,
-                categorical: categorical(encoding),
+                categorical: encoding.categorical(),
             },
             measured: raw.len(),
             finished: rows.iter().map(|row| row.value.is_some() && !row.stopped_early).collect(),
@@ -280,7 +265,6 @@ impl Observations {
     }
 }
 
-/// The trials of one point.
 struct Row {
     point: Vec<f64>,
     value: Option<f64>,
@@ -289,8 +273,8 @@ struct Row {
 }
 
 impl Row {
-    /// Merges `trials` (at least one, same point) into their mean and weight. Failures count only if no trial was measured,
-    /// and trials stopped early only if none was finished.
+    /// Merges `trials` (at least one, same point) into their mean and weight. Failures count only if no trial was
+    /// measured, and trials stopped early only if none was finished.
     fn merge(trials: Vec<&Observation>) -> Self {
         let values = |stopped_early: bool| -> Vec<f64> {
             let kept = trials.iter().filter(|trial| trial.stopped_early == stopped_early);
@@ -301,7 +285,7 @@ impl Row {
         let count = used.len() as f64;
         Self {
             point: trials[0].point.clone(),
-            // Division before the sum avoids an overflow of huge values.
+            // Dividing first prevents overflow of the sum.
             value: (!used.is_empty()).then(|| used.iter().map(|value| value / count).sum()),
             stopped_early: finished.is_empty(),
             noise_weight: if used.is_empty() { 1.0 } else { factor / count },

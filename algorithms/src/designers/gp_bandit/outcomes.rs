@@ -1,4 +1,4 @@
-//! The history of each output: one per metric, one per constraint.
+//! History of each output: one per metric, one per constraint.
 
 use rand::RngExt;
 
@@ -10,20 +10,20 @@ use crate::output_warp::warp;
 use crate::problem::{ConstraintSpec, MetricSpec, TrialId};
 use crate::rng::stream;
 
-/// Weight of the log probability of a constraint that fewer trials satisfy than its user wants (a guess: a point that
-/// satisfies it with a probability of 0.9 is as good as one of 0.43 without the weight).
+/// Weight of the log probability of a constraint satisfied by fewer trials than the user wants (a guess: a probability
+/// of 0.9 then counts as much as 0.43 without the weight).
 const CAUTIOUS: f64 = 8.0;
 /// Weight of the sum relative to the maximum in a scalarised value (Knowles 2006).
 const AUGMENTATION: f64 = 0.05;
 
-/// One history per output. All contain the same trials, and the same trials are measured.
+/// One history per output, all with the same trials and the same measured ones.
 #[derive(Debug, Clone)]
 pub(super) struct Outcomes {
-    /// The values of the metrics, at least one.
+    /// Metric values, at least one history.
     pub(super) objectives: Vec<Observations>,
-    /// The slacks of the constraints, 0 or more where the constraint holds.
+    /// Constraint slacks, 0 or more where the constraint holds.
     pub(super) constraints: Vec<Observations>,
-    /// The factor of the log probability of each constraint.
+    /// Factor of the log probability of each constraint.
     pub(super) constraint_weights: Vec<f64>,
 }
 
@@ -40,15 +40,13 @@ impl Outcomes {
         Ok(Self { objectives, constraints, constraint_weights })
     }
 
-    /// Whether the results differ between points.
     pub(super) fn are_informative(&self) -> bool {
         self.objectives.iter().chain(&self.constraints).any(Observations::are_informative)
     }
 
-    /// One objective in place of several: the random augmented Chebyshev scalarisation of `trial`. It is
-    /// `-(max_j w_j f_j + 0.05 sum_j w_j f_j)`, where `f_j` is 0 for the best and 1 for the worst of the warped values so
-    /// far, and the weights are uniform on the simplex. (Knowles 2006, "ParEGO", IEEE Trans. Evol. Comp. 10, section 4;
-    /// weights on a grid there.)
+    /// Random augmented Chebyshev scalarisation of the objectives for `trial`: `-(max_j w_j f_j + 0.05 sum_j w_j f_j)`,
+    /// where `f_j` is 0 for the best and 1 for the worst of the warped values so far, and the weights are uniform on
+    /// the simplex. (Knowles 2006, "ParEGO", IEEE Trans. Evol. Comp. 10, section 4; weights on a grid there.)
     pub(super) fn scalarized(&self, outputs: &Outputs, seed: u64, trial: TrialId) -> Self {
         let draw = |(_, metric): &(usize, MetricSpec)| {
             let uniform: f64 = stream(seed, trial, &format!("weight/{}", metric.name)).random();

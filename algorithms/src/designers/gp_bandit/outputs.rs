@@ -1,16 +1,12 @@
-//! The outputs of a problem: metrics and constraints.
-
 use crate::problem::{ConstraintSpec, MetricSpec, ObservationNoise, ProblemStatement};
 
-/// The outputs of a problem. Metrics and constraints are each sorted by name, so that the order of their definition does
-/// not matter.
+/// Metrics and constraints of a problem, each sorted by name, so that the order of their definition does not matter.
 #[derive(Debug, Clone)]
 pub(super) struct Outputs {
-    /// The metrics and their indices among the values of a trial.
+    /// Metrics with their indices among the values of a trial.
     pub(super) metrics: Vec<(usize, MetricSpec)>,
-    /// The constraints and their indices among the values of a trial.
+    /// Constraints with their indices among the values of a trial.
     pub(super) constraints: Vec<(usize, ConstraintSpec)>,
-    /// How much trials of the same point differ.
     pub(super) noise: ObservationNoise,
 }
 
@@ -24,12 +20,11 @@ impl Outputs {
         Self { metrics, constraints, noise: problem.observation_noise() }
     }
 
-    /// The number of values of a trial.
     pub(super) fn count(&self) -> usize {
         self.metrics.len() + self.constraints.len()
     }
 
-    /// The values of the metrics, maximised, and the slacks of the constraints; `None` if one of them is not finite.
+    /// Metric values, maximised, and constraint slacks; `None` if one of them is not finite.
     pub(super) fn read(&self, values: &[f64]) -> Option<Vec<f64>> {
         if values.iter().any(|value| !value.is_finite()) {
             return None;

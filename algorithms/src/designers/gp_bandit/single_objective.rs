@@ -1,14 +1,12 @@
-//! The model of a history with one objective.
-
 use super::constraint_models::ConstraintModels;
 use super::failures::Failures;
 use super::fits::Fits;
 use super::fitting::{Fitting, Output};
+use super::initial_design;
 use super::model::{Model, NOISY, anchors};
-use super::options::GpBanditOptions;
 use super::outcomes::Outcomes;
 use super::shared_candidates::RegionCandidates;
-use crate::acquisition::{AcquisitionFunction, BatchAcquisition, Constrained, Criterion, DEFAULT_BETA, TrustRegion};
+use crate::acquisition::{Acquisition, AcquisitionFunction, Constrained, Criterion, DEFAULT_BETA, TrustRegion};
 use crate::encoding::Encoding;
 use crate::gp::StackedPosterior;
 use crate::problem::TrialId;
@@ -19,25 +17,24 @@ use crate::transfer::{MIN_RANKED_TRIALS, SourceModel, SourceModels, TRUSTED_TRIA
 const VERY_NOISY: f64 = 0.01;
 
 impl Model {
-    /// Fits the model of one objective, on top of `source_models` if the history follows them, for one of `parallel` trials
-    /// that run at the same time. `None` if the covariance cannot be factorised with any jitter.
+    /// Fits the model of one objective, on top of `source_models` if the history follows them, for one of `parallel`
+    /// concurrent trials. `None` if the covariance cannot be factorised with any jitter.
     pub(super) fn of_one_objective(
         encoding: &Encoding,
         outcomes: &Outcomes,
-        options: &GpBanditOptions,
         fits: &Fits,
         source_models: Option<&SourceModels>,
         is_global: impl Fn(TrialId) -> bool,
         parallel: usize,
     ) -> Option<Self> {
         let all = &outcomes.objectives[0];
-        let evidence = all.evidence(encoding, options.warp);
+        let evidence = all.evidence(encoding);
         let Failures { without, are_random, model: feasibility } =
-            Failures::new(&Fitting::new(encoding, all, options, fits, &evidence), all);
+            Failures::new(&Fitting::new(encoding, all, fits, &evidence), all);
         let observations = without.as_ref().unwrap_or(all);
-        let evidence = if without.is_some() { observations.evidence(encoding, options.warp) } else { evidence };
+        let evidence = if without.is_some() { observations.evidence(encoding) } else { evidence };
         let followed = if are_random { observations } else { all };
-        let constraints = ConstraintModels::new(encoding, outcomes, options, fits);
+        let constraints = ConstraintModels::new(encoding, outcomes, fits);
         let violations = constraints.violations(evidence.measured);
         let measured = evidence.eligible();
         let mut eligible = violations.feasible(&measured);
@@ -49,7 +46,7 @@ impl Model {
         let none_feasible = eligible.is_empty() && !measured.is_empty();
         let center = eligible.first().map(|&row| evidence.point(row));
 
-        let unstacked = || Fitting::new(encoding, observations, options, fits, &evidence);
+        let unstacked = || Fitting::new(encoding, observations, fits, &evidence);
         let mut fitting = unstacked().on_source_models(source_models);
         if evidence.measured >= MIN_RANKED_TRIALS && fitting.source_model().is_some() {
             let alone = unstacked();
@@ -74,34 +71,32 @@ impl Model {
             best_first(&mut eligible, &|row| means[row]);
             threshold = means[eligible[0]];
         }
-        let criterion = match options.acquisition {
+        let is_very_noisy = hyperparameters.noise_variance > VERY_NOISY * signal;
+        let criterion = if constraints.is_empty() && is_very_noisy {
+            Criterion::UpperConfidenceBound { beta: DEFAULT_BETA }
+        } else {
             Criterion::ExpectedImprovement
-                if constraints.is_empty() && hyperparameters.noise_variance > VERY_NOISY * signal =>
-            {
-                Criterion::UpperConfidenceBound { beta: DEFAULT_BETA }
-            }
-            criterion => criterion,
         };
         let results_differ = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
-        // Without a source model that predicts the evidence, the study has the initial design of its own.
+        // Without a source model that predicts the evidence, the study has its own initial design.
         let extra_trials = if source_models.is_some() { TRUSTED_TRIALS } else { 0 };
         let design_trials = if on_source_model {
             MIN_RANKED_TRIALS
         } else {
             let outputs = outcomes.objectives.len() + outcomes.constraints.len();
-            options.initial_design.trials(encoding, outputs) + extra_trials
+            initial_design::trials(encoding, outputs) + extra_trials
         };
         let best = if none_feasible { violations.least(measured) } else { eligible };
         let anchors = anchors(encoding, best.iter().map(|&row| evidence.point(row)));
         let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));
-        let acquisition: Box<dyn BatchAcquisition> = if outcomes.constraints.is_empty() {
+        let acquisition: Box<dyn Acquisition> = if outcomes.constraints.is_empty() {
             Box::new(AcquisitionFunction::new(posterior, criterion, threshold, feasibility))
         } else {
             let mut bounded = constraints.fitted(center.as_deref())?;
             bounded.extend(feasibility);
             let objective = (!none_feasible).then(|| {
                 let function = AcquisitionFunction::new(posterior, criterion, threshold, None);
-                Box::new(function) as Box<dyn BatchAcquisition>
+                Box::new(function) as Box<dyn Acquisition>
             });
             Box::new(Constrained::new(objective, bounded))
         };
@@ -110,7 +105,7 @@ impl Model {
             front: 1.min(anchors.len()),
             anchors,
             lengthscales: hyperparameters.lengthscales(),
-            trust_region: (options.trust_region && results_differ)
+            trust_region: results_differ
                 .then(|| TrustRegion::replay(dimensions, parallel, followed.results(design_trials, is_global))),
             is_log_improvement: criterion == Criterion::ExpectedImprovement,
             on_source_model,
@@ -119,7 +114,6 @@ impl Model {
     }
 }
 
-/// The number of features that are active at `point`.
 fn active_count(encoding: &Encoding, point: &[f64]) -> usize {
     encoding.active(point).into_iter().filter(|active| *active).count()
 }

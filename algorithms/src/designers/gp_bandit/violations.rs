@@ -1,10 +1,7 @@
-//! Constraint violations of measured trials.
-
 use super::evidence::Evidence;
 
-/// The constraint violation of each row of the evidence.
 pub(super) struct Violations {
-    /// The sum over the constraints of the distance to the threshold, in standard deviations; 0 where all hold. One entry
+    /// Sum over the constraints of the distance to the threshold, in standard deviations; 0 where all hold. One entry
     /// per measured row.
     pub(super) sums: Vec<f64>,
 }
@@ -18,7 +15,7 @@ impl Violations {
         Self { sums: (0..measured).map(violation).collect() }
     }
 
-    /// The rows of `rows` where every constraint holds.
+    /// Rows of `rows` where every constraint holds.
     pub(super) fn feasible(&self, rows: &[usize]) -> Vec<usize> {
         rows.iter().copied().filter(|&row| self.sums[row] == 0.0).collect()
     }

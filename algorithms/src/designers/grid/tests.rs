@@ -151,7 +151,7 @@ fn powers_on_logarithmic_scales_are_exact() {
     check(UnitReverseLog, &[1.0, 901.0, 991.0, 1000.0]);
     check(LINEAR, &[0.0, 0.1, 0.2, 0.3]);
     check(LINEAR, &[-0.3, -0.2, -0.1, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6]);
-    // Numbers without a short text stay as they are computed.
+    // Numbers without a short text stay as computed.
     check(UnitLog, &[1.0, 2.0_f64.sqrt().next_down(), 2.0]);
     check(LINEAR, &[0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0]);
 }

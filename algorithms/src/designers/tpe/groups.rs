@@ -11,23 +11,22 @@
 
 use super::mixture::Component;
 use crate::designer::{DesignerError, History};
-use crate::encoding::{Encoding, EncodingError};
+use crate::encoding::Encoding;
 use crate::problem::{Goal, ParameterValues, TrialId, TrialOutcome};
 
-/// The trials of a history in two groups, each in a fixed order.
+/// Two groups of a history's trials, each in a fixed order.
 #[derive(Debug, Clone)]
 pub(super) struct Groups {
-    /// The good trials, best first.
+    /// Best first.
     pub(super) good: Vec<Component>,
     /// All other trials: measured, failed and pending.
     pub(super) bad: Vec<Component>,
     /// Whether trials were excluded from the good group because of an equal value.
     pub(super) plateau: bool,
-    /// The number of completed trials, including failed ones.
+    /// Number of completed trials, including failed ones.
     pub(super) completed: usize,
 }
 
-/// A measured trial.
 struct Measured {
     id: TrialId,
     point: Vec<f64>,
@@ -44,8 +43,7 @@ impl Groups {
     /// [`DesignerError::ForeignTrial`] for a trial that is not a point of the space, or has more than one value.
     pub(super) fn new(encoding: &Encoding, goal: Goal, history: History<'_>) -> Result<Self, DesignerError> {
         let encode = |trial: TrialId, parameters: &ParameterValues| {
-            let foreign = |error: EncodingError| DesignerError::ForeignTrial { trial, reason: error.to_string() };
-            encoding.encode(parameters).map_err(foreign)
+            encoding.encode(parameters).map_err(DesignerError::foreign(trial))
         };
         let mut measured = Vec::with_capacity(history.completed.len());
         let mut others = Vec::with_capacity(history.pending.len());
@@ -61,8 +59,8 @@ impl Groups {
                     }),
                     [_] => others.push((trial.id, point)),
                     _ => {
-                        let reason = format!("it has {} values for one metric", values.len());
-                        return Err(DesignerError::ForeignTrial { trial: trial.id, reason });
+                        let mismatch = format!("it has {} values for one metric", values.len());
+                        return Err(DesignerError::foreign(trial.id)(mismatch));
                     }
                 },
                 TrialOutcome::Infeasible => others.push((trial.id, point)),
@@ -102,20 +100,19 @@ impl Groups {
         Ok(groups)
     }
 
-    /// Adds a pending trial to the bad group.
     pub(super) fn add_pending(&mut self, encoding: &Encoding, point: Vec<f64>) {
         self.bad.push(component(encoding, point, 1.0));
     }
 }
 
-/// The number of good trials among `measured` trials.
+/// Number of good trials among `measured` trials.
 fn good_count(measured: usize) -> usize {
-    /// The maximum; a guess. More trials only blur the mixture.
+    /// Maximum; a guess. More trials only blur the mixture.
     const MOST: usize = 25;
     measured.div_ceil(10).min(MOST)
 }
 
-/// The weight of the good trial at `rank`, from 0, of `count`.
+/// Weight of the good trial at `rank`, from 0, of `count`.
 fn weight(rank: usize, count: usize) -> f64 {
     let raw = |rank: usize| (count as f64 + 1.0).ln() - (rank as f64 + 1.0).ln();
     raw(rank) * count as f64 / (0..count).map(raw).sum::<f64>()

@@ -23,26 +23,25 @@ use rand_chacha::ChaCha8Rng;
 use crate::encoding::FeatureKind;
 use crate::numerics::normal::{LN_SQRT_2PI, distribution, quantile};
 
-/// The number of deviations beyond which a tail does not change a probability near one. Skipping it saves half of the
-/// work.
+/// Number of deviations beyond which a tail does not change a probability near one; skipping it saves half of the work.
 const NEGLIGIBLE_TAIL: f64 = 8.5;
 
-/// The kernel of one feature, the same for all trials of a group.
+/// Kernel of one feature, the same for all trials of a group.
 #[derive(Debug, Clone)]
 pub(super) enum Kernel {
-    /// A truncated Gaussian.
+    /// Truncated Gaussian.
     Interval {
         /// `s`, positive.
         width: f64,
     },
-    /// The mass of a truncated Gaussian over cells.
+    /// Mass of a truncated Gaussian over cells.
     Cells {
-        /// The bounds of the cells, increasing: one more than grid points.
+        /// Bounds of the cells, increasing: one more than grid points.
         edges: Vec<f64>,
         /// `s`, positive.
         width: f64,
     },
-    /// A share `t` for all other levels together.
+    /// Share `t` for all other levels together.
     Levels {
         /// `C`, at least 2.
         count: usize,
@@ -52,7 +51,7 @@ pub(super) enum Kernel {
 }
 
 impl Kernel {
-    /// The kernel of a feature: of `width` if it is ordered, otherwise with the share `other` for the other levels.
+    /// Kernel of a feature: of `width` if it is ordered, otherwise with the share `other` for the other levels.
     pub(super) fn new(kind: &FeatureKind, width: f64, other: f64) -> Self {
         match kind {
             FeatureKind::Continuous | FeatureKind::LargeGrid => Self::Interval { width },
@@ -64,7 +63,7 @@ impl Kernel {
         }
     }
 
-    /// The number of values; `None` for an interval.
+    /// Number of values; `None` for an interval.
     pub(super) fn values(&self) -> Option<usize> {
         match self {
             Self::Interval { .. } => None,
@@ -73,7 +72,7 @@ impl Kernel {
         }
     }
 
-    /// The index of the value at coordinate `u`, below [`Self::values`]; 0 for an interval.
+    /// Index of the value at coordinate `u`, below [`Self::values`]; 0 for an interval.
     pub(super) fn index(&self, u: f64) -> usize {
         match self {
             Self::Interval { .. } => 0,
@@ -121,7 +120,7 @@ impl Kernel {
         }
     }
 
-    /// A coordinate drawn from the kernel of a trial at `m`. For a grid, a coordinate inside the drawn cell.
+    /// Draws a coordinate from the kernel of a trial at `m`; for a grid, a coordinate inside the drawn cell.
     pub(super) fn draw(&self, m: f64, rng: &mut ChaCha8Rng) -> f64 {
         let uniform: f64 = rng.random();
         match self {
@@ -137,7 +136,6 @@ impl Kernel {
         }
     }
 
-    /// A coordinate drawn uniformly.
     pub(super) fn draw_uniform(&self, rng: &mut ChaCha8Rng) -> f64 {
         let uniform: f64 = rng.random();
         match self {
@@ -148,17 +146,17 @@ impl Kernel {
     }
 }
 
-/// The index below `count` selected by `uniform` in `[0, 1)`.
+/// Index below `count` selected by `uniform` in `[0, 1)`.
 fn pick(uniform: f64, count: usize) -> usize {
     ((uniform * count as f64) as usize).min(count - 1)
 }
 
-/// `Phi(b) - Phi(a)` for `a <= b`, computed in the tail where it is accurate.
+/// `Phi(b) - Phi(a)` for `a <= b`, computed in the tail with better accuracy.
 fn normal_mass(a: f64, b: f64) -> f64 {
     if a > 0.0 { distribution(-a) - distribution(-b) } else { distribution(b) - distribution(a) }
 }
 
-/// The quantile `uniform` of the normal distribution around `m`, truncated to `[low, high]`, which contains `m`.
+/// Quantile `uniform` of the normal distribution around `m`, truncated to `[low, high]`, which contains `m`.
 fn truncated(m: f64, width: f64, low: f64, high: f64, uniform: f64) -> f64 {
     let below = distribution((low - m) / width);
     let p = below + uniform * (distribution((high - m) / width) - below);

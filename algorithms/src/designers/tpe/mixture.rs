@@ -19,15 +19,14 @@ use crate::encoding::Encoding;
 /// A trial of a group.
 #[derive(Debug, Clone)]
 pub(super) struct Component {
-    /// The encoded point, shape `[dimensions]`.
+    /// Encoded point, shape `[dimensions]`.
     pub(super) point: Vec<f64>,
-    /// Which features are active in the trial, shape `[dimensions]`.
+    /// Features active in the trial, shape `[dimensions]`.
     pub(super) active: Vec<bool>,
     /// Positive. The prior component has weight 1.
     pub(super) weight: f64,
 }
 
-/// The mixture of a group of trials.
 #[derive(Debug)]
 pub(super) struct Mixture<'a> {
     components: &'a [Component],
@@ -40,12 +39,12 @@ pub(super) struct Mixture<'a> {
     cumulative: Vec<f64>,
 }
 
-/// The contributions of the components, the prior component last, along one feature.
+/// Contributions of the components, the prior component last, along one feature.
 #[derive(Debug)]
 enum Column {
     Interval(Vec<Bell>),
     Table {
-        /// The distinct coordinates of the components, increasing.
+        /// Distinct coordinates of the components, increasing.
         centers: Vec<f64>,
         /// For each component the index of its coordinate in `centers`; `centers.len()` if it is uniform.
         entries: Vec<u32>,
@@ -67,7 +66,7 @@ impl Bell {
 }
 
 impl<'a> Mixture<'a> {
-    /// The mixture of `components` with one kernel per feature. Without components it is the prior component.
+    /// Mixture of `components` with one kernel per feature. Without components it is the prior component.
     pub(super) fn new(components: &'a [Component], kernels: Vec<Kernel>) -> Self {
         let columns = kernels.iter().enumerate().map(|(j, kernel)| Column::new(components, kernel, j)).collect();
         let total: f64 = 1.0 + components.iter().map(|component| component.weight).sum::<f64>();
@@ -110,10 +109,10 @@ impl<'a> Mixture<'a> {
         log_sum_exp(scratch)
     }
 
-    /// Draws a feasible point from the mixture. Returns it with its active features.
+    /// Draws a feasible point with its active features.
     ///
-    /// A component is drawn first and provides its active features. Features that become active because of the drawn
-    /// values come from another component that has them, or else from the prior component.
+    /// The component drawn first provides the active features. Features activated by the drawn values come from another
+    /// component that has them, or else from the prior component.
     pub(super) fn draw(&self, encoding: &Encoding, rng: &mut ChaCha8Rng) -> (Vec<f64>, Vec<bool>) {
         let dimensions = self.kernels.len();
         let component = self.components.get(self.draw_component(rng));
@@ -143,13 +142,13 @@ impl<'a> Mixture<'a> {
         }
     }
 
-    /// The index of a component, drawn by weight; the prior component follows the last trial.
+    /// Index of a component, drawn by weight; the prior component follows the last trial.
     fn draw_component(&self, rng: &mut ChaCha8Rng) -> usize {
         let uniform: f64 = rng.random();
         self.cumulative.partition_point(|&sum| sum <= uniform).min(self.components.len())
     }
 
-    /// A component drawn by weight among those in which feature `j` is active.
+    /// Component drawn by weight among those in which feature `j` is active.
     fn draw_component_with(&self, j: usize, rng: &mut ChaCha8Rng) -> Option<&Component> {
         let with = || self.components.iter().filter(|component| component.active[j]);
         let mut rest = rng.random::<f64>() * with().map(|component| component.weight).sum::<f64>();

@@ -32,9 +32,9 @@ use rand::RngExt;
 use self::groups::Groups;
 use self::mixture::Mixture;
 use self::widths::{Group, kernels};
-use super::NumberedPoints;
+use super::{NumberedPoints, only_goal};
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
-use crate::encoding::{Encoding, FeatureKind};
+use crate::encoding::Encoding;
 use crate::interruption::Interruption;
 use crate::prior::{DECAY, PriorDensity};
 use crate::problem::{AlgorithmName, Goal, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
@@ -44,16 +44,16 @@ use crate::sampling::{RandomPoints, sobol_point};
 const ALGORITHM: AlgorithmName = AlgorithmName::TreeStructuredParzenEstimator;
 const NAME: &str = ALGORITHM.as_str();
 
-/// The number of completed trials before the model is used (Optuna's default, confirmed in docs/experiments/042).
+/// Number of completed trials before the model is used (Optuna's default, confirmed in docs/experiments/042).
 pub(super) const START_TRIALS: usize = 10;
 
-/// The number of points drawn from `l` (the default of the sources, confirmed in docs/experiments/042).
+/// Number of points drawn from `l` (the default of the sources, confirmed in docs/experiments/042).
 const CANDIDATES: usize = 24;
 
-/// The number of candidates drawn from the prior, if there is one. A guess: the share of the Gaussian process.
+/// Number of candidates drawn from the prior, if any. A guess: the share of the Gaussian process.
 const PRIOR_CANDIDATES: usize = CANDIDATES / 4;
 
-/// The designer for one problem with one metric.
+/// Designer for one problem with one metric.
 #[derive(Debug, Clone)]
 pub struct TreeParzen {
     encoding: Encoding,
@@ -63,24 +63,17 @@ pub struct TreeParzen {
 }
 
 impl TreeParzen {
-    /// Returns a designer for `problem`.
+    /// Creates a designer for `problem`.
     ///
     /// # Errors
     /// [`DesignerError::Unsupported`] if the problem has more than one metric, or constraints.
     pub fn new(problem: &ProblemStatement, seed: u64) -> Result<Self, DesignerError> {
-        let [metric] = problem.metrics() else {
-            let reason = format!("it optimises one metric, not {}", problem.metrics().len());
-            return Err(DesignerError::Unsupported { algorithm: NAME, reason });
-        };
-        if let Some(constraint) = problem.constraints().first() {
-            let reason = format!("constraint {:?} is not supported", constraint.name);
-            return Err(DesignerError::Unsupported { algorithm: NAME, reason });
-        }
+        let goal = only_goal(problem, NAME)?;
         let encoding = Encoding::new(problem.search_space());
-        Ok(Self { prior: PriorDensity::new(problem.search_space(), &encoding), encoding, goal: metric.goal, seed })
+        Ok(Self { prior: PriorDensity::new(problem.search_space(), &encoding), encoding, goal, seed })
     }
 
-    /// The points for `trial` before there is a model, by preference.
+    /// Points for `trial` before there is a model, by preference.
     fn start_points(&self, trial: TrialId) -> Vec<Vec<f64>> {
         let even = sobol_point(&self.encoding, self.seed, trial);
         if trial != TrialId::FIRST {
@@ -89,11 +82,10 @@ impl TreeParzen {
             });
             return from_prior.into_iter().chain([even]).collect();
         }
-        // Levels have no middle, so they are taken from the quasi-random point.
-        let ordered = |kind: &FeatureKind| !matches!(kind, FeatureKind::Categorical { .. });
-        let features = self.encoding.features().iter();
+        // Levels have no middle; they come from the quasi-random point.
+        let categorical = self.encoding.categorical().into_iter();
         let mut center: Vec<f64> =
-            features.zip(&even).map(|(feature, u)| if ordered(&feature.kind) { 0.5 } else { *u }).collect();
+            categorical.zip(&even).map(|(is_categorical, u)| if is_categorical { *u } else { 0.5 }).collect();
         for (j, u) in center.iter_mut().enumerate() {
             *u = self.prior.as_ref().and_then(|prior| prior.mode(j)).unwrap_or(*u);
         }
@@ -101,7 +93,7 @@ impl TreeParzen {
         vec![center, even]
     }
 
-    /// The candidates for `trial`, best first.
+    /// Candidates for `trial`, best first.
     fn model_points(&self, groups: &Groups, trial: TrialId) -> Vec<Vec<f64>> {
         let mixture = |components, group| Mixture::new(components, kernels(&self.encoding, components, group));
         let mut good = mixture(&groups.good, Group::Good { plateau: groups.plateau });
@@ -134,15 +126,7 @@ impl TreeParzen {
 
 impl Designer for TreeParzen {
     fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            learns: true,
-            doubles: true,
-            categories: true,
-            conditions: true,
-            several_metrics: false,
-            constraints: false,
-            priors: true,
-        }
+        Capabilities { several_metrics: false, constraints: false, priors: true, ..Capabilities::any_problem(true) }
     }
 
     fn suggest_until(

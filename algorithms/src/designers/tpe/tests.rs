@@ -4,6 +4,7 @@ use super::groups::Groups;
 use super::kernel::Kernel;
 use super::mixture::{Component, Mixture};
 use super::*;
+use crate::encoding::FeatureKind;
 use crate::problem::{
     CompletedTrial, Condition, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, PendingTrial, ScaleType,
     SearchSpace, TrialOutcome,
@@ -113,7 +114,7 @@ fn mixtures_integrate_to_one_also_with_inactive_features() {
         }
     }
     assert!((total - 1.0).abs() < 1e-4, "{total}");
-    // Features that are inactive at the point are left out; the density of the others is normalised.
+    // Features inactive at the point are left out; the density of the others is normalised.
     let density = |x: &f64, scratch: &mut Vec<f64>, mixture: &mut Mixture<'_>| {
         mixture.log_density(&[*x, 0.5, 0.0], &[true, false, false], scratch).exp()
     };
@@ -229,7 +230,7 @@ fn only_one_of_equal_values_is_good_and_the_plateau_is_reported() {
         trial.outcome = TrialOutcome::Measured { values: vec![value], stopped_early: false };
     }
     assert_eq!(groups(&trials), ([1, 2, 3].map(coordinate).to_vec(), false));
-    // If all good trials were stopped early, the best one that was not takes the last place, even with an equal value.
+    // If all good trials were stopped early, the best one that was not replaces the last, even with an equal value.
     for trial in &mut trials[..5] {
         if let TrialOutcome::Measured { stopped_early, .. } = &mut trial.outcome {
             *stopped_early = true;

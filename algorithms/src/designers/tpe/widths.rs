@@ -24,24 +24,22 @@ use super::kernel::Kernel;
 use super::mixture::Component;
 use crate::encoding::{Encoding, Feature, FeatureKind};
 
-/// The factor of the deviation of the good trials (measured, docs/experiments/042).
+/// Factor of the deviation of the good trials (measured, docs/experiments/042).
 const GOOD_FACTOR: f64 = 0.8;
-/// The width of a group of one trial (Optuna's).
+/// Width of a group of one trial (Optuna's).
 const WIDEST: f64 = 0.2;
-/// The number of imaginary good trials with deviation [`WIDEST`] (measured, docs/experiments/042).
+/// Number of imaginary good trials with deviation [`WIDEST`] (measured, docs/experiments/042).
 const IMAGINARY: f64 = 2.0;
-/// The smallest width on a grid, in steps (measured, docs/experiments/042).
+/// Smallest width on a grid, in steps (measured, docs/experiments/042).
 const LEAST_STEPS: f64 = 0.7;
 
-/// The group of a width.
+/// Group that a width belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
-    /// The best trials.
     Good {
         /// Whether trials of equal value were excluded.
         plateau: bool,
     },
-    /// All other trials.
     Bad,
 }
 
@@ -72,7 +70,7 @@ pub(super) fn kernels(encoding: &Encoding, components: &[Component], group: Grou
     encoding.features().iter().enumerate().map(kernel).collect()
 }
 
-/// The standard deviation including the imaginary trials; [`WIDEST`] if there are no others.
+/// Standard deviation including the imaginary trials; [`WIDEST`] if there are no others.
 fn shrunk_deviation(coordinates: &[f64]) -> f64 {
     let n = coordinates.len() as f64;
     let mean = coordinates.iter().sum::<f64>() / n.max(1.0);

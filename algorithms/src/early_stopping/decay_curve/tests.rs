@@ -33,7 +33,9 @@ fn exact_power_laws_are_extrapolated_exactly() {
     let rule = prepared(Goal::Maximize, &curves);
     let candidate = power(0.7, 0.5, 1.0);
     let end = candidate[49].value;
-    let DecayCurveDecision::Stop { probability, predicted, best } = rule.decide(&candidate[..10]) else {
+    let EarlyStopDecision::Stop(StopEvidence::DecayCurve { probability, predicted, best }) =
+        rule.decide(&candidate[..10])
+    else {
         panic!("expected a stop")
     };
     assert!((predicted - end).abs() < 1e-12, "{predicted} {end}");
@@ -41,7 +43,9 @@ fn exact_power_laws_are_extrapolated_exactly() {
     // A slow starter that ends above the best continues, though every other trial was better at that step.
     let late = power(0.98, 2.5, 1.0);
     assert!(curves.iter().all(|curve| curve[9].value > late[9].value));
-    let DecayCurveDecision::Continue { probability, .. } = rule.decide(&late[..10]) else { panic!("expected no stop") };
+    let EarlyStopDecision::Continue(StopEvidence::DecayCurve { probability, .. }) = rule.decide(&late[..10]) else {
+        panic!("expected no stop")
+    };
     assert!(probability > 1.0 - 1e-12, "{probability}");
 }
 
@@ -64,7 +68,9 @@ fn probability_follows_the_distribution_of_one_more_error() {
     let at = |t: f64| power(0.53 - mean - t * deviation, 0.0, 1.0);
     assert!(rule.decide(&at(2.72)[..20]).is_stop());
     let decision = rule.decide(&at(2.71)[..20]);
-    let DecayCurveDecision::Continue { probability, .. } = decision else { panic!("{decision:?}") };
+    let EarlyStopDecision::Continue(StopEvidence::DecayCurve { probability, .. }) = decision else {
+        panic!("{decision:?}")
+    };
     assert!((probability - 0.010_1).abs() < 1e-4, "{probability}");
 }
 
@@ -89,21 +95,21 @@ fn negated_values_and_goal_give_the_same_decisions() {
 fn too_little_evidence_does_not_stop() {
     let bad = power(0.1, 0.1, 1.0);
     let nine = &twelve()[..9];
-    assert_eq!(prepared(Goal::Maximize, nine).decide(&bad[..20]), DecayCurveDecision::TooEarly);
-    assert_eq!(prepared(Goal::Maximize, &[]).decide(&bad[..20]), DecayCurveDecision::TooEarly);
+    assert_eq!(prepared(Goal::Maximize, nine).decide(&bad[..20]), EarlyStopDecision::TooEarly);
+    assert_eq!(prepared(Goal::Maximize, &[]).decide(&bad[..20]), EarlyStopDecision::TooEarly);
     let rule = prepared(Goal::Maximize, &twelve());
     assert!(rule.decide(&bad[..20]).is_stop());
-    assert_eq!(rule.decide(&bad[..3]), DecayCurveDecision::TooEarly);
-    assert_eq!(rule.decide(&bad[..4]), DecayCurveDecision::TooEarly, "less than a tenth of the usual length");
+    assert_eq!(rule.decide(&bad[..3]), EarlyStopDecision::TooEarly);
+    assert_eq!(rule.decide(&bad[..4]), EarlyStopDecision::TooEarly, "less than a tenth of the usual length");
     assert!(rule.decide(&bad[..5]).is_stop());
-    assert_eq!(rule.decide(&bad), DecayCurveDecision::TooEarly, "the trial is at its end");
-    assert_eq!(rule.decide(&[]), DecayCurveDecision::TooEarly);
+    assert_eq!(rule.decide(&bad), EarlyStopDecision::TooEarly, "the trial is at its end");
+    assert_eq!(rule.decide(&[]), EarlyStopDecision::TooEarly);
     // Trials that were stopped early are not finished.
     let curves = twelve();
     let completed = curves.iter().enumerate();
     let completed = completed.map(|(i, points)| CompletedCurve { points, stopped_early: i < 3 });
     let rule = conservative().prepare(Goal::Maximize, completed);
-    assert_eq!(rule.decide(&bad[..20]), DecayCurveDecision::TooEarly);
+    assert_eq!(rule.decide(&bad[..20]), EarlyStopDecision::TooEarly);
 }
 
 #[test]
@@ -114,8 +120,8 @@ fn five_trials_and_two_reports_are_enough_by_default() {
         DecayCurveRule::default().prepare(Goal::Maximize, completed)
     };
     let bad: Vec<CurvePoint> = power(0.1, 0.1, 1.0).into_iter().filter(|point| point.step % 10 == 0).collect();
-    assert_eq!(after(4).decide(&bad[..2]), DecayCurveDecision::TooEarly);
-    assert_eq!(after(5).decide(&bad[..1]), DecayCurveDecision::TooEarly);
+    assert_eq!(after(4).decide(&bad[..2]), EarlyStopDecision::TooEarly);
+    assert_eq!(after(5).decide(&bad[..1]), EarlyStopDecision::TooEarly);
     assert!(after(5).decide(&bad[..2]).is_stop());
 }
 
@@ -130,7 +136,7 @@ fn values_that_are_not_finite_are_ignored() {
     let mut candidate = power(0.5, 0.4, 1.0)[..20].to_vec();
     assert!(with.decide(&candidate).is_stop() && without.decide(&candidate).is_stop());
     candidate.iter_mut().for_each(|point| point.value = f64::NAN);
-    assert_eq!(with.decide(&candidate), DecayCurveDecision::TooEarly);
+    assert_eq!(with.decide(&candidate), EarlyStopDecision::TooEarly);
 }
 
 #[test]
@@ -148,9 +154,9 @@ fn decisions_do_not_depend_on_the_unit_and_origin_of_steps() {
 
 #[test]
 fn settings_out_of_range_are_rejected() {
-    assert_eq!(DecayCurveRule::new(1, None, 0.1, 0.01), Err(DecayCurveRuleError::NoEvidence));
-    assert_eq!(DecayCurveRule::new(10, None, 2.0, 0.01), Err(DecayCurveRuleError::Progress { min_progress: 2.0 }));
-    assert_eq!(DecayCurveRule::new(10, None, 0.1, 0.0), Err(DecayCurveRuleError::Probability { probability: 0.0 }));
+    assert_eq!(DecayCurveRule::new(1, None, 0.1, 0.01), Err(StoppingRuleError::NoEvidence));
+    assert_eq!(DecayCurveRule::new(10, None, 2.0, 0.01), Err(StoppingRuleError::Progress { min_progress: 2.0 }));
+    assert_eq!(DecayCurveRule::new(10, None, 0.1, 0.0), Err(StoppingRuleError::Probability { probability: 0.0 }));
     assert!(DecayCurveRule::new(10, None, 0.1, f64::NAN).is_err());
     assert_eq!(DecayCurveRule::new(5, None, 0.1, 0.05), Ok(DecayCurveRule::default()));
 }
@@ -163,7 +169,7 @@ fn short_curves_need_fewer_reports() {
     let curves = || completed.iter().map(|points| CompletedCurve { points, stopped_early: false });
     let rule = DecayCurveRule::default().prepare(Goal::Maximize, curves());
     assert!(rule.decide(&three(2.0)[..2]).is_stop());
-    assert_eq!(rule.decide(&three(2.0)[..1]), DecayCurveDecision::TooEarly);
+    assert_eq!(rule.decide(&three(2.0)[..1]), EarlyStopDecision::TooEarly);
     assert!(!rule.decide(&three(9.5)[..2]).is_stop());
     let short: Vec<_> = completed.iter().map(|points| points[..2].to_vec()).collect();
     let short = short.iter().map(|points| CompletedCurve { points, stopped_early: false });

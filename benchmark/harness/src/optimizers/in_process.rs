@@ -1,4 +1,4 @@
-//! The own search algorithms as optimizers, called as the service calls them: with the whole history each time.
+//! Our algorithms as optimizers, called like in the service: with the whole history each time.
 
 use std::num::NonZeroUsize;
 
@@ -8,24 +8,24 @@ use tunesmith_algorithms::problem::{
 };
 use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 
-use super::algorithm::Algorithm;
+use super::VERSION;
+use super::algorithm::OwnAlgorithm;
 
-/// An own algorithm with its current study.
 pub(crate) struct InProcess {
-    algorithm: Algorithm,
+    algorithm: OwnAlgorithm,
     study: Option<Study>,
 }
 
 struct Study {
     designer: Box<dyn Designer>,
-    /// Whether the designer learns from the values of constraints. Other designers get such trials as infeasible.
+    /// Whether the designer models constraint values. Other designers see violating trials as infeasible.
     sees_constraints: bool,
     completed: Vec<CompletedTrial>,
     pending: Vec<PendingTrial>,
 }
 
 impl InProcess {
-    pub(crate) fn new(algorithm: Algorithm) -> Self {
+    pub(crate) fn new(algorithm: OwnAlgorithm) -> Self {
         Self { algorithm, study: None }
     }
 
@@ -73,9 +73,14 @@ impl Optimizer for InProcess {
         completed.push(trial);
         Ok(())
     }
+
+    fn version(&self) -> Option<String> {
+        Some(VERSION.to_owned())
+    }
 }
 
-/// `problem` with so many constraints, each at most 0 where it holds. No metric of a benchmark has a name with a space.
+/// Adds `count` constraints, feasible up to 0, to `problem`. The space in their names avoids collisions with benchmark
+/// metrics.
 fn constrained(problem: &ProblemStatement, count: usize) -> Result<ProblemStatement, OptimizerError> {
     let constraint = |place: usize| ConstraintSpec::new(format!("constraint {place}"), Goal::Minimize, 0.0);
     let constrained = problem.clone().with_constraints((0..count).map(constraint).collect());

@@ -1,26 +1,26 @@
-//! The optimizers of a comparison: the own algorithms by name, and other programs.
+//! Optimizers of a comparison: our algorithms by name, and external programs.
 
 mod algorithm;
-mod catalogue;
 mod external;
-mod gaussian_process;
 mod in_process;
 mod server;
 
 use std::path::Path;
 use std::time::Duration;
 
-use tunesmith_algorithms::problem::{ParameterValues, TrialId};
-use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
+use tunesmith_benchmark::optimizer::Optimizer;
 
-use self::algorithm::Algorithm;
-pub use self::catalogue::{ALGORITHMS, AlgorithmError};
-pub(crate) use self::external::External;
+use self::algorithm::OwnAlgorithm;
+pub use self::algorithm::{ALGORITHMS, AlgorithmError};
+pub use self::external::External;
 pub(crate) use self::external::messages::point_to_json;
 use self::in_process::InProcess;
 pub use self::server::serve;
 
-/// The name of an optimizer and the way to start it.
+/// Version of our algorithms in records, with the commit.
+pub(crate) const VERSION: &str = concat!("tunesmith ", env!("TUNESMITH_VERSION"));
+
+/// Name and start command of an optimizer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OptimizerSpec {
     name: String,
@@ -29,29 +29,24 @@ pub struct OptimizerSpec {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
-    Own(Algorithm),
+    Own(OwnAlgorithm),
     External { command: String },
 }
 
-/// The reason why a text names no optimizer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OptimizerSpecError {
-    /// It is none of our algorithms.
     #[error(transparent)]
     Algorithm(#[from] AlgorithmError),
-    /// There is no command to start.
     #[error("external optimizer {text:?} has no command: write NAME=COMMAND or COMMAND")]
-    NoCommand {
-        /// The given text.
-        text: String,
-    },
+    NoCommand { text: String },
 }
 
-/// The prefix of an external optimizer among the names of algorithms.
+/// Prefix of an external optimizer among the names of algorithms.
 const EXTERNAL: &str = "external:";
 
 impl OptimizerSpec {
-    /// One of our algorithms (`gp`, `grid:doubles=5`), or `external:` and what [`Self::external`] takes.
+    /// Parses one of our algorithms (`gp`, `grid:doubles=5`), or `external:` followed by an argument of
+    /// [`Self::external`].
     ///
     /// # Errors
     /// [`OptimizerSpecError`].
@@ -59,11 +54,11 @@ impl OptimizerSpec {
         if let Some(external) = text.strip_prefix(EXTERNAL) {
             return Self::external(external);
         }
-        let algorithm: Algorithm = text.parse()?;
+        let algorithm: OwnAlgorithm = text.parse()?;
         Ok(Self { name: algorithm.to_string(), kind: Kind::Own(algorithm) })
     }
 
-    /// `NAME=COMMAND`, or a command whose first word, without folders, is the name. The shell starts it.
+    /// Parses `NAME=COMMAND`, or a command named after its first word without folders. The shell runs it.
     ///
     /// # Errors
     /// [`OptimizerSpecError::NoCommand`].
@@ -84,70 +79,35 @@ impl OptimizerSpec {
         Ok(Self { name, kind: Kind::External { command: command.to_owned() } })
     }
 
-    /// The name in the records.
+    /// Name in the records.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// An optimizer of this kind. Standard error of other programs goes to a file in the folder `logs`; each of their
-    /// answers may take up to `limit`.
-    pub(crate) fn start(&self, logs: &Path, limit: Duration) -> StartedOptimizer {
+    /// Starts the optimizer. An external one writes its standard error to a file in the folder `logs` and has `limit`
+    /// per response.
+    pub(crate) fn start(&self, logs: &Path, limit: Duration) -> Box<dyn Optimizer> {
         match &self.kind {
-            Kind::Own(algorithm) => StartedOptimizer::Own(InProcess::new(algorithm.clone())),
-            Kind::External { command } => {
-                let log = logs.join(format!("{}.log", self.name.replace(':', "_")));
-                StartedOptimizer::External(External::new(command.clone(), log, limit))
-            }
+            Kind::Own(algorithm) => Box::new(InProcess::new(algorithm.clone())),
+            Kind::External { command } => Box::new(self.external_process(command.clone(), logs, limit)),
         }
     }
 
-    /// The same optimizer as its own process, so that its time and memory can be measured.
-    pub(crate) fn in_own_process(&self, program: &Path, logs: &Path, limit: Duration) -> External {
-        let (command, log) = match &self.kind {
-            Kind::External { command } => (command.clone(), &self.name),
+    /// The same optimizer in a process of its own, to measure its time and memory. `program` is `tunesmith`, which runs
+    /// our algorithms.
+    pub fn in_own_process(&self, program: &Path, logs: &Path, limit: Duration) -> External {
+        let command = match &self.kind {
+            Kind::External { command } => command.clone(),
             Kind::Own(algorithm) => {
                 let program = program.to_string_lossy().replace('\'', r"'\''");
-                (format!("exec '{program}' bench contestant '{algorithm}'"), &self.name)
+                format!("exec '{program}' bench contestant '{algorithm}'")
             }
         };
-        External::new(command, logs.join(format!("{}.log", log.replace(':', "_"))), limit)
-    }
-}
-
-/// An optimizer that is ready to start a study.
-pub(crate) enum StartedOptimizer {
-    Own(InProcess),
-    External(External),
-}
-
-impl StartedOptimizer {
-    /// The version that the optimizer reports; for an own algorithm that of this program.
-    pub(crate) fn version(&self) -> Option<String> {
-        match self {
-            Self::Own(_) => Some(format!("tunesmith {}", env!("CARGO_PKG_VERSION"))),
-            Self::External(external) => external.version().map(str::to_owned),
-        }
+        self.external_process(command, logs, limit)
     }
 
-    fn inner(&mut self) -> &mut dyn Optimizer {
-        match self {
-            Self::Own(optimizer) => optimizer,
-            Self::External(optimizer) => optimizer,
-        }
-    }
-}
-
-impl Optimizer for StartedOptimizer {
-    fn create(&mut self, study: &StudyRequest) -> Result<(), OptimizerError> {
-        self.inner().create(study)
-    }
-
-    fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, OptimizerError> {
-        self.inner().suggest(trials)
-    }
-
-    fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError> {
-        self.inner().complete(result)
+    fn external_process(&self, command: String, logs: &Path, limit: Duration) -> External {
+        External::new(command, logs.join(format!("{}.log", self.name.replace(':', "_"))), limit)
     }
 }
 

@@ -1,22 +1,23 @@
-//! An own algorithm as an optimizer of another process: the server side of the protocol.
+//! Server side of the protocol: one of our algorithms as an optimizer for another process.
 //!
-//! `bench latency` measures all optimizers through the same pipe, and other benchmarks can call the own algorithms.
+//! Measurements of time and memory then use the same pipe for all optimizers, and other benchmarks can call our
+//! algorithms.
 
 use std::io::{BufRead, Write};
 
 use tunesmith_algorithms::problem::{CompletedTrial, ProblemStatement, TrialId, TrialOutcome};
 use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 
-use super::algorithm::Algorithm;
+use super::algorithm::OwnAlgorithm;
 use super::external::messages::{Answer, Request, point_from_json, point_to_json};
 use super::in_process::InProcess;
 
-/// Answers the requests on `input` one by one on `output`, until `input` ends.
+/// Serves requests from `input` one at a time on `output` until `input` ends.
 ///
 /// # Errors
-/// Of reading or writing. An invalid request is answered with an error.
+/// Reading or writing failed. An invalid request gets an error response.
 pub fn serve(algorithm: &str, input: impl BufRead, mut output: impl Write) -> anyhow::Result<()> {
-    let algorithm: Algorithm = algorithm.parse()?;
+    let algorithm: OwnAlgorithm = algorithm.parse()?;
     let mut server = Server { name: algorithm.to_string(), optimizer: InProcess::new(algorithm), problem: None };
     for line in input.lines() {
         let answer = match serde_json::from_str::<Request>(&line?) {
@@ -45,8 +46,8 @@ impl Server {
                 let problem = problem.statement()?;
                 self.problem = Some(problem.clone());
                 let created = self.optimizer.create(&StudyRequest { problem, seed, budget, parallel, constraints });
-                let version = format!("tunesmith {}", env!("CARGO_PKG_VERSION"));
-                let answer = Answer { name: Some(self.name.clone()), version: Some(version), ..Answer::default() };
+                let answer =
+                    Answer { name: Some(self.name.clone()), version: self.optimizer.version(), ..Answer::default() };
                 match created {
                     Err(OptimizerError::Unsupported { reason }) => Ok(Answer { unsupported: Some(reason), ..answer }),
                     created => created.map(|()| answer).map_err(|error| error.to_string()),

@@ -1,14 +1,13 @@
-//! The meaning of the columns of a CSV file of trials, by their names.
+//! Columns of a CSV file of trials, classified by name.
 
 use csv::StringRecord;
-use tunesmith_algorithms::problem::ProblemStatement;
 
 use super::RecordedError;
 
-/// The first columns of an exported study, in order. [`RECOMMENDED`] and the columns of its parameters follow.
+/// First columns of an exported study, in order; [`RECOMMENDED`] and the parameters follow.
 pub(super) const EXPORT_COLUMNS: [&str; 8] =
     ["trial_id", "state", "objective_value", "training_step", "stopped_early", "reason", "start_time", "end_time"];
-/// The column after them that marks one trial; absent in files of earlier versions.
+/// Next column of an export, which marks one trial; absent in files of earlier versions.
 const RECOMMENDED: &str = "recommended";
 pub(super) const STATE: usize = 1;
 pub(super) const OBJECTIVE_VALUE: usize = 2;
@@ -17,28 +16,21 @@ pub(super) const END_TIME: usize = 7;
 
 const SECONDS: &str = "seconds";
 
-/// The names of what a trial is measured by: the metrics of `statement`, then its constraints.
-pub(super) fn values(statement: &ProblemStatement) -> Vec<&str> {
-    let metrics = statement.metrics().iter().map(|metric| metric.name.as_str());
-    metrics.chain(statement.constraints().iter().map(|constraint| constraint.name.as_str())).collect()
-}
-
-/// The columns of a file, apart from its parameters.
 pub(super) struct Columns {
-    /// Whether the file has the columns of an exported study.
+    /// Whether the file is an exported study.
     pub(super) exported: bool,
-    /// The column of each of the [`values`].
+    /// Columns of the metrics, then of the constraints.
     pub(super) values: Vec<usize>,
-    /// The column of durations.
+    /// Column of durations.
     pub(super) seconds: Option<usize>,
-    /// Step and column of each point of the learning curve, by step.
+    /// Step and column of each learning curve point, by step.
     pub(super) curve: Vec<(u64, usize)>,
     /// Names and columns of all others, in file order.
     pub(super) others: Vec<(String, usize)>,
 }
 
 impl Columns {
-    /// Classifies the columns of `header`, with a column for each of `values`. A name in `parameters` is always a parameter.
+    /// Classifies the columns of `header`, which must contain `values`. A name in `parameters` is always a parameter.
     pub(super) fn new(header: &StringRecord, values: &[&str], parameters: &[&str]) -> Result<Self, RecordedError> {
         if header.iter().all(str::is_empty) {
             return Err(RecordedError::Empty);
@@ -61,7 +53,7 @@ impl Columns {
         let mut places = Vec::with_capacity(values.len());
         for &name in values {
             let of_metric = |name: &str| place_of(name).filter(|_| !parameters.contains(&name));
-            // An exported study with one metric and no constraint has no column of the metric's name.
+            // An exported study with one metric and no constraint has no column named after the metric.
             let place = match values {
                 [_] if exported => Some(OBJECTIVE_VALUE),
                 [_] => of_metric(name).or_else(|| of_metric(EXPORT_COLUMNS[OBJECTIVE_VALUE])),
@@ -89,7 +81,6 @@ impl Columns {
         Ok(columns)
     }
 
-    /// The allowed names of columns, for messages.
     pub(super) fn allowed(values: &[&str], parameters: &[&str]) -> Vec<String> {
         let named = parameters.iter().chain(values).copied();
         let mut allowed: Vec<String> = named.chain([SECONDS]).map(str::to_owned).collect();
@@ -99,7 +90,7 @@ impl Columns {
     }
 }
 
-/// The step of a column `METRIC@STEP`, for the first metric.
+/// Step of a column `METRIC@STEP`, for the first metric.
 fn curve_step(name: &str, values: &[&str]) -> Option<u64> {
     let (metric, step) = name.rsplit_once('@')?;
     (metric == *values.first()?).then(|| step.parse().ok())?

@@ -1,5 +1,3 @@
-//! A problem from a CSV file of trials.
-
 use std::io::Read;
 
 use csv::StringRecord;
@@ -7,12 +5,11 @@ use jiff::Timestamp;
 use tunesmith_algorithms::problem::{ParameterSpec, ParameterValues, ProblemStatement};
 use tunesmith_benchmark::problems::table::{TableProblem, TableRow};
 
-use super::columns::{Columns, END_TIME, EXPORT_COLUMNS, START_TIME, STATE, values};
-use super::{Place, RecordedError, parameter_value};
+use super::columns::{Columns, END_TIME, EXPORT_COLUMNS, START_TIME, STATE};
+use super::{RecordPosition, RecordedError, parameter_value};
 use tunesmith_domain::TrialState;
 
-/// The problem `name` with the statement `statement`, evaluated by the CSV file in `reader`. [`super`] describes the
-/// columns.
+/// Reads the problem `name` with the statement `statement` from a CSV file. [`super`] describes the columns.
 ///
 /// # Errors
 /// [`RecordedError`] for the first invalid value, with its line and column.
@@ -24,10 +21,10 @@ pub fn read_csv(
     Ok(TableProblem::new(name, statement.clone(), read_rows(reader, statement)?)?)
 }
 
-/// The trials of the CSV file in `reader`. [`super`] describes the columns.
+/// Reads the trials of a CSV file. [`super`] describes the columns.
 ///
 /// # Errors
-/// [`RecordedError`] for the first invalid value, with its line and column.
+/// As [`read_csv`].
 pub fn read_rows(reader: impl Read, statement: &ProblemStatement) -> Result<Vec<TableRow>, RecordedError> {
     let mut reader = csv::Reader::from_reader(reader);
     let layout = Layout::new(reader.headers()?, statement)?;
@@ -35,14 +32,13 @@ pub fn read_rows(reader: impl Read, statement: &ProblemStatement) -> Result<Vec<
     for record in reader.records() {
         let record = record?;
         let line = record.position().map_or(0, csv::Position::line);
-        rows.extend(layout.row(&record, &Place::Line(line))?);
+        rows.extend(layout.row(&record, &RecordPosition::Line(line))?);
     }
     Ok(rows)
 }
 
-/// The columns of the parts of a trial.
 struct Layout<'a> {
-    /// The names of the metrics and constraints.
+    /// Names of the metrics and constraints.
     values: Vec<&'a str>,
     columns: Columns,
     parameters: Vec<(&'a ParameterSpec, usize)>,
@@ -52,7 +48,7 @@ impl<'a> Layout<'a> {
     fn new(header: &StringRecord, statement: &'a ProblemStatement) -> Result<Self, RecordedError> {
         let specs = statement.search_space().parameters();
         let names: Vec<&str> = specs.iter().map(ParameterSpec::name).collect();
-        let values = values(statement);
+        let values: Vec<&str> = statement.value_names().collect();
         let columns = Columns::new(header, &values, &names)?;
         let mut parameters = Vec::with_capacity(specs.len());
         for spec in specs {
@@ -71,12 +67,12 @@ impl<'a> Layout<'a> {
         Ok(Self { values, columns, parameters })
     }
 
-    /// The trial in `record`; `None` if it has no result yet.
-    fn row(&self, record: &StringRecord, place: &Place) -> Result<Option<TableRow>, RecordedError> {
+    /// Trial in `record`; `None` without a result.
+    fn row(&self, record: &StringRecord, place: &RecordPosition) -> Result<Option<TableRow>, RecordedError> {
         let mut parameters = ParameterValues::new();
         for (spec, column) in &self.parameters {
             let text = &record[*column];
-            // The field of an inactive conditional parameter is empty. The table checks which parameters are active.
+            // An inactive conditional parameter has an empty field. The table checks which parameters are active.
             if spec.condition().is_none() || !text.is_empty() {
                 parameters.insert(spec.name().to_owned(), parameter_value(spec, text, place)?);
             }
@@ -113,7 +109,7 @@ impl<'a> Layout<'a> {
         Ok(Some(TableRow { parameters, values, duration_secs: self.duration_secs(record, place)?, curve }))
     }
 
-    fn duration_secs(&self, record: &StringRecord, place: &Place) -> Result<Option<f64>, RecordedError> {
+    fn duration_secs(&self, record: &StringRecord, place: &RecordPosition) -> Result<Option<f64>, RecordedError> {
         if let Some(column) = self.columns.seconds {
             let text = &record[column];
             let is_duration = |secs: f64| secs > 0.0 && secs.is_finite();
@@ -131,13 +127,13 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// The number in `text` if it is `valid`.
+/// Parses a number that satisfies `valid`.
 fn number(
     text: &str,
     column: &str,
     allowed: &str,
     valid: impl Fn(f64) -> bool,
-    place: &Place,
+    place: &RecordPosition,
 ) -> Result<f64, RecordedError> {
     text.trim().parse().ok().filter(|number| valid(*number)).ok_or_else(|| RecordedError::Value {
         place: place.clone(),
@@ -147,7 +143,7 @@ fn number(
     })
 }
 
-fn timestamp(record: &StringRecord, column: usize, place: &Place) -> Result<Option<Timestamp>, RecordedError> {
+fn timestamp(record: &StringRecord, column: usize, place: &RecordPosition) -> Result<Option<Timestamp>, RecordedError> {
     let text = &record[column];
     if text.is_empty() {
         return Ok(None);

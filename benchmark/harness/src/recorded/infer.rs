@@ -1,4 +1,4 @@
-//! The search space of a CSV file without a configuration.
+//! Search space inferred from a CSV file without a configuration.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -8,22 +8,21 @@ use tunesmith_algorithms::problem::{
 };
 
 use super::columns::{Columns, EXPORT_COLUMNS, OBJECTIVE_VALUE};
-use super::{Place, RecordedError};
+use super::{RecordPosition, RecordedError};
 
-/// The problem statement inferred from the CSV file in `reader`. Each column that is not a metric, a duration, a point of a
-/// curve or a column of an exported study is a parameter. Columns of integers are integer parameters, other columns of
-/// finite numbers are double parameters, with a linear scale from the smallest to the largest value. Columns with other
-/// text are categorical.
+/// Infers the problem statement from a CSV file. Each column that is not a metric, a duration, a curve point or a fixed
+/// column of an exported study is a parameter: integers give an integer parameter, other finite numbers a double
+/// parameter, both with a linear scale from the smallest to the largest value; other text gives a categorical one.
 ///
 /// # Errors
-/// [`RecordedError`] if the file is not valid CSV, has no column for `metric` or for any parameter, a parameter has an empty
-/// field, or an exported study has several metrics or constraints, whose columns cannot be distinguished from parameters.
+/// [`RecordedError`] if the file is not valid CSV, has no column for `metric` or for any parameter, a parameter has an
+/// empty field, or an exported study has several metrics or constraints, whose columns look like parameters.
 pub fn infer_statement(reader: impl Read, metric: MetricSpec) -> Result<ProblemStatement, RecordedError> {
     let mut reader = csv::Reader::from_reader(reader);
     let header = reader.headers()?.clone();
     let metrics = [metric];
     let columns = Columns::new(&header, &[metrics[0].name.as_str()], &[])?;
-    // After the fixed columns of an exported study, every column is a parameter.
+    // In an exported study, every column after the fixed ones is a parameter.
     let is_parameter = |name: &str| columns.exported || !EXPORT_COLUMNS.contains(&name);
     let mut observed: Vec<(&str, usize, Observed)> = Vec::new();
     for (name, place) in columns.others.iter().filter(|(name, _)| is_parameter(name)) {
@@ -41,7 +40,7 @@ pub fn infer_statement(reader: impl Read, metric: MetricSpec) -> Result<ProblemS
             observed.is_objective &= columns.exported && text == &record[OBJECTIVE_VALUE];
             if text.trim().is_empty() {
                 return Err(RecordedError::Value {
-                    place: Place::Line(record.position().map_or(0, csv::Position::line)),
+                    place: RecordPosition::Line(record.position().map_or(0, csv::Position::line)),
                     column: (*name).to_owned(),
                     value: text.to_owned(),
                     allowed: "a value of a parameter, which every trial needs".to_owned(),
@@ -66,14 +65,13 @@ pub fn infer_statement(reader: impl Read, metric: MetricSpec) -> Result<ProblemS
     Ok(ProblemStatement::new(space, metrics.to_vec()).expect("there is one metric"))
 }
 
-/// The values of a column.
 struct Observed {
     integers: Option<(i64, i64)>,
     numbers: Option<(f64, f64)>,
     levels: BTreeSet<String>,
     all_integers: bool,
     all_numbers: bool,
-    /// Whether all values are those of the objective of an exported study.
+    /// Whether every value equals the objective of an exported study.
     is_objective: bool,
 }
 

@@ -1,5 +1,3 @@
-//! A problem from the resource of a finished job.
-
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -8,13 +6,13 @@ use serde::Deserialize;
 use tunesmith_algorithms::problem::ParameterValues;
 use tunesmith_benchmark::problems::table::{TableProblem, TableRow};
 
-use super::{Place, RecordedError, parameter_value};
+use super::{RecordPosition, RecordedError, parameter_value};
 use tunesmith_api::ai_platform::{TrainingInput, study_spec};
 
-/// The problem `name` of the job in `reader`, evaluated by the job's trials. The input is the output of
-/// `tunesmith jobs describe --format json`, or a job resource of AI Platform.
+/// Reads the problem `name`, evaluated by the trials of a job, from the output of `tunesmith jobs describe --format
+/// json` or an AI Platform job resource.
 ///
-/// The resource contains only trials that succeeded, so failures are not replayed. The CSV file of trials contains them.
+/// The resource contains only successful trials, so failures are not replayed, unlike from a CSV file.
 ///
 /// # Errors
 /// [`RecordedError`] for the first invalid value.
@@ -30,7 +28,7 @@ pub fn read_job(name: impl Into<String>, reader: impl Read) -> Result<TableProbl
     }
     let mut rows = Vec::with_capacity(job.training_output.trials.len());
     for trial in &job.training_output.trials {
-        let place = Place::Trial(trial.trial_id.clone());
+        let place = RecordPosition::Trial(trial.trial_id.clone());
         let mut parameters = ParameterValues::new();
         for spec in statement.search_space().parameters() {
             let given = trial.hyperparameters.get(spec.name());
@@ -51,7 +49,7 @@ pub fn read_job(name: impl Into<String>, reader: impl Read) -> Result<TableProbl
     Ok(TableProblem::new(name, statement, rows)?)
 }
 
-/// The fields of a job that are used; others are ignored.
+/// Job fields used here; others are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Job {
@@ -82,7 +80,7 @@ struct HyperparameterOutput {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct FinalMetric {
-    /// Absent from canonical JSON if it is 0.
+    /// Canonical JSON omits it if it is 0.
     #[serde(default)]
     objective_value: f64,
 }

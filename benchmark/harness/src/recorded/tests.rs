@@ -167,7 +167,7 @@ fn wrong_columns_are_named() {
     let unknown = message("rate,depth,batch,activation,loss,los@3\n");
     let allowed = "rate, depth, batch, activation, loss, seconds, loss@STEP, trial_id, state";
     assert!(unknown.starts_with(&format!("line 1: column \"los@3\" is unknown; allowed are {allowed}")), "{unknown}");
-    // What an export has beside the trials' points may stay in an edited file.
+    // An edited export may keep its other columns.
     assert!(read("trial_id,state,rate,depth,batch,activation,loss\n7,DONE,0.1,1,8,relu,2\n").is_ok());
 }
 
@@ -232,7 +232,7 @@ fn a_space_that_cannot_be_inferred_is_refused() {
     assert_eq!(infer("a,loss\n"), "the trials are not a valid table");
 }
 
-/// A job as `tunesmith jobs describe --format json` prints it, with `trials` for its trials.
+/// Job resource with `trials`, as `tunesmith jobs describe --format json` prints it.
 fn job(trials: &str) -> String {
     format!(
         r#"{{"jobId": "j1", "createTime": "2026-03-01T10:00:00Z", "state": "SUCCEEDED",
@@ -281,7 +281,7 @@ fn the_column_of_an_export_is_the_metric_of_a_table_without_one_of_its_name() {
     assert_eq!(names, ["lr", "depth"]);
     let rows = read_rows(csv.as_bytes(), &statement).unwrap();
     assert_eq!(rows.iter().map(|row| row.values.clone()).collect::<Vec<_>>(), [Some(vec![0.8]), Some(vec![0.5])]);
-    // A column of the metric's own name is preferred, and the other one is no parameter.
+    // The metric's own column takes precedence; the other one is not a parameter either.
     let csv = "lr,objective_value,loss\n0.1,7,0.8\n0.2,6,0.5\n";
     let statement = infer_statement(csv.as_bytes(), loss()).unwrap();
     assert_eq!(statement.search_space().parameters().len(), 1);

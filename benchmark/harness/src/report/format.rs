@@ -1,27 +1,27 @@
-//! Numbers and names as all reports write them.
+//! Number and name formats of all reports.
 
-use tunesmith_benchmark::analysis::{Finding, GroupComparison};
+use tunesmith_benchmark::analysis::{Decision, GroupComparison};
 
-/// With two decimals and a sign only below 0, as mean log10 gaps and ranks are written.
+/// Two decimals, signed only below 0, for mean log10 gaps and ranks.
 pub(super) fn two(value: f64) -> String {
     // A rounded 0 has no sign.
     let text = format!("{value:.2}");
     if text == "-0.00" { "0.00".to_owned() } else { text }
 }
 
-/// With two decimals and always a sign.
+/// Two decimals, always signed.
 pub(super) fn signed(value: f64) -> String {
     let text = format!("{value:+.2}");
     if text == "-0.00" { "+0.00".to_owned() } else { text }
 }
 
-/// With one decimal.
+/// One decimal.
 pub(super) fn one(value: f64) -> String {
     let text = format!("{value:.1}");
     if text == "-0.0" { "0.0".to_owned() } else { text }
 }
 
-/// A gap, at least 0, with two or three significant digits.
+/// Gap, at least 0, with two or three significant digits.
 pub(super) fn gap(value: f64) -> String {
     let digits = 1 - (value.log10().floor().clamp(-9.0, 0.0) as i32);
     let digits = usize::try_from(digits).unwrap_or(1);
@@ -29,12 +29,12 @@ pub(super) fn gap(value: f64) -> String {
     if text.bytes().all(|byte| matches!(byte, b'0' | b'.')) { "0".to_owned() } else { text }
 }
 
-/// Two digits, `< 0.001` below that.
+/// Two digits, or `< 0.001`.
 pub(super) fn p_value(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// Milliseconds in three digits and a unit.
+/// Milliseconds with three digits and a unit.
 pub(super) fn milliseconds(ms: f64) -> String {
     if ms < 1.0 {
         format!("{:.0} µs", ms * 1e3)
@@ -47,7 +47,7 @@ pub(super) fn milliseconds(ms: f64) -> String {
     }
 }
 
-/// Seconds in about three digits and a unit.
+/// Seconds with about three digits and a unit.
 pub(super) fn seconds(secs: f64) -> String {
     if secs < 600.0 {
         format!("{secs:.1} s")
@@ -58,12 +58,11 @@ pub(super) fn seconds(secs: f64) -> String {
     }
 }
 
-/// `better`, `worse`, `none`.
-pub(super) fn finding(finding: Finding) -> &'static str {
+pub(super) fn finding(finding: Decision) -> &'static str {
     match finding {
-        Finding::Better => "better",
-        Finding::Worse => "worse",
-        Finding::None => "none",
+        Decision::Better => "better",
+        Decision::Worse => "worse",
+        Decision::NoDifference => "none",
     }
 }
 
@@ -76,7 +75,6 @@ pub(super) fn group_name(suite: &str, dimension: Option<usize>) -> String {
     }
 }
 
-/// [`group_name`] of a group.
 pub(super) fn group_title(group: &GroupComparison) -> String {
     group_name(&group.suite, group.dimension)
 }
@@ -86,7 +84,7 @@ pub(super) fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// A power of ten as people write it, or the number.
+/// A power of ten as such, any other number in full.
 pub(super) fn threshold(value: f64) -> String {
     format!("{value:e}")
 }

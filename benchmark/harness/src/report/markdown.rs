@@ -1,15 +1,13 @@
-//! Reports as Markdown, GitHub flavoured.
+//! Reports in GitHub flavoured Markdown.
 
 use tunesmith_benchmark::analysis::{Change, Comparison};
 
 use super::ReportMeta;
 use super::format::{count, finding, group_title};
 use super::tables::{
-    Table, Tone, change, checkpoint_title, extent, failures, handed_out, method, overview, pairs, simulated_times,
-    standings, suggestion_times,
+    Table, Tone, change, checkpoint_title, extent, failures, further_tables, method, overview, pairs, standings,
 };
 
-/// A comparison as Markdown.
 pub fn markdown(comparison: &Comparison, meta: &ReportMeta) -> String {
     let mut text = format!("# {}\n\n{}\n", escaped(&meta.title), escaped(&extent(comparison)));
     for note in &meta.notes {
@@ -26,15 +24,9 @@ pub fn markdown(comparison: &Comparison, meta: &ReportMeta) -> String {
                 table(&mut text, &pairs(comparison, checkpoint));
             }
         }
-        for (title, found) in [
-            ("Suggestion time", suggestion_times(comparison, group)),
-            ("Simulated time", simulated_times(comparison, group)),
-            ("Handed out", handed_out(comparison, group)),
-        ] {
-            if let Some(found) = found {
-                text.push_str(&format!("\n### {title}: {}\n\n", escaped(&group_title(group))));
-                table(&mut text, &found);
-            }
+        for (title, found) in further_tables(comparison, group) {
+            text.push_str(&format!("\n### {title}: {}\n\n", escaped(&group_title(group))));
+            table(&mut text, &found);
         }
     }
     if let Some(failures) = failures(comparison) {
@@ -48,7 +40,7 @@ pub fn markdown(comparison: &Comparison, meta: &ReportMeta) -> String {
     text
 }
 
-/// Old and new records as Markdown.
+/// Renders a comparison of old and new records.
 pub fn change_markdown(found: &Change, meta: &ReportMeta) -> String {
     let mut text =
         format!("# {}\n\n**Overall: {}.** {}\n\n", escaped(&meta.title), finding(found.overall), pairing(found));
@@ -60,7 +52,7 @@ pub fn change_markdown(found: &Change, meta: &ReportMeta) -> String {
     text
 }
 
-/// How many runs were compared, and which were not.
+/// Number of compared runs, and the runs left out.
 pub(super) fn pairing(found: &Change) -> String {
     let mut text = format!("{} of runs.", count(found.pairs, "pair"));
     if found.only_old + found.only_new > 0 {
@@ -102,7 +94,7 @@ fn table(text: &mut String, found: &Table) {
 
 fn environment(text: &mut String, meta: &ReportMeta) {
     if !meta.commands.is_empty() {
-        // A fence that is longer than any in the commands.
+        // The fence must be longer than any in the commands.
         let longest = meta.commands.iter().map(|command| longest_run(command, '`')).max().unwrap_or(0);
         let fence = "`".repeat(3.max(longest + 1));
         text.push_str(&format!("\n## Commands\n\n{fence}sh\n{}\n{fence}\n", meta.commands.join("\n")));
@@ -121,7 +113,7 @@ fn longest_run(text: &str, wanted: char) -> usize {
     text.split(|letter| letter != wanted).map(|run| run.chars().count()).max().unwrap_or(0)
 }
 
-/// Text in which nothing is markup, on one line.
+/// Escapes markup and joins lines.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {

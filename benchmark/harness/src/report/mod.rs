@@ -1,5 +1,4 @@
-//! Renders comparisons for people: a page, Markdown, the terminal. Functions from data to text; nothing is computed or
-//! written here.
+//! Report rendering: HTML, Markdown, terminal. Pure functions from data to text.
 
 mod format;
 mod html;
@@ -8,6 +7,7 @@ mod tables;
 mod terminal;
 
 #[cfg(test)]
+#[path = "tests/synthetic_fixture.rs"]
 mod synthetic_fixture;
 #[cfg(test)]
 mod tests;
@@ -16,17 +16,16 @@ pub use html::html;
 pub use markdown::{change_markdown, markdown};
 pub use terminal::{Draw, change_terminal, terminal};
 
-/// The texts of a report beside its numbers, which allow others to reproduce it.
+/// Context of a report beside its numbers, for reproducing it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportMeta {
-    /// The heading.
     pub title: String,
-    /// The commands that made the runs and the report, in their order.
+    /// Commands that produced the runs and the report, in order.
     pub commands: Vec<String>,
     /// Programs and packages with their versions.
     pub versions: Vec<(String, String)>,
-    /// The machine: processor, memory, operating system.
+    /// Processor, memory, operating system.
     pub machine: Vec<(String, String)>,
-    /// Remarks, a paragraph each.
+    /// Remarks, one paragraph each.
     pub notes: Vec<String>,
 }

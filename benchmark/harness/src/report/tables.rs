@@ -1,34 +1,32 @@
-//! The tables of a comparison, before they are given the form of a page, Markdown or the terminal.
+//! Tables of a comparison, independent of the output format.
 
 use tunesmith_benchmark::analysis::{
-    Change, Checkpoint, Comparison, Finding, GroupComparison, HandedOut, Standing, TIME_SHARES,
+    Change, Checkpoint, Comparison, Decision, GroupComparison, HandedOut, Standing, TIME_SHARES,
 };
 
 use super::format::{
     count, finding, gap, group_name, group_title, milliseconds, one, p_value, seconds, signed, threshold, two,
 };
 
-/// A table.
 pub(super) struct Table {
     pub(super) header: Vec<String>,
     /// The first cell of each row is its name.
     pub(super) rows: Vec<Vec<Cell>>,
-    /// What the numbers mean.
+    /// Explains the numbers.
     pub(super) note: String,
 }
 
-/// A cell.
 #[derive(Clone)]
 pub(super) struct Cell {
     pub(super) text: String,
     pub(super) tone: Tone,
 }
 
-/// The mark of a cell.
+/// Emphasis of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
-    /// The best of its column.
+    /// Best of its column.
     Best,
     /// Better than the baseline.
     Better,
@@ -41,11 +39,11 @@ impl Cell {
         Self { text: text.into(), tone: Tone::Plain }
     }
 
-    fn finding(found: Finding) -> Self {
+    fn finding(found: Decision) -> Self {
         let tone = match found {
-            Finding::Better => Tone::Better,
-            Finding::Worse => Tone::Worse,
-            Finding::None => Tone::Plain,
+            Decision::Better => Tone::Better,
+            Decision::Worse => Tone::Worse,
+            Decision::NoDifference => Tone::Plain,
         };
         Self { text: finding(found).to_owned(), tone }
     }
@@ -55,27 +53,26 @@ fn header(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-/// A column of numbers, the best of which stands out; `None` is a dash.
+/// Column of numbers with the best one emphasised; `None` is a dash.
 fn column(values: &[Option<f64>], is_less_better: bool, text: impl Fn(f64) -> String) -> Vec<Cell> {
     let best = values.iter().flatten().copied().reduce(|a, b| if is_less_better { a.min(b) } else { a.max(b) });
     let best = best.map(&text);
     let cell = |value: &Option<f64>| {
         let Some(value) = value else { return Cell::plain("-") };
         let text = text(*value);
-        // What reads the same is equally good.
+        // Cells with the same text are equally good.
         let tone = if best.as_ref() == Some(&text) && values.len() > 1 { Tone::Best } else { Tone::Plain };
         Cell { text, tone }
     };
     values.iter().map(cell).collect()
 }
 
-/// Rows from columns.
 fn transposed(columns: Vec<Vec<Cell>>) -> Vec<Vec<Cell>> {
     let rows = columns.first().map_or(0, Vec::len);
     (0..rows).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
 }
 
-/// The mean rank of each optimizer at the last checkpoint of each whole suite.
+/// Mean rank of each optimizer at the last checkpoint of each whole suite.
 pub(super) fn overview(comparison: &Comparison) -> Table {
     let mut columns = vec![comparison.optimizers.iter().map(Cell::plain).collect::<Vec<Cell>>()];
     let mut names = vec!["optimizer".to_owned()];
@@ -93,13 +90,13 @@ pub(super) fn overview(comparison: &Comparison) -> Table {
     Table { header: names, rows: transposed(columns), note: note.to_owned() }
 }
 
-/// The first group of each suite holds all of it.
+/// The first group of each suite contains all its problems.
 pub(super) fn whole_suites(comparison: &Comparison) -> impl Iterator<Item = &GroupComparison> {
     let mut last: Option<&str> = None;
     comparison.groups.iter().filter(move |group| last.replace(&group.suite) != Some(&group.suite))
 }
 
-/// The optimizers of a checkpoint, best first.
+/// Optimizers of a checkpoint, best first.
 pub(super) fn standings(comparison: &Comparison, checkpoint: &Checkpoint) -> Table {
     let rows = &checkpoint.standings;
     let names = rows.iter().map(|row| Cell::plain(&comparison.optimizers[row.optimizer])).collect();
@@ -142,19 +139,18 @@ fn standings_note(comparison: &Comparison, checkpoint: &Checkpoint) -> String {
     note
 }
 
-/// Each optimizer against the baseline.
 pub(super) fn pairs(comparison: &Comparison, checkpoint: &Checkpoint) -> Table {
     let baseline = &comparison.optimizers[comparison.baseline];
     let rows = checkpoint.pairs.iter().map(|pair| {
         vec![
             Cell::plain(&comparison.optimizers[pair.optimizer]),
-            Cell::finding(pair.finding),
-            Cell::plain(difference(pair.difference, pair.standard_error)),
-            Cell::plain(format!("{} to {}", signed(pair.low), signed(pair.high))),
+            Cell::finding(pair.test.finding),
+            Cell::plain(difference(pair.test.difference, pair.test.standard_error)),
+            Cell::plain(format!("{} to {}", signed(pair.test.low), signed(pair.test.high))),
             Cell::plain(format!("{} / {}", pair.wins, pair.losses)),
-            Cell::plain(p_value(pair.adjusted_p)),
-            Cell::plain(signed(pair.effect)),
-            Cell::plain(pair.problems.to_string()),
+            Cell::plain(p_value(pair.test.adjusted_p)),
+            Cell::plain(signed(pair.test.effect)),
+            Cell::plain(pair.test.problems.to_string()),
         ]
     });
     let mut names =
@@ -175,8 +171,21 @@ fn difference(value: f64, standard_error: Option<f64>) -> String {
     }
 }
 
-/// Median and p90 of suggestion times; `None` if none were recorded.
-pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison) -> Option<Table> {
+/// Tables of a group beyond those of its checkpoints, with their titles.
+pub(super) fn further_tables(
+    comparison: &Comparison,
+    group: &GroupComparison,
+) -> impl Iterator<Item = (&'static str, Table)> {
+    let tables = [
+        ("Suggestion time", suggestion_times(comparison, group)),
+        ("Simulated time", simulated_times(comparison, group)),
+        ("Handed out", handed_out(comparison, group)),
+    ];
+    tables.into_iter().filter_map(|(title, table)| Some((title, table?)))
+}
+
+/// Median and p90 of suggestion times; `None` if not recorded.
+fn suggestion_times(comparison: &Comparison, group: &GroupComparison) -> Option<Table> {
     let mut bins: Vec<(usize, usize)> = group.suggestion_times.iter().map(|time| (time.from, time.to)).collect();
     bins.sort_unstable();
     bins.dedup();
@@ -202,8 +211,8 @@ pub(super) fn suggestion_times(comparison: &Comparison, group: &GroupComparison)
     (!rows.is_empty()).then(|| Table { header, rows, note: note.to_owned() })
 }
 
-/// Simulated time beside the baseline; `None` if only the baseline has any.
-pub(super) fn simulated_times(comparison: &Comparison, group: &GroupComparison) -> Option<Table> {
+/// Simulated time relative to the baseline; `None` if only the baseline has any.
+fn simulated_times(comparison: &Comparison, group: &GroupComparison) -> Option<Table> {
     let baseline = &comparison.optimizers[comparison.baseline];
     let times = &group.simulated_times;
     let any_stopped = times.iter().any(|time| time.stopped_early > 0.0);
@@ -236,8 +245,8 @@ pub(super) fn simulated_times(comparison: &Comparison, group: &GroupComparison) 
     (times.len() > 1).then(|| Table { header, rows: rows.collect(), note })
 }
 
-/// What a user would be given of noisy problems; `None` if no run has recorded it.
-pub(super) fn handed_out(comparison: &Comparison, group: &GroupComparison) -> Option<Table> {
+/// Quality of the trials recommended to the user on noisy problems; `None` if not recorded.
+fn handed_out(comparison: &Comparison, group: &GroupComparison) -> Option<Table> {
     let mut checkpoints: Vec<usize> = group.handed_out.iter().map(|row| row.evaluations).collect();
     checkpoints.sort_unstable();
     checkpoints.dedup();
@@ -269,7 +278,7 @@ pub(super) fn handed_out(comparison: &Comparison, group: &GroupComparison) -> Op
     (!all.is_empty()).then(|| Table { header, rows: rows.collect(), note: note.to_owned() })
 }
 
-/// The failed runs and the unsupported problems; `None` if there are none.
+/// Failed runs and unsupported problems; `None` without any.
 pub(super) fn failures(comparison: &Comparison) -> Option<Table> {
     let rows = comparison.failures.iter().map(|failure| {
         let (kind, tone) =
@@ -290,18 +299,17 @@ pub(super) fn failures(comparison: &Comparison) -> Option<Table> {
     (!comparison.failures.is_empty()).then(|| Table { header, rows: rows.collect(), note: note.to_owned() })
 }
 
-/// Old and new.
 pub(super) fn change(change: &Change) -> Table {
     let rows = change.rows.iter().map(|row| {
         vec![
             Cell::plain(&row.optimizer),
             Cell::plain(group_name(&row.suite, row.dimension)),
-            Cell::finding(row.finding),
-            Cell::plain(difference(row.difference, row.standard_error)),
-            Cell::plain(format!("{} to {}", signed(row.low), signed(row.high))),
-            Cell::plain(p_value(row.adjusted_p)),
-            Cell::plain(signed(row.effect)),
-            Cell::plain(row.problems.to_string()),
+            Cell::finding(row.test.finding),
+            Cell::plain(difference(row.test.difference, row.test.standard_error)),
+            Cell::plain(format!("{} to {}", signed(row.test.low), signed(row.test.high))),
+            Cell::plain(p_value(row.test.adjusted_p)),
+            Cell::plain(signed(row.test.effect)),
+            Cell::plain(row.test.problems.to_string()),
             Cell::plain(row.pairs.to_string()),
             Cell::plain(row.evaluations.to_string()),
         ]
@@ -327,7 +335,7 @@ pub(super) fn change(change: &Change) -> Table {
     Table { header: header(&names), rows: rows.collect(), note }
 }
 
-/// The notes on methods that every report has.
+/// Notes on methods, common to all reports.
 pub(super) fn method(comparison: &Comparison) -> Vec<String> {
     let mut lines = vec![
         format!(
@@ -350,7 +358,7 @@ pub(super) fn method(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-/// One sentence with what was compared.
+/// One sentence on the extent of the comparison.
 pub(super) fn extent(comparison: &Comparison) -> String {
     let problems: usize = whole_suites(comparison).map(|group| group.problems).sum();
     format!(
@@ -362,7 +370,6 @@ pub(super) fn extent(comparison: &Comparison) -> String {
     )
 }
 
-/// The caption of a checkpoint.
 pub(super) fn checkpoint_title(group: &GroupComparison, checkpoint: &Checkpoint) -> String {
     format!("{}, after {}", group_title(group), count(checkpoint.evaluations, "evaluation"))
 }

@@ -1,5 +1,5 @@
 //! Reports for the terminal: the overview and the last checkpoint of each group, without colours. The caller draws the
-//! tables, since it knows the width of the terminal.
+//! tables, since it knows the terminal's width.
 
 use tunesmith_benchmark::analysis::{Change, Comparison};
 
@@ -7,15 +7,14 @@ use super::ReportMeta;
 use super::format::finding;
 use super::markdown::pairing;
 use super::tables::{
-    Cell, Table, Tone, change, checkpoint_title, extent, failures, handed_out, overview, pairs, simulated_times,
-    standings, suggestion_times, whole_suites,
+    Cell, Table, Tone, change, checkpoint_title, extent, failures, further_tables, overview, pairs, standings,
+    whole_suites,
 };
 
-/// Draws a table from the names of its columns and its rows; the first cell of a row is its name. The text ends with a
-/// line break.
+/// Draws a table from column names and rows; the first cell of a row is its name. The text ends with a line break.
 pub type Draw<'a, E> = &'a dyn Fn(&[String], Vec<Vec<String>>) -> Result<String, E>;
 
-/// A comparison for the terminal.
+/// Renders a comparison.
 ///
 /// # Errors
 /// Those of `draw`.
@@ -30,14 +29,8 @@ pub fn terminal<E>(comparison: &Comparison, meta: &ReportMeta, draw: Draw<'_, E>
         }
     }
     for group in whole_suites(comparison) {
-        if let Some(times) = suggestion_times(comparison, group) {
-            section(&mut text, &format!("suggestion time, {}", group.suite), &times, draw)?;
-        }
-        if let Some(times) = simulated_times(comparison, group) {
-            section(&mut text, &format!("simulated time, {}", group.suite), &times, draw)?;
-        }
-        if let Some(gaps) = handed_out(comparison, group) {
-            section(&mut text, &format!("handed out, {}", group.suite), &gaps, draw)?;
+        for (title, found) in further_tables(comparison, group) {
+            section(&mut text, &format!("{}, {}", title.to_lowercase(), group.suite), &found, draw)?;
         }
     }
     if let Some(failures) = failures(comparison) {
@@ -49,7 +42,7 @@ pub fn terminal<E>(comparison: &Comparison, meta: &ReportMeta, draw: Draw<'_, E>
     Ok(text)
 }
 
-/// Old and new records for the terminal.
+/// Renders a comparison of old and new records.
 ///
 /// # Errors
 /// Those of `draw`.
@@ -76,7 +69,7 @@ fn table<E>(text: &mut String, found: &Table, draw: Draw<'_, E>) -> Result<(), E
     Ok(())
 }
 
-/// Text without control characters, which a terminal would obey.
+/// Removes control characters, which a terminal would interpret.
 fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }

@@ -1,5 +1,3 @@
-//! What reports hold, on synthetic records.
-
 use std::convert::Infallible;
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -31,13 +29,13 @@ fn the_page_is_whole_and_loads_nothing() {
         assert!(!page.contains(loads), "the page loads something by {loads}");
     }
     assert!(!page.contains("alert(1)</script>") && !page.contains("<b>&"));
-    // Curves, targets and times of each of three groups.
+    // Curves, targets and times for each of three groups.
     assert_eq!(page.matches("class=\"plot\"").count(), 9);
     assert_eq!(page.matches("<svg class=\"ranks\"").count(), 1);
     assert!(page.contains("tunesmith bench --suite bbob --dims 2,5"));
 }
 
-/// The data of a plot, and the names of its lines.
+/// Data of a plot, and the names of its lines.
 fn plot_data(page: &str, number: usize) -> (serde_json::Value, Vec<String>) {
     let element = format!("id=\"plot-{number}-data\">");
     let start = page.find(&element).unwrap() + element.len();
@@ -60,7 +58,7 @@ fn targets_are_drawn_over_evaluations_per_parameter_with_their_areas() {
     let comparison = comparison();
     let (plot, names) = plot_data(&own_part(&html(&comparison, &meta())), 2);
     assert_eq!(plot["layout"]["xaxis"]["title"]["text"], "evaluations / parameters");
-    // From the first evaluation of 5 parameters to the last of 2.
+    // From the first evaluation with 5 parameters to the last with 2.
     let x = plot["data"][0]["x"].as_array().unwrap();
     assert_eq!((x[0].as_f64(), x[x.len() - 1].as_f64()), (Some(0.2), Some(25.0)));
     let area = comparison.groups[0].target_curves[0].area.unwrap();

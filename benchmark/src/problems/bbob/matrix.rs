@@ -1,8 +1,5 @@
-//! Square matrices for BBOB: rotations and their products with diagonal matrices.
-
 use super::random;
 
-/// A square matrix.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Matrix {
     size: usize,
@@ -11,8 +8,8 @@ pub(super) struct Matrix {
 }
 
 impl Matrix {
-    /// Returns a random orthogonal matrix: normally distributed columns, orthonormalised in order by the Gram-Schmidt
-    /// method (report, section 0.2). It may include a reflection.
+    /// Random orthogonal matrix: normally distributed columns, orthonormalised in order by the Gram-Schmidt method
+    /// (report, section 0.2). It may include a reflection.
     pub(super) fn rotation(size: usize, seed: i64) -> Self {
         let numbers = random::gaussian(size * size, seed);
         let mut columns: Vec<Vec<f64>> = Vec::with_capacity(size);
@@ -32,7 +29,7 @@ impl Matrix {
         Self { size, entries }
     }
 
-    /// Returns the matrix with row `i` multiplied by `factors[i]`: diag(factors) times this.
+    /// Multiplies row `i` by `factors[i]`: diag(factors) self.
     pub(super) fn with_rows_scaled(mut self, factors: &[f64]) -> Self {
         for (row, factor) in self.entries.chunks_mut(self.size).zip(factors) {
             row.iter_mut().for_each(|entry| *entry *= factor);
@@ -40,7 +37,7 @@ impl Matrix {
         self
     }
 
-    /// Returns this times diag(factors) times `other`.
+    /// self diag(factors) `other`.
     pub(super) fn conditioned_product(&self, factors: &[f64], other: &Self) -> Self {
         let mut entries = vec![0.0; self.size * self.size];
         for (row, result) in self.entries.chunks(self.size).zip(entries.chunks_mut(self.size)) {
@@ -54,12 +51,12 @@ impl Matrix {
         Self { size: self.size, entries }
     }
 
-    /// Returns this times a vector of length `size`.
+    /// Product with a vector of length `size`.
     pub(super) fn apply(&self, vector: &[f64]) -> Vec<f64> {
         self.entries.chunks(self.size).map(|row| dot(row, vector)).collect()
     }
 
-    /// Returns the sum of each column: the transpose of this times the vector of ones.
+    /// Sum of each column: the transpose times the vector of ones.
     pub(super) fn column_sums(&self) -> Vec<f64> {
         let mut sums = vec![0.0; self.size];
         for row in self.entries.chunks(self.size) {

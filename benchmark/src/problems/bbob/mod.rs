@@ -34,12 +34,13 @@ use tunesmith_algorithms::problem::{
     SearchSpace,
 };
 
-use crate::problem::{Draw, Evaluation, EvaluationOutcome, Problem, Profile, Quality};
+use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
 use functions::Function;
+use mixint::Grid;
 
-pub use mixint::{BbobMixintProblem, bbob_mixint};
+pub use mixint::bbob_mixint;
 
-/// Number of functions; they are numbered from 1.
+/// Number of functions, numbered from 1.
 pub const FUNCTIONS: u8 = 24;
 
 /// Smallest number of variables; some functions combine neighbouring ones.
@@ -54,63 +55,77 @@ pub const MAX_INSTANCE: u64 = 200_000;
 /// Bound of continuous variables: [-5, 5].
 const BOUND: f64 = 5.0;
 
-/// Returns a function of `dimensions` continuous variables in [-5, 5], named x01, x02, ..., with the minimised metric
+/// Creates a function of `dimensions` continuous variables in [-5, 5], named x01, x02, ..., with the minimised metric
 /// `objective`.
 ///
 /// # Errors
-/// [`BbobError`] names the argument that is out of range.
+/// [`BbobError`] for an argument out of range.
 pub fn bbob(function: u8, dimensions: usize, instance: u64) -> Result<BbobProblem, BbobError> {
-    check_dimensions(dimensions)?;
-    of_any_dimension(function, dimensions, instance)
+    if !(MIN_DIMENSIONS..=MAX_DIMENSIONS).contains(&dimensions) {
+        return Err(BbobError::UnsupportedDimensions { dimensions });
+    }
+    BbobProblem::new(function, dimensions, instance, &[], 1.0)
 }
 
-/// Returns [`bbob`] for more dimensions than COCO's suite has: the same definitions, with dense rotations. Instances above
+/// [`bbob`] beyond the dimensions of COCO's suite: the same definitions, with dense rotations. Instances above
 /// [`MAX_INSTANCE`] repeat the first ones.
 pub(super) fn large_bbob(function: u8, dimensions: usize, instance: u64) -> BbobProblem {
     let instance = 1 + instance.wrapping_sub(1) % MAX_INSTANCE;
-    of_any_dimension(function, dimensions, instance).expect("the suite names functions that exist")
+    BbobProblem::new(function, dimensions, instance, &[], 1.0).expect("the suite names functions that exist")
 }
 
-/// Requires at least [`MIN_DIMENSIONS`].
-fn of_any_dimension(function: u8, dimensions: usize, instance: u64) -> Result<BbobProblem, BbobError> {
-    let implementation = checked_function(function, dimensions, instance)?;
-    let optimum = random::optimal_value(function, instance);
-    Ok(BbobProblem {
-        profile: Profile::new(
-            name(function, dimensions),
-            statement((0..dimensions).map(|_| continuous())),
-            Quality::Value { best_known: Some(optimum) },
-        ),
-        function: implementation,
-        optimum,
-    })
-}
-
-/// An instance of one of the functions, created by [`bbob`].
+/// Instance of a function, created by [`bbob`] or [`bbob_mixint`].
 #[derive(Debug)]
 pub struct BbobProblem {
     profile: Profile,
-    function: Box<dyn Function>,
-    optimum: f64,
+    function: Function,
+    /// Integer variables, which come first; the others are continuous.
+    grids: Vec<Grid>,
+    factor: f64,
+    /// Optimum before scaling.
+    inner_optimum: f64,
+    minimizer: Vec<f64>,
 }
 
 impl BbobProblem {
-    /// Returns the value at `point`, also outside the box; NaN if a coordinate is NaN or their number is wrong.
+    /// `counts` are the numbers of values of the integer variables; `dimensions` are at least [`MIN_DIMENSIONS`].
+    fn new(function: u8, dimensions: usize, instance: u64, counts: &[u8], factor: f64) -> Result<Self, BbobError> {
+        if !(1..=MAX_INSTANCE).contains(&instance) {
+            return Err(BbobError::UnknownInstance { instance });
+        }
+        let implementation = functions::function(function, dimensions, instance);
+        let implementation = implementation.ok_or(BbobError::UnknownFunction { function })?;
+        let inner_optimum = random::optimal_value(function, instance);
+        let mut minimizer = implementation.minimizer.clone();
+        let grids: Vec<Grid> =
+            counts.iter().zip(&mut minimizer).map(|(count, coordinate)| Grid::through(*count, coordinate)).collect();
+        let continuous = ParameterKind::Double { min: -BOUND, max: BOUND, scale: ScaleType::UnitLinear };
+        let kinds = grids.iter().map(Grid::kind).chain(std::iter::repeat_n(continuous, dimensions - grids.len()));
+        let quality = Quality::Value { best_known: Some(factor * inner_optimum) };
+        let profile = Profile::new(format!("f{function:02}/d{dimensions:02}"), statement(kinds), quality);
+        Ok(Self { profile, function: implementation, grids, factor, inner_optimum, minimizer })
+    }
+
+    /// Value at `point`: integers first, then continuous coordinates. Non-integers are rounded to the nearest integer
+    /// in range; continuous coordinates may lie outside the box. NaN if a coordinate is NaN or their number is wrong.
     pub fn value(&self, point: &[f64]) -> f64 {
-        if !is_defined(point, self.minimizer().len()) {
+        if point.len() != self.minimizer.len() || point.iter().any(|coordinate| coordinate.is_nan()) {
             return f64::NAN;
         }
-        self.optimum + self.function.excess(point)
+        let mut coordinates = point.to_vec();
+        for (coordinate, grid) in coordinates.iter_mut().zip(&self.grids) {
+            *coordinate = grid.coordinate(*coordinate);
+        }
+        self.factor * (self.inner_optimum + self.function.excess(&coordinates))
     }
 
-    /// The smallest value.
     pub fn optimum(&self) -> f64 {
-        self.optimum
+        self.factor * self.inner_optimum
     }
 
-    /// The point of the box with the smallest value, one coordinate per variable.
+    /// Minimizer, one number per variable, integral for the integers.
     pub fn minimizer(&self) -> &[f64] {
-        self.function.minimizer()
+        &self.minimizer
     }
 }
 
@@ -119,65 +134,36 @@ impl Problem for BbobProblem {
         &self.profile
     }
 
+    /// A point outside the space is infeasible.
     fn evaluate(&self, point: &ParameterValues, _: Draw) -> Evaluation {
-        evaluate(self.statement(), point, |coordinates| self.value(coordinates))
+        let space = self.statement().search_space();
+        if let Err(error) = space.check(point) {
+            return Evaluation::infeasible(error.to_string());
+        }
+        let coordinate = |parameter: &ParameterSpec| match point.get(parameter.name()) {
+            Some(ParameterValue::Double(coordinate)) => Some(*coordinate),
+            Some(ParameterValue::Integer(coordinate)) => Some(*coordinate as f64),
+            _ => None,
+        };
+        Evaluation::exact(self.value(&space.parameters().iter().filter_map(coordinate).collect::<Vec<f64>>()))
     }
 }
 
-/// The error of an argument out of range.
+/// Argument out of range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BbobError {
-    /// There is no function with this number.
     #[error("function {function} does not exist: the functions are 1 to {FUNCTIONS}")]
-    UnknownFunction {
-        /// The number.
-        function: u8,
-    },
-    /// The functions are not defined for this number of variables.
+    UnknownFunction { function: u8 },
     #[error("bbob does not support {dimensions} dimensions: {MIN_DIMENSIONS} to {MAX_DIMENSIONS} are allowed")]
-    UnsupportedDimensions {
-        /// The number of variables.
-        dimensions: usize,
-    },
-    /// The mixed-integer functions are not defined for this number of variables.
+    UnsupportedDimensions { dimensions: usize },
     #[error("bbob-mixint does not support {dimensions} dimensions: multiples of 5 up to {MAX_DIMENSIONS} are allowed")]
-    UnsupportedMixintDimensions {
-        /// The number of variables.
-        dimensions: usize,
-    },
-    /// There is no instance with this number.
+    UnsupportedMixintDimensions { dimensions: usize },
     #[error("instance {instance} does not exist: the instances are 1 to {MAX_INSTANCE}")]
-    UnknownInstance {
-        /// The number.
-        instance: u64,
-    },
+    UnknownInstance { instance: u64 },
 }
 
-fn check_dimensions(dimensions: usize) -> Result<(), BbobError> {
-    if !(MIN_DIMENSIONS..=MAX_DIMENSIONS).contains(&dimensions) {
-        return Err(BbobError::UnsupportedDimensions { dimensions });
-    }
-    Ok(())
-}
-
-/// Requires valid `dimensions`.
-fn checked_function(function: u8, dimensions: usize, instance: u64) -> Result<Box<dyn Function>, BbobError> {
-    if !(1..=MAX_INSTANCE).contains(&instance) {
-        return Err(BbobError::UnknownInstance { instance });
-    }
-    functions::function(function, dimensions, instance).ok_or(BbobError::UnknownFunction { function })
-}
-
-fn name(function: u8, dimensions: usize) -> String {
-    format!("f{function:02}/d{dimensions:02}")
-}
-
-fn continuous() -> ParameterKind {
-    ParameterKind::Double { min: -BOUND, max: BOUND, scale: ScaleType::UnitLinear }
-}
-
-/// Returns the statement with variables of these kinds: x01, x02 and so on, with three digits from 100 variables on.
+/// Statement with variables of these kinds: x01, x02 and so on, with three digits from 100 variables on.
 fn statement(kinds: impl Iterator<Item = ParameterKind>) -> ProblemStatement {
     let kinds: Vec<ParameterKind> = kinds.collect();
     let digits = if kinds.len() < 100 { 2 } else { 3 };
@@ -187,26 +173,4 @@ fn statement(kinds: impl Iterator<Item = ParameterKind>) -> ProblemStatement {
     let space = SearchSpace::new(parameters.collect()).expect("there are variables, and each has its own number");
     let objective = MetricSpec { name: "objective".to_owned(), goal: Goal::Minimize };
     ProblemStatement::new(space, vec![objective]).expect("one metric is enough")
-}
-
-/// Evaluates a point. A point outside the space is infeasible.
-fn evaluate(statement: &ProblemStatement, point: &ParameterValues, value: impl FnOnce(&[f64]) -> f64) -> Evaluation {
-    if let Err(error) = statement.search_space().check(point) {
-        let outcome = EvaluationOutcome::Infeasible { reason: error.to_string() };
-        return Evaluation { outcome, duration_secs: 1.0, curve: Vec::new() };
-    }
-    let parameters = statement.search_space().parameters().iter();
-    let coordinates: Vec<f64> = parameters
-        .filter_map(|parameter| match point.get(parameter.name()) {
-            Some(ParameterValue::Double(coordinate)) => Some(*coordinate),
-            Some(ParameterValue::Integer(coordinate)) => Some(*coordinate as f64),
-            _ => None,
-        })
-        .collect();
-    Evaluation::exact(value(&coordinates))
-}
-
-/// Whether a function of `dimensions` variables is defined at `point`.
-fn is_defined(point: &[f64], dimensions: usize) -> bool {
-    point.len() == dimensions && !point.iter().any(|coordinate| coordinate.is_nan())
 }

@@ -1,31 +1,29 @@
-//! The seeded random numbers of BBOB instances: uniform, normal, and values derived from them.
+//! Seeded random numbers of BBOB instances: uniform, normal, and derived values.
 //!
 //! Not for other use: the generator is weak and exists only because it defines the instances.
 //!
 //! Source: N. Hansen, S. Finck, R. Ros, A. Auger, Real-Parameter Black-Box Optimization Benchmarking 2009: Noiseless
 //! Functions Definitions, INRIA RR-6829, section 0.2; the generator is the multiplicative congruential one of S. Park
 //! and K. Miller, Random Number Generators: Good Ones Are Hard to Find, CACM 31, 1988, with a shuffle table as in C.
-//! Bays and S. Durham, Improving a Poor Random Number Generator, ACM TOMS 2, 1976. Details that the report does not
-//! specify (seeds, size and initialisation of the table) follow the COCO platform.
+//! Bays and S. Durham, Improving a Poor Random Number Generator, ACM TOMS 2, 1976. Details missing from the report
+//! (seeds, size and initialisation of the table) follow the COCO platform.
 
 use std::f64::consts::PI;
 
-/// Modulus of the generator, the Mersenne prime 2^31 - 1. Seeds are below it.
+/// Modulus of the generator, the Mersenne prime 2^31 - 1. Seeds are smaller.
 const MODULUS: i64 = 2_147_483_647;
 
-/// Multiplier of the generator.
 const MULTIPLIER: i64 = 16_807;
 
-/// Number of states of the shuffle table.
 const TABLE_SIZE: usize = 32;
 
-/// Number of discarded states before the table is filled.
+/// Number of states discarded before filling the table.
 const WARM_UP: usize = 8;
 
-/// Replacement of an exact 0, whose logarithm would be infinite.
+/// Replaces an exact 0, whose logarithm would be infinite.
 const ALMOST_ZERO: f64 = 1e-99;
 
-/// Returns `count` numbers, uniform in (0, 1), from a seed from 1 to 2^31 - 2.
+/// `count` uniform numbers in (0, 1); `seed` is from 1 to 2^31 - 2.
 pub(super) fn uniform(count: usize, seed: i64) -> Vec<f64> {
     let mut state = seed;
     for _ in 0..WARM_UP {
@@ -53,8 +51,7 @@ fn successor(state: i64) -> i64 {
     (MULTIPLIER * state).rem_euclid(MODULUS)
 }
 
-/// Returns `count` standard normal numbers: Box and Muller's cosine of two uniform numbers, the first from the first
-/// half of the sequence and the second from the second half.
+/// `count` standard normal numbers: Box and Muller's cosine of two uniform numbers, one from each half of the sequence.
 pub(super) fn gaussian(count: usize, seed: i64) -> Vec<f64> {
     let numbers = uniform(2 * count, seed);
     let (radii, angles) = numbers.split_at(count);
@@ -68,7 +65,7 @@ pub(super) fn gaussian(count: usize, seed: i64) -> Vec<f64> {
         .collect()
 }
 
-/// Returns the minimizer of most functions, in [-4, 4]^`dimensions` in steps of 0.0008.
+/// Minimizer of most functions, in [-4, 4]^`dimensions` in steps of 0.0008.
 pub(super) fn location(dimensions: usize, seed: i64) -> Vec<f64> {
     uniform(dimensions, seed)
         .into_iter()
@@ -79,7 +76,7 @@ pub(super) fn location(dimensions: usize, seed: i64) -> Vec<f64> {
         .collect()
 }
 
-/// Returns the value of a function at its optimum: a multiple of 0.01 in [-1000, 1000] from a Cauchy distribution.
+/// Value of a function at its optimum: a multiple of 0.01 in [-1000, 1000] from a Cauchy distribution.
 ///
 /// f4 has the value of f3, and f18 that of f17, with the same instance.
 pub(super) fn optimal_value(function: u8, instance: u64) -> f64 {
@@ -89,7 +86,7 @@ pub(super) fn optimal_value(function: u8, instance: u64) -> f64 {
     (hundredths / 100.0).clamp(-1000.0, 1000.0)
 }
 
-/// Returns the seed of the random numbers of a function. `instance` is at most [`super::MAX_INSTANCE`].
+/// Seed of the random numbers of a function. `instance` is at most [`super::MAX_INSTANCE`].
 ///
 /// f4 has the seed of f3, and f18 that of f17, with the same instance.
 pub(super) fn seed(function: u8, instance: u64) -> i64 {

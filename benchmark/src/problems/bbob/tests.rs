@@ -1,12 +1,11 @@
-//! Properties of each function in several sizes: optimum, space and errors.
-
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues, TrialId};
 
 use super::*;
+use crate::problem::EvaluationOutcome;
 
 const DRAW: Draw = Draw { seed: 1, trial: TrialId::FIRST };
 
-/// Returns points of the box, from COCO's generator.
+/// Points of the box, from COCO's generator.
 fn random_points(dimensions: usize, count: usize) -> Vec<Vec<f64>> {
     let numbers = random::uniform(dimensions * count, 12345);
     numbers.chunks(dimensions).map(|chunk| chunk.iter().map(|number| 10.0 * number - 5.0).collect()).collect()
@@ -103,7 +102,7 @@ fn mixed_integer_values_follow_the_order_of_the_variables() {
     let values = integers.chain([ParameterValue::Double(0.25)]).enumerate();
     let point: ParameterValues = values.map(|(index, value)| (format!("x{:02}", index + 1), value)).collect();
     assert_eq!(problem.evaluate(&point, DRAW), Evaluation::exact(problem.value(&[1.0, 0.0, 7.0, 12.0, 0.25])));
-    // Values between and beyond the whole numbers are rounded to the nearest of them.
+    // Values between and beyond the integers are rounded to the nearest one.
     assert_eq!(problem.value(&[1.0, 0.0, 7.0, 12.0, 0.25]), problem.value(&[9.0, -3.0, 6.5, 12.4, 0.25]));
     assert_ne!(problem.value(&[1.0, 0.0, 7.0, 12.0, 0.25]), problem.value(&[1.0, 0.0, 7.0, 11.0, 0.25]));
 }

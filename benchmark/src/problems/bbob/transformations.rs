@@ -23,7 +23,7 @@ pub(super) fn conditioning(alpha: f64, dimensions: usize) -> Vec<f64> {
     ramp(dimensions).map(|exponent| root.powf(exponent)).collect()
 }
 
-/// T_osz of one number: preserves sign and 0, and oscillates around the identity on all scales.
+/// T_osz of one number: keeps sign and 0, and oscillates around the identity on all scales.
 pub(super) fn oscillate(value: f64) -> f64 {
     if value == 0.0 {
         return 0.0;
@@ -34,7 +34,6 @@ pub(super) fn oscillate(value: f64) -> f64 {
     (logarithm + 0.049 * wave).exp().copysign(value)
 }
 
-/// T_osz of each coordinate.
 pub(super) fn oscillate_all(point: &mut [f64]) {
     point.iter_mut().for_each(|value| *value = oscillate(*value));
 }
@@ -60,12 +59,11 @@ pub(super) fn boundary_penalty(point: &[f64], bound: f64) -> f64 {
         .sum()
 }
 
-/// The difference of two points of the same length.
 pub(super) fn difference(point: &[f64], origin: &[f64]) -> Vec<f64> {
     point.iter().zip(origin).map(|(a, b)| a - b).collect()
 }
 
-/// The nearest whole number; halves are rounded up.
+/// Nearest integer, halves rounded up.
 pub(super) fn round_half_up(value: f64) -> f64 {
     (value + 0.5).floor()
 }

@@ -1,14 +1,10 @@
-//! A categorical parameter with many levels.
-
 use tunesmith_algorithms::problem::{ParameterKind, ParameterValue, ParameterValues};
 
 use super::{coefficient, with_minimizer};
 use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{categorical, level, linear, number, parameter};
 
-/// Levels of the parameter `item`.
 pub(super) const ITEMS: usize = 80;
-/// Levels of the parameter `use`.
 pub(super) const USES: [&str; 5] = ["build", "carry", "heat", "hold", "paint"];
 
 /// 80 items with two hidden properties each, five uses with desired properties, and two settings in `[0, 1]`, whose
@@ -40,7 +36,7 @@ pub fn catalogue() -> TestFunction {
 }
 
 const SETTINGS: [&str; 2] = ["x01", "x02"];
-/// The optimal item and use.
+/// Optimal item and use.
 pub(super) const BEST: (usize, usize) = (57, 1);
 
 fn item_name(item: usize) -> String {
@@ -51,12 +47,11 @@ fn property(item: usize, which: usize) -> f64 {
     coefficient(&[40, item, which])
 }
 
-/// Returns the optimal settings of `item`, between 0.1 and 0.9.
+/// Optimal settings of `item`, between 0.1 and 0.9.
 fn settings(item: usize) -> [f64; 2] {
     [0, 1].map(|which| 0.1 + 0.8 * property(item, which))
 }
 
-/// Returns the misfit of `item` and a use.
 pub(super) fn misfit(item: usize, usage: usize) -> f64 {
     let wanted = |which: usize| coefficient(&[41, usage, which]);
     let miss: f64 = (0..2).map(|which| (property(item, which) - wanted(which)).powi(2)).sum();

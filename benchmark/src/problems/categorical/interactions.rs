@@ -1,5 +1,3 @@
-//! Categorical choices with pairwise interactions.
-
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
 
 use super::{choices, chosen, coefficient, levels_of, with_minimizer};
@@ -55,15 +53,13 @@ pub fn mixed_interactions() -> TestFunction {
 /// The doubles of [`mixed_interactions`].
 pub(super) const DOUBLES: [&str; 3] = ["x01", "x02", "x03"];
 
-/// Returns the optimal value of the double `which` of [`mixed_interactions`], between 0.1 and 0.9.
+/// Optimal value of the double `which` of [`mixed_interactions`], between 0.1 and 0.9.
 fn best_double(which: usize, levels: &[usize]) -> f64 {
     0.1 + 0.8 * coefficient(&[3, which, levels[2 * which], levels[2 * which + 1]])
 }
 
-/// Returns the sum of the individual effects, between -0.5 and 0.5 each, and of the interactions, between -0.75 and
-/// 0.75 each.
+/// Sum of the individual effects, between -0.5 and 0.5 each, and the interactions, between -0.75 and 0.75 each.
 pub(super) fn pair_sum(problem: usize, levels: &[usize]) -> f64 {
-    /// Share of interacting pairs.
     const SHARE: f64 = 0.4;
     let mut sum = 0.0;
     for (i, &a) in levels.iter().enumerate() {
@@ -77,14 +73,14 @@ pub(super) fn pair_sum(problem: usize, levels: &[usize]) -> f64 {
     sum
 }
 
-/// Returns the contribution of the parameters [`FEW`] at their `levels`.
+/// Contribution of the parameters [`FEW`] at their `levels`.
 pub(super) fn few_sum(levels: [usize; 4]) -> f64 {
     let [a, b, c, d] = levels;
     let alone: f64 = levels.iter().enumerate().map(|(index, &level)| coefficient(&[4, index, level])).sum();
     0.4 * alone + coefficient(&[5, a, b, c]) + 0.6 * coefficient(&[6, c, d])
 }
 
-/// Returns the contribution of the parameter at `index`, which is not one of [`FEW`].
+/// Contribution of the parameter at `index`, which is not one of [`FEW`].
 pub(super) fn rest_term(index: usize, level: usize) -> f64 {
     0.02 * coefficient(&[7, index, level])
 }

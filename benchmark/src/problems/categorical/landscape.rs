@@ -1,14 +1,12 @@
-//! A rugged categorical landscape.
-
 use tunesmith_algorithms::problem::ParameterValues;
 
 use super::{choices, chosen, coefficient, levels_of, with_minimizer};
 use crate::problems::functions::TestFunction;
 
-/// Choices of [`landscape`], of [`LEVELS`] levels each: 177,147 points.
+/// Number of choices in [`landscape`], with [`LEVELS`] levels each: 177,147 points.
 pub(super) const CHOICES: usize = 11;
 pub(super) const LEVELS: usize = 3;
-/// Number of other choices that the contribution of a choice depends on.
+/// Number of other choices in the contribution of a choice.
 const NEIGHBORS: usize = 3;
 
 /// Eleven choices of three levels. Each contributes a random number that depends on it and three others: the NK
@@ -18,7 +16,7 @@ pub fn landscape() -> TestFunction {
     with_minimizer("landscape", choices(&[LEVELS; CHOICES]), chosen("bcbbbaacaaa"), value)
 }
 
-/// Returns the mean contribution, between 0 and 1.
+/// Mean contribution, between 0 and 1.
 pub(super) fn contributions(levels: &[usize; CHOICES]) -> f64 {
     let contribution = |choice: usize| {
         let mut key = vec![10, choice, levels[choice]];
@@ -28,7 +26,7 @@ pub(super) fn contributions(levels: &[usize; CHOICES]) -> f64 {
     (0..CHOICES).map(contribution).sum::<f64>() / CHOICES as f64
 }
 
-/// Returns different choices other than `choice`: successive steps are 1 to 3, in total at most 9 of 10.
+/// Distinct choices other than `choice`: successive steps are 1 to 3, in total at most 9 of 10.
 fn neighbors(choice: usize) -> [usize; NEIGHBORS] {
     let mut place = choice;
     std::array::from_fn(|which| {

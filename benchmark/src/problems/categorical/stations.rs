@@ -1,10 +1,8 @@
-//! Sequential decisions that change the values of later ones.
-
-use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
+use tunesmith_algorithms::problem::ParameterValues;
 
 use super::{coefficient, name, with_minimizer};
 use crate::problems::functions::TestFunction;
-use crate::problems::functions::builders::{categorical, level, parameter};
+use crate::problems::functions::builders::{categorical, category, level, parameter};
 
 /// Stations, in the order in which pests reach them: `5^9` = 1,953,125 points.
 pub(super) const STATIONS: usize = 9;
@@ -12,9 +10,8 @@ pub(super) const STATIONS: usize = 9;
 pub(super) const TREATMENTS: [(&str, f64, f64); 5] =
     [("none", 0.0, 0.0), ("dust", 0.1, 0.55), ("oil", 0.14, 0.65), ("soap", 0.18, 0.75), ("spray", 0.26, 0.95)];
 
-/// Pests move through nine stations and multiply at each. A treatment kills a share of them, which decreases with each
-/// repetition of the same treatment, as does its price. The value is the price of the treatments plus the pests at all
-/// stations.
+/// Pests move through nine stations and multiply at each. A treatment kills a share of them; its effect and price
+/// decrease with each repetition. The value is the price of the treatments plus the pests at all stations.
 pub fn stations() -> TestFunction {
     let value = |point: &ParameterValues| {
         let place = |station: usize| {
@@ -26,12 +23,12 @@ pub fn stations() -> TestFunction {
     let levels = TREATMENTS.map(|(treatment, ..)| treatment);
     let parameters = (0..STATIONS).map(|station| parameter(&name(station), categorical(&levels))).collect();
     let best = [1, 4, 0, 1, 0, 2, 0, 3, 0];
-    let level = |treatment: usize| ParameterValue::Categorical(TREATMENTS[treatment].0.to_owned());
+    let level = |treatment: usize| category(TREATMENTS[treatment].0);
     let minimizer = (0..STATIONS).map(|station| (name(station), level(best[station]))).collect();
     with_minimizer("stations", parameters, minimizer, value)
 }
 
-/// Returns the cost of the treatments, as indices into [`TREATMENTS`], and of the pests.
+/// Cost of the treatments, as indices into [`TREATMENTS`], and of the pests.
 pub(super) fn cost(treatments: &[usize; STATIONS]) -> f64 {
     /// Factor of the effect for each repetition of a treatment.
     const HABIT: f64 = 0.75;

@@ -1,11 +1,10 @@
-//! Checks of the stated optima.
-
 use std::collections::BTreeSet;
 
 use super::interactions::{FEW, MANY_LEVELS, MIXED_LEVELS, PAIR_LEVELS, few_sum, pair_sum, rest_term};
 use super::*;
+use crate::problem::Problem;
 
-/// Returns the levels with the smallest value, and the value.
+/// Levels with the smallest value, and the value.
 fn least<const N: usize>(counts: [usize; N], value: impl Fn(&[usize; N]) -> f64) -> ([usize; N], f64) {
     let mut levels = [0; N];
     let mut best = (levels, value(&levels));
@@ -24,7 +23,7 @@ fn letters(levels: &[usize]) -> String {
     levels.iter().map(|&level| letter(level)).collect()
 }
 
-/// Returns the levels of the unique minimizer of `function`.
+/// Levels of the unique minimizer of `function`.
 fn minimizer<const N: usize>(function: &TestFunction) -> String {
     assert_eq!(function.minimizers().len(), 1);
     letters(&levels_of::<N>(&function.minimizers()[0]))
@@ -36,7 +35,7 @@ fn close(a: f64, b: f64) -> bool {
 
 #[test]
 fn coefficients_equal_splitmix64_and_are_uniform() {
-    // The first output of SplitMix64 with seed 0, which is the finaliser of the increment.
+    // First output of SplitMix64 with seed 0, the finaliser of the increment.
     let first = 0xe220_a839_7b1d_cdaf_u64;
     let increment = 0x9e37_79b9_7f4a_7c15_usize;
     assert_eq!(coefficient(&[increment]), (first >> 11) as f64 / (1_u64 << 53) as f64);
@@ -81,7 +80,7 @@ fn the_optimum_of_mixed_interactions_is_that_of_the_pairs() {
     let function = mixed_interactions();
     assert_eq!(minimizer::<8>(&function), letters(&levels));
     assert!(close(function.optimum(), value), "{}", function.optimum());
-    // With other doubles it is worse by twice the square of the difference.
+    // Other doubles add twice the squared difference.
     let mut point = function.minimizers()[0].clone();
     if let Some(ParameterValue::Double(x)) = point.get_mut("x02") {
         *x += 0.1;
@@ -102,7 +101,7 @@ fn all_clauses_can_be_satisfied_but_rarely_by_neighboring_assignments() {
     let function = clauses();
     assert_eq!(function.optimum(), 0.0);
     let best = &function.minimizers()[0];
-    // Negating a switch violates a clause, with few exceptions: the optimum is not on a wide plateau.
+    // Negating almost any switch violates a clause: the optimum is not on a wide plateau.
     let mut free = 0;
     for (name, value) in best {
         let other = if *value == ParameterValue::Categorical("on".into()) { "off" } else { "on" };
@@ -123,7 +122,7 @@ fn the_optimal_treatments_are_found_by_enumeration() {
     let minimizer = &function.minimizers()[0];
     assert_eq!((0..stations::STATIONS).map(|station| level(minimizer, &name(station))).collect::<Vec<_>>(), names);
     assert_eq!(function.optimum(), value, "{treatments:?}");
-    // The problem is trivial if one treatment, or none, is optimal everywhere.
+    // The problem would be trivial if one treatment, or none, were optimal everywhere.
     assert!(names.iter().collect::<BTreeSet<_>>().len() >= 3, "{names:?}");
 }
 
@@ -137,7 +136,7 @@ fn the_optimal_item_is_found_by_enumeration() {
 
 #[test]
 fn minimizers_are_points_of_mostly_categorical_spaces() {
-    for function in categorical_functions() {
+    for function in categorical() {
         let space = function.statement().search_space();
         for minimizer in function.minimizers() {
             assert_eq!(space.check(minimizer), Ok(()), "{}", function.name());

@@ -1,11 +1,9 @@
-//! A choice of one family, each with its own parameters.
-
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues, ScaleType};
 
-use super::{level, miss, point};
+use super::miss;
 use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{
-    self, categorical, double, integer, linear, number, parameter, under, whole,
+    categorical, category, double, integer, level, linear, number, parameter, point, under, whole,
 };
 use crate::problems::functions::fixed::{
     HARTMANN3_OPTIMIZER, HARTMANN3_OPTIMUM, SIX_HUMP_CAMEL_OPTIMUM, branin_value, hartmann3_value, six_hump_camel_value,
@@ -14,7 +12,7 @@ use crate::problems::functions::fixed::{
 /// A choice of three classic functions with their own coordinates: Branin's function (smallest value 0.4 here, divided
 /// by 10), the six-hump camel (0.2) and Hartmann's function of 3 variables (0).
 pub fn surfaces() -> TestFunction {
-    let value = |point: &ParameterValues| match builders::level(point, "surface") {
+    let value = |point: &ParameterValues| match level(point, "surface") {
         "branin" => {
             let excess =
                 branin_value(number(point, "branin_1"), number(point, "branin_2")) - 1.25 / std::f64::consts::PI;
@@ -40,8 +38,12 @@ pub fn surfaces() -> TestFunction {
         child("hartmann_3", 0.0, 1.0, "hartmann"),
     ];
     let [first, second, third] = HARTMANN3_OPTIMIZER.map(ParameterValue::Double);
-    let minimizer =
-        point([("surface", level("hartmann")), ("hartmann_1", first), ("hartmann_2", second), ("hartmann_3", third)]);
+    let minimizer = point([
+        ("surface", category("hartmann")),
+        ("hartmann_1", first),
+        ("hartmann_2", second),
+        ("hartmann_3", third),
+    ]);
     TestFunction::new("surfaces", parameters, 0.0, vec![minimizer], value)
 }
 
@@ -50,7 +52,7 @@ pub fn surfaces() -> TestFunction {
 pub fn model_families() -> TestFunction {
     let value = |point: &ParameterValues| {
         let shared = miss(number(point, "sample"), 0.85, 0.6);
-        let own = match builders::level(point, "model") {
+        let own = match level(point, "model") {
             "linear" => 0.25 + 0.1 * miss(number(point, "penalty").log10(), -1.2, 1.0),
             "neighbors" => 0.2 + 0.1 * miss(whole(point, "neighbors").ln(), 9.0_f64.ln(), 1.0),
             "forest" => {
@@ -78,7 +80,7 @@ pub fn model_families() -> TestFunction {
     ];
     // cost + width = 0.5 and cost - width = 3.5 in decades.
     let minimizer = point([
-        ("model", level("machine")),
+        ("model", category("machine")),
         ("sample", ParameterValue::Double(0.85)),
         ("cost", ParameterValue::Double(1e2)),
         ("width", ParameterValue::Double(10.0_f64.powf(-1.5))),
@@ -91,12 +93,12 @@ pub fn model_families() -> TestFunction {
 pub fn optimizers_of_networks() -> TestFunction {
     let value = |point: &ParameterValues| {
         let rate = number(point, "rate").log10();
-        let scheduled = |point: &ParameterValues| match builders::level(point, "schedule") {
+        let scheduled = |point: &ParameterValues| match level(point, "schedule") {
             "cosine" => 0.05 * miss(number(point, "warmup"), 0.08, 0.2),
             "constant" => 0.12,
             _ => 0.07,
         };
-        match builders::level(point, "optimizer") {
+        match level(point, "optimizer") {
             "adam" => 0.06 + 0.1 * miss(rate, -3.2, 1.0) + scheduled(point),
             "sgd" => {
                 let momentum = (1.0 - number(point, "momentum")).log10();
@@ -116,10 +118,10 @@ pub fn optimizers_of_networks() -> TestFunction {
         under(parameter("warmup", linear(0.0, 0.5)), "schedule", &["cosine"]),
     ];
     let minimizer = point([
-        ("optimizer", level("sgd")),
+        ("optimizer", category("sgd")),
         ("rate", ParameterValue::Double(10.0_f64.powf(-1.6))),
         ("momentum", ParameterValue::Double(1.0 - 10.0_f64.powf(-1.3))),
-        ("schedule", level("cosine")),
+        ("schedule", category("cosine")),
         ("warmup", ParameterValue::Double(0.08)),
     ]);
     TestFunction::new("optimizers", parameters, 0.0, vec![minimizer], value)

@@ -1,11 +1,9 @@
-//! Several choices, independent or nested.
-
 use tunesmith_algorithms::problem::{Condition, ParameterSpec, ParameterValue, ParameterValues, ScaleType};
 
-use super::{level, miss, point};
+use super::miss;
 use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{
-    self, categorical, discrete, double, integer, linear, number, parameter, under, whole,
+    categorical, category, discrete, double, integer, level, linear, number, parameter, point, under, whole,
 };
 
 /// A network of 1 to 5 layers. The width of each layer is active from that number of layers on, so the parent is an
@@ -44,11 +42,11 @@ fn width(layer: i32) -> String {
     format!("width_{layer}")
 }
 
-/// A finite tree of depth 3 with 315 points: a booster, its growth policy and the parameters of that; parents of all
-/// kinds.
+/// A finite tree of depth 3 with 315 points: a booster, its growth policy and the policy's parameters, with parents of
+/// all kinds.
 pub fn trees() -> TestFunction {
     let value = |point: &ParameterValues| {
-        let own = match builders::level(point, "booster") {
+        let own = match level(point, "booster") {
             "none" => 0.5,
             "linear" => 0.2 + 0.05 * miss(number(point, "penalty").log10(), -1.0, 1.0),
             _ => {
@@ -56,7 +54,7 @@ pub fn trees() -> TestFunction {
                 // Shallow trees have no further parameters.
                 let growth = if depth < 4.0 {
                     0.3
-                } else if builders::level(point, "growth") == "level" {
+                } else if level(point, "growth") == "level" {
                     0.15
                 } else {
                     0.1 * miss(number(point, "leaves").log2(), 6.0, 1.0)
@@ -80,10 +78,10 @@ pub fn trees() -> TestFunction {
         ),
     ];
     let minimizer = point([
-        ("booster", level("tree")),
+        ("booster", category("tree")),
         ("rounds", ParameterValue::Integer(4)),
         ("depth", ParameterValue::Integer(7)),
-        ("growth", level("leaf")),
+        ("growth", category("leaf")),
         ("leaves", ParameterValue::Discrete(64.0)),
     ]);
     TestFunction::new("trees", parameters, 0.0, vec![minimizer], value)
@@ -93,12 +91,12 @@ pub fn trees() -> TestFunction {
 /// preparation.
 pub fn pipeline() -> TestFunction {
     let value = |point: &ParameterValues| {
-        let (preparation, reduced) = match builders::level(point, "preparation") {
+        let (preparation, reduced) = match level(point, "preparation") {
             "components" => (0.1 * miss(number(point, "kept"), 0.7, 0.3), true),
             "selection" => (0.05 + 0.1 * miss(whole(point, "selected"), 12.0, 10.0), true),
             _ => (0.1, false),
         };
-        let model = match (builders::level(point, "model"), reduced) {
+        let model = match (level(point, "model"), reduced) {
             ("network", true) => {
                 let (rate, decay) = (number(point, "rate").log10(), number(point, "decay").log10());
                 0.1 * miss(rate, -2.4, 1.0) + 0.05 * miss(decay - 0.5 * rate, -2.6, 1.0)
@@ -119,9 +117,9 @@ pub fn pipeline() -> TestFunction {
         under(parameter("decay", log(1e-6, 1e-1)), "model", &["network"]),
     ];
     let minimizer = point([
-        ("preparation", level("components")),
+        ("preparation", category("components")),
         ("kept", ParameterValue::Double(0.7)),
-        ("model", level("network")),
+        ("model", category("network")),
         ("rate", ParameterValue::Double(10.0_f64.powf(-2.4))),
         ("decay", ParameterValue::Double(10.0_f64.powf(-3.8))),
     ]);

@@ -1,15 +1,14 @@
-//! Checks of the stated optima.
-
 use std::collections::BTreeSet;
 
 use tunesmith_algorithms::encoding::Encoding;
 
 use super::*;
+use crate::problem::Problem;
 use crate::problems::descent::{descend, starts};
 
 #[test]
 fn every_minimizer_is_in_the_space_and_has_the_optimal_value() {
-    for function in conditional_functions() {
+    for function in conditional() {
         let space = function.statement().search_space();
         assert!(space.is_conditional(), "{}", function.name());
         for point in function.minimizers() {
@@ -28,7 +27,7 @@ fn every_minimizer_is_in_the_space_and_has_the_optimal_value() {
 
 #[test]
 fn no_descent_in_any_branch_goes_below_the_optimum() {
-    for function in conditional_functions() {
+    for function in conditional() {
         let encoding = Encoding::new(function.statement().search_space());
         let mut reached = 0;
         let mut branches = BTreeSet::new();

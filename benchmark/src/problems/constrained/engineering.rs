@@ -28,7 +28,7 @@ pub fn tension_spring() -> ConstrainedFunction {
     };
     let ranges = [("wire", 0.05, 2.0), ("coil", 0.25, 1.3), ("coils", 2.0, 15.0)];
     let minimizer = point(&[("wire", 0.05168906108279762), ("coil", 0.3567177397998193), ("coils", 11.28896575161854)]);
-    ConstrainedFunction::new("tension_spring", box_of(&ranges), 0.012665232788319417, minimizer, function)
+    super::function("tension_spring", box_of(&ranges), 0.012665232788319417, minimizer, function)
 }
 
 /// Cost of a cylindrical pressure vessel, a mixed-integer problem: thickness of shell and head in multiples of 1/16
@@ -59,7 +59,7 @@ pub fn pressure_vessel() -> ConstrainedFunction {
     let mut minimizer = point(&[("radius", 42.09844559581283), ("length", 176.63659584319385)]);
     minimizer.insert("shell".to_owned(), ParameterValue::Discrete(0.8125));
     minimizer.insert("head".to_owned(), ParameterValue::Discrete(0.4375));
-    ConstrainedFunction::new("pressure_vessel", parameters, 6059.714335048435, minimizer, function)
+    super::function("pressure_vessel", parameters, 6059.714335048435, minimizer, function)
 }
 
 /// Cost of a welded beam: size of the weld, length, height and thickness of the bar, in inches.
@@ -103,7 +103,7 @@ pub fn welded_beam() -> ConstrainedFunction {
         ("height", 9.036623910361017),
         ("thickness", 0.20572963978613115),
     ]);
-    ConstrainedFunction::new("welded_beam", box_of(&ranges), 1.724852308597365, minimizer, function)
+    super::function("welded_beam", box_of(&ranges), 1.724852308597365, minimizer, function)
 }
 
 /// Weight of a speed reducer, a mixed-integer problem: width of the face, module and number of the teeth (a whole
@@ -158,7 +158,7 @@ pub fn speed_reducer() -> ConstrainedFunction {
         ("diameter2", 5.286654464981987),
     ]);
     minimizer.insert("teeth".to_owned(), ParameterValue::Integer(17));
-    ConstrainedFunction::new("speed_reducer", parameters, 2994.47106614682, minimizer, function)
+    super::function("speed_reducer", parameters, 2994.47106614682, minimizer, function)
 }
 
 fn box_of(ranges: &[(&str, f64, f64)]) -> Vec<ParameterSpec> {

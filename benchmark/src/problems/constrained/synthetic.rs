@@ -1,5 +1,3 @@
-//! Constrained functions of two parameters.
-
 use std::f64::consts::TAU;
 
 use tunesmith_algorithms::problem::ParameterValues;
@@ -57,5 +55,5 @@ fn continuous(
     minimizer: &[f64],
     function: fn(&ParameterValues) -> Constrained,
 ) -> ConstrainedFunction {
-    ConstrainedFunction::new(name, box_of_doubles(ranges), optimum, point_of_doubles(minimizer), function)
+    super::function(name, box_of_doubles(ranges), optimum, point_of_doubles(minimizer), function)
 }

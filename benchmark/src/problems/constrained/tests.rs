@@ -1,18 +1,17 @@
-//! Checks of the stated optima.
-
 use tunesmith_algorithms::encoding::Encoding;
 use tunesmith_algorithms::problem::TrialId;
 
 use super::*;
 use crate::problem::EvaluationOutcome;
+use crate::problem::{Draw, Problem};
 use crate::problems::descent::{descend, starts};
 
 #[test]
 fn every_minimizer_is_feasible_and_has_the_optimal_value() {
-    for function in functions() {
-        let point = function.minimizer();
+    for function in constrained() {
+        let point = &function.minimizers()[0];
         assert_eq!(function.statement().search_space().check(point), Ok(()), "{}", function.name());
-        let at = function.at(point);
+        let at = function.value(point);
         assert!(at.is_feasible(), "{}: {:?}", function.name(), at.constraints);
         let excess = at.value - function.optimum();
         assert!(excess.abs() < 1e-9 * function.optimum().abs().max(1.0), "{}: {excess:e}", function.name());
@@ -21,17 +20,17 @@ fn every_minimizer_is_feasible_and_has_the_optimal_value() {
 
 #[test]
 fn no_feasible_descent_goes_below_the_optimum() {
-    for function in functions() {
+    for function in constrained() {
         let encoding = Encoding::new(function.statement().search_space());
         let scale = function.optimum().abs();
         // Worse than any feasible point, and increasing with the violation.
         let penalized = |point: &ParameterValues| {
-            let at = function.at(point);
+            let at = function.value(point);
             let violation: f64 = at.constraints.iter().map(|constraint| constraint.max(0.0)).sum();
             if violation > 0.0 { 1e9 + 1e6 * violation } else { at.value }
         };
         let (mut feasible, mut best) = (0, f64::INFINITY);
-        for start in starts(&encoding, 64, std::slice::from_ref(function.minimizer())) {
+        for start in starts(&encoding, 64, function.minimizers()) {
             let (point, value) = descend(&penalized, &encoding, start, 0.1);
             if value >= 1e9 {
                 continue;
@@ -47,9 +46,9 @@ fn no_feasible_descent_goes_below_the_optimum() {
 
 #[test]
 fn optima_equal_the_published_ones() {
-    // Gramacy et al. 2016 for the first; the last four as in papers on these versions since 2005.
+    // Gramacy et al. 2016 for the first; papers on these versions since 2005 for the last four.
     let published = [0.5998, -2.0, 0.2532, 0.012665, 6059.714, 1.724852, 2994.471];
-    for (function, published) in functions().iter().zip(published) {
+    for (function, published) in constrained().iter().zip(published) {
         let relative = (function.optimum() - published) / published;
         assert!(relative.abs() < 3e-4, "{}: {}", function.name(), function.optimum());
     }
@@ -60,11 +59,11 @@ fn evaluations_contain_the_constraints() {
     let suite = constrained();
     let numbers: Vec<_> = suite
         .iter()
-        .zip(functions())
+        .zip(constrained())
         .map(|(problem, function)| {
             let draw = Draw { seed: 1, trial: TrialId(1) };
             let EvaluationOutcome::Measured { observed, noiseless, constraints } =
-                problem.evaluate(function.minimizer(), draw).outcome
+                problem.evaluate(&function.minimizers()[0], draw).outcome
             else {
                 panic!("no values")
             };
@@ -83,7 +82,7 @@ fn evaluations_contain_the_constraints() {
         ("speed_reducer", 11),
     ];
     assert_eq!(numbers, stated.map(|(name, count)| (name.to_owned(), count)));
-    // The middle of the square violates the wavy constraint of Gramacy.
-    let at = gramacy().at(&builders::point_of_doubles(&[0.0, 0.5]));
+    // The middle of the square violates Gramacy's wavy constraint.
+    let at = gramacy().value(&builders::point_of_doubles(&[0.0, 0.5]));
     assert_eq!(at, Constrained { value: 0.5, constraints: vec![0.5 - 0.5 * (-std::f64::consts::TAU).sin(), -1.25] });
 }

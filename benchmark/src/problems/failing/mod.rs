@@ -1,95 +1,44 @@
-//! Minimisation problems of which about half of the space fails: a trial there has no value, as after divergence or a lack
-//! of memory.
+//! Minimisation problems in which about half of the space fails: trials there have no value, as after divergence or an
+//! out-of-memory error.
 //!
-//! The optimum among the points that do not fail is known, and except in `holes` and `levels` it is at the border of the
-//! region that fails, beyond which the values would be better. The stated minimizers are inside that border by 1e-9, so that
-//! rounding does not let them fail.
+//! The optimum of the remaining points is known. Except in `holes` and `levels` it is at the border of the failing
+//! region, beyond which values would be better. The stated minimizers are inside that border by 1e-9, so that rounding
+//! does not let them fail.
 
 #[cfg(test)]
 mod tests;
 
-use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValue, ParameterValues, ScaleType};
+use tunesmith_algorithms::problem::{ParameterValue, ParameterValues, ScaleType};
 
+use super::functions::TestFunction;
 use super::functions::builders::{
-    box_of_doubles, categorical, double, doubles, integer, level, linear, number, parameter, point_of_doubles,
-    statement, whole,
+    categorical, category, double, doubles, integer, level, linear, number, parameter, point, whole,
 };
-use crate::problem::{Draw, Evaluation, EvaluationOutcome, Problem, Profile, Quality};
+use crate::problem::Evaluation;
 
-/// Distance of minimizers from the border of the region that fails.
+/// Distance of minimizers from the border of the failing region.
 const INSIDE: f64 = 1e-9;
 
-/// Returns the problems of the suite `failing`: half-spaces, discs, levels of categories, and conjunctions.
-pub fn failing() -> Vec<Box<dyn Problem>> {
-    functions().into_iter().map(|function| Box::new(function) as Box<dyn Problem>).collect()
-}
-
-fn functions() -> Vec<FailingFunction> {
+/// Problems of the suite `failing`: half-spaces, discs, levels of categories, and conjunctions.
+pub fn failing() -> Vec<FailingFunction> {
     let half_spaces = [2, 5, 10].map(half_space);
     half_spaces.into_iter().chain([disc(), holes(), levels(), memory(), divergence()]).collect()
 }
 
-/// The value at a point; `None` if it fails.
-type Function = Box<dyn Fn(&ParameterValues) -> Option<f64> + Send + Sync>;
+/// A function to minimise that is `None` where a point fails.
+pub type FailingFunction = TestFunction<Option<f64>>;
 
-/// A function to be minimised that has values in a part of its space only.
-pub struct FailingFunction {
-    profile: Profile,
-    optimum: f64,
-    minimizer: ParameterValues,
-    function: Function,
-}
-
-impl FailingFunction {
-    fn new(
-        name: &str,
-        parameters: Vec<ParameterSpec>,
-        minimizer: ParameterValues,
-        optimum: f64,
-        function: impl Fn(&ParameterValues) -> Option<f64> + Send + Sync + 'static,
-    ) -> Self {
-        let quality = Quality::Value { best_known: Some(optimum) };
-        let profile = Profile::new(name, statement(parameters, &[Goal::Minimize]), quality);
-        Self { profile, optimum, minimizer, function: Box::new(function) }
-    }
-
-    /// The smallest value.
-    pub fn optimum(&self) -> f64 {
-        self.optimum
-    }
-
-    /// A point whose value equals the optimum up to 1e-6.
-    pub fn minimizer(&self) -> &ParameterValues {
-        &self.minimizer
-    }
-
-    /// The value at a point of the space; `None` if it fails.
-    pub fn at(&self, point: &ParameterValues) -> Option<f64> {
-        (self.function)(point)
+impl From<Option<f64>> for Evaluation {
+    fn from(value: Option<f64>) -> Self {
+        value.map_or_else(|| Self::infeasible("the point is in the region that fails"), Self::exact)
     }
 }
 
-impl Problem for FailingFunction {
-    fn profile(&self) -> &Profile {
-        &self.profile
-    }
-
-    fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {
-        match self.at(point) {
-            Some(value) => Evaluation::exact(value),
-            None => Evaluation {
-                outcome: EvaluationOutcome::Infeasible { reason: "the point is in the region that fails".to_owned() },
-                duration_secs: 1.0,
-                curve: Vec::new(),
-            },
-        }
-    }
-}
-
-/// The squared distance from a point of the unit cube beyond a plane through its centre; every point beyond it fails.
+/// Squared distance from a point of the unit cube beyond a plane through its centre; every point beyond the plane
+/// fails.
 ///
-/// The plane is oblique: its normal has the components 1, -1/2, 1/3, ... The centre of the squares is 0.2 beyond the plane,
-/// and 0.25 away from the axis along the normal through the centre of the cube.
+/// The plane is oblique: its normal has the components 1, -1/2, 1/3, ... The centre of the squares is 0.2 beyond the
+/// plane, and 0.25 away from the axis along the normal through the centre of the cube.
 pub fn half_space(dimensions: usize) -> FailingFunction {
     let unit = |mut vector: Vec<f64>| {
         let length = vector.iter().map(|component| component * component).sum::<f64>().sqrt();
@@ -98,7 +47,7 @@ pub fn half_space(dimensions: usize) -> FailingFunction {
     };
     let sign = |index: usize| if index.is_multiple_of(2) { 1.0 } else { -1.0 };
     let normal = unit((0..dimensions).map(|index| sign(index) / (index + 1) as f64).collect());
-    // Orthogonal to the normal: the reverse of it, less its projection.
+    // Orthogonal to the normal: its reverse, less its projection.
     let reverse: Vec<f64> = normal.iter().rev().copied().collect();
     let along: f64 = reverse.iter().zip(&normal).map(|(a, b)| a * b).sum();
     let across = unit(reverse.iter().zip(&normal).map(|(a, b)| a - along * b).collect());
@@ -112,17 +61,12 @@ pub fn half_space(dimensions: usize) -> FailingFunction {
         let height: f64 = x.iter().zip(&normal).map(|(x, normal)| (x - 0.5) * normal).sum();
         (height <= 0.0).then(|| squares(&x, &center))
     };
-    let parameters = box_of_doubles(&vec![(0.0, 1.0); dimensions]);
-    FailingFunction::new(
-        &format!("half-space/d{dimensions:02}"),
-        parameters,
-        point_of_doubles(&minimizer),
-        0.04,
-        function,
-    )
+    let name = format!("half-space/d{dimensions:02}");
+    FailingFunction::continuous(name, &vec![(0.0, 1.0); dimensions], 0.04, &[minimizer], function)
 }
 
-/// The squared distance from a point outside a disc of half the area of the unit square; every point outside it fails.
+/// Squared distance from a point outside a disc of half the area of the unit square; every point outside the disc
+/// fails.
 pub fn disc() -> FailingFunction {
     const CENTER: [f64; 2] = [0.55, 0.45];
     const OUTSIDE: [f64; 2] = [0.05, 0.85];
@@ -135,10 +79,10 @@ pub fn disc() -> FailingFunction {
         (squares(&x, &CENTER) <= radius * radius).then(|| squares(&x, &OUTSIDE))
     };
     let optimum = (distance - radius).powi(2);
-    FailingFunction::new("disc", box_of_doubles(&[(0.0, 1.0); 2]), point_of_doubles(&minimizer), optimum, function)
+    FailingFunction::continuous("disc", &[(0.0, 1.0); 2], optimum, &[minimizer.to_vec()], function)
 }
 
-/// Waves on a bowl on the unit square, of which four discs with half of the area fail. The minimizer is between them.
+/// Waves on a bowl on the unit square; four discs with half of the area fail. The minimizer is between them.
 pub fn holes() -> FailingFunction {
     const CENTERS: [[f64; 2]; 4] = [[0.2, 0.25], [0.75, 0.2], [0.25, 0.75], [0.8, 0.8]];
     const MINIMIZER: [f64; 2] = [0.47, 0.93];
@@ -150,7 +94,7 @@ pub fn holes() -> FailingFunction {
         let fails = CENTERS.iter().any(|center| squares(&x, center) < radius_squared);
         (!fails).then(|| squares(&x, &MINIMIZER) + waves)
     };
-    FailingFunction::new("holes", box_of_doubles(&[(0.0, 1.0); 2]), point_of_doubles(&MINIMIZER), 0.0, function)
+    FailingFunction::continuous("holes", &[(0.0, 1.0); 2], 0.0, &[MINIMIZER.to_vec()], function)
 }
 
 /// A sum over three categories and two numbers. Two of the four optimizers fail, and one of the others fails with two of the
@@ -176,17 +120,17 @@ pub fn levels() -> FailingFunction {
         let squares = (number(point, "x") - 0.3).powi(2) + (number(point, "y") - 0.8).powi(2);
         (!fails).then(|| cost("optimizer", &OPTIMIZERS) + cost("data", &DATA) + cost("model", &MODELS) + squares)
     };
-    let mut minimizer = ParameterValues::new();
-    for (name, value) in [("data", "scaled"), ("model", "large"), ("optimizer", "adam")] {
-        minimizer.insert(name.to_owned(), ParameterValue::Categorical(value.to_owned()));
-    }
-    for (name, value) in [("x", 0.3), ("y", 0.8)] {
-        minimizer.insert(name.to_owned(), ParameterValue::Double(value));
-    }
-    FailingFunction::new("levels", parameters, minimizer, 0.1, function)
+    let minimizer = point([
+        ("data", category("scaled")),
+        ("model", category("large")),
+        ("optimizer", category("adam")),
+        ("x", ParameterValue::Double(0.3)),
+        ("y", ParameterValue::Double(0.8)),
+    ]);
+    FailingFunction::new("levels", parameters, 0.1, vec![minimizer], function)
 }
 
-/// A model whose error decreases with its size, and which runs out of memory: layers times width times batch is limited.
+/// A model whose error decreases with its size until it runs out of memory: layers times width times batch is limited.
 pub fn memory() -> FailingFunction {
     const LIMIT: f64 = 16_000.0;
     const BATCHES: [i64; 7] = [8, 16, 32, 64, 128, 256, 512];
@@ -205,7 +149,7 @@ pub fn memory() -> FailingFunction {
         let rate = number(point, "rate").log10();
         (layers * width * batch <= LIMIT).then(|| error(batch, layers, width) + 0.1 * (rate + 2.0).powi(2))
     };
-    // The error decreases with the width, so that only the widest model of each number of layers and batch counts.
+    // The error decreases with the width, so only the widest model for each number of layers and batch size counts.
     let mut best = (f64::INFINITY, 0, 0, 0);
     for (log2, batch) in (3..).zip(BATCHES) {
         for layers in 1..=8_i64 {
@@ -216,17 +160,17 @@ pub fn memory() -> FailingFunction {
             }
         }
     }
-    let integer = ParameterValue::Integer;
-    let mut minimizer = ParameterValues::new();
-    for (name, value) in [("batch_log2", best.1), ("layers", best.2), ("width", best.3)] {
-        minimizer.insert(name.to_owned(), integer(value));
-    }
-    minimizer.insert("rate".to_owned(), ParameterValue::Double(0.01));
-    FailingFunction::new("memory", parameters, minimizer, best.0, function)
+    let minimizer = point([
+        ("batch_log2", ParameterValue::Integer(best.1)),
+        ("layers", ParameterValue::Integer(best.2)),
+        ("rate", ParameterValue::Double(0.01)),
+        ("width", ParameterValue::Integer(best.3)),
+    ]);
+    FailingFunction::new("memory", parameters, best.0, vec![minimizer], function)
 }
 
-/// A training that diverges if the rate, divided by one minus the momentum, is too large and the norm of the gradients is not
-/// clipped; the larger the rate, the better until there.
+/// A training that diverges if rate / (1 - momentum) is too large and gradients are not clipped; up to there, larger
+/// rates are better.
 pub fn divergence() -> FailingFunction {
     const LIMIT: f64 = 0.01;
     let parameters = vec![
@@ -246,17 +190,15 @@ pub fn divergence() -> FailingFunction {
         let momentum = number(point, "momentum") - 0.8;
         (step <= limit).then(|| 0.2 * (0.5 / step).log10().powi(2) + cost + 0.05 * decay * decay + momentum * momentum)
     };
-    let mut minimizer = ParameterValues::new();
-    let numbers = [("decay", 1e-3), ("momentum", 0.8), ("rate", LIMIT * (1.0 - 0.8) * (1.0 - INSIDE))];
-    for (name, value) in numbers {
-        minimizer.insert(name.to_owned(), ParameterValue::Double(value));
-    }
-    let no = ParameterValue::Categorical("no".to_owned());
-    minimizer.insert("clipped".to_owned(), no);
-    FailingFunction::new("divergence", parameters, minimizer, 0.2 * (0.5 / LIMIT).log10().powi(2), function)
+    let minimizer = point([
+        ("clipped", category("no")),
+        ("decay", ParameterValue::Double(1e-3)),
+        ("momentum", ParameterValue::Double(0.8)),
+        ("rate", ParameterValue::Double(LIMIT * (1.0 - 0.8) * (1.0 - INSIDE))),
+    ]);
+    FailingFunction::new("divergence", parameters, 0.2 * (0.5 / LIMIT).log10().powi(2), vec![minimizer], function)
 }
 
-/// The squared distance.
 fn squares(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum()
 }

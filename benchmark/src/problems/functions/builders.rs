@@ -1,13 +1,12 @@
 //! Helpers that construct problems and read the values of points.
 //!
-//! The panics indicate errors of this crate or points outside the space, which [`crate::problem::Problem`] excludes.
+//! They panic on errors of this crate and on points outside the space, which [`crate::problem::Problem`] excludes.
 
 use tunesmith_algorithms::problem::{
     Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement,
     ScaleType, SearchSpace,
 };
 
-/// Returns a double on a linear scale.
 pub(crate) fn linear(min: f64, max: f64) -> ParameterKind {
     double(min, max, ScaleType::UnitLinear)
 }
@@ -32,28 +31,36 @@ pub(crate) fn parameter(name: &str, kind: ParameterKind) -> ParameterSpec {
     ParameterSpec::new(name, kind).expect("the parameters of the problems are valid")
 }
 
-/// Returns `parameter`, active only if the categorical `parent` has one of `levels`.
+/// Makes `parameter` active only if the categorical `parent` has one of `levels`.
 pub(crate) fn under(parameter: ParameterSpec, parent: &str, levels: &[&str]) -> ParameterSpec {
     let values = levels.iter().map(|&level| ParameterValue::Categorical(level.to_owned())).collect();
     parameter.with_condition(Condition::new(parent, values))
 }
 
-/// Returns doubles x01, x02, ... on linear scales.
+/// Doubles x01, x02, ... on linear scales.
 pub(crate) fn box_of_doubles(ranges: &[(f64, f64)]) -> Vec<ParameterSpec> {
     let spec = |(index, &(min, max)): (usize, &(f64, f64))| parameter(&label(index), linear(min, max));
     ranges.iter().enumerate().map(spec).collect()
 }
 
-/// Returns the point of [`box_of_doubles`] with these coordinates.
+/// Point of [`box_of_doubles`] with these coordinates.
 pub(crate) fn point_of_doubles(x: &[f64]) -> ParameterValues {
     x.iter().enumerate().map(|(index, &x)| (label(index), ParameterValue::Double(x))).collect()
+}
+
+pub(crate) fn point<const N: usize>(values: [(&str, ParameterValue); N]) -> ParameterValues {
+    values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+pub(crate) fn category(level: impl Into<String>) -> ParameterValue {
+    ParameterValue::Categorical(level.into())
 }
 
 fn label(index: usize) -> String {
     format!("x{:02}", index + 1)
 }
 
-/// Returns a statement with the metric `objective`, or `objective_1`, `objective_2`, ... for several.
+/// Statement with the metric `objective`, or `objective_1`, `objective_2`, ... for several.
 pub(crate) fn statement(parameters: Vec<ParameterSpec>, goals: &[Goal]) -> ProblemStatement {
     let metric = |(index, &goal): (usize, &Goal)| {
         let name = if goals.len() == 1 { "objective".to_owned() } else { format!("objective_{}", index + 1) };
@@ -64,12 +71,11 @@ pub(crate) fn statement(parameters: Vec<ParameterSpec>, goals: &[Goal]) -> Probl
     ProblemStatement::new(space, metrics).expect("a problem has metrics, and they are numbered")
 }
 
-/// Returns the values of a point of doubles, in the order of the names.
+/// Values of a point of doubles, in name order.
 pub(crate) fn doubles(point: &ParameterValues) -> Vec<f64> {
     point.keys().map(|name| number(point, name)).collect()
 }
 
-/// Returns the value of an integer.
 pub(crate) fn whole(point: &ParameterValues, name: &str) -> f64 {
     match point.get(name) {
         Some(ParameterValue::Integer(value)) => *value as f64,
@@ -77,7 +83,7 @@ pub(crate) fn whole(point: &ParameterValues, name: &str) -> f64 {
     }
 }
 
-/// Returns the value of a double or discrete parameter.
+/// Value of a double or discrete parameter.
 pub(crate) fn number(point: &ParameterValues, name: &str) -> f64 {
     match point.get(name) {
         Some(ParameterValue::Double(value) | ParameterValue::Discrete(value)) => *value,
@@ -85,7 +91,6 @@ pub(crate) fn number(point: &ParameterValues, name: &str) -> f64 {
     }
 }
 
-/// Returns the level of a categorical parameter.
 pub(crate) fn level<'a>(point: &'a ParameterValues, name: &str) -> &'a str {
     match point.get(name) {
         Some(ParameterValue::Categorical(level)) => level,

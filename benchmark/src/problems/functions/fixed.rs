@@ -1,4 +1,4 @@
-//! Functions whose number of dimensions is fixed.
+//! Functions of fixed dimension.
 
 use std::f64::consts::PI;
 
@@ -18,7 +18,6 @@ pub fn branin() -> TestFunction {
     TestFunction::continuous("branin", &ranges, 10.0 / (8.0 * PI), &minimizers.map(Vec::from), value)
 }
 
-/// The formula of [`branin`].
 pub(crate) fn branin_value(a: f64, b: f64) -> f64 {
     let valley = b - 5.1 / (4.0 * PI * PI) * a * a + 5.0 / PI * a - 6.0;
     valley * valley + 10.0 * (1.0 - 1.0 / (8.0 * PI)) * a.cos() + 10.0
@@ -37,7 +36,6 @@ pub fn six_hump_camel() -> TestFunction {
 
 pub(crate) const SIX_HUMP_CAMEL_OPTIMUM: f64 = -1.0316284534898774;
 
-/// The formula of [`six_hump_camel`].
 pub(crate) fn six_hump_camel_value(x: f64, y: f64) -> f64 {
     let (a, b) = (x * x, y * y);
     (4.0 - 2.1 * a + a * a / 3.0) * a + x * y + (4.0 * b - 4.0) * b
@@ -90,7 +88,6 @@ pub fn hartmann3() -> TestFunction {
     TestFunction::continuous("hartmann3", &[(0.0, 1.0); 3], HARTMANN3_OPTIMUM, &[minimizer], value)
 }
 
-/// The formula of [`hartmann3`].
 pub(crate) fn hartmann3_value(x: &[f64]) -> f64 {
     let a = [[3.0, 10.0, 30.0], [0.1, 10.0, 35.0], [3.0, 10.0, 30.0], [0.1, 10.0, 35.0]];
     let p = [[0.3689, 0.1170, 0.2673], [0.4699, 0.4387, 0.7470], [0.1091, 0.8732, 0.5547], [0.0381, 0.5743, 0.8828]];
@@ -104,7 +101,6 @@ pub fn hartmann6() -> TestFunction {
     TestFunction::continuous("hartmann6", &[(0.0, 1.0); 6], HARTMANN6_OPTIMUM, &[minimizer], value)
 }
 
-/// The formula of [`hartmann6`].
 pub(crate) fn hartmann6_value(x: &[f64]) -> f64 {
     let a = [
         [10.0, 3.0, 17.0, 3.5, 1.7, 8.0],

@@ -2,16 +2,15 @@
 //!
 //! Formulas, ranges and optima are those of Surjanovic and Bingham, Virtual Library of Simulation Experiments, 2013,
 //! unless a function names another source. Further digits of optima were computed by Newton's method with 30 digits.
-//! Tests check each optimum: the stated minimizers have it, and no descent goes below it.
+//! Tests check that the stated minimizers attain the optimum, and that no descent goes below it.
 //!
-//! Where the usual range has the minimizer in the middle of a parameter, an algorithm that starts at the centre would
-//! find it without search. The range is then shifted; the function's documentation states so.
+//! Where the minimizer is in the middle of the usual range, an algorithm that starts at the centre would find it
+//! without search. The range is then shifted, as the function's documentation states.
 
 pub(crate) mod builders;
 pub(crate) mod fixed;
 mod recipes;
 mod scalable;
-mod simulation;
 #[cfg(test)]
 mod tests;
 
@@ -24,17 +23,12 @@ pub use fixed::{
 };
 pub use recipes::{moved_training_recipe, network_recipe, training_recipe};
 pub use scalable::{ackley, griewank, levy, michalewicz, rastrigin, rosenbrock, styblinski_tang};
-pub use simulation::{best_so_far, simulate};
 
 use crate::problem::{Draw, Evaluation, Problem, Profile, Quality};
 
-/// Returns the problems of the suite `classic`, in the order of its results: functions of fixed dimension, then those
-/// of any dimension in 2 and 6 or the usual dimensions, then the mixed spaces.
-pub fn classic() -> Vec<Box<dyn Problem>> {
-    classic_functions().into_iter().map(|function| Box::new(function) as Box<dyn Problem>).collect()
-}
-
-fn classic_functions() -> Vec<TestFunction> {
+/// Problems of the suite `classic`, in report order: functions of fixed dimension, then scalable ones in 2 and 6 or the
+/// usual dimensions, then mixed spaces.
+pub fn classic() -> Vec<TestFunction> {
     vec![
         branin(),
         six_hump_camel(),
@@ -66,25 +60,22 @@ fn classic_functions() -> Vec<TestFunction> {
     ]
 }
 
-/// The value at a point.
-type Function = Arc<dyn Fn(&ParameterValues) -> f64 + Send + Sync>;
-
-/// A function to be minimised with a known optimum.
+/// A function to minimise with a known optimum. Its values convert to an [`Evaluation`].
 #[derive(Clone)]
-pub struct TestFunction {
-    profile: Profile,
+pub struct TestFunction<V = f64> {
+    pub(crate) profile: Profile,
     optimum: f64,
     minimizers: Vec<ParameterValues>,
-    function: Function,
+    function: Arc<dyn Fn(&ParameterValues) -> V + Send + Sync>,
 }
 
-impl TestFunction {
+impl<V> TestFunction<V> {
     pub(crate) fn new(
         name: impl Into<String>,
         parameters: Vec<ParameterSpec>,
         optimum: f64,
         minimizers: Vec<ParameterValues>,
-        function: impl Fn(&ParameterValues) -> f64 + Send + Sync + 'static,
+        function: impl Fn(&ParameterValues) -> V + Send + Sync + 'static,
     ) -> Self {
         let statement = builders::statement(parameters, &[Goal::Minimize]);
         let quality = Quality::Value { best_known: Some(optimum) };
@@ -92,40 +83,48 @@ impl TestFunction {
     }
 
     /// Creates a function of doubles x01, x02, ... in a box, given the lower and upper bound of each.
-    fn continuous(
+    pub(crate) fn continuous(
         name: impl Into<String>,
         ranges: &[(f64, f64)],
         optimum: f64,
         minimizers: &[Vec<f64>],
-        function: impl Fn(&ParameterValues) -> f64 + Send + Sync + 'static,
+        function: impl Fn(&ParameterValues) -> V + Send + Sync + 'static,
     ) -> Self {
         let minimizers = minimizers.iter().map(|x| builders::point_of_doubles(x)).collect();
         Self::new(name, builders::box_of_doubles(ranges), optimum, minimizers, function)
     }
 
-    /// The smallest value.
+    /// Smallest feasible value, or the smallest known one if documented so; the volume of the front for several
+    /// metrics.
     pub fn optimum(&self) -> f64 {
         self.optimum
     }
 
-    /// The points with the smallest value; all of them, unless the function's documentation states otherwise.
+    /// All points with the smallest value, up to rounding, unless documented otherwise. Empty for a function with
+    /// several metrics.
     pub fn minimizers(&self) -> &[ParameterValues] {
         &self.minimizers
     }
 
-    /// Returns the value at a point of the space.
-    pub fn value(&self, point: &ParameterValues) -> f64 {
+    pub fn value(&self, point: &ParameterValues) -> V {
         (self.function)(point)
     }
 }
 
-impl Problem for TestFunction {
-    /// The usual name, with the number of dimensions where that varies: `branin`, `levy/d06`.
+impl<V: Into<Evaluation>> Problem for TestFunction<V> {
+    /// The usual name, with the number of metrics and dimensions where those vary: `branin`, `levy/d06`,
+    /// `dtlz2/m03/d06`.
     fn profile(&self) -> &Profile {
         &self.profile
     }
 
     fn evaluate(&self, point: &ParameterValues, _draw: Draw) -> Evaluation {
-        Evaluation::exact(self.value(point))
+        self.value(point).into()
+    }
+}
+
+impl From<f64> for Evaluation {
+    fn from(value: f64) -> Self {
+        Self::exact(value)
     }
 }

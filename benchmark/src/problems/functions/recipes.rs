@@ -3,7 +3,7 @@
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues, ScaleType};
 
 use super::TestFunction;
-use super::builders::{categorical, discrete, double, integer, level, number, parameter, whole};
+use super::builders::{categorical, category, discrete, double, integer, level, number, parameter, point, whole};
 
 /// A finite space of 2,304 points: units (16 to 63, log scale), layers (1 to 4), dropout (a list of 4) and activation
 /// (3 levels), with interactions.
@@ -27,11 +27,11 @@ pub fn network_recipe() -> TestFunction {
         parameter("dropout", discrete(vec![0.0, 0.1, 0.2, 0.5], ScaleType::UnitLinear)),
         parameter("activation", categorical(&["tanh", "relu", "elu"])),
     ];
-    let minimizer = ParameterValues::from([
-        ("units".to_owned(), ParameterValue::Integer(52)),
-        ("layers".to_owned(), ParameterValue::Integer(3)),
-        ("dropout".to_owned(), ParameterValue::Discrete(0.2)),
-        ("activation".to_owned(), ParameterValue::Categorical("relu".to_owned())),
+    let minimizer = point([
+        ("units", ParameterValue::Integer(52)),
+        ("layers", ParameterValue::Integer(3)),
+        ("dropout", ParameterValue::Discrete(0.2)),
+        ("activation", category("relu")),
     ]);
     TestFunction::new("network_recipe", parameters, 0.1, vec![minimizer], value)
 }
@@ -71,12 +71,12 @@ fn training(name: &str, least_rate: f64, batches: Vec<f64>) -> TestFunction {
         parameter("batch", discrete(batches, ScaleType::UnitLog)),
         parameter("activation", categorical(&["relu", "tanh", "gelu", "selu"])),
     ];
-    let minimizer = ParameterValues::from([
-        ("rate".to_owned(), ParameterValue::Double(10.0_f64.powf(-2.5))),
-        ("momentum".to_owned(), ParameterValue::Double(1.0 - 10.0_f64.powf(-1.2))),
-        ("layers".to_owned(), ParameterValue::Integer(7)),
-        ("batch".to_owned(), ParameterValue::Discrete(64.0)),
-        ("activation".to_owned(), ParameterValue::Categorical("gelu".to_owned())),
+    let minimizer = point([
+        ("rate", ParameterValue::Double(10.0_f64.powf(-2.5))),
+        ("momentum", ParameterValue::Double(1.0 - 10.0_f64.powf(-1.2))),
+        ("layers", ParameterValue::Integer(7)),
+        ("batch", ParameterValue::Discrete(64.0)),
+        ("activation", category("gelu")),
     ]);
     TestFunction::new(name, parameters, 0.0, vec![minimizer], value)
 }

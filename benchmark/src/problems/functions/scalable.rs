@@ -1,4 +1,4 @@
-//! Functions of any number of dimensions, at least 1, except Rosenbrock's, which has at least 2.
+//! Functions of any dimension from 1; Rosenbrock's from 2.
 
 use std::f64::consts::{E, PI, TAU};
 
@@ -96,7 +96,6 @@ pub fn michalewicz(dimensions: usize) -> TestFunction {
     )
 }
 
-/// Returns the term of the parameter at `index`.
 fn michalewicz_term(index: usize, x: f64) -> f64 {
     -x.sin() * ((index as f64 + 1.0) * x * x / PI).sin().powi(20)
 }
@@ -109,7 +108,7 @@ fn michalewicz_minimizer(index: usize) -> f64 {
     let lowest = values.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(step, _)| step) as f64 * width;
     let (mut low, mut high) = ((lowest - width).max(0.0), (lowest + width).min(PI));
     let ratio = (5.0_f64.sqrt() - 1.0) / 2.0;
-    // The interval shrinks to the square root of the precision of a double, below which values do not differ.
+    // The interval shrinks to the square root of f64 precision, below which values do not differ.
     for _ in 0..40 {
         let (left, right) = (high - ratio * (high - low), low + ratio * (high - low));
         if michalewicz_term(index, left) < michalewicz_term(index, right) {

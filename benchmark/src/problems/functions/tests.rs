@@ -1,5 +1,3 @@
-//! Checks of the stated optima.
-
 use tunesmith_algorithms::encoding::Encoding;
 use tunesmith_algorithms::problem::TrialId;
 
@@ -7,9 +5,9 @@ use super::*;
 use crate::problem::EvaluationOutcome;
 use crate::problems::descent::{descend, starts};
 
-/// The functions of the suite and the additional one.
+/// The suite and the additional function.
 fn all() -> Vec<TestFunction> {
-    [classic_functions(), vec![training_recipe()]].concat()
+    [classic(), vec![training_recipe()]].concat()
 }
 
 #[test]
@@ -54,7 +52,7 @@ fn the_optimum_of_the_network_recipe_is_found_by_enumeration() {
 
 #[test]
 fn no_minimizer_is_in_the_middle_of_a_range() {
-    for function in classic_functions() {
+    for function in classic() {
         let encoding = Encoding::new(function.statement().search_space());
         for minimizer in function.minimizers() {
             for coordinate in encoding.encode(minimizer).unwrap() {

@@ -1,4 +1,4 @@
-//! Numbers of which few matter.
+//! Continuous problems with few relevant parameters.
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
 
@@ -8,10 +8,10 @@ use crate::problems::functions::TestFunction;
 use crate::problems::functions::builders::{linear, number, parameter};
 use crate::problems::functions::fixed::{HARTMANN6_OPTIMIZER, HARTMANN6_OPTIMUM, hartmann6_value};
 
-/// Parameters of [`hidden_hartmann6`].
+/// Number of parameters of [`hidden_hartmann6`].
 const PARAMETERS: usize = 100;
 
-/// Hartmann's function of six of 100 numbers in `[0, 1]`; the others have no effect. Which six differs between instances.
+/// Hartmann's function of six of 100 numbers in `[0, 1]`; the others have no effect. The six differ between instances.
 ///
 /// Source: Wang, Hutter, Zoghi, Matheson & de Freitas 2016, Bayesian Optimization in a Billion Dimensions via Random
 /// Embeddings, with unrotated axes.

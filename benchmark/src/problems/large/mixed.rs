@@ -1,17 +1,15 @@
-//! Categories and numbers together.
-
 use std::f64::consts::{E, TAU};
 
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
 
-use super::{category, part};
-use crate::problems::categorical::coefficient;
+use super::part;
+use crate::problems::categorical::{coefficient, name};
 use crate::problems::functions::TestFunction;
-use crate::problems::functions::builders::{categorical, level, linear, number, parameter};
+use crate::problems::functions::builders::{categorical, category, level, linear, number, parameter};
 
-/// Categories of two levels.
+/// Number of two-level categories.
 const SWITCHES: usize = 50;
-/// Numbers in `[-1, 1]`.
+/// Number of doubles in `[-1, 1]`.
 const NUMBERS: usize = 3;
 /// Largest distance of an optimal number from 0, so that the optimum is inside its range.
 const LARGEST_SHIFT: f64 = 0.5;
@@ -27,19 +25,19 @@ pub fn ackley53(instance: u64) -> TestFunction {
         (0..SWITCHES).map(|switch| if draw(instance, 0, switch) < 0.5 { "off" } else { "on" }).collect();
     let shift = |which: usize| LARGEST_SHIFT * (2.0 * draw(instance, 1, which) - 1.0);
     let shifts: Vec<f64> = (0..NUMBERS).map(shift).collect();
-    let switches = (0..SWITCHES).map(|switch| parameter(&switch_name(switch), categorical(&["off", "on"])));
+    let switches = (0..SWITCHES).map(|switch| parameter(&name(switch), categorical(&["off", "on"])));
     let numbers = (0..NUMBERS).map(|which| parameter(&number_name(which), linear(-1.0, 1.0)));
     let parameters = switches.chain(numbers).collect();
     let mut minimizer: ParameterValues =
-        levels.iter().enumerate().map(|(switch, level)| (switch_name(switch), category(*level))).collect();
+        levels.iter().enumerate().map(|(switch, level)| (name(switch), category(*level))).collect();
     let double = |(which, shift): (usize, &f64)| (number_name(which), ParameterValue::Double(*shift));
     minimizer.extend(shifts.iter().enumerate().map(double));
     let function = move |point: &ParameterValues| {
-        let wrong = |(switch, best): &(usize, &&str)| level(point, &switch_name(*switch)) != **best;
+        let wrong = |(switch, best): &(usize, &&str)| level(point, &name(*switch)) != **best;
         let wrong = levels.iter().enumerate().filter(wrong).count() as f64;
         let distances: Vec<f64> =
             shifts.iter().enumerate().map(|(which, shift)| number(point, &number_name(which)) - shift).collect();
-        // A coordinate 0 or 1 has the cosine 1.
+        // A coordinate of 0 or 1 has the cosine 1.
         let squares = wrong + distances.iter().map(|z| z * z).sum::<f64>();
         let cosines = SWITCHES as f64 + distances.iter().map(|z| (TAU * z).cos()).sum::<f64>();
         let count = (SWITCHES + NUMBERS) as f64;
@@ -50,10 +48,6 @@ pub fn ackley53(instance: u64) -> TestFunction {
 
 fn draw(instance: u64, purpose: usize, index: usize) -> f64 {
     coefficient(&[50, part(instance), purpose, index])
-}
-
-fn switch_name(switch: usize) -> String {
-    format!("c{:02}", switch + 1)
 }
 
 fn number_name(which: usize) -> String {

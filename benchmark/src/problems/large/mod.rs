@@ -1,19 +1,17 @@
 //! Minimisation problems of 25 to 100 parameters with known optima.
 //!
 //! Each problem has instances with different optima, so that no optimizer gains from a favoured place such as the first
-//! levels or the centre (Papenmeier, Nardi & Poloczek 2023, Bounce, arXiv 2307.00618, show that the published results of
-//! some optimizers depend on it). The number of the instance is the seed of a run, so it is not part of the name.
+//! levels or the centre (Papenmeier, Nardi & Poloczek 2023, Bounce, arXiv 2307.00618, show that the published results
+//! of some optimizers depend on it). The instance number is the seed of a run, so it is not part of the name.
 //!
-//! Not included: the large-scale suite of COCO, whose functions have block rotations; functions f01, f08 and f15 have the
-//! dense rotations of [`super::bbob`].
+//! COCO's large-scale suite has block rotations; functions f01, f08 and f15 here have the dense rotations of
+//! [`super::bbob`].
 
 mod categories;
 mod continuous;
 mod mixed;
 #[cfg(test)]
 mod tests;
-
-use tunesmith_algorithms::problem::ParameterValue;
 
 pub use categories::{chain, large_clauses};
 pub use continuous::hidden_hartmann6;
@@ -22,7 +20,7 @@ pub use mixed::ackley53;
 use super::bbob::large_bbob;
 use crate::problem::Problem;
 
-/// Returns the functions that create the problems of the suite `large` from the number of an instance.
+/// Constructors of the problems of the suite `large`, by instance number.
 pub fn large() -> [fn(u64) -> Box<dyn Problem>; 10] {
     [
         |instance| Box::new(ackley53(instance)),
@@ -38,13 +36,8 @@ pub fn large() -> [fn(u64) -> Box<dyn Problem>; 10] {
     ]
 }
 
-/// Returns the part of a key of pseudo-random numbers that an instance is.
+/// Instance number as a part of a pseudo-random key.
 fn part(instance: u64) -> usize {
-    // Keys have the width of the machine; instances are small numbers.
+    // Keys have the width of the machine; instance numbers are small.
     instance as usize
-}
-
-/// Returns the value of a category.
-fn category(level: impl Into<String>) -> ParameterValue {
-    ParameterValue::Categorical(level.into())
 }

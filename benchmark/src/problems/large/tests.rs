@@ -1,9 +1,7 @@
-//! Checks of the stated optima and of the instances.
-
 use std::collections::BTreeSet;
 
 use tunesmith_algorithms::encoding::Encoding;
-use tunesmith_algorithms::problem::{ParameterSpec, TrialId};
+use tunesmith_algorithms::problem::{ParameterSpec, ParameterValue, TrialId};
 use tunesmith_algorithms::sampling::sobol_point;
 
 use super::categories::{chain_cost, cheapest_chain};
@@ -75,7 +73,7 @@ fn instances_have_different_optima() {
 
 #[test]
 fn ackley53_has_the_published_values() {
-    // With all categories wrong, at the optimal numbers: mean of squares 50/53, cosines 1.
+    // All categories wrong at the optimal numbers: mean of squares 50/53, cosines 1.
     let function = ackley53(4);
     let mut point = function.minimizers()[0].clone();
     for value in point.values_mut() {

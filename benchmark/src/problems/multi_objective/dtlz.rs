@@ -1,12 +1,12 @@
 //! The DTLZ problems. Source: Deb, Thiele, Laumanns and Zitzler, Scalable test problems for evolutionary multiobjective
 //! optimization, 2005.
 //!
-//! All metrics are minimised. The first parameters, one less than there are metrics, are position parameters on the
-//! front; the others are distance parameters. `dimensions` counts both and is at least the number of metrics.
+//! All metrics are minimised. The first parameters, one fewer than metrics, are position parameters on the front; the
+//! others are distance parameters. `dimensions` counts both and is at least the number of metrics.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
-use tunesmith_algorithms::problem::{Goal, ParameterValues};
+use tunesmith_algorithms::problem::Goal;
 
 use super::builders::{box_of_doubles, doubles};
 use super::{MetricCount, MultiObjectiveFunction};
@@ -20,11 +20,7 @@ pub fn dtlz1(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction 
         MetricCount::Two => (vec![400.0; 2], 400.0 * 400.0 - 1.0 / 8.0),
         MetricCount::Three => (vec![400.0; 3], 400.0 * 400.0 * 400.0 - 1.0 / 48.0),
     };
-    let values = match metrics {
-        MetricCount::Two => |point: &ParameterValues| dtlz1_values::<1>(&doubles(point)),
-        MetricCount::Three => |point: &ParameterValues| dtlz1_values::<2>(&doubles(point)),
-    };
-    dtlz("dtlz1", metrics, dimensions, 1.25, corner, volume, values)
+    dtlz("dtlz1", metrics, dimensions, 1.25, corner, volume, dtlz1_values)
 }
 
 /// DTLZ2: the front is the part of the unit sphere where all metrics are positive.
@@ -37,11 +33,7 @@ pub fn dtlz2(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction 
         MetricCount::Two => (vec![2.0; 2], 4.0 - PI / 4.0),
         MetricCount::Three => (vec![2.0; 3], 8.0 - PI / 6.0),
     };
-    let values = match metrics {
-        MetricCount::Two => |point: &ParameterValues| dtlz2_values::<1>(&doubles(point)),
-        MetricCount::Three => |point: &ParameterValues| dtlz2_values::<2>(&doubles(point)),
-    };
-    dtlz("dtlz2", metrics, dimensions, 1.25, corner, volume, values)
+    dtlz("dtlz2", metrics, dimensions, 1.25, corner, volume, dtlz2_values)
 }
 
 /// DTLZ7: the front has 2 pieces with two metrics and 4 with three.
@@ -56,29 +48,25 @@ pub fn dtlz7(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction 
         MetricCount::Two => (vec![2.0, 15.0], 22.0 + J),
         MetricCount::Three => (vec![2.0, 2.0, 25.0], 76.0 + 4.0 * J),
     };
-    let values = match metrics {
-        MetricCount::Two => |point: &ParameterValues| dtlz7_values::<1>(&doubles(point)),
-        MetricCount::Three => |point: &ParameterValues| dtlz7_values::<2>(&doubles(point)),
-    };
-    dtlz("dtlz7", metrics, dimensions, 1.0, corner, volume, values)
+    dtlz("dtlz7", metrics, dimensions, 1.0, corner, volume, dtlz7_values)
 }
 
-/// `PLACES` is the number of metrics minus one, here and below.
-fn dtlz1_values<const PLACES: usize>(x: &[f64]) -> Vec<f64> {
-    let (place, distance) = x.split_at(PLACES);
+/// `places` is the number of metrics minus one, here and below.
+fn dtlz1_values(places: usize, x: &[f64]) -> Vec<f64> {
+    let (place, distance) = x.split_at(places);
     let ripple = |x: &f64| 1.0 + (x - 0.5).powi(2) - (20.0 * PI * (x - 0.5)).cos();
     let g = 100.0 * distance.iter().map(ripple).sum::<f64>();
     on_shape(place, 0.5 * (1.0 + g), |x| x, |x| 1.0 - x)
 }
 
-fn dtlz2_values<const PLACES: usize>(x: &[f64]) -> Vec<f64> {
-    let (place, distance) = x.split_at(PLACES);
+fn dtlz2_values(places: usize, x: &[f64]) -> Vec<f64> {
+    let (place, distance) = x.split_at(places);
     let g = distance.iter().map(|x| (x - 0.5).powi(2)).sum::<f64>();
     on_shape(place, 1.0 + g, |x| (x * FRAC_PI_2).cos(), |x| (x * FRAC_PI_2).sin())
 }
 
-/// Returns the scale times the product of `inner` of the position parameters, the last of them replaced by `outer`:
-/// metric i has all but the last i of them.
+/// `scale` times the product of `inner` of the position parameters, the last of them replaced by `outer`: metric i has
+/// all but the last i of them.
 fn on_shape(place: &[f64], scale: f64, inner: fn(f64) -> f64, outer: fn(f64) -> f64) -> Vec<f64> {
     let metric = |index: usize| {
         let kept = place.len() - index;
@@ -88,12 +76,12 @@ fn on_shape(place: &[f64], scale: f64, inner: fn(f64) -> f64, outer: fn(f64) -> 
     (0..=place.len()).map(metric).collect()
 }
 
-fn dtlz7_values<const PLACES: usize>(x: &[f64]) -> Vec<f64> {
-    let (place, distance) = x.split_at(PLACES);
+fn dtlz7_values(places: usize, x: &[f64]) -> Vec<f64> {
+    let (place, distance) = x.split_at(places);
     let g = 1.0 + 9.0 * distance.iter().sum::<f64>() / distance.len() as f64;
     let bends: f64 = place.iter().map(|f| f / (1.0 + g) * (1.0 + (3.0 * PI * f).sin())).sum();
     let mut values = place.to_vec();
-    values.push((1.0 + g) * (PLACES as f64 + 1.0 - bends));
+    values.push((1.0 + g) * (places as f64 + 1.0 - bends));
     values
 }
 
@@ -105,11 +93,13 @@ fn dtlz(
     widest: f64,
     corner: Vec<f64>,
     volume: f64,
-    values: fn(&ParameterValues) -> Vec<f64>,
+    values: fn(usize, &[f64]) -> Vec<f64>,
 ) -> MultiObjectiveFunction {
-    let count = metrics.count();
+    let count = metrics as usize;
     let mut ranges = vec![(0.0, widest); dimensions.max(count)];
     ranges[..count - 1].fill((0.0, 1.0));
     let name = format!("{family}/m{count:02}/d{:02}", ranges.len());
-    MultiObjectiveFunction::new(name, box_of_doubles(&ranges), &vec![Goal::Minimize; count], corner, volume, values)
+    super::function(name, box_of_doubles(&ranges), &vec![Goal::Minimize; count], corner, volume, move |point| {
+        values(count - 1, &doubles(point))
+    })
 }

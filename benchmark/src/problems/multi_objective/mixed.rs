@@ -1,10 +1,12 @@
 //! Problems with two different metrics: two functions of one square, and quality against cost of a network.
 
+use tunesmith_algorithms::hypervolume::hypervolume;
 use tunesmith_algorithms::problem::{Goal, ParameterValue, ParameterValues, ScaleType};
 
 use super::MultiObjectiveFunction;
-use super::builders::{box_of_doubles, categorical, double, doubles, integer, level, number, parameter, whole};
-use crate::hypervolume::hypervolume;
+use super::builders::{
+    box_of_doubles, categorical, category, double, doubles, integer, level, number, parameter, point, whole,
+};
 use crate::problems::functions::fixed::branin_value;
 
 /// Branin's function, its box scaled to the unit square, and Currin's exponential function, both minimised (Belakaria,
@@ -19,7 +21,7 @@ pub fn branin_currin() -> MultiObjectiveFunction {
         vec![branin_value(15.0 * x[0] - 5.0, 15.0 * x[1]), currin(x[0], x[1])]
     };
     let parameters = box_of_doubles(&[(0.0, 1.0); 2]);
-    MultiObjectiveFunction::new("branin_currin", parameters, &[Goal::Minimize; 2], vec![18.0, 6.0], 59.40661, values)
+    super::function("branin_currin", parameters, &[Goal::Minimize; 2], vec![18.0, 6.0], 59.40661, values)
 }
 
 fn currin(a: f64, b: f64) -> f64 {
@@ -50,14 +52,13 @@ pub fn network_trade_off() -> MultiObjectiveFunction {
     };
     let front: Vec<_> = network_pareto_set().iter().map(values).collect();
     let volume = hypervolume(&goals, &corner, &front);
-    MultiObjectiveFunction::new("network_trade_off", parameters, &goals, corner, volume, values)
+    super::function("network_trade_off", parameters, &goals, corner, volume, values)
 }
 
 const UNITS: (i64, i64) = (8, 256);
 const ACTIVATIONS: [&str; 3] = ["relu", "tanh", "elu"];
 
-/// The gain of an activation from depth, its cost in score, and the logarithm to base 10 of its optimal rate without
-/// layers.
+/// An activation's gain from depth, its cost in score, and the logarithm to base 10 of its optimal rate without layers.
 fn traits(activation: &str) -> (f64, f64, f64) {
     match activation {
         "relu" => (0.8, 0.03, -1.6),
@@ -79,18 +80,18 @@ fn network_values(units: f64, layers: f64, activation: &str, log_rate: f64) -> V
     vec![score, weights.log10()]
 }
 
-/// Returns all combinations with their optimal rates.
+/// All combinations with their optimal rates.
 pub(super) fn network_pareto_set() -> Vec<ParameterValues> {
     let mut points = Vec::new();
     for units in UNITS.0..=UNITS.1 {
         for layers in 1..=4 {
             for activation in ACTIVATIONS {
                 let rate = 10.0_f64.powf(best_log_rate(layers as f64, activation));
-                points.push(ParameterValues::from([
-                    ("units".to_owned(), ParameterValue::Integer(units)),
-                    ("layers".to_owned(), ParameterValue::Integer(layers)),
-                    ("activation".to_owned(), ParameterValue::Categorical(activation.to_owned())),
-                    ("rate".to_owned(), ParameterValue::Double(rate)),
+                points.push(point([
+                    ("units", ParameterValue::Integer(units)),
+                    ("layers", ParameterValue::Integer(layers)),
+                    ("activation", category(activation)),
+                    ("rate", ParameterValue::Double(rate)),
                 ]));
             }
         }

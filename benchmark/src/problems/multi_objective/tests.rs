@@ -1,20 +1,19 @@
-//! Checks of the stated volumes.
-
 use tunesmith_algorithms::encoding::Encoding;
+use tunesmith_algorithms::hypervolume::hypervolume;
 use tunesmith_algorithms::problem::TrialId;
-use tunesmith_algorithms::problem::pareto::distinct_front;
+use tunesmith_algorithms::problem::pareto::{distinct_front, front};
 use tunesmith_algorithms::sampling::sobol_point;
 
 use super::builders::point_of_doubles;
 use super::mixed::network_pareto_set;
 use super::*;
-use crate::hypervolume::{hypervolume, pareto_front};
 use crate::problem::EvaluationOutcome;
+use crate::problem::{Draw, Problem};
 
 fn volume(function: &MultiObjectiveFunction, points: &[ParameterValues]) -> f64 {
     let goals: Vec<Goal> = function.statement().metrics().iter().map(|metric| metric.goal).collect();
     let Quality::Hypervolume { reference_point, .. } = function.quality() else { panic!("no reference point") };
-    let values: Vec<_> = points.iter().map(|point| function.values(point)).collect();
+    let values: Vec<_> = points.iter().map(|point| function.value(point)).collect();
     hypervolume(&goals, reference_point, &values)
 }
 
@@ -23,8 +22,8 @@ fn known(function: &MultiObjectiveFunction) -> f64 {
     *volume
 }
 
-/// Returns a grid of `steps` + 1 points per position parameter in `[0, 1]`, of which there are one or two, with all
-/// distance parameters at `distance`.
+/// Grid of `steps` + 1 points per position parameter in `[0, 1]`, one or two of them, with all distance parameters at
+/// `distance`.
 fn pareto_set(function: &MultiObjectiveFunction, places: usize, distance: f64, steps: usize) -> Vec<ParameterValues> {
     let dimensions = function.statement().search_space().parameters().len();
     let side = |index: usize| index as f64 / steps as f64;
@@ -101,7 +100,7 @@ fn the_front_of_branin_currin_has_the_stated_volume() {
     let mut samples = Vec::new();
     for _ in 0..4 {
         let at: Vec<_> = points.iter().map(|&(a, b)| point_of_doubles(&[a, b])).collect();
-        let values: Vec<_> = at.iter().map(|point| function.values(point)).collect();
+        let values: Vec<_> = at.iter().map(|point| function.value(point)).collect();
         let front: Vec<_> = bounded_front(&values).into_iter().map(|index| points[index]).collect();
         samples.push(front.iter().map(|&(a, b)| point_of_doubles(&[a, b])).collect::<Vec<_>>());
         spacing = (spacing.0 / 3.0, spacing.1 / 3.0);
@@ -132,8 +131,9 @@ fn the_front_of_the_network_has_the_optimal_rate_of_each_combination() {
     let points = network_pareto_set();
     assert_eq!(points.len(), 2_988);
     assert_eq!(volume(&function, &points), known(&function));
-    let values: Vec<_> = points.iter().map(|point| function.values(point)).collect();
-    let front = pareto_front(&[Goal::Maximize, Goal::Minimize], &values);
+    let values: Vec<_> = points.iter().map(|point| function.value(point)).collect();
+    let maximized: Vec<[f64; 2]> = values.iter().map(|value| [value[0], -value[1]]).collect();
+    let front = front(&maximized);
     for activation in ["relu", "tanh", "elu"] {
         let on_front =
             front.iter().filter(|&&index| builders::level(&points[index], "activation") == activation).count();
@@ -144,7 +144,7 @@ fn the_front_of_the_network_has_the_optimal_rate_of_each_combination() {
 
 #[test]
 fn random_points_have_a_positive_volume_below_the_stated_one() {
-    for function in functions() {
+    for function in multi_objective() {
         let encoding = Encoding::new(function.statement().search_space());
         let points: Vec<_> = (1..=512).map(|id| encoding.decode(&sobol_point(&encoding, 1, TrialId(id)))).collect();
         let (few, many) = (volume(&function, &points[..64]), volume(&function, &points));
@@ -155,7 +155,7 @@ fn random_points_have_a_positive_volume_below_the_stated_one() {
 
 #[test]
 fn values_at_single_points_equal_those_of_the_papers() {
-    let at = |function: MultiObjectiveFunction, x: &[f64]| function.values(&point_of_doubles(x));
+    let at = |function: MultiObjectiveFunction, x: &[f64]| function.value(&point_of_doubles(x));
     assert_eq!(at(zdt1(2), &[0.25, 1.0]), [0.25, 10.0 * (1.0 - 0.025_f64.sqrt())]);
     assert_eq!(at(zdt4(2), &[0.25, 0.0]), [0.25, 0.5]);
     assert_eq!(at(dtlz1(MetricCount::Three, 3), &[0.5, 0.25, 0.5]), [0.0625, 0.1875, 0.25]);

@@ -77,7 +77,6 @@ pub fn zdt6(dimensions: usize) -> MultiObjectiveFunction {
     zdt("zdt6", dimensions, (0.0, 1.0), 11.0, 18.51820185838243, values)
 }
 
-/// g of ZDT1, ZDT2 and ZDT3.
 fn linear_distance(x: &[f64]) -> f64 {
     1.0 + 9.0 * x[1..].iter().sum::<f64>() / (x.len() as f64 - 1.0)
 }
@@ -96,5 +95,5 @@ fn zdt(
     ranges[0] = (0.0, 1.0);
     let name = format!("{family}/d{:02}", ranges.len());
     let parameters = box_of_doubles(&ranges);
-    MultiObjectiveFunction::new(name, parameters, &[Goal::Minimize; 2], vec![2.0, corner], volume, values)
+    super::function(name, parameters, &[Goal::Minimize; 2], vec![2.0, corner], volume, values)
 }

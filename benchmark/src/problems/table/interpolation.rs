@@ -31,7 +31,7 @@ const NEIGHBOURS_PER_DIMENSION: usize = 4;
 /// half of the radius (a guess, which only has to keep weights finite).
 const SAME_POINT: f64 = 1e-12;
 
-/// Returns rows and their shares in the mean. Shares are positive and sum to 1. The nearest row comes first.
+/// Rows and their shares of the mean, nearest row first. Shares are positive and sum to 1.
 ///
 /// `squared_distances` has one value per row, shape `[rows]`, at least one.
 pub(super) fn shares(squared_distances: impl Iterator<Item = f64>, dimensions: usize) -> Vec<(usize, f64)> {
@@ -51,18 +51,18 @@ pub(super) fn shares(squared_distances: impl Iterator<Item = f64>, dimensions: u
     };
     let total: f64 = rows.iter().map(|(_, squared)| weight(*squared)).sum();
     if total == 0.0 {
-        // All rows are at the same distance and have equal weights.
+        // All rows are equally far and have equal weights.
         return rows.into_iter().map(|(row, _)| (row, 1.0 / count as f64)).collect();
     }
     let weighted = rows.into_iter().map(|(row, squared)| (row, weight(squared) / total));
     weighted.filter(|(_, share)| *share > 0.0).collect()
 }
 
-/// Returns the mean of evaluations by their shares, which sum to 1; there is at least one.
+/// Mean of at least one evaluation by shares, which sum to 1.
 ///
-/// The result is infeasible if infeasible evaluations have more than half of the shares. Values, durations and curves
-/// are means over the evaluations with the same outcome. A step of a curve is the mean over those that reported it, at
-/// its share of the duration.
+/// Infeasible if infeasible evaluations have more than half of the shares. Values, durations and curves are means over
+/// the evaluations with the same outcome. A curve step is the mean over the curves that contain it, at its share of the
+/// duration.
 pub(super) fn blend(parts: &[(&Evaluation, f64)]) -> Evaluation {
     if let [(only, _)] = parts {
         return (*only).clone();
@@ -76,8 +76,7 @@ pub(super) fn blend(parts: &[(&Evaluation, f64)]) -> Evaluation {
     Evaluation { outcome: outcome(&alike), duration_secs, curve: curve(&alike, duration_secs) }
 }
 
-/// Returns the outcome of evaluations that all have values or all have none; without values it is the reason of the
-/// first.
+/// Outcome of evaluations that all have values or all have none; without values, the reason of the first.
 fn outcome(alike: &[(&Evaluation, f64)]) -> EvaluationOutcome {
     let measured: Vec<(&[f64], &[f64], f64)> = alike
         .iter()
@@ -112,7 +111,7 @@ fn curve(alike: &[(&Evaluation, f64)], duration_secs: f64) -> Vec<CurvePoint> {
     steps.into_iter().map(point).collect()
 }
 
-/// Returns the weighted mean of at least one value, within their range despite rounding.
+/// Weighted mean of at least one value, within their range despite rounding.
 fn mean(weighted: impl Iterator<Item = (f64, f64)> + Clone) -> f64 {
     let total: f64 = weighted.clone().map(|(_, weight)| weight).sum();
     let smallest = weighted.clone().map(|(value, _)| value).fold(f64::INFINITY, f64::min);

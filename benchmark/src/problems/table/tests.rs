@@ -56,7 +56,7 @@ fn another_level_has_distance_one_for_any_position_in_the_list() {
     let rows = vec![row(1.0, 5, "b", &[0.0]), row(1e-4, 1, "c", &[1.0]), row(1.0, 1, "b", &[2.0])];
     let problem = TableProblem::new("t", statement(&[Goal::Minimize]), rows).unwrap();
     assert_eq!(problem.nearest(&point(1e-4, 1, "b")), Ok(1));
-    // Level a is two places from c and one from b but equally far from both, so the rate decides.
+    // Level a is two places from c and one from b, but equally far from both: the rate decides.
     assert_eq!(problem.nearest(&point(1e-4, 1, "a")), Ok(1));
     assert_eq!(problem.nearest(&point(0.5, 1, "a")), Ok(2));
 }
@@ -90,7 +90,7 @@ fn rows_that_violate_a_constraint_are_not_the_best() {
         EvaluationOutcome::Measured { observed, constraints, .. } => (observed, constraints),
         EvaluationOutcome::Infeasible { reason } => panic!("{reason}"),
     };
-    // A constraint of a problem holds up to 0.
+    // Constraints of a problem hold up to 0.
     assert_eq!(measured(1), (vec![1.0], vec![1.0, -0.25]));
     assert_eq!(measured(2), (vec![2.0], vec![0.0, 0.0]));
     assert_eq!(measured(3), (vec![4.0], vec![-1.0, 0.25]));
@@ -147,7 +147,7 @@ fn durations_curves_and_failures_are_replayed() {
     let failed = problem.evaluate(&point(0.1, 3, "a"), DRAW);
     assert_eq!(failed.outcome, EvaluationOutcome::Infeasible { reason: "recorded trial 2 was infeasible".into() });
     assert_eq!(failed.duration_secs, 2.0);
-    // Without a duration of its own, the row has the mean of the others.
+    // Without its own duration, the row gets the mean of the others.
     assert_eq!(problem.evaluate(&point(0.1, 5, "a"), DRAW).duration_secs, 4.0);
 }
 

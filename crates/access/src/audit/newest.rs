@@ -1,4 +1,4 @@
-//! Reading the newest records of the audit log back.
+//! Reads the newest records of the audit log.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,50 +8,42 @@ use serde::Deserialize;
 
 use super::AuditLog;
 
-/// Number of bytes that are read at once.
+/// Read size in bytes.
 const CHUNK: u64 = 64 << 10;
 
-/// A record as the file contains it.
+/// Record as stored in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditRecord {
     /// Time of the response.
     pub time: Timestamp,
-    /// The principal of the caller.
     pub principal: String,
-    /// Address of the caller.
     #[serde(default)]
     pub caller_ip: Option<String>,
-    /// Name of the method.
     pub method: String,
-    /// Resource name.
     pub resource: String,
-    /// The required permission.
     #[serde(default)]
     pub permission: Option<String>,
-    /// HTTP status of the response.
     pub status: u16,
-    /// ID of the request.
     #[serde(default)]
     pub request_id: String,
-    /// Number of requests that the record stands for, if it is not one.
+    /// Number of requests, if the record summarizes several.
     #[serde(default)]
     pub count: Option<u64>,
 }
 
-/// The newest records of a log.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct NewestRecords {
-    /// The accepted records, newest first.
+    /// Accepted records, newest first.
     pub records: Vec<AuditRecord>,
-    /// Number of lines that were read and are not records.
+    /// Number of lines read that are not records.
     pub unreadable: usize,
-    /// The time of the oldest record that was read, if there may be accepted records before it.
+    /// Time of the oldest record read, if earlier records may match.
     pub read_back_to: Option<Timestamp>,
 }
 
 impl AuditLog {
-    /// Returns the newest records that `accepts` accepts, at most `limit` of them, from the last `bytes` of the file.
+    /// Returns the newest records that `accepts` selects, at most `limit`, from the last `bytes` of the file.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -66,7 +58,7 @@ impl AuditLog {
         let first = start.saturating_sub(bytes);
         let mut found = NewestRecords::default();
         let mut oldest = None;
-        // The beginning of the earliest line that was read in part.
+        // Start of the earliest, partially read line.
         let mut rest: Vec<u8> = Vec::new();
         while start > first && found.records.len() < limit {
             let size = CHUNK.min(start - first);

@@ -1,15 +1,13 @@
-//! The limit on records of callers that are not authenticated: anyone can send such requests, in any number.
+//! Rate limit on records of unauthenticated callers: anyone can send any number of such requests.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::Record;
 
-/// Maximum number of records in a [`PERIOD`].
 const MAX_RECORDS: u64 = 100;
 
 const PERIOD: SignedDuration = SignedDuration::from_mins(1);
 
-/// The number of requests in the current period.
 #[derive(Debug, Default)]
 pub(super) struct Strangers {
     begin: Timestamp,
@@ -18,7 +16,7 @@ pub(super) struct Strangers {
 }
 
 impl Strangers {
-    /// Counts a request at `time`, and returns whether it is recorded. Call [`Self::summary`] first.
+    /// Counts a request at `time` and returns whether to record it. Call [`Self::summary`] first.
     pub(super) fn admit(&mut self, time: Timestamp) -> bool {
         if self.admitted == 0 {
             self.begin = time;
@@ -31,8 +29,7 @@ impl Strangers {
         true
     }
 
-    /// Ends the current period if it is over at `time`. Returns the record of the requests that were not recorded, if
-    /// there are any.
+    /// Ends the current period if it is over at `time`. Returns a record of its unrecorded requests, if any.
     pub(super) fn summary(&mut self, time: Timestamp) -> Option<Record<'static>> {
         let age = time.duration_since(self.begin);
         if (SignedDuration::ZERO..PERIOD).contains(&age) {
@@ -41,7 +38,7 @@ impl Strangers {
         self.end(time)
     }
 
-    /// As [`Self::summary`], when no further request follows.
+    /// Like [`Self::summary`], after the last request.
     pub(super) fn last_summary(&mut self) -> Option<Record<'static>> {
         self.end(self.begin)
     }

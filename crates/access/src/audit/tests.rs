@@ -1,5 +1,3 @@
-//! Tests of the audit log.
-
 use std::os::unix::fs::symlink;
 
 use jiff::Timestamp;

@@ -12,15 +12,20 @@ fn report() -> AgentReport {
             bytes: vec![0, 255, 10],
         }],
         first_measurement: 3,
-        measurements: vec![Measurement {
+        measurements: [
+            ReportKey::EventFile { folder: "eval".into() },
+            ReportKey::MetricFile { attempt: 4 },
+            ReportKey::StandardOutput { attempt: 4, offset: 1 << 40 },
+            ReportKey::Http,
+        ]
+        .map(|key| Measurement {
             step: 2,
             wall_time_secs: 1.5,
             elapsed_secs: Some(0.25),
-            source: Source::EventFile,
-            mark: u64::MAX,
-            folder: Some("eval".into()),
-            metrics,
-        }],
+            key,
+            metrics: metrics.clone(),
+        })
+        .into(),
         seen_tags: ["loss".to_owned()].into(),
         problems: vec!["a problem".to_owned()],
         preempted: Some("SIGTERM".to_owned()),
@@ -35,6 +40,7 @@ fn reports_are_read_back_from_their_messages() {
         None,
         Some(status(ProgramEnd::Exited(-1), None)),
         Some(status(ProgramEnd::Signaled(9), Some(StopReason::TimeLimit))),
+        Some(status(ProgramEnd::OutOfMemory, None)),
         Some(status(ProgramEnd::NotStarted(String::new()), Some(StopReason::Requested))),
         Some(AgentEnd::Preempted { reason: "SIGTERM".to_owned() }),
         Some(AgentEnd::Lost { reason: "gone".to_owned() }),
@@ -42,19 +48,26 @@ fn reports_are_read_back_from_their_messages() {
         let report = AgentReport { end, ..report() };
         let text = serde_json::to_string(&SyncRequest::from(&report)).unwrap();
         let read: SyncRequest = serde_json::from_str(&text).unwrap();
-        assert_eq!(read.into_report().unwrap(), report);
+        assert_eq!(read.into_report(4).unwrap(), report);
     }
 }
 
 #[test]
 fn invalid_reports_are_refused_by_field() {
-    let refused = |text: &str| serde_json::from_str::<SyncRequest>(text).unwrap().into_report().unwrap_err().field;
+    let refused = |text: &str| serde_json::from_str::<SyncRequest>(text).unwrap().into_report(4).unwrap_err().field;
     assert_eq!(refused(r#"{"firstMeasurement": "-1"}"#), "firstMeasurement");
     assert_eq!(refused(r#"{"address": "node:2222"}"#), "address");
     assert_eq!(refused(r#"{"logs": [{"task": "../x", "stream": "stdout"}]}"#), "logs[0].task");
     assert_eq!(refused(r#"{"logs": [{"task": "ps-0", "stream": "stdout", "data": "?"}]}"#), "logs[0].data");
     assert_eq!(refused(r#"{"end": {"exitCode": 1, "signal": 9}}"#), "end");
     assert_eq!(refused(r#"{"end": {"exitCode": 1, "stopped": "NO"}}"#), "end.stopped");
-    let source = r#"{"measurements": [{"step": "1", "source": "LOG", "mark": "0", "metrics": []}]}"#;
-    assert_eq!(refused(source), "measurements[0].source");
+    for (source, field) in [
+        (r#""LOG""#, "source"),
+        (r#""EVENT_FILE""#, "folder"),
+        (r#""STANDARD_OUTPUT""#, "offset"),
+        (r#""STANDARD_OUTPUT", "offset": "-1""#, "offset"),
+    ] {
+        let text = format!(r#"{{"measurements": [{{"step": "1", "source": {source}, "metrics": []}}]}}"#);
+        assert_eq!(refused(&text), format!("measurements[0].{field}"));
+    }
 }

@@ -1,4 +1,4 @@
-//! Tunesmith's additions to `TrainingInput`, all under its key `tunesmith`.
+//! Tunesmith's extensions of `TrainingInput`, under the key `tunesmith`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -14,11 +14,11 @@ use super::{
 };
 use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 
-/// The default of [`Additions::stop_grace_period`]. A guess: the default of Kubernetes.
+/// Default of [`Additions::stop_grace_period`]. A guess: the default of Kubernetes.
 pub const DEFAULT_STOP_GRACE_PERIOD: Duration = Duration::from_secs(30);
 
-/// The default of [`Additions::max_lost_attempts`]. A guess: enough for a machine that restarts a few times, few enough
-/// to end on a machine that always fails.
+/// Default of [`Additions::max_lost_attempts`]. A guess: enough for a machine that restarts a few times, few enough
+/// to end on one that always fails.
 pub const DEFAULT_MAX_LOST_ATTEMPTS: u32 = 3;
 
 /// Tunesmith's additions, which are not part of AI Platform.
@@ -95,17 +95,16 @@ pub struct Additions {
 }
 
 impl Additions {
-    /// The time between SIGTERM and SIGKILL when a program is stopped.
+    /// Time between SIGTERM and SIGKILL.
     pub fn stop_grace_period(&self) -> Duration {
         self.stop_grace_period.map_or(DEFAULT_STOP_GRACE_PERIOD, |period| period.0)
     }
 
-    /// The rule by which trials are stopped early, if they are.
     pub fn early_stopping(&self) -> StoppingRuleKind {
         self.early_stopping.unwrap_or(StoppingRuleKind::DecayCurve)
     }
 
-    /// The maximum number of times that a trial is run again after its machine or executor was lost.
+    /// Maximum number of retries after the loss of a machine or executor.
     pub fn max_lost_attempts(&self) -> u32 {
         self.max_lost_attempts.unwrap_or(DEFAULT_MAX_LOST_ATTEMPTS)
     }
@@ -165,7 +164,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// One standard deviation as a fraction of the range (guesses).
+    /// Standard deviation as a fraction of the range (guesses).
     pub fn spread(self) -> f64 {
         match self {
             Self::Low => 0.5,
@@ -175,7 +174,7 @@ impl Confidence {
     }
 }
 
-/// A value of a parent as it is written: a level, or the text of a number.
+/// A parent's value as written: a level, or a number's text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct ParentValue(pub String);
@@ -234,7 +233,7 @@ pub(super) enum EarlyStopping {
     Asha,
 }
 
-/// The spelling of an optional [`StoppingRuleKind`]: that of [`EarlyStopping`].
+/// Serde form of an optional [`StoppingRuleKind`]: [`EarlyStopping`].
 pub(super) mod early_stopping {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

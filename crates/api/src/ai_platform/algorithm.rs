@@ -1,4 +1,4 @@
-//! The meaning of `algorithm` in jobs and studies, and the spaces that each algorithm searches.
+//! Algorithm names in jobs and studies, and the search spaces each supports.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -7,7 +7,7 @@ use super::violations::Violations;
 use super::{Additions, Algorithm, HyperparameterSpec, ParameterType};
 
 impl Algorithm {
-    /// The algorithm of a study, whose grid has the points `double_resolution`.
+    /// Converts to the domain; a grid has `double_resolution` points per parameter.
     pub(super) fn to_domain(self, double_resolution: &BTreeMap<String, NonZeroU32>) -> tunesmith_domain::Algorithm {
         use tunesmith_domain::Algorithm as Domain;
         match self {
@@ -24,7 +24,6 @@ impl Algorithm {
         }
     }
 
-    /// The name of the algorithm of a study.
     pub(super) fn of_domain(algorithm: &tunesmith_domain::Algorithm) -> Self {
         use tunesmith_domain::Algorithm as Domain;
         match algorithm {
@@ -39,7 +38,7 @@ impl Algorithm {
     }
 }
 
-/// Checks that the algorithm of `spec` can search its parameters. `place` is the path of a parameter, by its index.
+/// Checks that the algorithm of `spec` supports its parameters. `place` maps a parameter index to its path.
 pub(super) fn check_algorithm(
     spec: &HyperparameterSpec,
     additions: &Additions,
@@ -80,12 +79,12 @@ pub(super) fn check_algorithm(
     }
 }
 
-/// The path of a condition: an entry of `tunesmith.conditions` in a job, the child itself in a study.
+/// Path of a condition: an entry of `tunesmith.conditions` in a job, the child itself in a study.
 fn conditional_place(condition: usize, parameter: String) -> String {
     if parameter.starts_with("hyperparameters.") { format!("tunesmith.conditions[{condition}]") } else { parameter }
 }
 
-/// The reason why `algorithm` makes no use of priors, if it makes none.
+/// Reason why `algorithm` ignores priors, if it does.
 pub(super) fn without_priors(algorithm: Algorithm) -> Option<&'static str> {
     match algorithm {
         Algorithm::GridSearch => {

@@ -1,15 +1,13 @@
-//! The rules of texts that become arguments of a program: the operating system refuses some, and programs cannot parse
-//! some names.
+//! Rules for program arguments: the operating system rejects some texts, and argument parsers some names.
 
 use std::fmt::Display;
 
 use super::violations::Violations;
 use super::{ParameterSpec, TrainingInput};
 
-/// Size in bytes of the longest argument that Linux passes to a program, without the NUL at its end.
+/// Maximum argument size on Linux in bytes, without the terminating NUL.
 const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
 
-/// Checks the arguments and commands of `input`.
 pub(super) fn check_arguments(input: &TrainingInput, violations: &mut Violations) {
     let configs = [
         ("masterConfig", &input.master_config),
@@ -32,7 +30,7 @@ pub(super) fn check_arguments(input: &TrainingInput, violations: &mut Violations
     check_argument("jobDir", &input.job_dir, "--job-dir=".len(), violations);
 }
 
-/// Checks that `parameter`, at `path`, can be passed to a program as `--name=value`.
+/// Checks that `parameter`, at `path`, can be passed as `--name=value`.
 pub(super) fn check_flag(path: &str, parameter: &ParameterSpec, violations: &mut Violations) {
     let name = parameter.parameter_name.as_str();
     let field = format!("{path}.parameterName");
@@ -57,13 +55,13 @@ pub(super) fn check_flag(path: &str, parameter: &ParameterSpec, violations: &mut
     }
 }
 
-/// Whether parsers of command lines read `--name=value` as a value of `name`.
+/// Whether argument parsers read `--name=value` as a value of `name`.
 fn is_parsable(name: &str) -> bool {
     let starts = name.starts_with(|first: char| first.is_alphanumeric() || first == '_');
     starts && name.chars().all(|letter| letter.is_alphanumeric() || "_-./+".contains(letter))
 }
 
-/// Checks that `text`, with `more` bytes in front of it, can be an argument.
+/// Checks that `text`, with a prefix of `more` bytes, can be an argument.
 fn check_argument(field: impl Display, text: &str, more: usize, violations: &mut Violations) {
     let allowed = "an argument of a program: no NUL, at most 128 KiB with its flag";
     if let Some(position) = text.chars().position(|letter| letter == '\0') {

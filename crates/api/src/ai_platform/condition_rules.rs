@@ -1,4 +1,4 @@
-//! The rules of `tunesmith.conditions`, and the meaning of its values.
+//! Rules and value semantics of `tunesmith.conditions`.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -8,12 +8,11 @@ use tunesmith_algorithms::problem::ParameterValue;
 use super::violations::Violations;
 use super::{Additions, HyperparameterSpec, ParameterSpec, ParameterType, ParentValue, nearest};
 
-/// Checks the conditions of `additions` against the parameters of `spec`.
 pub(super) fn check_conditions(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
     let names: Vec<&str> = spec.params.iter().map(|parameter| parameter.parameter_name.as_str()).collect();
-    // The first parameter of a name that occurs twice, which is reported elsewhere.
+    // For duplicate names, which are reported elsewhere, the first parameter.
     let by_name: HashMap<&str, &ParameterSpec> = names.iter().copied().zip(&spec.params).rev().collect();
-    // Index of the condition of each parameter that has one.
+    // Condition index by conditional parameter.
     let mut conditions: HashMap<&str, usize> = HashMap::new();
     for (index, condition) in additions.conditions.iter().enumerate() {
         if violations.are_full() {
@@ -56,7 +55,7 @@ pub(super) fn check_conditions(spec: &HyperparameterSpec, additions: &Additions,
 fn check_parent(path: &str, parent: &ParameterSpec, values: &[ParentValue], violations: &mut Violations) {
     let name = &parent.parameter_name;
     let allowed = match parent.parameter_type {
-        // Reported by the rules of the parameter.
+        // Reported by the parameter rules.
         ParameterType::ParameterTypeUnspecified => return,
         ParameterType::Double => {
             violations.error(
@@ -95,7 +94,7 @@ fn check_circles(additions: &Additions, conditions: &HashMap<&str, usize>, viola
     let circular = circular(additions, parent);
     for (index, condition) in additions.conditions.iter().enumerate() {
         let (name, above) = (condition.parameter.as_str(), condition.parent.as_str());
-        // A parameter that is its own parent is already reported, and so is a second condition.
+        // Parameters that are their own parent and duplicate conditions are already reported.
         if name != above && circular.contains(name) && conditions.get(name) == Some(&index) {
             violations.error(
                 format_args!("tunesmith.conditions[{index}].parent"),
@@ -106,10 +105,10 @@ fn check_circles(additions: &Additions, conditions: &HashMap<&str, usize>, viola
     }
 }
 
-/// The parameters that are their own ancestors. Each is visited once.
+/// Parameters that are their own ancestors. Visits each once.
 fn circular<'a>(additions: &'a Additions, parent: impl Fn(&'a str) -> Option<&'a str>) -> HashSet<&'a str> {
     let mut circular = HashSet::new();
-    // The walk by which each parameter was reached.
+    // Index of the traversal that first reached each parameter.
     let mut reached: HashMap<&str, usize> = HashMap::new();
     for (walk, condition) in additions.conditions.iter().enumerate() {
         let mut name = condition.parameter.as_str();
@@ -119,7 +118,7 @@ fn circular<'a>(additions: &'a Additions, parent: impl Fn(&'a str) -> Option<&'a
             name = above;
         }
         if reached[name] == walk && parent(name).is_some() {
-            // The walk has come back to it.
+            // The traversal has returned to it.
             while circular.insert(name) {
                 let Some(above) = parent(name) else { break };
                 name = above;
@@ -129,7 +128,7 @@ fn circular<'a>(additions: &'a Additions, parent: impl Fn(&'a str) -> Option<&'a
     circular
 }
 
-/// The value of `parent` that `written` stands for; `None` if `parent` does not have it.
+/// Value of `parent` denoted by `written`; `None` if `parent` does not have it.
 pub(super) fn parent_value(parent: &ParameterSpec, written: &ParentValue) -> Option<ParameterValue> {
     let text = written.0.as_str();
     match parent.parameter_type {
@@ -137,11 +136,11 @@ pub(super) fn parent_value(parent: &ParameterSpec, written: &ParentValue) -> Opt
         ParameterType::Integer => {
             let (min, max) = parent.bounds()?;
             let (min, max) = (min.as_exact_integer()?, max.as_exact_integer()?);
-            let value = text.parse().ok().or_else(|| super::Double(text.parse().ok()?).as_exact_integer())?;
+            let value = text.parse::<super::Number>().ok()?.as_exact_integer()?;
             (min..=max).contains(&value).then_some(ParameterValue::Integer(value))
         }
         ParameterType::Discrete => {
-            let value = text.parse().ok().filter(|number: &super::Number| !number.is_rounded())?.0;
+            let value = text.parse().ok().filter(|number: &super::Number| !number.is_too_large())?.0;
             let listed = parent.discrete_values.iter().any(|listed| listed.0 == value);
             listed.then_some(ParameterValue::Discrete(value))
         }

@@ -1,16 +1,16 @@
-//! Jobs that continue an earlier one: what they do not give is as it was there.
+//! Jobs that continue an earlier one and inherit absent fields from it.
 
 use super::{Algorithm, GoalType, HyperparameterSpec, TrainingInput, is_default};
 
-/// The published fields of `hyperparameters` that `input` leaves to the job that it continues, in the order of the
-/// reference. Empty if it continues none.
+/// Published fields of `hyperparameters` that `input` inherits, in the order of the reference. Empty unless the job
+/// continues another.
 pub fn inherited_fields(input: &TrainingInput) -> Vec<&'static str> {
     let Some(spec) = input.hyperparameters.as_ref().filter(|spec| spec.continues()) else { return Vec::new() };
     [
         ("goal", spec.goal == GoalType::GoalTypeUnspecified),
         ("params", spec.params.is_empty()),
         ("hyperparameterMetricTag", spec.hyperparameter_metric_tag.is_empty()),
-        // The algorithm is chosen for the parameters, and may be unable to search others.
+        // The algorithm depends on the parameters, and may not support others.
         ("algorithm", spec.params.is_empty() && spec.algorithm == Algorithm::AlgorithmUnspecified),
     ]
     .into_iter()
@@ -19,8 +19,8 @@ pub fn inherited_fields(input: &TrainingInput) -> Vec<&'static str> {
     .collect()
 }
 
-/// `input` with the fields that it leaves to `earlier`, the input of the job that it continues. Tunesmith's additions to a
-/// field that is inherited are inherited with it, unless `input` gives them.
+/// Completes `input` with fields of `earlier`, the input of the job it continues. An inherited field brings along
+/// Tunesmith's additions to it, unless `input` gives them.
 pub fn continued(input: &TrainingInput, earlier: &TrainingInput) -> TrainingInput {
     let mut input = input.clone();
     let inherited = inherited_fields(&input);
@@ -54,7 +54,7 @@ fn inherit<T: Clone + Default + PartialEq>(own: &mut T, former: &T) {
     }
 }
 
-/// Whether `spec` leaves its parameters to the job that it continues.
+/// Whether `spec` inherits its parameters.
 pub fn inherits_parameters(spec: &HyperparameterSpec) -> bool {
     spec.continues() && spec.params.is_empty()
 }

@@ -1,4 +1,4 @@
-//! The rule of early stopping and its thresholds, in jobs and studies.
+//! Early stopping rules and thresholds in jobs and studies.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,10 +37,10 @@ pub struct EarlyStoppingSettings {
     pub min_resource: Option<Int64>,
 }
 
-/// The field of [`EarlyStoppingSettings`] in the additions of jobs and studies.
+/// Path of [`EarlyStoppingSettings`] in the additions of jobs and studies.
 pub(super) const SETTINGS: &str = "tunesmith.earlyStoppingSettings";
 
-/// The rule `kind` with `settings`; `None` if they violate a rule, which is reported.
+/// Creates the rule `kind` with `settings`; reports violations and returns `None` if invalid.
 pub(super) fn stopping_rule(
     kind: StoppingRuleKind,
     settings: &EarlyStoppingSettings,
@@ -96,7 +96,7 @@ pub(super) fn stopping_rule(
     }
     let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     let reports = min_reports.map(count);
-    // The rules accept what is accepted above.
+    // Settings accepted above are valid.
     Some(match kind {
         StoppingRuleKind::Median => {
             let usual = MedianRule::default();
@@ -118,7 +118,7 @@ pub(super) fn stopping_rule(
     })
 }
 
-/// The thresholds of `rule` that differ from the default.
+/// Thresholds of `rule` that differ from the default.
 pub(super) fn settings_of(rule: &StoppingRule) -> EarlyStoppingSettings {
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let other = |value: f64, usual: f64| (value != usual).then_some(Double(value));
@@ -145,7 +145,6 @@ pub(super) fn settings_of(rule: &StoppingRule) -> EarlyStoppingSettings {
     settings
 }
 
-/// The name of a rule in a configuration.
 pub(super) fn name_of(kind: StoppingRuleKind) -> &'static str {
     match kind {
         StoppingRuleKind::Median => "MEDIAN",

@@ -1,4 +1,4 @@
-//! The published rules of `hyperparameters`.
+//! Published rules of `hyperparameters`.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,6 @@ use super::continuation::inherits_parameters;
 use super::early_stopping::{SETTINGS, stopping_rule};
 use super::metrics::check_metrics;
 use super::prior_knowledge_rules::check_prior_knowledge;
-use super::scalars::LARGEST_EXACT_INTEGER;
 use super::study_stopping::check_study_stopping;
 use super::violations::Violations;
 use super::{
@@ -21,10 +20,10 @@ use tunesmith_algorithms::problem::MAX_DISCRETE_VALUES;
 use tunesmith_algorithms::rounded::Rounded;
 use tunesmith_domain::JobId;
 
-/// The share of a scale at one number from which on a warning is due. A guess.
+/// Share of a scale mapped to one number that triggers a warning. A guess.
 const MOST_LOST: f64 = 0.05;
 
-/// Checks `spec` together with the additions that refer to it.
+/// Checks `spec` and the additions that refer to it.
 pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
     if !super::size_limits::check(spec, additions, violations) {
         return;
@@ -66,7 +65,7 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
         check_parameter(&path, parameter, violations);
     }
     additions.observation_noise.check(spec.algorithm, violations);
-    // What refers to parameters of an earlier job is checked when they are known.
+    // References to an earlier job's parameters are checked once those are known.
     if !inherits_parameters(spec) {
         check_algorithm(spec, additions, |index| format!("hyperparameters.params[{index}]"), violations);
         check_resolutions(spec, additions, violations);
@@ -107,7 +106,7 @@ fn check_counts(spec: &HyperparameterSpec, violations: &mut Violations) {
                 let allowed = format_args!("a whole number from {min} to {}", i32::MAX);
                 violations.error(field, format_args!("{count} is below the minimum"), allowed);
             }
-            // proto3 does not tell 0 from an absent field.
+            // proto3 does not distinguish 0 from an absent field.
             Some(0) if !default.is_empty() => violations.warning(
                 field,
                 format_args!("0 means that it is not set: the default, {default}, is used"),
@@ -203,7 +202,7 @@ fn check_range(path: &str, parameter: &ParameterSpec, violations: &mut Violation
             Some(("is not a finite number", "a finite number"))
         } else if integer && bound.0.fract() != 0.0 {
             Some(("is not a whole number", "a whole number for INTEGER"))
-        } else if integer && (bound.is_rounded() || bound.0.abs() > LARGEST_EXACT_INTEGER) {
+        } else if integer && bound.is_too_large() {
             Some(("is too large to be exact", "a whole number from -2^53 to 2^53"))
         } else {
             None
@@ -229,8 +228,8 @@ fn check_range(path: &str, parameter: &ParameterSpec, violations: &mut Violation
     }
 }
 
-/// Warns of a reverse logarithmic scale of doubles from `min`, above 0, to `max` that double precision cannot resolve: near
-/// `max`, doubles differ by a part in 2^53 of it.
+/// Warns about a reverse logarithmic scale of doubles from `min`, above 0, to `max` that double precision cannot
+/// resolve: near `max`, adjacent doubles differ by a relative 2^-53.
 pub(super) fn check_reverse_log(path: &str, min: f64, max: f64, violations: &mut Violations) {
     let lost = reverse_log_share_at_upper_end(min, max);
     if lost < MOST_LOST {
@@ -249,7 +248,7 @@ pub(super) fn check_reverse_log(path: &str, min: f64, max: f64, violations: &mut
     );
 }
 
-/// The encodings compute the width of a range and the sum of its bounds.
+/// Checks for overflow: encodings compute the width of a range and the sum of its bounds.
 fn check_width(field: &str, min: Double, max: Double, violations: &mut Violations) {
     if min.0.is_finite() && max.0.is_finite() && !((max.0 - min.0).is_finite() && (max.0 + min.0).is_finite()) {
         violations.error(
@@ -313,7 +312,7 @@ fn check_points(path: &str, points: &[Number], scale: ScaleType, violations: &mu
                 "finite numbers",
             );
         }
-        if point.is_rounded() {
+        if point.is_too_large() {
             let message = format_args!("{point} is too large to be exact");
             violations.error(format_args!("{field}[{index}]"), message, "whole numbers from -2^53 to 2^53");
         }

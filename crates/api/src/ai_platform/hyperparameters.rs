@@ -1,4 +1,4 @@
-//! `HyperparameterSpec`: the parameters, the goal and the number of trials of a tuning job.
+//! `HyperparameterSpec`: parameters, goal and trial counts of a tuning job.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,10 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::scalars::int32_or_text;
 use super::{Number, is_default};
 
-/// The default metric tag.
 pub const DEFAULT_METRIC_TAG: &str = "training/hptuning/metric";
 
-/// Keys of the lines that the `hypertune` package writes: a metric of such a name would overwrite them.
+/// Keys written by the `hypertune` package, which a metric of the same name would overwrite.
 pub const RESERVED_METRIC_TAGS: [&str; 4] = ["trial", "global_step", "checkpoint_path", "timestamp"];
 
 /// The parameters, the goal and the number of trials of a tuning job.
@@ -52,12 +51,12 @@ pub struct HyperparameterSpec {
 }
 
 impl HyperparameterSpec {
-    /// The tag under which trainers report the metric, or its default.
+    /// Tag under which trainers report the metric.
     pub fn metric_tag(&self) -> &str {
         if self.hyperparameter_metric_tag.is_empty() { DEFAULT_METRIC_TAG } else { &self.hyperparameter_metric_tag }
     }
 
-    /// Whether the job continues an earlier one, which then supplies fields that are absent.
+    /// Whether the job continues an earlier one, which supplies absent fields.
     pub fn continues(&self) -> bool {
         !self.resume_previous_job_id.is_empty()
     }
@@ -130,8 +129,8 @@ pub struct ParameterSpec {
 }
 
 impl ParameterSpec {
-    /// The bounds of a `DOUBLE` or `INTEGER`. A bound that is absent is 0, as everywhere in proto3, unless the range would
-    /// then be empty or a single point: `None`.
+    /// Bounds of a `DOUBLE` or `INTEGER`. As in proto3, an absent bound is 0, unless the range would then be empty or
+    /// a single point: `None`.
     pub fn bounds(&self) -> Option<(Number, Number)> {
         match (self.min_value, self.max_value) {
             (Some(min), Some(max)) => Some((min, max)),

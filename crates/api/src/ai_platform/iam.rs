@@ -4,6 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::is_default;
+use super::rpc::FieldViolation;
+
+/// Maximum members per policy.
+const MAX_MEMBERS: usize = 1500;
+/// Maximum groups per policy.
+const MAX_GROUPS: usize = 250;
 
 /// An IAM policy: the roles of principals on a job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -120,4 +126,66 @@ pub struct TestIamPermissionsResponse {
     /// The permissions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<String>,
+}
+
+/// Checks the version of a policy's format.
+///
+/// # Errors
+/// If `version` does not exist.
+pub fn check_version(field: &str, version: i32) -> Result<(), FieldViolation> {
+    let exists = matches!(version, 0 | 1 | 3);
+    if exists { Ok(()) } else { Err(FieldViolation::new(field, format!("{version} is not 0, 1 or 3"))) }
+}
+
+impl SetIamPolicyRequest {
+    /// Validates the policy to set.
+    ///
+    /// # Errors
+    /// The first invalid field.
+    pub fn into_policy(self) -> Result<IamPolicy, FieldViolation> {
+        let policy = self.policy.ok_or_else(|| FieldViolation::new("policy", "is required"))?;
+        check_version("policy.version", policy.version)?;
+        check_update_mask(&self.update_mask)?;
+        let refuse = |field: &str, description: &str| Err(FieldViolation::new(field, description));
+        if !policy.audit_configs.is_empty() {
+            let text =
+                "is not supported: the audit logs of this server record every change, and reads with --data-access-log";
+            return refuse("policy.auditConfigs", text);
+        }
+        for (index, binding) in policy.bindings.iter().enumerate() {
+            let field = |name: &str| format!("policy.bindings[{index}].{name}");
+            if binding.role.is_empty() {
+                return refuse(&field("role"), "is required");
+            }
+            if binding.members.is_empty() {
+                return refuse(&field("members"), "at least one member is needed");
+            }
+            if binding.condition.is_some() {
+                let text =
+                    "is not supported: conditions are not evaluated; grant the role without a condition, or not at all";
+                return refuse(&field("condition"), text);
+            }
+        }
+        let members = || policy.bindings.iter().flat_map(|binding| &binding.members);
+        if members().count() > MAX_MEMBERS {
+            return refuse("policy.bindings", &format!("more than {MAX_MEMBERS} members"));
+        }
+        if members().filter(|member| member.starts_with("group:")).count() > MAX_GROUPS {
+            return refuse("policy.bindings", &format!("more than {MAX_GROUPS} groups"));
+        }
+        Ok(policy)
+    }
+}
+
+/// Checks the update mask: `bindings`, optionally with `etag` and `version`.
+fn check_update_mask(mask: &str) -> Result<(), FieldViolation> {
+    let fields: Vec<&str> = mask.split(',').map(str::trim).filter(|field| !field.is_empty()).collect();
+    if let Some(other) = fields.iter().find(|field| !matches!(**field, "bindings" | "etag" | "version")) {
+        let text = format!("{other:?} cannot be set; bindings, etag and version can");
+        return Err(FieldViolation::new("updateMask", text));
+    }
+    if !fields.is_empty() && !fields.contains(&"bindings") {
+        return Err(FieldViolation::new("updateMask", "must contain bindings, the default"));
+    }
+    Ok(())
 }

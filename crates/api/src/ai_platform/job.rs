@@ -1,94 +1,93 @@
-//! The `Job` resource of AI Platform, as written by `--output`.
+//! AI Platform's `Job` resource, also written by `--output`.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::notices::{Notice, Notices, job_notices};
+use super::optimizer::MetricFolderChoice;
 use super::optimizer::measurement::MetricMessage;
-use super::optimizer::trial::MetricFolderChoice;
 use super::{Double, Int64, TrainingInput, is_default};
 use tunesmith_algorithms::encoding::{AtBound, Bound};
 use tunesmith_algorithms::problem::{Origin, ParameterValue};
 use tunesmith_domain::{
-    Job, JobState, Study, StudyState, Trial, TrialState, best_at_bounds, best_first, optimal_of_several,
+    Job, JobState, Study, StudyState, Trial, TrialState, WaitKind, Waiting, best_at_bounds, best_first,
+    optimal_of_several,
 };
-use tunesmith_service::WaitKind;
-use tunesmith_service::resource_pool::Waiting;
 
 /// A job. Fields at their defaults are omitted, and 64-bit integers are strings.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Job")]
 pub struct JobResource {
     /// ID of the job in its project.
-    job_id: String,
+    pub job_id: String,
     /// The training input.
     #[schemars(with = "TrainingInput")]
-    training_input: serde_json::Value,
+    pub training_input: serde_json::Value,
     /// Creation time.
-    create_time: Timestamp,
+    pub create_time: Timestamp,
     /// Start time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    start_time: Option<Timestamp>,
+    pub start_time: Option<Timestamp>,
     /// End time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    end_time: Option<Timestamp>,
+    pub end_time: Option<Timestamp>,
     /// State of the job.
-    #[serde(serialize_with = "serialize_state")]
+    #[serde(serialize_with = "serialize_state", deserialize_with = "deserialize_state")]
     #[schemars(schema_with = "state_schema")]
-    state: JobState,
+    pub state: JobState,
     /// Reason for the failure or cancellation.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    error_message: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub error_message: String,
     /// Output so far.
-    training_output: TrainingOutput,
+    pub training_output: TrainingOutput,
     /// Labels by key.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    labels: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// Number of jobs that start before this one, while it is `QUEUED`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    job_position: Option<Int64>,
+    pub job_position: Option<Int64>,
     /// Changes with every change of the job; base64.
     #[serde(skip_serializing_if = "Option::is_none")]
-    etag: Option<String>,
+    pub etag: Option<String>,
     /// Tunesmith's additions.
-    #[serde(skip_serializing_if = "is_default")]
-    tunesmith: JobAdditions,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tunesmith: JobAdditions,
 }
 
 /// Tunesmith's additions to a job.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
-struct JobAdditions {
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct JobAdditions {
     /// What of the request has no effect.
     #[serde(flatten)]
-    notices: Notices,
+    pub notices: Notices,
     /// Why the job waits, or trials of it. Empty if nothing waits.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    waiting: Vec<WaitingMessage>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<WaitingMessage>,
     /// Why the job gets no further trials: it has all of them, its search space is exhausted, or a rule of
     /// `studyStoppingConfig` holds. Absent while it may get some.
-    #[serde(rename = "studyStateReason", skip_serializing_if = "String::is_empty")]
-    study_state_reason: String,
+    #[serde(default, rename = "studyStateReason", skip_serializing_if = "String::is_empty")]
+    pub study_state_reason: String,
     /// With several metrics: the trials that satisfy every constraint and that no other such trial dominates, best first by the
     /// first metric.
-    #[serde(rename = "optimalTrials", skip_serializing_if = "Vec::is_empty")]
-    optimal_trials: Vec<String>,
+    #[serde(default, rename = "optimalTrials", skip_serializing_if = "Vec::is_empty")]
+    pub optimal_trials: Vec<String>,
     /// The parameters of the best trial that are at an end of their range: a wider one may have better values. Of jobs with one
     /// metric and at least ten results.
-    #[serde(rename = "bestAtBounds", skip_serializing_if = "Vec::is_empty")]
-    best_at_bounds: Vec<ParameterAtBound>,
+    #[serde(default, rename = "bestAtBounds", skip_serializing_if = "Vec::is_empty")]
+    pub best_at_bounds: Vec<ParameterAtBound>,
     /// The trial with the best expected result, in files that `run --output` writes; `views/recommended` of the job's study
     /// has it over HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
-    recommended: Option<RecommendedTrial>,
+    pub recommended: Option<RecommendedTrial>,
 }
 
 /// A parameter whose best value is at an end of its range.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ParameterAtBound {
     /// Name of the parameter.
@@ -112,7 +111,7 @@ impl From<AtBound> for ParameterAtBound {
 
 /// The tried point with the best expected result of the first metric, by a model of all results. Under noise the best result
 /// is also the luckiest.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecommendedTrial {
     /// Number of the trial.
@@ -129,24 +128,24 @@ pub struct RecommendedTrial {
 }
 
 /// Why a job waits, or trials of it.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Waiting")]
-struct WaitingMessage {
+pub struct WaitingMessage {
     /// The kind of the reason: `LIMIT` on what runs at once, `RESOURCES` that are in use, `JOB_SLOT`, `ENGINE` that runs the
     /// program.
     #[schemars(schema_with = "wait_kind_schema")]
-    kind: String,
+    pub kind: String,
     /// The reason.
-    reason: String,
+    pub reason: String,
     /// Number of the trial that waits. Absent for trials without parameters, and if the job waits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    trial_id: Option<String>,
+    pub trial_id: Option<String>,
     /// Number of trials that wait for this reason. Absent if the job waits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    trial_count: Option<Int64>,
+    pub trial_count: Option<Int64>,
     /// Since when.
-    since: Timestamp,
+    pub since: Timestamp,
 }
 
 impl From<&Waiting> for WaitingMessage {
@@ -167,7 +166,7 @@ fn wait_kind_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 impl JobResource {
-    /// Adds the etag and the position in the queue, which only a server knows.
+    /// Adds the etag and queue position, which only a server knows.
     #[must_use]
     pub fn served(mut self, etag: String, position: Option<usize>) -> Self {
         self.etag = Some(etag);
@@ -175,35 +174,34 @@ impl JobResource {
         self
     }
 
-    /// Adds `notices` of the request to those of the training input.
+    /// Adds `notices` about the request to those about the training input.
     #[must_use]
     pub fn with_notices(mut self, notices: Vec<Notice>) -> Self {
         self.tunesmith.notices.notices.extend(notices);
         self
     }
 
-    /// Adds why the job waits, or trials of it.
+    /// Adds the reasons why the job or its trials are waiting.
     #[must_use]
     pub fn with_waiting(mut self, waiting: &[Waiting]) -> Self {
         self.tunesmith.waiting = waiting.iter().map(WaitingMessage::from).collect();
         self
     }
 
-    /// Adds the recommended trial.
     #[must_use]
     pub fn with_recommended(mut self, recommended: Option<RecommendedTrial>) -> Self {
         self.tunesmith.recommended = recommended;
         self
     }
 
-    /// What of the job's request has no effect.
+    /// Notices about request fields without effect.
     pub fn notices(&self) -> &[Notice] {
         &self.tunesmith.notices.notices
     }
 }
 
 /// A job in a request. Fields that only the service sets are accepted and ignored.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "JobInput")]
 pub struct JobRequest {
@@ -229,7 +227,7 @@ pub struct JobRequest {
 }
 
 impl JobRequest {
-    /// A notice for each given field that has no effect when a job is created, since the service sets it.
+    /// Notices about given fields that the service sets itself on creation.
     pub fn notices_of_creation(&self) -> Vec<Notice> {
         let etag = Value::from(self.etag.as_str());
         let fields = [
@@ -262,82 +260,91 @@ pub struct JobList {
 }
 
 /// The output of a job.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct TrainingOutput {
+pub struct TrainingOutput {
     /// Number of successful trials.
     #[serde(skip_serializing_if = "Option::is_none")]
-    completed_trial_count: Option<Int64>,
+    pub completed_trial_count: Option<Int64>,
     /// The successful trials, best first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    trials: Vec<HyperparameterOutput>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<HyperparameterOutput>,
     /// Whether the job is a tuning job.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_hyperparameter_tuning_job: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_hyperparameter_tuning_job: bool,
     /// The metric tag.
     #[serde(skip_serializing_if = "Option::is_none")]
-    hyperparameter_metric_tag: Option<String>,
+    pub hyperparameter_metric_tag: Option<String>,
 }
 
 /// A successful trial.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct HyperparameterOutput {
+pub struct HyperparameterOutput {
     /// Number of the trial.
-    trial_id: String,
+    pub trial_id: String,
     /// Parameter values, as text.
-    hyperparameters: BTreeMap<String, String>,
+    pub hyperparameters: BTreeMap<String, String>,
     /// The result.
-    final_metric: HyperparameterMetric,
+    pub final_metric: HyperparameterMetric,
     /// Whether the trial was stopped early.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_trial_stopped_early: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_trial_stopped_early: bool,
     /// Start time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    start_time: Option<Timestamp>,
+    pub start_time: Option<Timestamp>,
     /// End time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    end_time: Option<Timestamp>,
+    pub end_time: Option<Timestamp>,
     /// State of the job.
-    #[serde(serialize_with = "serialize_state")]
+    #[serde(serialize_with = "serialize_state", deserialize_with = "deserialize_state")]
     #[schemars(schema_with = "state_schema")]
-    state: JobState,
+    pub state: JobState,
     /// Tunesmith's additions.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tunesmith: Option<OutputAdditions>,
+    pub tunesmith: Option<OutputAdditions>,
 }
 
 /// Tunesmith's additions to a trial's output.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct OutputAdditions {
+pub struct OutputAdditions {
     /// The algorithm and the step that proposed the trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_origin")]
     #[schemars(schema_with = "origin_schema")]
-    origin: Option<Origin>,
+    pub origin: Option<Origin>,
     /// The results by metric and constraint; absent in a job with one metric.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    metrics: Vec<MetricMessage>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<MetricMessage>,
     /// The constraints that the result violates.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    violated_constraints: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violated_constraints: Vec<String>,
     /// The metrics that event files of several folders have, with the folder whose values are the curve, and the others.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    metric_folders: Vec<MetricFolderChoice>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metric_folders: Vec<MetricFolderChoice>,
 }
 
 /// The value of the metric at one step.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct HyperparameterMetric {
+pub struct HyperparameterMetric {
     /// The step.
-    training_step: Int64,
+    pub training_step: Int64,
     /// The value.
-    objective_value: f64,
+    pub objective_value: f64,
 }
 
-fn serialize_state<S: Serializer>(state: &JobState, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn serialize_state<S: Serializer>(state: &JobState, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(state)
+}
+
+pub(super) fn deserialize_state<'de, D: Deserializer<'de>>(deserializer: D) -> Result<JobState, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+}
+
+/// Drops unknown origins: another version may have other algorithms and steps.
+pub(super) fn known_origin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Origin>, D::Error> {
+    Ok(Option::<Origin>::deserialize(Value::deserialize(deserializer)?).ok().flatten())
 }
 
 fn state_schema(_: &mut SchemaGenerator) -> Schema {
@@ -353,7 +360,6 @@ fn state_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "enum": states.map(|state| state.to_string()) })
 }
 
-/// The schema of an [`Origin`].
 pub(super) fn origin_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
@@ -365,7 +371,7 @@ pub(super) fn origin_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// The resource of `job`, with the successful trials of `trials`, best first, as published.
+/// Resource of `job` with the successful trials of `trials`, best first, as published.
 pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobResource {
     let training_output = match study {
         Some(study) => tuning_output(study, trials),
@@ -376,7 +382,7 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
             hyperparameter_metric_tag: None,
         },
     };
-    let machine_notices = job.plan.as_ref().ok().and_then(|plan| plan.machines.notices.as_deref());
+    let machine_notices = job.plan.as_ref().ok().map(|plan| plan.machines.notices.as_slice());
     JobResource {
         job_id: job.id.parts().1.to_owned(),
         training_input: job.training_input.clone(),
@@ -397,10 +403,11 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
                 _ => String::new(),
             },
             optimal_trials: study.map_or_else(Vec::new, |study| {
-                optimal_of_several(study, trials).iter().map(ToString::to_string).collect()
+                optimal_of_several(&study.problem, trials).iter().map(ToString::to_string).collect()
             }),
-            best_at_bounds: study
-                .map_or_else(Vec::new, |study| best_at_bounds(study, trials).into_iter().map(Into::into).collect()),
+            best_at_bounds: study.map_or_else(Vec::new, |study| {
+                best_at_bounds(&study.problem, trials).into_iter().map(Into::into).collect()
+            }),
             recommended: None,
         },
     }
@@ -408,7 +415,7 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
 
 fn tuning_output(study: &Study, trials: &[Trial]) -> TrainingOutput {
     let metric = &study.problem.metrics()[0];
-    let outputs: Vec<HyperparameterOutput> = best_first(study, trials)
+    let outputs: Vec<HyperparameterOutput> = best_first(&study.problem, trials)
         .into_iter()
         .filter(|trial| trial.state == TrialState::Succeeded)
         .filter_map(|trial| hyperparameter_output(study, trial, &metric.name))
@@ -449,12 +456,12 @@ fn hyperparameter_output(study: &Study, trial: &Trial, metric: &str) -> Option<H
     })
 }
 
-/// Whether trials of `study` have more than one value.
+/// Whether trials of `study` have several values.
 fn has_several_values(study: &Study) -> bool {
     study.problem.value_names().nth(1).is_some()
 }
 
-/// The names of the constraints that the result of `trial` violates.
+/// Names of the constraints violated by the result of `trial`.
 pub(super) fn violated_names(study: &Study, trial: &Trial) -> Vec<String> {
     study.violated(trial).map(|constraint| constraint.name.clone()).collect()
 }

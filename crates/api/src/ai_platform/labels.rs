@@ -1,17 +1,17 @@
-//! The published rules of labels.
+//! Published label rules.
 
 use std::collections::BTreeMap;
 
 use super::violations::{Violation, Violations};
 
-/// Maximum number of labels of a job.
+/// Maximum labels per job.
 const MAX_LABELS: usize = 64;
-/// Maximum length of a key or a value in characters.
+/// Maximum length of a key or value in characters.
 const MAX_LENGTH: usize = 63;
 
-/// Checks every rule, and returns the violations; all of them are errors.
+/// Checks all rules. All violations are errors.
 ///
-/// Letters of other alphabets than the Latin one are allowed, as published; capital letters of no alphabet are.
+/// As published, letters of any alphabet are allowed, but no capital letters.
 pub fn check_labels(labels: &BTreeMap<String, String>) -> Vec<Violation> {
     let mut violations = Violations::default();
     if labels.len() > MAX_LABELS {

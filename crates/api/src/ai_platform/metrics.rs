@@ -1,7 +1,6 @@
-//! Metrics beyond the first one, and constraints, in jobs and studies: their checks and their meaning.
+//! Additional metrics and constraints of jobs and studies.
 //!
-//! The words are those of Vertex AI: a metric with a `safetyConfig` is a constraint, whose goal is the direction in which its
-//! values are safe.
+//! Terms as in Vertex AI: a metric with a `safetyConfig` is a constraint, whose goal is the safe direction.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,7 +39,7 @@ pub struct SafetyMetricConfig {
 }
 
 impl GoalType {
-    /// The goal; `MAXIMIZE` if it is not given.
+    /// The goal; `MAXIMIZE` by default.
     pub(super) fn to_domain(self) -> Goal {
         match self {
             Self::GoalTypeUnspecified | Self::Maximize => Goal::Maximize,
@@ -48,7 +47,6 @@ impl GoalType {
         }
     }
 
-    /// The message of `goal`.
     pub(super) fn of_domain(goal: Goal) -> Self {
         match goal {
             Goal::Maximize => Self::Maximize,
@@ -58,20 +56,18 @@ impl GoalType {
 }
 
 impl SafetyMetricConfig {
-    /// The constraint on the metric `name`.
     pub(super) fn constraint(&self, name: &str, goal: GoalType) -> ConstraintSpec {
         let constraint = ConstraintSpec::new(name, goal.to_domain(), self.safety_threshold.0);
         let fraction = self.desired_min_safe_trials_fraction.map_or(0.0, |fraction| fraction.0);
         ConstraintSpec { min_safe_fraction: fraction, ..constraint }
     }
 
-    /// The message of `constraint`.
     pub(super) fn of_domain(constraint: &ConstraintSpec) -> Self {
         let fraction = Some(Double(constraint.min_safe_fraction)).filter(|fraction| fraction.0 != 0.0);
         Self { safety_threshold: Double(constraint.threshold), desired_min_safe_trials_fraction: fraction }
     }
 
-    /// Checks the limit, which is the metric at `place`.
+    /// Checks the limit of the metric at `place`.
     pub(super) fn check(&self, place: &str, violations: &mut Violations) {
         let threshold = self.safety_threshold;
         if !threshold.0.is_finite() {
@@ -90,7 +86,7 @@ impl SafetyMetricConfig {
     }
 }
 
-/// The metrics and the constraints of a job; the first metric is that of `hyperparameterMetricTag`.
+/// Metrics and constraints of a job; the first metric is `hyperparameterMetricTag`.
 pub(super) fn metrics(spec: &HyperparameterSpec, additions: &Additions) -> (Vec<MetricSpec>, Vec<ConstraintSpec>) {
     let first = MetricSpec { name: spec.metric_tag().to_owned(), goal: spec.goal.to_domain() };
     let (mut metrics, mut constraints) = (vec![first], Vec::new());
@@ -103,7 +99,7 @@ pub(super) fn metrics(spec: &HyperparameterSpec, additions: &Additions) -> (Vec<
     (metrics, constraints)
 }
 
-/// Checks the further metrics of a job, and what they exclude.
+/// Checks a job's additional metrics and what they exclude.
 pub(super) fn check_metrics(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
     let further = &additions.metrics;
     for (index, FurtherMetric { metric, safety_config, .. }) in further.iter().enumerate() {

@@ -21,6 +21,7 @@ mod hyperparameters;
 pub mod iam;
 pub mod job;
 mod labels;
+pub mod logs;
 pub mod machines;
 mod metrics;
 mod no_effect_rules;
@@ -29,6 +30,7 @@ mod number;
 mod observation_noise;
 pub mod optimizer;
 mod output_rules;
+pub mod packages;
 pub mod plan;
 mod prior_knowledge_rules;
 pub mod project;
@@ -68,18 +70,18 @@ pub use training_input::{EncryptionConfig, ScaleTier, Scheduling, TrainingInput}
 pub use violations::{MAX_VIOLATIONS, Severity, Violation, with_omitted};
 pub use without_effect::{names_machine, without_effect, without_effect_in_a_local_run};
 
-/// Whether a field is omitted from canonical JSON.
+/// Whether canonical JSON omits the field.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Names below this Jaro-Winkler similarity are treated as unrelated. A guess, tried on typing errors.
+/// Minimum Jaro-Winkler similarity of related names. A guess, tried on typing errors.
 const SIMILAR: f64 = 0.75;
 
-/// Length in bytes of the longest name that is compared with others: longer ones are not misspelled.
+/// Maximum length in bytes of compared names: longer ones are not misspellings.
 const MAX_SIMILAR_BYTES: usize = 200;
 
-/// The candidate most similar to `name`, ignoring case; `None` if no candidate is similar.
+/// Candidate most similar to `name`, ignoring case; `None` if none is similar.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > MAX_SIMILAR_BYTES {
         return None;

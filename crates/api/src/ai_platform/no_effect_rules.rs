@@ -1,12 +1,11 @@
-//! Rules of fields that are accepted but have no effect beside other fields.
+//! Rules for fields that are accepted, but overridden by other fields.
 //!
 //! Not here: fields that never have an effect ([`super::without_effect()`]).
 
 use super::violations::Violations;
 use super::{Int64, ReplicaConfig, ScaleTier, TrainingInput};
 
-/// Warns about each field of `input` that has no effect because of another one, and reports programs of which only one
-/// could be run.
+/// Warns about overridden fields of `input`, and reports conflicting programs.
 pub(super) fn check_effects(input: &TrainingInput, violations: &mut Violations) {
     check_programs(input, violations);
     check_replicas(input, violations);
@@ -57,7 +56,7 @@ fn check_replicas(input: &TrainingInput, violations: &mut Violations) {
     let tier = input.scale_tier;
     for (role, Int64(count), config) in roles {
         let Some(config) = config else { continue };
-        // The tier has its own numbers.
+        // The tier has its own counts.
         let has_tier = role != "evaluator" && matches!(tier, Some(ScaleTier::Standard1 | ScaleTier::Premium1));
         if count == 0 && !has_tier {
             violations.warning(
@@ -75,7 +74,7 @@ fn check_replicas(input: &TrainingInput, violations: &mut Violations) {
     }
 }
 
-/// The first field of `config` that selects a program.
+/// First field of `config` that selects a program.
 fn program_field(config: &ReplicaConfig) -> Option<&'static str> {
     let fields = [
         ("imageUri", !config.image_uri.is_empty()),

@@ -1,4 +1,4 @@
-//! What of a request has no effect on this service, as its response names it.
+//! Notices in responses about request fields without effect.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,11 +11,10 @@ use super::plan::CommandLine;
 use super::violations::Violations;
 use super::without_effect::names_machine;
 use super::{Severity, TrainingInput, Violation, check, without_effect};
-use tunesmith_domain::{Job, MachineNotice};
-use tunesmith_service::RESUME_PREVIOUS_JOB;
+use tunesmith_domain::{Job, MachineNotice, RESUME_PREVIOUS_JOB};
 
 /// A field of a request that has no effect, or not the one that may be expected.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Notice {
     /// Path of the field, such as `trainingInput.region`.
     pub field: String,
@@ -24,15 +23,15 @@ pub struct Notice {
 }
 
 /// Additions to a resource in a response: what of its request has no effect.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Notices {
     /// Fields of the request that have no effect on this service, or not the one that may be expected.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<Notice>,
 }
 
 impl Notice {
-    /// The notice that `field`, which only the service sets, was ignored.
+    /// Notice about an ignored `field` that only the service sets.
     pub fn set_by_service(field: &str) -> Self {
         Self { field: field.to_owned(), description: "has no effect: the service sets it".to_owned() }
     }
@@ -43,8 +42,8 @@ impl Notice {
     }
 }
 
-/// The notices of `job`: those of its training input, whose machines have those of `machines`, and those of its run. Without
-/// `machines`, no field that names a machine has an effect.
+/// Notices of `job`: about its training input, including `machines`, and about its run. Without `machines`, no
+/// machine field has an effect.
 pub(super) fn job_notices(job: &Job, machines: Option<&[MachineNotice]>) -> Vec<Notice> {
     let of_run = |text: &String| Notice { field: "trainingOutput".to_owned(), description: text.clone() };
     let of_input = input_notices(&job.training_input, machines).into_iter();
@@ -52,7 +51,7 @@ pub(super) fn job_notices(job: &Job, machines: Option<&[MachineNotice]>) -> Vec<
 }
 
 fn input_notices(input: &Value, machines: Option<&[MachineNotice]>) -> Vec<Notice> {
-    // An input that an older version stored may be unreadable. It was checked when the job was created.
+    // Input stored by an older version may be unreadable. It was checked on creation.
     let Ok(input) = TrainingInput::deserialize(input) else { return Vec::new() };
     let fields = effect_notices(&input, machines);
     let sources = machines.unwrap_or_default().iter().filter(|notice| notice.field == RESUME_PREVIOUS_JOB);
@@ -65,7 +64,7 @@ fn input_notices(input: &Value, machines: Option<&[MachineNotice]>) -> Vec<Notic
     fields.chain(warnings.map(|warning| Notice::of_warning("trainingInput.", warning))).collect()
 }
 
-/// A notice for each field of `input` that has no effect, or not the one that may be expected.
+/// Notices about fields of `input` whose effect is missing or unexpected.
 fn effect_notices(input: &TrainingInput, machines: Option<&[MachineNotice]>) -> impl Iterator<Item = Notice> {
     without_effect(input).into_iter().filter_map(move |field| {
         let description = match machines.filter(|_| names_machine(&field)) {
@@ -76,7 +75,7 @@ fn effect_notices(input: &TrainingInput, machines: Option<&[MachineNotice]>) -> 
     })
 }
 
-/// The notices of a job that is run by a command line, beside those of its configuration `input`.
+/// Additional notices for a job run from a command line with the configuration `input`.
 pub fn command_line_notices(input: &TrainingInput, command_line: &CommandLine) -> Vec<Notice> {
     let mut violations = Violations::default();
     if let (Some(_), Some(job_dir)) = (&input.hyperparameters, &command_line.job_dir) {
@@ -150,7 +149,7 @@ mod tests {
         ];
         assert_eq!(fields(input_notices(&input, None)), expected);
         assert_eq!(fields(input_notices(&json!({"args": ["a"], "jobDir": "gs://bucket"}), None)), [""; 0]);
-        // The tier has workers and parameter servers of its own.
+        // The tier has its own workers and parameter servers.
         let config = json!({"containerCommand": ["true"]});
         let tier = json!({"scaleTier": "STANDARD_1", "masterConfig": {"imageUri": "i"}, "workerConfig": config,
             "parameterServerConfig": config, "evaluatorConfig": config});

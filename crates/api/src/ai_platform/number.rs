@@ -1,4 +1,4 @@
-//! A double that knows whether it is the number as written.
+//! A double that remembers how it was written.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,33 +10,58 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Double;
+use super::scalars::LARGEST_EXACT_INTEGER;
 
-/// A [`Double`] that remembers the whole number that was written, if no double equals it: 2^53 + 1 is read as 2^53.
+/// A [`Double`] that records loss of precision: 2^53 + 1 is read as 2^53.
 ///
-/// Such bounds are an error for an `INTEGER`, and allowed for a `DOUBLE`.
+/// Such bounds are an error for an `INTEGER`, but allowed for a `DOUBLE`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Number {
     value: Double,
-    rounded_from: Option<i128>,
+    written: Written,
+}
+
+/// Notation of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+enum Written {
+    /// Identical to the value.
+    #[default]
+    Exactly,
+    /// A whole number that no double equals.
+    Rounded(i128),
+    /// With a fraction or exponent, and a magnitude of at least 2^53. JSON parsers round such numbers.
+    LargeFloat,
 }
 
 impl Number {
-    /// Whether the value is a rounded whole number.
-    pub fn is_rounded(self) -> bool {
-        self.rounded_from.is_some()
+    /// A number written with a fraction or exponent.
+    pub(super) fn of_float(value: Double) -> Self {
+        let is_large = value.0.is_finite() && value.0.abs() >= LARGEST_EXACT_INTEGER;
+        Self { value, written: if is_large { Written::LargeFloat } else { Written::Exactly } }
+    }
+
+    /// Whether the value is finite and inexact: above 2^53 in magnitude, or possibly rounded.
+    pub fn is_too_large(self) -> bool {
+        self.value.0.is_finite() && (self.written != Written::Exactly || self.value.0.abs() > LARGEST_EXACT_INTEGER)
+    }
+
+    /// The whole number as written, if at most 2^53 in magnitude.
+    pub fn as_exact_integer(self) -> Option<i64> {
+        self.value.as_exact_integer().filter(|_| !self.is_too_large())
     }
 }
 
 impl From<f64> for Number {
     fn from(value: f64) -> Self {
-        Self { value: Double(value), rounded_from: None }
+        Self { value: Double(value), written: Written::Exactly }
     }
 }
 
 impl From<i128> for Number {
     fn from(whole: i128) -> Self {
         let value = whole as f64;
-        Self { value: Double(value), rounded_from: (value as i128 != whole).then_some(whole) }
+        let written = if value as i128 == whole { Written::Exactly } else { Written::Rounded(whole) };
+        Self { value: Double(value), written }
     }
 }
 
@@ -54,12 +79,13 @@ impl PartialOrd for Number {
     }
 }
 
-/// The number as it was written.
+/// The number as written; large floats keep an exponent, so as not to be read as whole numbers.
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.rounded_from {
-            Some(whole) => whole.fmt(f),
-            None => self.value.fmt(f),
+        match self.written {
+            Written::Rounded(whole) => whole.fmt(f),
+            Written::LargeFloat => write!(f, "{:e}", self.value.0),
+            Written::Exactly => self.value.fmt(f),
         }
     }
 }
@@ -68,20 +94,24 @@ impl FromStr for Number {
     type Err = std::num::ParseFloatError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // A fraction of zeros does not make a number less whole.
+        // A zero fraction does not make a number less whole.
         let whole = text.split_once('.').filter(|(_, fraction)| fraction.bytes().all(|digit| digit == b'0'));
         match whole.map_or(text, |(whole, _)| whole).parse::<i128>() {
+            // A rounded float is printed with a zero fraction.
+            Ok(exact) if whole.is_some() && exact as f64 as i128 == exact => Ok(Self::of_float(Double(exact as f64))),
             Ok(whole) => Ok(whole.into()),
-            Err(_) => text.parse::<Double>().map(|value| value.0.into()),
+            Err(_) => text.parse().map(Self::of_float),
         }
     }
 }
 
 impl Serialize for Number {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.rounded_from {
-            Some(whole) => serializer.collect_str(&whole),
-            None => self.value.serialize(serializer),
+        match self.written {
+            Written::Rounded(whole) => serializer.collect_str(&whole),
+            // As text: a JSON number would lose its exponent.
+            Written::LargeFloat if self.value.as_exact_integer().is_some() => serializer.collect_str(self),
+            Written::LargeFloat | Written::Exactly => self.value.serialize(serializer),
         }
     }
 }
@@ -98,7 +128,7 @@ impl<'de> Deserialize<'de> for Number {
             }
 
             fn visit_f64<E: Error>(self, value: f64) -> Result<Number, E> {
-                Ok(value.into())
+                Ok(Number::of_float(Double(value)))
             }
 
             fn visit_i64<E: Error>(self, value: i64) -> Result<Number, E> {
@@ -151,21 +181,40 @@ mod tests {
             (json!("123456789012345678901234567890"), "123456789012345678901234567890"),
         ] {
             let number: Number = from_value(json).unwrap();
-            assert!(number.is_rounded(), "{written}");
+            assert!(number.is_too_large(), "{written}");
             assert_eq!(number.to_string(), written);
             assert_eq!(to_value(number).unwrap(), json!(written));
         }
         for (json, written) in [
             (json!(9_007_199_254_740_992_i64), "9007199254740992"),
-            (json!("9007199254740994"), "9007199254740994.0"),
             (json!(0.1), "0.1"),
             (json!("1e-4"), "0.0001"),
-            (json!("1e300"), "1e300"),
+            (json!("1e3"), "1000"),
+            (json!(1e15), "1000000000000000"),
             (json!("Infinity"), "inf"),
         ] {
             let number: Number = from_value(json).unwrap();
-            assert!(!number.is_rounded(), "{written}");
+            assert!(!number.is_too_large(), "{written}");
             assert_eq!(number.to_string(), written);
+        }
+        // The parser may have rounded a float of this size.
+        for (json, written) in [
+            (json!(9_007_199_254_740_993.0), "9.007199254740992e15"),
+            (json!(-9_007_199_254_740_992.0), "-9.007199254740992e15"),
+            (json!("9.007199254740993e15"), "9.007199254740992e15"),
+            (json!("9007199254740993e0"), "9.007199254740992e15"),
+            (json!("9007199254740992.5"), "9.007199254740992e15"),
+            (json!("9007199254740992.0"), "9.007199254740992e15"),
+            (json!("1e300"), "1e300"),
+            (json!(1e16), "1e16"),
+        ] {
+            let number: Number = from_value(json).unwrap();
+            assert!(number.is_too_large(), "{written}");
+            assert_eq!((number.to_string().as_str(), number.as_exact_integer()), (written, None));
+            // Unchanged by a round trip.
+            let again: Number = from_value(to_value(number).unwrap()).unwrap();
+            assert_eq!(again, number);
+            assert_eq!(written.parse::<Number>().unwrap(), number);
         }
         assert!(from_value::<Number>(json!("inf")).is_err());
         assert!(from_value::<Number>(json!("1.")).is_ok());

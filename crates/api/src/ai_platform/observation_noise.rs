@@ -1,4 +1,4 @@
-//! `observationNoise`: what the user knows about the noise of results.
+//! `observationNoise`: prior knowledge about the noise of results.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,6 @@ pub enum ObservationNoise {
 }
 
 impl ObservationNoise {
-    /// The noise of a problem.
     pub(super) fn to_domain(self) -> Noise {
         match self {
             Self::Auto => Noise::Auto,
@@ -30,7 +29,6 @@ impl ObservationNoise {
         }
     }
 
-    /// The message of `noise`.
     pub(super) fn of_domain(noise: Noise) -> Self {
         match noise {
             Noise::Auto => Self::Auto,
@@ -39,7 +37,7 @@ impl ObservationNoise {
         }
     }
 
-    /// Warns if `algorithm` makes no use of it.
+    /// Warns if `algorithm` ignores it.
     pub(super) fn check(self, algorithm: Algorithm, violations: &mut Violations) {
         let uses_it = matches!(algorithm, Algorithm::AlgorithmUnspecified | Algorithm::GaussianProcessBandit);
         if self != Self::Auto && !uses_it {

@@ -7,8 +7,7 @@ use serde_json::Value;
 
 use super::machines::{MachineMap, Machines};
 use super::{ProtoDuration, ReplicaConfig, TrainingInput, Violation, study_spec};
-use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role};
-use tunesmith_service::StudySpec;
+use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role, StudySpec};
 
 /// The command line of a job, besides its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

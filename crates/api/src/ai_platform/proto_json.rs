@@ -1,7 +1,7 @@
-//! Parsing of messages from JSON by proto3's rules, with the path of an invalid field.
+//! Parser for proto3 JSON that reports the path of an invalid field.
 //!
-//! In addition to the types' own `Deserialize`: `null` is an absent field, fields may have their names in the protocol
-//! buffer (`study_config`), numbers may be text, a message must be an object, and fields must not be repeated.
+//! Extends the types' `Deserialize`: `null` is an absent field, fields may have their protocol buffer names
+//! (`study_config`), numbers may be text, messages must be objects, and fields must not be repeated.
 
 use std::fmt;
 
@@ -16,21 +16,18 @@ use super::Double;
 
 type Error = serde_json::Error;
 
-/// Why a text is not the expected message.
+/// A text that is not the expected message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// Invalid JSON.
     #[error("the body is not JSON: {0}")]
     Syntax(String),
-    /// JSON that is not the message.
+    /// Valid JSON, but not the message.
     #[error("the body does not match the schema: {0}")]
     Whole(String),
-    /// An invalid field.
     #[error("{field}: {description}")]
     Field {
-        /// Its path, such as `studyConfig.parameters[0].type`.
+        /// Path such as `studyConfig.parameters[0].type`.
         field: String,
-        /// What is wrong with the field.
         description: String,
     },
 }
@@ -54,15 +51,27 @@ pub fn from_object<T: DeserializeOwned>(object: Map<String, Value>) -> Result<T,
     from_value(Value::Object(object))
 }
 
+/// Parses the known part of a message, ignoring fields of newer versions.
+///
+/// # Errors
+/// The first invalid field.
+pub fn known<T: DeserializeOwned>(value: Value) -> Result<T, MessageError> {
+    parse(Proto { value, only_known: true })
+}
+
 fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, MessageError> {
-    serde_path_to_error::deserialize(Proto(value)).map_err(|error| {
+    parse(Proto { value, only_known: false })
+}
+
+fn parse<T: DeserializeOwned>(message: Proto) -> Result<T, MessageError> {
+    serde_path_to_error::deserialize(message).map_err(|error| {
         let field = error.path().to_string();
         let description = in_words_of_json(&error.into_inner().to_string());
         if field == "." { MessageError::Whole(description) } else { MessageError::Field { field, description } }
     })
 }
 
-/// `description` of serde, with the words of JSON for the types of this program.
+/// Rewrites a serde `description` in JSON terms.
 fn in_words_of_json(description: &str) -> String {
     let Some((found, expected)) = description.split_once(", expected ") else { return description.to_owned() };
     let expected = match expected {
@@ -87,7 +96,7 @@ pub fn bytes(text: &str) -> Option<Vec<u8>> {
     STANDARD_NO_PAD.decode(text.trim_end_matches('=').replace('-', "+").replace('_', "/")).ok()
 }
 
-/// Deserialises any JSON without repeated keys.
+/// Deserializes any JSON without repeated keys.
 struct Unique;
 
 impl<'de> DeserializeSeed<'de> for Unique {
@@ -154,8 +163,12 @@ impl<'de> Visitor<'de> for Unique {
     }
 }
 
-/// A value that is deserialised by proto3's rules.
-struct Proto(Value);
+/// Deserializes a value by proto3's rules.
+struct Proto {
+    value: Value,
+    /// Whether unknown fields are ignored.
+    only_known: bool,
+}
 
 impl<'de> IntoDeserializer<'de, Error> for Proto {
     type Deserializer = Self;
@@ -165,13 +178,13 @@ impl<'de> IntoDeserializer<'de, Error> for Proto {
     }
 }
 
-/// Whole numbers may be text, or have a fraction of zero.
+/// Whole numbers may be text, or have a zero fraction.
 fn whole(value: Value) -> Value {
     let read = |text: &str| text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
     match &value {
         Value::String(text) if !text.starts_with('+') => read(text).map_or(value, Value::Number),
         Value::Number(number) if number.is_f64() => {
-            let exact = number.as_f64().and_then(|float| Double(float).as_exact_integer());
+            let exact = number.as_f64().and_then(|float| super::Number::of_float(Double(float)).as_exact_integer());
             exact.map_or(value, Value::from)
         }
         _ => value,
@@ -181,7 +194,8 @@ fn whole(value: Value) -> Value {
 macro_rules! whole_numbers {
     ($($method:ident)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            Proto(whole(self.0)).deserialize_any(visitor)
+            let only_known = self.only_known;
+            Proto { value: whole(self.value), only_known }.deserialize_any(visitor)
         })*
     };
 }
@@ -190,19 +204,21 @@ impl<'de> Deserializer<'de> for Proto {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        match self.0 {
+        let only_known = self.only_known;
+        let inner = move |value| Proto { value, only_known };
+        match self.value {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(value),
             Value::Number(number) => number.deserialize_any(visitor),
             Value::String(text) => visitor.visit_string(text),
             Value::Array(items) => {
-                let mut items = SeqDeserializer::new(items.into_iter().map(Proto));
+                let mut items = SeqDeserializer::new(items.into_iter().map(inner));
                 let value = visitor.visit_seq(&mut items)?;
                 items.end()?;
                 Ok(value)
             }
             Value::Object(entries) => {
-                let mut entries = MapDeserializer::new(entries.into_iter().map(|(key, value)| (key, Proto(value))));
+                let mut entries = MapDeserializer::new(entries.into_iter().map(|(key, value)| (key, inner(value))));
                 let value = visitor.visit_map(&mut entries)?;
                 entries.end()?;
                 Ok(value)
@@ -213,7 +229,7 @@ impl<'de> Deserializer<'de> for Proto {
     whole_numbers! { deserialize_i32 deserialize_i64 deserialize_u32 deserialize_u64 }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Error> {
@@ -226,7 +242,8 @@ impl<'de> Deserializer<'de> for Proto {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let Value::Object(given) = self.0 else { return Err(Error::invalid_type(unexpected(&self.0), &visitor)) };
+        let Self { value, only_known } = self;
+        let Value::Object(given) = value else { return Err(Error::invalid_type(unexpected(&value), &visitor)) };
         let mut object = Map::new();
         for (name, value) in given {
             if value.is_null() && (fields.contains(&name.as_str()) || fields.contains(&camel_case(&name).as_str())) {
@@ -237,9 +254,11 @@ impl<'de> Deserializer<'de> for Proto {
             if object.contains_key(&name) {
                 return Err(Error::custom(format_args!("the field {name:?} is given twice")));
             }
-            object.insert(name, value);
+            if !only_known || fields.contains(&name.as_str()) {
+                object.insert(name, value);
+            }
         }
-        Proto(Value::Object(object)).deserialize_any(visitor)
+        Proto { value: Value::Object(object), only_known }.deserialize_any(visitor)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -248,7 +267,7 @@ impl<'de> Deserializer<'de> for Proto {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        match self.0 {
+        match self.value {
             Value::String(text) => {
                 let name: StringDeserializer<Error> = text.into_deserializer();
                 visitor.visit_enum(name)

@@ -45,7 +45,6 @@ pub struct AcceleratorConfig {
 /// The accelerators that AI Platform offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[expect(missing_docs, reason = "the published names say all there is")]
 pub enum AcceleratorType {
     #[default]
     AcceleratorTypeUnspecified,

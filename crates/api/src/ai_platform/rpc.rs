@@ -1,5 +1,7 @@
 //! Messages that all Google services share: empty messages and errors.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +13,7 @@ pub struct Empty {}
 /// The body of an error response.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Error")]
-pub struct ErrorAnswer {
+pub struct ErrorResponse {
     /// The error.
     pub error: ErrorStatus,
 }
@@ -31,19 +33,19 @@ pub struct ErrorStatus {
 }
 
 /// `google.rpc.Status`, in an operation.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
     /// The `google.rpc.Code`.
     pub code: i32,
     /// Message for people.
     pub message: String,
     /// Details, such as the invalid fields of the request.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<ErrorDetail>,
 }
 
 /// Details of an error.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "@type")]
 pub enum ErrorDetail {
     /// Invalid fields of the request.
@@ -55,16 +57,16 @@ pub enum ErrorDetail {
 }
 
 /// The reason of an error, for programs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorInfo {
     /// The reason in capitals, such as `TRIAL_LOST`.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The service that defines the reason.
-    pub domain: &'static str,
+    pub domain: Cow<'static, str>,
 }
 
 /// The invalid fields of a request.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BadRequest {
     /// The invalid fields, each with the violated rule.
@@ -72,10 +74,17 @@ pub struct BadRequest {
 }
 
 /// An invalid field of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldViolation {
     /// Path of the field, such as `studyConfig.parameters[0].type`.
     pub field: String,
     /// What is wrong with the field.
     pub description: String,
+}
+
+impl FieldViolation {
+    /// The violation of a rule, which `description` states, by `field`.
+    pub fn new(field: impl Into<String>, description: impl Into<String>) -> Self {
+        Self { field: field.into(), description: description.into() }
+    }
 }

@@ -49,7 +49,7 @@ impl<'de> Deserialize<'de> for Int64 {
             }
 
             fn visit_f64<E: Error>(self, value: f64) -> Result<Int64, E> {
-                let whole = Double(value).as_exact_integer().map(Int64);
+                let whole = super::Number::of_float(Double(value)).as_exact_integer().map(Int64);
                 whole.ok_or_else(|| E::invalid_value(Unexpected::Float(value), &self))
             }
 

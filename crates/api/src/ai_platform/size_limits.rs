@@ -1,23 +1,22 @@
-//! Maximum numbers of what a job or a study lists. Some rules compare its entries with each other.
+//! Size limits on the lists of a job or study. Some rules compare list entries pairwise.
 
 use super::optimizer::FieldViolation;
 use super::optimizer::study_config::{StudyConfig, StudyParameterSpec};
 use super::violations::Violations;
 use super::{Additions, HyperparameterSpec};
 
-/// Maximum number of parameters, conditional ones included.
+/// Maximum parameters, including conditional ones.
 const MAX_PARAMETERS: usize = 10_000;
 
-/// Maximum number of values of one parameter.
+/// Maximum values per parameter.
 const MAX_VALUES: usize = 10_000;
 
-/// Maximum number of metrics.
 const MAX_METRICS: usize = 1_000;
 
-/// Maximum number of the conditions of a job.
+/// Maximum conditions per job.
 const MAX_CONDITIONS: usize = 1_000;
 
-/// Checks the sizes of the lists of a job, and returns whether the other rules may be checked.
+/// Checks a job's list sizes, and returns whether to check the other rules.
 pub(super) fn check(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) -> bool {
     let mut is_valid = true;
     let mut at_most = |field: &str, count: usize, most: usize| {
@@ -40,7 +39,7 @@ pub(super) fn check(spec: &HyperparameterSpec, additions: &Additions, violations
     is_valid
 }
 
-/// Checks the sizes of the lists of a study.
+/// Checks a study's list sizes.
 ///
 /// # Errors
 /// The first list that is too long.
@@ -50,7 +49,7 @@ pub(super) fn check_study(config: &StudyConfig) -> Result<(), FieldViolation> {
     check_parameters(&config.parameters, "studyConfig.parameters", &mut parameters)
 }
 
-/// Checks `specs` at `path`, before which `parameters` others were counted.
+/// Checks `specs` at `path`, after `parameters` earlier ones.
 fn check_parameters(specs: &[StudyParameterSpec], path: &str, parameters: &mut usize) -> Result<(), FieldViolation> {
     *parameters += specs.len();
     at_most(path, *parameters, MAX_PARAMETERS)?;

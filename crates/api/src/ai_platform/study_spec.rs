@@ -6,7 +6,7 @@ use tunesmith_algorithms::problem::{
     ProblemStatement, ScaleType, SearchSpace, SearchSpaceError, ValueError,
 };
 
-use tunesmith_service::StudySpec;
+use tunesmith_domain::StudySpec;
 
 use super::condition_rules::parent_value;
 use super::early_stopping::stopping_rule;
@@ -15,73 +15,65 @@ use super::prior_knowledge_rules::{initial_values, parameter_prior};
 use super::violations::Violations;
 use super::{Additions, FinalMeasurement, HyperparameterSpec, ParameterCondition, ParameterType};
 
-/// The study of a tuning job, and the numbers of its trials.
+/// A tuning job's study and trial counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TuningSpec {
-    /// The study.
     pub study: StudySpec,
-    /// Number of trials, at least 1.
+    /// At least 1.
     pub max_trials: u32,
-    /// Number of trials that run at once, at least 1.
+    /// Maximum concurrent trials, at least 1.
     pub max_parallel_trials: u32,
     /// Number of failed trials that fail the job; 0 leaves the decision to the service.
     pub max_failed_trials: u32,
 }
 
-/// Why a spec does not describe a study. Does not occur for a spec that [`super::check`] accepts.
+/// A spec that does not describe a study. Does not occur for a spec accepted by [`super::check`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StudySpecError {
-    /// A parameter violates a rule.
     #[error("parameter {index} cannot be searched")]
     Parameter {
-        /// Its index in `params`.
+        /// Index in `params`.
         index: usize,
-        /// The rule.
         #[source]
         source: ParameterSpecError,
     },
-    /// A parameter lacks its type or one of its bounds.
+    /// A parameter lacks its type or a bound.
     #[error("parameter {index} has no type, or a bound that is missing or not a whole number")]
     Incomplete {
-        /// Its index in `params`.
+        /// Index in `params`.
         index: usize,
     },
-    /// A condition has an unknown parent, or a value that its parent does not have.
+    /// A condition has an unknown parent or parent value.
     #[error("the condition of parameter {parameter:?} names no parent, or no value of its parent")]
     Condition {
         /// The conditional parameter.
         parameter: String,
     },
-    /// A prior has a value that its parameter does not have.
+    /// A prior names a value that its parameter lacks.
     #[error("the prior of parameter {parameter:?} names none of its values")]
-    Prior {
-        /// The parameter.
-        parameter: String,
-    },
-    /// An initial trial is outside the search space.
+    Prior { parameter: String },
     #[error("initial trial {index} is outside the search space")]
     InitialTrial {
-        /// Its index.
         index: usize,
-        /// The cause; `None` if a value has the wrong form.
+        /// `None` for a malformed value.
         #[source]
         source: Option<ValueError>,
     },
-    /// A threshold of early stopping is out of range.
+    /// An early stopping threshold is out of range.
     #[error("a threshold of early stopping is out of range")]
     EarlyStopping,
-    /// The parameters together are not a search space.
+    /// The parameters do not form a search space.
     #[error(transparent)]
     Space(#[from] SearchSpaceError),
-    /// The metrics and constraints do not belong together.
+    /// The metrics and constraints are inconsistent.
     #[error(transparent)]
     Problem(#[from] ProblemError),
 }
 
-/// The study that `spec` and `additions` describe.
+/// Converts `spec` and `additions` to a study.
 ///
 /// # Errors
-/// [`StudySpecError`] if `spec` breaks a rule that [`super::check`] would have reported.
+/// [`StudySpecError`] for violations that [`super::check`] would have reported.
 pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<TuningSpec, StudySpecError> {
     let mut parameters = Vec::with_capacity(spec.params.len());
     for (index, parameter) in spec.params.iter().enumerate() {
@@ -132,7 +124,7 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<Tu
     })
 }
 
-/// `parameter`, which is the one at `index` of `spec`, with its prior if it has one.
+/// `parameter`, at `index` of `spec`, with its prior if any.
 pub(super) fn with_prior(
     parameter: ParameterSpec,
     index: usize,
@@ -147,7 +139,7 @@ pub(super) fn with_prior(
     parameter.with_prior(prior).map_err(|source| StudySpecError::Parameter { index, source })
 }
 
-/// The initial trials as points of `problem`, whose parameters `spec` has.
+/// Initial trials as points of `problem`, which has the parameters of `spec`.
 pub(super) fn initial_points(
     problem: &ProblemStatement,
     spec: &HyperparameterSpec,
@@ -160,7 +152,7 @@ pub(super) fn initial_points(
     additions.initial_trials.iter().enumerate().map(point).collect()
 }
 
-/// `condition` with the values of its parent in `spec`.
+/// Converts `condition`, looking up its parent in `spec`.
 fn condition(spec: &HyperparameterSpec, condition: &ParameterCondition) -> Result<Condition, StudySpecError> {
     let fault = || StudySpecError::Condition { parameter: condition.parameter.clone() };
     let parent = spec.params.iter().find(|parameter| parameter.parameter_name == condition.parent).ok_or_else(fault)?;
@@ -169,7 +161,7 @@ fn condition(spec: &HyperparameterSpec, condition: &ParameterCondition) -> Resul
     Ok(Condition::new(condition.parent.as_str(), values.ok_or_else(fault)?))
 }
 
-/// The value of an optional count; negative counts are 0.
+/// Value of an optional count; negative counts are 0.
 fn count(count: Option<i32>) -> u32 {
     u32::try_from(count.unwrap_or(0)).unwrap_or(0)
 }
@@ -323,7 +315,7 @@ mod tests {
     }
 
     proptest! {
-        /// Accepted specs are valid studies, so no error occurs later.
+        /// Accepted specs are valid studies, so later steps cannot fail.
         #[test]
         fn accepted_specs_are_valid_studies(params in prop::collection::vec(parameters(), 0..3)) {
             let spec = HyperparameterSpec { params, ..HyperparameterSpec::default() };

@@ -54,7 +54,7 @@ pub fn without_effect_in_a_local_run(input: &TrainingInput) -> Vec<String> {
     let mut fields = without_effect(input);
     // Without a server configuration no name is refused.
     let machines = MachineMap::published().resolve(input).map(|machines| machines.plan);
-    let notices = machines.ok().and_then(|plan| plan.notices).unwrap_or_default();
+    let notices = machines.map(|plan| plan.notices).unwrap_or_default();
     let has_none = |field: &str| notices.iter().any(|notice| notice.field == field && notice.description == NO_EFFECT);
     fields.retain(|field| !names_machine(field) || has_none(field));
     if let Some(scheduling) = &input.scheduling {

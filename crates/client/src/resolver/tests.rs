@@ -9,16 +9,16 @@ use tokio::net::UdpSocket;
 
 use super::*;
 
-/// The files of a root, and a name server on the loopback interface.
+/// A root file system and a name server on the loopback interface.
 struct Root {
     folder: TempDir,
     port: u16,
-    /// The questions that the name server had.
+    /// Queries received by the name server.
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Root {
-    /// A root whose name server knows `names`, with their IPv4 addresses.
+    /// Creates a root whose name server has A records for `names`.
     async fn new(hosts: &str, resolv_conf: &str, names: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("hosts"), hosts).unwrap();
@@ -41,13 +41,13 @@ impl Root {
         Ok(found.iter().map(ToString::to_string).collect())
     }
 
-    /// The questions for IPv4 addresses, in their order.
+    /// A queries received, in order.
     fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-/// Answers the questions for IPv4 addresses of `names`; other names do not exist.
+/// Answers A queries for `names`; other names do not exist.
 async fn answer(socket: UdpSocket, names: BTreeMap<String, Ipv4Addr>, asked: Arc<Mutex<Vec<String>>>) {
     let mut bytes = [0; 4096];
     loop {
@@ -72,7 +72,7 @@ async fn answer(socket: UdpSocket, names: BTreeMap<String, Ipv4Addr>, asked: Arc
     }
 }
 
-/// As the kubelet writes it.
+/// As written by the kubelet.
 const POD: &str =
     "search tuning.svc.cluster.local svc.cluster.local cluster.local\nnameserver 127.0.0.1\noptions ndots:5\n";
 
@@ -96,7 +96,7 @@ async fn name_with_enough_dots_is_asked_for_as_it_is_first() {
     let root = Root::new("", &conf, &[("server.example.com.", "192.0.2.1")]).await;
     assert_eq!(root.addresses("server.example.com").await.unwrap(), ["192.0.2.1"]);
     assert_eq!(root.asked(), ["server.example.com."]);
-    // A final dot leaves out the search domains.
+    // A final dot disables the search domains.
     assert!(root.addresses("server.").await.is_err());
     assert_eq!(root.asked()[1..], ["server."]);
 }

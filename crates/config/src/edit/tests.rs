@@ -27,7 +27,7 @@ fn set(text: &str, more: &[Step<'_>], value: &str) -> String {
     edit(text, &path(more), &Edit::Set(Plain::Scalar(value.to_owned()))).unwrap()
 }
 
-/// The lines of `new` that `old` lacks, and the lines of `old` that `new` lacks.
+/// Lines only in `new`, and lines only in `old`.
 fn difference<'a>(old: &'a str, new: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
     let lacks =
         |of: &'a str, other: &'a str| of.lines().filter(|line| !other.lines().any(|known| known == *line)).collect();

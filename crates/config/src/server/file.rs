@@ -1,4 +1,4 @@
-//! The form of a server configuration, from which its JSON Schema is generated.
+//! Format of a server configuration, the source of its JSON Schema.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub(super) struct ServerFile {
     /// `k80`, `p100`, `v100`, `p4`, `t4`, `a100`, `tpu-v2` and so on.
     pub(super) accelerators: BTreeMap<String, String>,
     /// Places by region. If any is given, other regions are refused; otherwise the region has no effect.
-    pub(super) regions: BTreeMap<String, PlaceFile>,
+    pub(super) regions: BTreeMap<String, PlacementFile>,
     /// Runtimes by version, as in `runtimeVersion`. If any is given, other versions are refused; otherwise the version has
     /// no effect.
     pub(super) runtime_versions: BTreeMap<String, RuntimeFile>,
@@ -154,7 +154,7 @@ pub(super) struct TierFile {
 /// The place in which jobs run.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct PlaceFile {
+pub(super) struct PlacementFile {
     /// Name of the executor; that of the server by default.
     pub(super) executor: Option<String>,
     /// A queue of the executor: a partition of Slurm, a namespace of Kubernetes.
@@ -218,13 +218,12 @@ pub(super) struct QueuedFile {
 }
 
 impl ServerFile {
-    /// The shape of a file.
     pub(super) fn shape() -> Shape {
         Shape::of(&server_json_schema())
     }
 }
 
-/// Returns the JSON Schema (draft 2020-12) of a server configuration, as in `schemas/server_config.schema.json`.
+/// JSON Schema (draft 2020-12) of a server configuration, published as `schemas/server_config.schema.json`.
 pub fn server_json_schema() -> Schema {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<ServerFile>()
 }

@@ -1,5 +1,3 @@
-//! The rules of executors with names of their own.
-
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
@@ -7,13 +5,13 @@ use super::executor::{EXECUTORS, ExecutorConfig, NamedExecutor};
 use super::file::ExecutorFile;
 use super::rules::Rules;
 
-/// Maximum number of characters of a name, which is that of a folder.
+/// Maximum length of a name, which is also a folder name, in characters.
 const MAX_NAME: usize = 40;
 
 impl Rules<'_> {
-    /// Adds the executors of a file to `config`, which has the settings by kind. What breaks a rule is reported, and left out.
+    /// Adds the executors of a file to `config`, which has the settings by kind. Reports and omits invalid ones.
     ///
-    /// An entry with the name of a kind gives the settings of that kind.
+    /// An entry named after a kind has the settings of that kind.
     pub(super) fn add_named(&mut self, files: BTreeMap<String, ExecutorFile>, config: &mut ExecutorConfig) {
         for (name, file) in files {
             let field = format!("executors.{name}");
@@ -53,7 +51,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Adds the entry `name`, which is the name of a kind.
+    /// Adds the entry of the kind `name`.
     fn add_kind(&mut self, field: &str, name: &str, file: ExecutorFile, config: &mut ExecutorConfig) {
         if name != file.kind {
             let text = format!("is {}, and the name of the executor is that of another kind", file.kind);
@@ -71,7 +69,7 @@ impl Rules<'_> {
     }
 }
 
-/// Sets `known` to `given`, and `is_double` if it had been set before.
+/// Sets `known` to `given`, and `is_double` if it was already set.
 fn replace<T: Default + PartialEq>(known: &mut T, given: Option<T>, is_double: &mut bool) {
     if let Some(given) = given {
         *is_double |= *known != T::default();

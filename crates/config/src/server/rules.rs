@@ -1,18 +1,17 @@
-//! The rules of a server configuration that its shape does not express.
+//! Rules of a server configuration beyond its shape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::file::{AcceleratorsFile, LimitsFile, MachineTypeFile, PlaceFile, ResourcesFile, ServerFile, TierFile};
+use super::file::{AcceleratorsFile, LimitsFile, MachineTypeFile, PlacementFile, ResourcesFile, ServerFile, TierFile};
 use super::{Capacity, Devices, EXECUTORS, ExecutorConfig, Limits, ServerConfig};
 use crate::conversion::Locations;
 use crate::diagnostic::Finding;
 use tunesmith_api::ai_platform::machines::{
-    Counted, KUBERNETES, MachineMap, MachineType, Place, Runtime, Tier, is_here,
+    Counted, KUBERNETES, MachineMap, MachinePlacement, MachineType, Runtime, Tier, is_here,
 };
 use tunesmith_api::ai_platform::{Double, ScaleTier, nearest};
 
-/// Units of memory.
 const UNITS: [(&str, u64); 9] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -28,13 +27,11 @@ const UNITS: [(&str, u64); 9] = [
 const MEMORY: &str = "a size such as 16GiB, 500MB or 1073741824";
 const CPUS: &str = "a number of processors from 0.001 to 1000000";
 
-/// The value of [`ServerFile::accelerators`] for any kind.
+/// Wildcard for any kind in [`ServerFile::accelerators`].
 const ANY: &str = "any";
 
-/// The check of one file.
 pub(super) struct Rules<'a> {
     locations: &'a Locations,
-    /// The executor of the server.
     executor: &'a str,
     findings: &'a mut Vec<Finding>,
 }
@@ -44,7 +41,7 @@ impl<'a> Rules<'a> {
         Self { locations, executor, findings }
     }
 
-    /// Converts `file`. What breaks a rule is reported, and left out.
+    /// Converts `file`. Reports and omits what breaks a rule.
     pub(super) fn config(mut self, file: ServerFile) -> ServerConfig {
         let mut executor = ExecutorConfig {
             name: file.executor,
@@ -69,7 +66,7 @@ impl<'a> Rules<'a> {
         };
         machines.counted = match is_here(machines.kind_of(self.executor)) {
             true => machines.counted_here,
-            // It passes requests on to a scheduler, which counts all of them.
+            // Its scheduler counts all requests.
             false => Counted { cpus: true, memory: true, accelerators: true },
         };
         for (name, entry) in file.machine_types {
@@ -204,7 +201,7 @@ impl<'a> Rules<'a> {
     ) -> MachineType {
         let cpus = self.milli_cpus(&format!("{field}.cpus"), file.cpus);
         let memory = self.memory(&format!("{field}.memory"), file.memory.as_deref());
-        let place = PlaceFile { executor: file.executor, queue: file.queue, options: file.options };
+        let place = PlacementFile { executor: file.executor, queue: file.queue, options: file.options };
         let accelerators = file.accelerators.map(|AcceleratorsFile { kind, count }| (kind, count));
         MachineType {
             milli_cpus: cpus.or(published.milli_cpus),
@@ -214,7 +211,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn place(&mut self, field: &str, file: PlaceFile, machines: &MachineMap) -> Place {
+    fn place(&mut self, field: &str, file: PlacementFile, machines: &MachineMap) -> MachinePlacement {
         let named = file.executor.as_deref();
         if let Some(executor) = named {
             self.check_executor(&format!("{field}.executor"), executor, machines);
@@ -229,10 +226,10 @@ impl<'a> Rules<'a> {
                 self.report(&format!("{field}.options"), text, "only with another executor");
             }
         }
-        // A queue is one of its executor, so that a job cannot combine it with another executor.
+        // A queue belongs to its executor, so that a job cannot combine it with another executor.
         let has_words = file.queue.is_some() || !file.options.is_empty();
         let executor = file.executor.or_else(|| has_words.then_some(executor));
-        Place { executor, queue: file.queue, options: file.options }
+        MachinePlacement { executor, queue: file.queue, options: file.options }
     }
 
     fn tier(&mut self, field: &str, file: TierFile, published: Tier, known: &BTreeMap<String, MachineType>) -> Tier {
@@ -287,7 +284,7 @@ fn limits(file: &LimitsFile) -> Limits {
     }
 }
 
-/// Parses a size of memory above 0, such as `1.5GiB`.
+/// Parses a memory size above 0, such as `1.5GiB`.
 fn parse_memory(text: &str) -> Option<u64> {
     let (number, unit) = UNITS.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?.trim_end(), bytes)))?;
     if let Ok(whole) = number.parse::<u64>() {
@@ -297,6 +294,6 @@ fn parse_memory(text: &str) -> Option<u64> {
         return None;
     }
     let bytes = (number.parse::<f64>().ok()? * *unit as f64).round();
-    // The largest number of bytes that a request may have: 1 EiB.
+    // Maximum request: 1 EiB.
     (1.0..=1_152_921_504_606_846_976.0).contains(&bytes).then_some(bytes as u64)
 }

@@ -4,7 +4,7 @@ fn parse(text: &str) -> Result<ServerConfig, ConfigErrors> {
     parse_server("server.yaml", text, KnownExecutor::default())
 }
 
-/// The errors in `text`: line, field, message, allowed values.
+/// Errors in `text`: line, field, message, allowed values.
 fn errors(text: &str) -> Vec<(usize, String, String, String)> {
     let errors = parse(text).unwrap_err();
     let texts = errors.diagnostics().iter();
@@ -100,7 +100,7 @@ fn regions_and_machine_types_name_further_executors() {
     let slurm = parse(&format!("executor: slurm\n{text}")).unwrap().machines;
     assert_eq!(slurm.other_executors().into_iter().collect::<Vec<_>>(), ["kubernetes", "local"]);
     assert!(slurm.counted.memory && !slurm.counted_here.memory);
-    // A queue without an executor is one of the server's executor.
+    // A queue without an executor belongs to the server's executor.
     let queue = parse("executor: slurm\nregions: {a: {queue: gpu}, b: {executor: local}}").unwrap().machines;
     assert_eq!(queue.regions["a"].executor.as_deref(), Some("slurm"));
     assert_eq!(queue.regions["b"].executor.as_deref(), Some("local"));
@@ -134,7 +134,10 @@ fn settings_of_executors_are_read() {
     .unwrap();
     let ExecutorConfig { name, slurm, ray, kubernetes, .. } = config.executor;
     assert_eq!(name.as_deref(), Some("kubernetes"));
-    assert_eq!((slurm.partition.as_deref(), &slurm.options[..]), (Some("gpu"), &["--mem=1G".to_owned()][..]));
+    assert_eq!(
+        (slurm.partition.as_deref(), &slurm.options[..]),
+        (Some("gpu"), &[Words::from("--mem=1G".to_owned())][..])
+    );
     assert_eq!((slurm.submit_rate, slurm.lease), (Some(3), Some(std::time::Duration::from_secs(90))));
     assert_eq!(ray.address.as_deref(), Some("http://h:1"));
     assert_eq!(kubernetes.agent_image.as_deref(), Some("t"));

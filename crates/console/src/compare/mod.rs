@@ -1,86 +1,81 @@
-//! The page Compare: several jobs side by side, and which of them is better.
+//! Compare page: several jobs side by side, and which is better.
 
 mod statistics;
 
 use std::collections::BTreeSet;
 
 use askama::Template;
-use axum::extract::{RawQuery, State};
+use axum::extract::RawQuery;
 use axum::http::StatusCode;
-use axum::http::request::Parts;
 use axum::response::Response;
 use serde_json::json;
 
 use self::statistics::{Against, FEWEST_PAIRS, Outcome, Run, Setting, against_first, settings};
+use super::console::Console;
 use super::errors::PageError;
 use super::explore;
 use super::format::Number;
 use super::frame::{Frame, Section};
 use super::plotly;
-use super::router::{Console, Visit};
 use super::subject;
 use super::summary::{ListRow, goal_word};
+use super::visit::Visit;
 use tunesmith_access::Permission;
 use tunesmith_algorithms::problem::{Goal, MetricSpec};
-use tunesmith_benchmark::statistics::decision::Decision;
 use tunesmith_domain::{JobId, Study, StudyId};
-use tunesmith_http::pages::PageCall;
+use tunesmith_statistics::decision::Decision;
 use tunesmith_views::Columns;
 
-/// The most jobs that are compared at once. More curves in one plot cannot be distinguished.
+/// Maximum number of compared jobs. More curves in one plot are indistinguishable.
 const MOST_JOBS: usize = 40;
 
 #[derive(Template)]
 #[template(path = "compare.html")]
 struct ComparePage {
     frame: Frame,
-    /// Why the jobs are not compared.
+    /// Reason for not comparing the jobs.
     problem: Option<String>,
-    /// What to keep in mind.
     notices: Vec<String>,
     metric: String,
     goal: &'static str,
-    /// The number of trials after which the jobs are compared.
+    /// Number of trials after which the jobs are compared.
     common: usize,
     rows: Vec<Compared>,
     tests: Vec<Test>,
-    /// The first setting, which the others are compared with.
+    /// First setting, the reference for the others.
     reference: String,
-    /// The address of plotly.js.
+    /// URL of plotly.js.
     library: String,
-    /// The names of the jobs and the addresses of their studies in the API, as JSON.
+    /// Names of the jobs and API URLs of their studies, as JSON.
     studies: String,
 }
 
-/// A job or a study on the page.
 struct Compared {
     row: ListRow,
     algorithm: &'static str,
     seed: u64,
-    /// The best result after as many trials as each of the jobs has.
+    /// Best result after the number of trials that all jobs have.
     best_of_common: Option<Number>,
-    /// How much worse its best result is than that of the best job.
+    /// Difference from the best result of the best job.
     behind: Option<Number>,
 }
 
-/// A setting against the first one.
+/// Comparison of a setting with the first one.
 struct Test {
     name: String,
     pairs: usize,
     difference: Option<Number>,
-    /// The interval of the difference and the p value.
+    /// Interval of the difference, and p value.
     figures: Option<[Number; 3]>,
     finding: String,
 }
 
-/// A job or a study that is compared.
 struct Subject {
     of: subject::Subject,
     study: Study,
 }
 
 impl ComparePage {
-    /// What is compared.
     fn noun(&self) -> &'static str {
         match self.rows.iter().filter(|compared| compared.row.is_study).count() {
             0 => "jobs",
@@ -91,7 +86,7 @@ impl ComparePage {
 }
 
 impl Subject {
-    /// The name with its project, and with its location for a study.
+    /// Name with project, and location for a study.
     fn key(&self) -> String {
         match self.of.job() {
             Some(job) => {
@@ -102,19 +97,12 @@ impl Subject {
         }
     }
 
-    /// The ID of the job or the study.
     fn id(&self) -> String {
         self.of.job().map_or_else(|| self.study.id.to_string(), |job| job.id.to_string())
     }
 }
 
-pub(crate) async fn page(State(console): State<Console>, RawQuery(query): RawQuery, parts: Parts) -> Response {
-    let call = PageCall::of_all("console.compare");
-    let chosen = names_of(query.as_deref().unwrap_or_default());
-    console.show(call, parts, async move |console, visit| compare(console, visit, chosen).await).await
-}
-
-/// The values of the parameter `job` in the query of an address, each once: names of jobs, and of studies with their locations.
+/// Distinct values of the query parameter `job`: names of jobs, and of studies with their locations.
 pub(crate) fn names_of(query: &str) -> Vec<String> {
     let mut jobs = Vec::new();
     for pair in query.split('&') {
@@ -128,7 +116,8 @@ pub(crate) fn names_of(query: &str) -> Vec<String> {
     jobs
 }
 
-async fn compare(console: Console, visit: Visit, chosen: Vec<String>) -> Result<Response, PageError> {
+pub(crate) async fn show(console: Console, visit: Visit, RawQuery(query): RawQuery) -> Result<Response, PageError> {
+    let chosen = names_of(query.as_deref().unwrap_or_default());
     if chosen.len() > MOST_JOBS {
         let count = chosen.len();
         return Err(PageError::Invalid(format!(
@@ -151,7 +140,7 @@ async fn compare(console: Console, visit: Visit, chosen: Vec<String>) -> Result<
         StatusCode::OK
     };
     let mut page = ComparePage {
-        frame: Frame::new("Compare", Section::Jobs, &visit.visitor, &visit.parts),
+        frame: visit.frame("Compare", Section::Jobs),
         problem: problem.map(|(_, text)| text),
         notices,
         metric: String::new(),
@@ -169,8 +158,7 @@ async fn compare(console: Console, visit: Visit, chosen: Vec<String>) -> Result<
     Ok(Frame::respond(true, status, &page))
 }
 
-/// The job `project/job`, or the study `project/location/study`. One that the visitor may not see is answered as one that
-/// does not exist.
+/// The job `project/job` or the study `project/location/study`. Reports an invisible one as missing.
 async fn visible(console: &Console, visit: &Visit, name: &str) -> Result<subject::Subject, PageError> {
     if let [project, _, _] = name.split('/').collect::<Vec<_>>()[..] {
         let id: StudyId = name.parse().map_err(|error| PageError::Invalid(format!("job={name}: {error}")))?;
@@ -195,7 +183,7 @@ async fn visible(console: &Console, visit: &Visit, name: &str) -> Result<subject
     console.subject_of_job(job).await
 }
 
-/// Why `subjects` cannot be compared, with the status of the response.
+/// Reason for refusing to compare `subjects`, with the response status.
 fn refusal(subjects: &[Subject]) -> Option<(StatusCode, String)> {
     let [first, others @ ..] = subjects else {
         return Some((StatusCode::OK, "Tick two jobs or studies with trials, or more, in their list.".to_owned()));
@@ -272,7 +260,7 @@ async fn fill(console: &Console, subjects: &[Subject], page: &mut ComparePage) -
     Ok(())
 }
 
-/// Why the subjects cannot be compared after the same number of trials; `names` are those without a result.
+/// Reason for not comparing after an equal number of trials; `names` are the subjects without a result.
 fn without_results<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
     let names: Vec<&str> = names.collect();
     let verb = if names.len() == 1 { "has" } else { "have" };
@@ -285,7 +273,7 @@ fn without_results<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
     })
 }
 
-/// The names, with their projects and locations if a name is not unique or they are of several projects.
+/// Names, qualified by project and location if ambiguous or from several projects.
 fn labels(subjects: &[Subject]) -> Vec<String> {
     let project = |subject: &Subject| subject.key().split('/').next().map(str::to_owned);
     let is_one = subjects.iter().all(|subject| project(subject) == project(&subjects[0]));
@@ -294,7 +282,7 @@ fn labels(subjects: &[Subject]) -> Vec<String> {
     subjects.iter().map(|subject| if is_short { subject.of.name().to_owned() } else { subject.key() }).collect()
 }
 
-/// The results of the first metric in the order of the trials, of those that can be the best.
+/// Results of the first metric in trial order, for trials that can be the best.
 fn results_of(columns: &Columns) -> Vec<f64> {
     let live = columns.live();
     let first = [0];
@@ -303,7 +291,6 @@ fn results_of(columns: &Columns) -> Vec<f64> {
     results.filter(|value| value.is_finite()).collect()
 }
 
-/// What differs between the problems of `subjects`.
 fn differences(subjects: &[Subject]) -> Vec<String> {
     let mut notices = Vec::new();
     let mut names: Vec<&str> = subjects.iter().map(|subject| &*subject.study.problem.metrics()[0].name).collect();

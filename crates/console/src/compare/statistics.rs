@@ -1,69 +1,61 @@
-//! Which of several jobs or studies is better: repetitions with other seeds are tested pairwise, as `bench compare` tests.
+//! Statistical comparison of jobs or studies: pairwise tests over repetitions with other seeds, as in `bench compare`.
 //!
-//! Jobs whose configurations differ only in their seed, their number of trials and their job-dir are repetitions of one
-//! setting. Two settings of the same problem are compared by pairs of jobs with the same seed, after the same number of
-//! trials.
+//! Jobs whose configurations differ only in seed, number of trials and job-dir are repetitions of one setting. Two
+//! settings of the same problem are compared by pairs of jobs with the same seed, after the same number of trials.
 
 use serde_json::{Map, Value};
 
 use tunesmith_algorithms::problem::{Goal, ProblemStatement};
-use tunesmith_benchmark::statistics::decision::{Assessment, Decision, DecisionOptions, assess};
 use tunesmith_domain::JobPlan;
+use tunesmith_statistics::decision::{Assessment, Decision, DecisionOptions, assess};
 
-/// The fewest pairs with which a signed-rank test can reach the level 0.05 (two-sided: 2 / 2⁶).
+/// Minimum number of pairs for a signed-rank test to reach the level 0.05 (two-sided: 2 / 2⁶).
 pub(super) const FEWEST_PAIRS: usize = 6;
 
-/// A job in a comparison.
 pub(super) struct Run<'a> {
-    /// Its configuration.
     pub(super) input: &'a Value,
-    /// Its plan, which also has what was given on the command line.
+    /// Plan, which includes command-line settings.
     pub(super) plan: Option<&'a JobPlan>,
     pub(super) problem: &'a ProblemStatement,
     pub(super) seed: u64,
-    /// The best result after the number of trials that all compared jobs have.
+    /// Best result after the number of trials that all compared jobs have.
     pub(super) best: Option<f64>,
 }
 
-/// Jobs that are repetitions of each other, by their indices.
+/// Repetitions of one setting, as indices of jobs.
 #[derive(Debug, PartialEq)]
 pub(super) struct Setting {
     pub(super) runs: Vec<usize>,
 }
 
-/// A setting against the first one.
+/// Comparison of a setting with the first one.
 #[derive(Debug, PartialEq)]
 pub(super) struct Against {
-    /// The index of the setting.
     pub(super) setting: usize,
-    /// The number of pairs of jobs with the same seed.
     pub(super) pairs: usize,
-    /// The mean over the pairs of the result of this setting minus that of the first one; `None` without pairs.
+    /// Mean difference over the pairs, this setting minus the first; `None` without pairs.
     pub(super) difference: Option<f64>,
     pub(super) outcome: Outcome,
 }
 
-/// What can be said about a setting against the first one.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
-    /// The search spaces or the metrics differ.
+    /// The search spaces or metrics differ.
     OtherProblem,
-    /// There are fewer than [`FEWEST_PAIRS`] pairs.
+    /// Fewer than [`FEWEST_PAIRS`] pairs.
     TooFewPairs,
-    /// The statistic is not defined for these results.
+    /// The statistic is undefined for these results.
     Undefined(String),
-    /// The test was made.
     Tested {
         decision: Decision,
-        /// The interval of the mean difference.
         low: f64,
         high: f64,
-        /// The p value after Holm's correction for the number of tests.
+        /// P value, Holm-corrected for the number of tests.
         p: f64,
     },
 }
 
-/// The settings of `runs`, in the order of their first jobs.
+/// Settings of `runs`, in order of their first jobs.
 pub(super) fn settings(runs: &[Run<'_>]) -> Vec<Setting> {
     let mut known: Vec<(_, Setting)> = Vec::new();
     for (index, run) in runs.iter().enumerate() {
@@ -77,12 +69,12 @@ pub(super) fn settings(runs: &[Run<'_>]) -> Vec<Setting> {
     known.into_iter().map(|(_, setting)| setting).collect()
 }
 
-/// `input` without what differs between repetitions.
+/// Removes from `input` the fields that differ between repetitions.
 fn repeated(input: &Value) -> Value {
     let mut input = input.clone();
     remove(&mut input, "", "jobDir");
     remove(&mut input, "/tunesmith", "seed");
-    // The place of the number in the configuration of a study.
+    // Location in a study's configuration.
     remove(&mut input, "/tunesmith", "maxTrials");
     remove(&mut input, "/hyperparameters", "maxTrials");
     if input.get("tunesmith").and_then(Value::as_object).is_some_and(Map::is_empty) {
@@ -97,7 +89,7 @@ fn remove(input: &mut Value, parent: &str, field: &str) {
     }
 }
 
-/// Each setting except the first one against the first one. The tests are corrected for their number.
+/// Compares each setting with the first one, corrected for multiple testing.
 pub(super) fn against_first(runs: &[Run<'_>], settings: &[Setting], goal: Goal) -> Vec<Against> {
     let Some((first, others)) = settings.split_first() else { return Vec::new() };
     let mut compared: Vec<(Against, Vec<f64>)> = Vec::new();
@@ -112,7 +104,7 @@ pub(super) fn against_first(runs: &[Run<'_>], settings: &[Setting], goal: Goal) 
             difference: (!differences.is_empty()).then_some(mean),
             outcome: if is_same { Outcome::TooFewPairs } else { Outcome::OtherProblem },
         };
-        // Smaller is better in a test.
+        // Tests treat smaller as better.
         compared.push((against, pairs.iter().map(|[first, other]| goal.loss(*other) - goal.loss(*first)).collect()));
     }
     let is_tested = |losses: &Vec<f64>| losses.len() >= FEWEST_PAIRS;
@@ -140,8 +132,8 @@ fn outcome(assessment: &Assessment, goal: Goal) -> Outcome {
     }
 }
 
-/// The results of the jobs of `first` and of `other` with the same seed. Of several jobs with the same seed, the first one
-/// with a result counts.
+/// Results of the jobs of `first` and `other` with the same seed. Among jobs with equal seeds, the first with a result
+/// counts.
 fn pairs(runs: &[Run<'_>], first: &Setting, other: &Setting) -> Vec<[f64; 2]> {
     let mut seeds = Vec::new();
     let result = |setting: &Setting, seed: u64| {
@@ -183,7 +175,7 @@ mod tests {
         })
     }
 
-    /// The outcome for `differences` of results of jobs with equal seeds.
+    /// Compares settings by the `differences` between jobs with equal seeds.
     fn against(differences: &[f64], goal: Goal) -> Against {
         let problem = problem(1.0, goal);
         let seeds: Vec<u64> = (0..differences.len() as u64).collect();

@@ -1,4 +1,4 @@
-//! What a report contains about a study: its views, as the API answers them, and its trials.
+//! Data of a study report: its views, as in the API, and its trials.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,49 +13,44 @@ use super::super::trials::parameter_names;
 use super::failed;
 use tunesmith_algorithms::insight::{InsightError, MetricInsight};
 use tunesmith_domain::Study;
-use tunesmith_service::studies::{Studies, ViewedColumns};
+use tunesmith_studies::{Studies, ViewedColumns};
 use tunesmith_views::{self as views, Columns, DEFAULT_POINTS, Rows};
 
-/// The number of metrics with plots: each adds about 1 MB. The others are in the table.
+/// Maximum number of plotted metrics: each adds about 1 MB. The table has all.
 const MOST_PLOTTED: usize = 4;
 
-/// The number of parameters with results over them, the most important ones.
+/// Maximum number of parameters with slices, by importance.
 const MOST_SLICED: usize = 40;
 
-/// The number of parameters that are paired with each other in plots, the most important ones.
+/// Maximum number of parameters in pair plots, by importance.
 const MOST_PAIRED: usize = 5;
 
-/// The number of points of all slices of a metric, and the fewest and most of one.
+/// Total points of a metric's slices, and the minimum and maximum per slice.
 const POINTS_OF_SLICES: usize = 20_000;
 const POINTS_OF_SLICE: (usize, usize) = (300, DEFAULT_POINTS);
 
-/// The number of points of a plot over two parameters, and of lines across all.
+/// Points of a pair plot, and lines of parallel coordinates.
 const POINTS_OF_PAIR: usize = 400;
 const LINES: usize = 400;
 
-/// The number of cells of the table of trials, and the fewest and most of its rows.
+/// Cells of the trial table, and its minimum and maximum rows.
 const CELLS: usize = 20_000;
 const ROWS: (usize, usize) = (100, 1000);
 
-/// What a report contains about a study.
 pub(super) struct Contents {
-    /// The views by name and indices of what is chosen, as JSON.
+    /// Views by name and indices of the selection, as JSON.
     pub(super) data: String,
     pub(super) metrics: Vec<String>,
-    /// The metrics with plots.
     pub(super) plotted: Vec<String>,
     pub(super) parameters: Vec<String>,
-    /// The parameters with results over them, and those that are paired.
+    /// Parameters with slices and with pair plots.
     pub(super) sliced: Vec<String>,
     pub(super) paired: Vec<String>,
-    /// What was left out, for people.
     pub(super) omissions: Vec<String>,
-    /// The best trials.
     pub(super) rows: Vec<Row>,
     pub(super) total: usize,
 }
 
-/// A trial in the table.
 pub(super) struct Row {
     pub(super) number: u64,
     pub(super) badge: Badge,
@@ -65,10 +60,10 @@ pub(super) struct Row {
     pub(super) reason: String,
 }
 
-/// The models of the metrics with plots, or why there is none.
+/// Models of the plotted metrics, or the reason for a missing one.
 type Insights = Vec<Result<std::sync::Arc<MetricInsight>, InsightError>>;
 
-/// What the report of `study` at `now` contains. `name` is the start of the names of files that are saved from it.
+/// Data of the report of `study` at `now`. `name` is the prefix of files saved from it.
 pub(super) async fn contents(
     studies: &Studies,
     study: &Study,
@@ -89,10 +84,7 @@ pub(super) async fn contents(
     .await?;
     let mut curves = Vec::with_capacity(chosen.len());
     for chosen in chosen {
-        let read = studies.curves_of(&study.id, chosen.iter().map(|(trial, _)| *trial).collect()).await?;
-        let stands_for: BTreeMap<_, _> = chosen.into_iter().collect();
-        let count = |trial| stands_for.get(&trial).copied().unwrap_or(1);
-        curves.push(read.into_iter().map(|(trial, curve)| (trial, count(trial), curve)).collect::<Vec<_>>());
+        curves.push(studies.curves_of(&study.id, chosen).await?);
     }
     let (name, metrics) = (name.to_owned(), study.problem.metrics().iter().map(|metric| metric.name.clone()).collect());
     off_the_runtime(move || {
@@ -112,7 +104,7 @@ async fn off_the_runtime<T: Send + 'static>(work: impl FnOnce() -> T + Send + 's
     tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))
 }
 
-/// The models of the first `plotted` metrics. They are those that the pages of the job show.
+/// Models of the first `plotted` metrics, as on the job's pages.
 async fn insights(studies: &Studies, study: &Study, plotted: usize) -> Result<Insights, PageError> {
     let mut insights = Vec::with_capacity(plotted);
     for (metric, spec) in study.problem.metrics().iter().enumerate().take(plotted) {
@@ -128,7 +120,7 @@ async fn insights(studies: &Studies, study: &Study, plotted: usize) -> Result<In
     Ok(insights)
 }
 
-/// The indices of `parameters`, the most important ones first; in their order without a model.
+/// Indices of `parameters` by decreasing importance; in order without a model.
 fn by_importance(
     parameters: &[String],
     insight: Option<&Result<std::sync::Arc<MetricInsight>, InsightError>>,
@@ -145,7 +137,7 @@ fn by_importance(
     order
 }
 
-/// The views of a study, by name and the indices of what is chosen.
+/// Views of a study by name and indices of the selection.
 struct Views<'a> {
     columns: &'a Columns,
     rows: &'a Rows,
@@ -161,7 +153,7 @@ impl Views<'_> {
         self.answers.insert(key, answer);
     }
 
-    /// Adds all views except learning curves. `order` has the indices of the parameters, the most important ones first.
+    /// Adds all views except learning curves. `order` has parameter indices by decreasing importance.
     fn add_all(&mut self, plotted: usize, order: &[usize], insights: &Insights, now: Timestamp) {
         let (columns, rows) = (self.columns, self.rows);
         let sliced = &order[..order.len().min(MOST_SLICED)];
@@ -206,7 +198,7 @@ impl Views<'_> {
     }
 }
 
-/// The pairs of different numbers below `count`, in both orders.
+/// Pairs of distinct numbers below `count`, in both orders.
 fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).flat_map(move |a| (0..count).filter(move |b| *b != a).map(move |b| (a, b)))
 }
@@ -248,7 +240,7 @@ fn contents_of(
     }
 }
 
-/// At most `limit` of `rows`: those with a result by the first metric, best first, and then the others by number.
+/// At most `limit` of `rows`: those with a result of the first metric, best first, then the others by number.
 fn best_rows(columns: &Columns, rows: &Rows, limit: usize) -> Vec<usize> {
     let mut ordered: Vec<usize> = columns.best_first(0).iter().map(|row| *row as usize).collect();
     ordered.retain(|row| rows.contains(*row));

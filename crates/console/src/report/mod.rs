@@ -1,12 +1,14 @@
-//! A report: the summary, the plots and the trials of one job or study as one page that needs no server.
+//! Report: summary, plots and trials of one job or study as one self-contained page.
 //!
-//! The page contains its styles, its scripts and its data, and loads nothing. Its policy allows exactly the two scripts that
-//! it contains, by their digests.
+//! The page embeds its styles, scripts and data, and loads nothing. Its policy allows only its two scripts, by digest.
 
 mod data;
 mod script;
 
+use std::sync::Arc;
+
 use askama::Template;
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
@@ -17,24 +19,23 @@ use axum::response::{IntoResponse, Response};
 use tokio::sync::Semaphore;
 
 use self::data::{Contents, Row};
-use super::errors::PageError;
+use super::console::{Console, login_required};
+use super::errors::{self, PageError};
 use super::explore::{Figure, figures, figures_of_model};
 use super::format::Time;
 use super::job::Summary;
-use super::login;
 use super::plotly;
-use super::router::Console;
 use super::subject::{Head, Named, Subject, Tab};
-use tunesmith_access::Permission;
-use tunesmith_http::pages::PageCall;
+use super::visit::respond;
+use tunesmith_admission::use_cases;
 
-/// The number of reports that are written at once: each takes some 20 MB of memory, and a model of the search.
+/// Limits concurrent reports: each uses some 20 MB of memory and a model of the search.
 static WRITERS: Semaphore = Semaphore::const_new(1);
 
-/// The time limit of a report as a multiple of that of other pages: a model is fitted for each metric.
+/// Multiple of the default time limit, for fitting a model per metric.
 const TIME_LIMIT_FACTOR: u32 = 4;
 
-/// The policy of the response. The page brings its own, and does not run in the origin of the server.
+/// Policy of the response. The page has its own, and does not run in the server's origin.
 const POLICY: &str = "default-src 'none'; sandbox";
 
 #[derive(Template)]
@@ -47,35 +48,31 @@ struct ReportPage {
     style: String,
     library: String,
     script: &'static str,
-    /// The digests of both scripts, as in a policy.
+    /// Script digests, as in a policy.
     digests: [String; 2],
-    /// The views of the study, as JSON in which no character has a meaning in HTML.
+    /// Views of the study, as HTML-safe JSON.
     data: String,
     metrics: Vec<String>,
-    /// The metrics with plots.
     plotted: Vec<String>,
     parameters: Vec<String>,
     explore: Vec<Figure>,
     trust: Vec<Figure>,
-    /// What was left out.
     omissions: Vec<String>,
     rows: Vec<Row>,
     total: usize,
 }
 
-/// Answers with the report of a job or a study, or with the reason why there is none as plain text.
+/// Responds with the report of a job or study, or with an error as plain text.
 pub(crate) async fn report(State(console): State<Console>, Path(named): Path<Named>, parts: Parts) -> Response {
-    let call = named.call("console.report", Permission::TrialsList);
-    let call = PageCall { time_limit_factor: TIME_LIMIT_FACTOR, ..call };
-    let pages = console.pages.clone();
-    let answer = pages.answer(call, &parts, |_| async move {
-        match written(console, &named).await {
-            Ok(html) => saved(named.name(), html),
-            Err(error) => refused(error),
-        }
-    });
-    answer.await.unwrap_or_else(|refusal| match refusal.status {
-        StatusCode::UNAUTHORIZED => login::required(&parts),
+    let call = named.call(use_cases::LIST_TRIALS.shown_as("console.report").slower(TIME_LIMIT_FACTOR));
+    let control = Arc::clone(&console.control);
+    let report = async move |_| match written(console, &named).await {
+        Ok(html) => saved(named.name(), html),
+        Err(error) => refused(error),
+    };
+    let response = respond(&control, call, &parts, (Body::empty(), 0), report).await;
+    response.unwrap_or_else(|refusal| match errors::status(&refusal) {
+        StatusCode::UNAUTHORIZED => login_required(&parts),
         status => (status, refusal.message).into_response(),
     })
 }
@@ -85,7 +82,7 @@ fn refused(error: PageError) -> Response {
     (status, message).into_response()
 }
 
-/// The response that a browser saves as a file.
+/// Response that browsers save as a file.
 fn saved(job: &str, html: String) -> Response {
     let name: String = job.chars().filter(|letter| letter.is_ascii_alphanumeric() || "-_".contains(*letter)).collect();
     let mut response = html.into_response();
@@ -105,7 +102,6 @@ fn saved(job: &str, html: String) -> Response {
     response
 }
 
-/// The page of a job or a study.
 async fn written(console: Console, named: &Named) -> Result<String, PageError> {
     let subject = console.subject(named).await?;
     let study = subject.trials()?;
@@ -119,7 +115,7 @@ async fn written(console: Console, named: &Named) -> Result<String, PageError> {
 
 fn page(subject: &Subject, summary: Summary, contents: Contents, written: Time) -> Result<String, PageError> {
     let library = plotly::text().map_err(|error| failed(&error))?;
-    // Browsers read line ends so, and compare the digest of what they have read.
+    // Browsers normalize line ends before they compute the digest.
     let library = library.replace("\r\n", "\n").replace('\r', "\n");
     let script = script::bundle();
     let Contents { data, metrics, plotted, parameters, sliced, paired, omissions, rows, total } = contents;
@@ -134,7 +130,7 @@ fn page(subject: &Subject, summary: Summary, contents: Contents, written: Time) 
         script,
         data: script::island(&data),
         explore: figures(&plotted, &sliced, &paired),
-        // The importance is among the plots of Explore.
+        // Importance is among the plots of Explore.
         trust: figures_of_model().into_iter().filter(|figure| figure.view != "importance").collect(),
         metrics,
         plotted,

@@ -1,6 +1,6 @@
-//! The scripts and styles of a report, which are part of the page.
+//! Embedded scripts and styles of a report.
 //!
-//! A page that is opened from a folder cannot load modules, so they are joined to one script.
+//! A page opened from a folder cannot load modules, so one script contains them all.
 
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -9,11 +9,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use sha2::{Digest, Sha256};
 
-/// The styles of the pages of the console.
 pub(super) const STYLE: &str = include_str!("../../assets/console.css");
 pub(super) const STYLE_OF_PLOTS: &str = include_str!("../../assets/explore.css");
 
-/// The modules of a report, each after those that it uses.
+/// Modules of a report, in dependency order.
 const MODULES: [(&str, &str); 7] = [
     ("theme.js", include_str!("../../assets/theme.js")),
     ("times.js", include_str!("../../assets/times.js")),
@@ -24,7 +23,6 @@ const MODULES: [(&str, &str); 7] = [
     ("report.js", include_str!("../../assets/report.js")),
 ];
 
-/// The modules as one script.
 pub(super) fn bundle() -> &'static str {
     static BUNDLE: OnceLock<String> = OnceLock::new();
     BUNDLE.get_or_init(|| {
@@ -37,7 +35,7 @@ pub(super) fn bundle() -> &'static str {
     })
 }
 
-/// The body of a function that returns what the module `source` exports. Imports and exports are lines of their own.
+/// Function body that returns the exports of the module `source`. Requires imports and exports on separate lines.
 fn function_body(source: &str) -> String {
     let (mut body, mut exported) = (String::new(), Vec::new());
     for line in source.lines() {
@@ -59,12 +57,11 @@ fn function_body(source: &str) -> String {
     body
 }
 
-/// The digest of a script, as in a policy.
 pub(super) fn digest(script: &str) -> String {
     format!("sha256-{}", BASE64_STANDARD.encode(Sha256::digest(script)))
 }
 
-/// `json` with the characters that could end an element of HTML as escapes. They are in texts only.
+/// Escapes the characters in `json` that could end an HTML element. They occur only within strings.
 pub(super) fn island(json: &str) -> String {
     let mut island = String::with_capacity(json.len());
     for letter in json.chars() {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
-use super::{AttemptPlace, Lease, RequestKey};
+use super::{AttemptLocation, Lease, RequestKey};
 use crate::Measurement;
 
 /// A trial that is about to be created.
@@ -11,7 +11,6 @@ use crate::Measurement;
 pub struct NewTrial {
     /// The study's next trial number.
     pub id: TrialId,
-    /// The parameter values.
     pub parameters: ParameterValues,
     /// The algorithm that proposed the trial, if one did.
     pub origin: Option<Origin>,
@@ -66,7 +65,6 @@ pub enum TrialChange {
     },
     /// Assigns a queued trial to a client and starts an attempt.
     Assign {
-        /// The client.
         client_id: String,
         /// The lease; `None` if ownership does not expire.
         lease: Option<Lease>,
@@ -75,7 +73,6 @@ pub enum TrialChange {
     },
     /// Extends the lease. No effect on a trial without a lease.
     Renew {
-        /// The attempt that owns the trial.
         attempt: u64,
         /// The current time of the clock that leases are measured with.
         at: Timestamp,
@@ -89,7 +86,6 @@ pub enum TrialChange {
     },
     /// Adds measurements. A queued trial that never had an owner becomes active.
     Report {
-        /// The reporting attempt.
         attempt: u64,
         /// The measurements, in the order of arrival.
         measurements: Vec<Measurement>,
@@ -114,7 +110,7 @@ pub enum TrialChange {
         at: Timestamp,
     },
     /// Records where the current attempt runs. No effect if that is recorded, or if the trial has its result.
-    Place(AttemptPlace),
+    Locate(AttemptLocation),
     /// Requests an early stop. No effect on a trial that is stopping or has its result.
     Stop,
     /// Sets the result.

@@ -1,7 +1,7 @@
 //! Trials: requested, active, possibly stopping, then succeeded or infeasible.
 
 mod change;
-mod place;
+mod location;
 mod request;
 mod transitions;
 
@@ -14,10 +14,9 @@ use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
 use super::{Measurement, MetricFolders};
 pub use change::{Completion, LossCause, NewTrial, TrialChange, TrialStart};
-pub use place::{AttemptPlace, ReplicaNode};
-pub use request::{RecordedRequest, RequestKey};
+pub use location::{AttemptLocation, ReplicaNode};
+pub use request::{RecordedRequest, RecordedRequestError, RequestKey};
 
-/// The state of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TrialState {
     /// Queued, without an owner.
@@ -82,9 +81,8 @@ pub struct TrialFields {
     pub id: TrialId,
     /// The suggested parameter values.
     pub parameters: ParameterValues,
-    /// The algorithm that proposed the trial; `None` in records of versions that did not store it.
+    /// The algorithm that proposed the trial; `None` if a client chose its parameters.
     pub origin: Option<Origin>,
-    /// The state.
     pub state: TrialState,
     /// The client that owns the trial; empty if it has no owner.
     pub client_id: String,
@@ -99,12 +97,11 @@ pub struct TrialFields {
     /// handled.
     pub lost_time: Duration,
     /// Where the attempts ran, as far as it is known, in their order. The oldest ones are left out if there are many.
-    pub places: Vec<AttemptPlace>,
+    pub places: Vec<AttemptLocation>,
     /// Number of measurements that the agent of the current attempt has delivered.
     pub delivered: u64,
     /// The owner's lease; `None` if ownership does not expire.
     pub lease: Option<Lease>,
-    /// Number of expired leases.
     pub expired_leases: u64,
     /// When the trial was created.
     pub create_time: Timestamp,

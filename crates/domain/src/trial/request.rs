@@ -23,14 +23,21 @@ pub struct RequestKey {
     pub content: u64,
 }
 
-/// A request that changed a trial. Its text is `KEY CONTENT NANOSECONDS`, or `KEY` alone in records of versions that did
-/// not store the rest.
+/// A request that changed a trial. Its text is `KEY CONTENT NANOSECONDS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedRequest {
-    /// The key.
     pub key: String,
-    /// The digest of the content and the time of the change.
-    pub details: Option<(u64, Timestamp)>,
+    /// The digest of its content.
+    pub content: u64,
+    /// The time of the change.
+    pub at: Timestamp,
+}
+
+/// A text that is not that of a [`RecordedRequest`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a key, a digest and a time")]
+pub struct RecordedRequestError {
+    pub text: String,
 }
 
 impl Trial {
@@ -42,25 +49,19 @@ impl Trial {
         let Some(recorded) = self.request_keys.iter().find(|recorded| recorded.key == request.key) else {
             return Ok(false);
         };
-        match recorded.details {
-            Some((content, _)) if content != request.content => {
-                Err(TransitionError::KeyReused { trial: self.id, key: request.key.clone() })
-            }
-            Some(_) | None => Ok(true),
+        if recorded.content != request.content {
+            return Err(TransitionError::KeyReused { trial: self.id, key: request.key.clone() });
         }
+        Ok(true)
     }
 
     /// Records `request`, made `at`, and forgets old ones. The request that created the trial is kept.
     pub(super) fn record(&mut self, request: RequestKey, at: Timestamp) {
         let requests = &mut self.0.request_keys;
-        let is_recent = |recorded: &RecordedRequest| match recorded.details {
-            Some((_, then)) => at.duration_since(then) < KEPT_FOR,
-            None => true,
-        };
         let mut index = 0;
         requests.retain(|recorded| {
             index += 1;
-            index == 1 || is_recent(recorded)
+            index == 1 || at.duration_since(recorded.at) < KEPT_FOR
         });
         if requests.len() >= MAX_RECORDED {
             requests.remove(1);
@@ -72,34 +73,26 @@ impl Trial {
 impl RecordedRequest {
     /// The record of `request`, made `at`.
     pub fn new(request: RequestKey, at: Timestamp) -> Self {
-        Self { key: request.key, details: Some((request.content, at)) }
+        Self { key: request.key, content: request.content, at }
     }
 }
 
 impl fmt::Display for RecordedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.details {
-            Some((content, at)) => write!(f, "{} {content:016x} {}", self.key, at.as_nanosecond()),
-            None => f.write_str(&self.key),
-        }
+        write!(f, "{} {:016x} {}", self.key, self.content, self.at.as_nanosecond())
     }
 }
 
 impl FromStr for RecordedRequest {
-    type Err = std::convert::Infallible;
+    type Err = RecordedRequestError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let details = |content: &str, at: &str| {
+        let parsed = || {
+            let [at, content, key] = text.rsplitn(3, ' ').collect::<Vec<_>>().try_into().ok()?;
             let at = Timestamp::from_nanosecond(at.parse().ok()?).ok()?;
-            Some((u64::from_str_radix(content, 16).ok()?, at))
+            Some(Self { key: key.to_owned(), content: u64::from_str_radix(content, 16).ok()?, at })
         };
-        let parts: Vec<&str> = text.rsplitn(3, ' ').collect();
-        if let [at, content, key] = parts.as_slice()
-            && let Some(details) = details(content, at)
-        {
-            return Ok(Self { key: (*key).to_owned(), details: Some(details) });
-        }
-        Ok(Self { key: text.to_owned(), details: None })
+        parsed().ok_or_else(|| RecordedRequestError { text: text.to_owned() })
     }
 }
 
@@ -165,7 +158,6 @@ mod tests {
         let recorded = RecordedRequest::new(request("a/b", 0xfeed), at(1));
         assert_eq!(recorded.to_string(), "a/b 000000000000feed 3600000000000");
         assert_eq!(recorded.to_string().parse(), Ok(recorded));
-        let old = RecordedRequest { key: "create 1".to_owned(), details: None };
-        assert_eq!("create 1".parse(), Ok(old), "of a version that stored the key alone");
+        assert!("create 1".parse::<RecordedRequest>().is_err());
     }
 }

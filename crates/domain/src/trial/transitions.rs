@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::place::note;
+use super::location::note;
 use super::{
-    AttemptPlace, Completion, Lease, LossCause, NewTrial, RecordedRequest, Trial, TrialChange, TrialFields, TrialStart,
-    TrialState,
+    AttemptLocation, Completion, Lease, LossCause, NewTrial, RecordedRequest, Trial, TrialChange, TrialFields,
+    TrialStart, TrialState,
 };
 #[cfg(doc)]
 use crate::Study;
@@ -101,7 +101,7 @@ impl Trial {
             TrialChange::Deliver { attempt, from, to, measurements, at } => {
                 self.deliver(attempt, from..to, measurements, at)
             }
-            TrialChange::Place(place) => self.place(place).map(|()| Vec::new()),
+            TrialChange::Locate(place) => self.place(place).map(|()| Vec::new()),
             TrialChange::Stop => self.stop().map(|()| Vec::new()),
             TrialChange::Complete { attempt, measurements, completion, at } => {
                 self.complete(attempt, measurements, completion, at)
@@ -251,7 +251,7 @@ impl Trial {
         Ok(measurements)
     }
 
-    fn place(&mut self, place: AttemptPlace) -> Result<(), TransitionError> {
+    fn place(&mut self, place: AttemptLocation) -> Result<(), TransitionError> {
         self.check_fence(place.attempt)?;
         if !self.state.is_final() && self.places.last() != Some(&place) {
             note(&mut self.0.places, place);

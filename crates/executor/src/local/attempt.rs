@@ -32,7 +32,7 @@ use super::containers::Engine;
 use super::identity::Identity;
 use super::shared::SharedTimes;
 use crate::{ExecutorJobSpec, ExitStatus, StopMode};
-use tunesmith_files::Place;
+use tunesmith_files::RootedPath;
 
 /// The version of these files.
 pub(super) const FORMAT: u32 = 1;
@@ -54,20 +54,16 @@ pub(super) struct Submission {
     pub(super) format: u32,
     /// Random identity that is in the environment of every process of the attempt, and of no other.
     pub(super) token: String,
-    /// The folder that the attempt was submitted in; `None` if an earlier version wrote the file.
-    #[serde(default)]
-    pub(super) folder: Option<FolderId>,
+    /// The folder that the attempt was submitted in.
+    pub(super) folder: FolderId,
     pub(super) spec: ExecutorJobSpec,
     /// The container engine; `None` if the job has no containers.
     pub(super) engine: Option<Engine>,
     /// The user of the programs; `None` for that of the supervisor.
-    #[serde(default)]
     pub(super) identity: Option<Identity>,
     /// The umask of the programs; `None` for that of the supervisor.
-    #[serde(default)]
     pub(super) umask: Option<u32>,
     /// Maximum disk space of the logs in bytes; `None` for any.
-    #[serde(default)]
     pub(super) log_quota_bytes: Option<u64>,
     /// How a supervisor on another machine follows the files of the attempt; `None` for one on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,9 +90,8 @@ pub(super) struct Started {
     pub(super) format: u32,
     pub(super) token: String,
     pub(super) supervisor_pid: u32,
-    /// The start on the monotonic clock of this boot; `None` if an earlier version wrote the file.
-    #[serde(default)]
-    pub(super) monotonic_ms: Option<u64>,
+    /// The start on the monotonic clock of this boot.
+    pub(super) monotonic_ms: u64,
     /// The name that the engine gave the run, if an engine started the supervisor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) engine_job: Option<String>,
@@ -160,8 +155,8 @@ impl Attempt {
         Ok(FolderId { device: metadata.dev(), inode: metadata.ino() })
     }
 
-    pub(super) fn place(&self, name: &str) -> Place {
-        Place::new(&self.folder, name)
+    pub(super) fn place(&self, name: &str) -> RootedPath {
+        RootedPath::new(&self.folder, name)
     }
 
     /// Waits for the lock on the folder. Dropping the value releases it.
@@ -169,7 +164,7 @@ impl Attempt {
     /// # Errors
     /// [`io::ErrorKind::TimedOut`] if it is not free in time.
     pub(super) fn lock_folder(&self) -> io::Result<File> {
-        let folder = File::from(Place::from(self.folder.clone()).open_folder()?);
+        let folder = File::from(RootedPath::from(self.folder.clone()).open_folder()?);
         let deadline = Instant::now() + MAX_LOCK_TIME;
         loop {
             match flock(&folder, FlockOperation::NonBlockingLockExclusive) {

@@ -85,6 +85,9 @@ pub const PASSED_PREFIXES: [&str; 32] = [
     "XLA_",
 ];
 
+/// Variables of agents alone, which programs inherit only by name or prefix: `*` does not select them.
+const AGENT_NAMES: [&str; 1] = ["TUNESMITH_CA_FILE"];
+
 /// The variable with patterns of further names.
 pub const PASS_ENVIRONMENT: &str = "TUNESMITH_PASS_ENVIRONMENT";
 
@@ -94,7 +97,7 @@ pub struct PassedEnvironment {
     more: Vec<VariablePattern>,
 }
 
-/// A name of a variable, `PREFIX*` for all that begin with `PREFIX`, or `*` for all.
+/// A name of a variable, `PREFIX*` for all that begin with `PREFIX`, or `*` for all but those of agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VariablePattern {
     start: String,
@@ -105,7 +108,6 @@ pub struct VariablePattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not the name of a variable: use NAME, PREFIX* or *")]
 pub struct BadVariablePattern {
-    /// The text.
     pub text: String,
 }
 
@@ -150,7 +152,7 @@ impl PassedEnvironment {
         Ok(Self::parse(texts.split(','))?)
     }
 
-    /// All variables.
+    /// All variables but those of agents.
     pub fn all() -> Self {
         Self { more: vec![VariablePattern { start: String::new(), is_prefix: true }] }
     }
@@ -164,10 +166,11 @@ impl PassedEnvironment {
     pub fn selects(&self, name: &OsStr) -> bool {
         let name = name.as_encoded_bytes();
         let starts = |prefix: &str| name.starts_with(prefix.as_bytes());
+        let is_of_agents = AGENT_NAMES.iter().any(|known| known.as_bytes() == name);
         PASSED_NAMES.iter().any(|known| known.as_bytes() == name)
             || PASSED_PREFIXES.iter().any(|prefix| starts(prefix))
             || self.more.iter().any(|pattern| match pattern.is_prefix {
-                true => starts(&pattern.start),
+                true => starts(&pattern.start) && !(pattern.start.is_empty() && is_of_agents),
                 false => pattern.start.as_bytes() == name,
             })
     }
@@ -198,6 +201,8 @@ mod tests {
             assert!(given(&["X", secret]).selects(secret.as_ref()), "{secret}");
             assert!(PassedEnvironment::all().selects(secret.as_ref()), "{secret}");
         }
+        assert!(!PassedEnvironment::all().selects("TUNESMITH_CA_FILE".as_ref()));
+        assert!(given(&["TUNESMITH_*"]).selects("TUNESMITH_CA_FILE".as_ref()));
         assert!(given(&["AWS_*"]).selects("AWS_SECRET_ACCESS_KEY".as_ref()));
         assert!(!given(&["AWS_*"]).selects("TF_VAR_password".as_ref()));
         for usual in ["PATH", "HOME", "LC_ALL", "PYTHONPATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH"] {

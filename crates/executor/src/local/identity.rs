@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 /// A user of this machine, with everything that a process needs to become it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The name.
     pub user: String,
     /// The user ID.
     pub uid: u32,
@@ -36,43 +35,19 @@ pub struct Identities {
 /// Why programs cannot run as a user.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// This process may not become another user.
     #[error("only root may run programs as another user; this process has the user ID {uid}")]
-    NotRoot {
-        /// The user ID.
-        uid: u32,
-    },
-    /// There is no such user.
+    NotRoot { uid: u32 },
     #[error("there is no user {user:?} on this machine")]
-    Unknown {
-        /// The name.
-        user: String,
-    },
-    /// The user is root.
+    Unknown { user: String },
     #[error("{user:?} is root, which programs must not be")]
-    Root {
-        /// The name.
-        user: String,
-    },
-    /// A project or all projects have two users.
+    Root { user: String },
     #[error("{scope} has two users: {first:?} and {second:?}")]
-    Twice {
-        /// Such as `project p`.
-        scope: String,
-        /// The first user.
-        first: String,
-        /// The second user.
-        second: String,
-    },
-    /// A project has no user, although others have one.
+    Twice { scope: String, first: String, second: String },
     #[error("projects that are not named have no user; give USER as well as PROJECT=USER")]
     NoDefault,
-    /// The database of users cannot be read.
     #[error("the user {user:?} cannot be looked up")]
     Lookup {
-        /// The name.
         user: String,
-        /// The cause.
         #[source]
         source: io::Error,
     },

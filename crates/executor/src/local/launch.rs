@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Pid;
-use tunesmith_files::Place;
+use tunesmith_files::RootedPath;
 
 use super::identity::Identity;
 use super::system::{become_user, die_with_parent};
@@ -52,7 +52,7 @@ pub(super) fn start(
 /// Opens a log. A program that was started before may have replaced it by a link or a pipe, which is an error. The
 /// program gets the file in blocking mode.
 fn append(path: PathBuf) -> io::Result<File> {
-    let file = Place::from(path).append()?;
+    let file = RootedPath::from(path).append()?;
     let flags = fcntl_getfl(&file)?;
     fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
     Ok(file)

@@ -7,6 +7,7 @@
 
 mod addresses;
 mod attempt;
+mod cleanup;
 mod containers;
 mod environment;
 mod identity;
@@ -18,7 +19,6 @@ pub mod shared;
 mod shared_watch;
 mod supervisor;
 mod system;
-mod tidy;
 mod watchdog;
 
 use std::fs;
@@ -36,7 +36,7 @@ use tunesmith_domain::JobId;
 use self::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submission};
 use self::containers::Engine;
 use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
-use super::{AttemptPlace, ReplicaNode, host_name};
+use super::{AttemptLocation, ReplicaNode, host_name};
 use super::{
     Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, FolderFailure, LossCause,
     Program, ProgramEnd, Replica, Role, StopMode, StopReason, create_folders,
@@ -162,16 +162,18 @@ impl Executor for LocalExecutor {
         self.blocking(id, move |inner| inner.state(&known)).await
     }
 
-    async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+    async fn changed(&self, id: &ExecutorJobId, known: &ExecutorJobState) -> Result<ExecutorJobState, ExecutorError> {
         let mut requests = self.0.watchdog.requests();
         let mut seen = None;
         loop {
             requests.mark_unchanged();
-            let known = id.clone();
-            let last = seen.take();
-            let (state, watched) = self.blocking(id, move |inner| inner.look(&known, last)).await?;
-            if state != ExecutorJobState::Running {
+            let (watched_id, last) = (id.clone(), seen.take());
+            let (state, watched) = self.blocking(id, move |inner| inner.look(&watched_id, last)).await?;
+            if !state.is_open() {
                 self.0.watchdog.forget(id);
+                return Ok(state);
+            }
+            if state != *known {
                 return Ok(state);
             }
             let unreachable = |source| ExecutorError::Unreachable { id: id.clone(), source };
@@ -197,9 +199,9 @@ impl Executor for LocalExecutor {
         self.blocking(id, move |inner| Ok(inner.stop(&known, how)?)).await
     }
 
-    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+    async fn clean_up(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
         let known = id.clone();
-        self.blocking(id, move |inner| Ok(inner.tidy(&known)?)).await
+        self.blocking(id, move |inner| Ok(inner.clean_up(&known)?)).await
     }
 
     async fn submitted(&self, id: &ExecutorJobId) -> Result<Option<Vec<Replica>>, ExecutorError> {
@@ -211,8 +213,8 @@ impl Executor for LocalExecutor {
         .await
     }
 
-    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptPlace, ExecutorError> {
-        Ok(AttemptPlace { nodes: vec![ReplicaNode::of_all(host_name())], ..AttemptPlace::from(id) })
+    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptLocation, ExecutorError> {
+        Ok(AttemptLocation { nodes: vec![ReplicaNode::of_all(host_name())], ..AttemptLocation::from(id) })
     }
 
     async fn forget(&self, job: &JobId) -> io::Result<()> {
@@ -254,7 +256,7 @@ impl Inner {
             attempt.write_submission(&Submission {
                 format: FORMAT,
                 token,
-                folder: Some(attempt.folder_id()?),
+                folder: attempt.folder_id()?,
                 spec,
                 engine,
                 identity,
@@ -346,7 +348,7 @@ impl Inner {
         supervisor.signal(Signal::CONT)
     }
 
-    fn tidy(&self, id: &ExecutorJobId) -> io::Result<()> {
+    fn clean_up(&self, id: &ExecutorJobId) -> io::Result<()> {
         let Some(attempt) = self.find(id)? else { return Ok(()) };
         let _folder_lock = attempt.lock_folder()?;
         if attempt.end()?.is_none() {
@@ -354,8 +356,8 @@ impl Inner {
         }
         // Without a submission, an earlier call has removed the files.
         let Some(submission) = attempt.submission()? else { return Ok(()) };
-        tidy::remove_empty_files(&submission.spec.directory)?;
-        tidy::remove_records(attempt.folder())
+        cleanup::remove_empty_files(&submission.spec.directory)?;
+        cleanup::remove_records(attempt.folder())
     }
 
     fn find(&self, id: &ExecutorJobId) -> io::Result<Option<Attempt>> {
@@ -453,7 +455,7 @@ fn record_loss(attempt: &Attempt) -> io::Result<AttemptOutcome> {
     let token = submission.as_ref().map(|submission| submission.token.clone()).unwrap_or_default();
     let started = attempt.has_started()?;
     let present = attempt.folder_id()?;
-    if submission.as_ref().and_then(|submission| submission.folder).is_some_and(|folder| folder != present) {
+    if submission.as_ref().is_some_and(|submission| submission.folder != present) {
         // Processes with this token belong to the original, if there is one.
         let outcome = AttemptOutcome::Lost {
             reason: "it does not run, and its data folder is a copy or was mounted anew".to_owned(),

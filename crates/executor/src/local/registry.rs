@@ -1,14 +1,12 @@
 //! The folders in which executors and supervisors keep their files, one for each attempt, found by its ID.
 //!
 //! They are apart from the folders that programs write to, so that a program that removes or changes the files of its own
-//! attempt changes nothing here. Versions before used a symbolic link to the attempt's folder in place of a folder; the
-//! links inside one data folder are still followed. A link that leads out of it was copied with the data folder, and
-//! names an attempt of another one.
+//! attempt changes nothing here.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::attempt::Attempt;
 use crate::ExecutorJobId;
@@ -17,15 +15,12 @@ use tunesmith_domain::JobId;
 /// Returns the attempt `id`, if it was registered in `registry`.
 pub(super) fn find(registry: &Path, id: &ExecutorJobId) -> io::Result<Option<Attempt>> {
     let entry = registry.join(id.to_string());
-    let kind = match fs::symlink_metadata(&entry) {
-        Ok(metadata) => metadata.file_type(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if !kind.is_symlink() {
-        return Ok(Some(Attempt::new(entry)));
+    match fs::symlink_metadata(&entry) {
+        Ok(metadata) if metadata.is_dir() => Ok(Some(Attempt::new(entry))),
+        Ok(_) => Err(io::ErrorKind::NotADirectory.into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
-    Ok(linked_folder(registry, &entry)?.map(Attempt::new))
 }
 
 /// Creates the folder of the attempt `id`, or returns the existing one.
@@ -35,10 +30,6 @@ pub(super) fn register(registry: &Path, id: &ExecutorJobId) -> io::Result<Attemp
     }
     fs::create_dir_all(registry)?;
     let entry = registry.join(id.to_string());
-    if entry.is_symlink() {
-        // It leads to another data folder, or to a folder that was removed.
-        fs::remove_file(&entry)?;
-    }
     match fs::DirBuilder::new().mode(0o700).create(&entry) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -70,20 +61,8 @@ pub(super) fn forget(registry: &Path, job: &JobId) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the folder that the link `entry` leads to, if it exists in the same data folder as `registry`.
-fn linked_folder(registry: &Path, entry: &Path) -> io::Result<Option<PathBuf>> {
-    let data_folder = registry.parent().unwrap_or(registry).canonicalize()?;
-    match entry.canonicalize() {
-        Ok(folder) => Ok(Some(folder).filter(|folder| folder.starts_with(data_folder))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
-
     use tempfile::TempDir;
 
     use super::*;
@@ -102,23 +81,5 @@ mod tests {
         let moved = folder.path().join("moved/executions");
         assert_eq!(find(&moved, &id()).unwrap().unwrap().folder(), moved.join(id().to_string()));
         assert!(!folder.path().join("data").exists());
-    }
-
-    #[test]
-    fn link_of_an_earlier_version_is_followed_within_its_data_folder_only() {
-        let folder = TempDir::new().unwrap();
-        let (registry, attempt) = (folder.path().join("data/executions"), folder.path().join("data/jobs/j/attempt-1"));
-        fs::create_dir_all(&registry).unwrap();
-        fs::create_dir_all(&attempt).unwrap();
-        symlink(&attempt, registry.join(id().to_string())).unwrap();
-        let found = find(&registry, &id()).unwrap().unwrap();
-        assert_eq!(found.folder(), attempt.canonicalize().unwrap());
-        // A copy has the absolute link of the original.
-        let copy = folder.path().join("copy/executions");
-        fs::create_dir_all(&copy).unwrap();
-        symlink(&attempt, copy.join(id().to_string())).unwrap();
-        assert!(find(&copy, &id()).unwrap().is_none());
-        assert_eq!(register(&copy, &id()).unwrap().folder(), copy.join(id().to_string()));
-        assert!(copy.join(id().to_string()).is_dir() && attempt.is_dir());
     }
 }

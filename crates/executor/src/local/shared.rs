@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submission};
-use super::{check, registry, tidy};
+use super::{check, cleanup, registry};
 use crate::{ExecutorJobId, ExecutorJobSpec, ExitStatus, LossCause, Program, ProgramEnd, StopMode, StopReason};
 use tunesmith_domain::JobId;
 use tunesmith_files::umask_of_user;
@@ -100,13 +100,11 @@ pub enum SharedState {
     /// The supervisor or its program was ended by a signal that the submitter did not ask for. The state of the engine
     /// decides whether the engine sent it.
     EndedBySignal(ExitStatus),
-    /// The end.
     Ended(ExitStatus),
     /// The attempt is lost, and no process of it is left.
     Lost {
         /// Whether something failed, or the engine gave the place to other work.
         cause: LossCause,
-        /// The reason.
         reason: String,
     },
 }
@@ -150,7 +148,7 @@ impl SharedAttempts {
         let submission = Submission {
             format: FORMAT,
             token: token.clone(),
-            folder: Some(attempt.folder_id()?),
+            folder: attempt.folder_id()?,
             spec: spec.clone(),
             engine: None,
             identity: None,
@@ -174,7 +172,7 @@ impl SharedAttempts {
         let Some(submission) = attempt.submission()? else { return Ok(None) };
         let found = SharedAttempt { attempt, token: submission.token };
         let present = found.attempt.folder_id()?;
-        if submission.folder.is_some_and(|folder| !folder.has_inode_of(present)) {
+        if !submission.folder.has_inode_of(present) {
             // The engine's job, if there is one, belongs to the original.
             let reason = "its data folder is a copy of the one that it was submitted in".to_owned();
             found.write_end(AttemptOutcome::Lost { reason })?;
@@ -204,7 +202,6 @@ impl SharedAttempts {
 }
 
 impl SharedAttempt {
-    /// The folder of the attempt.
     pub fn folder(&self) -> &Path {
         self.attempt.folder()
     }
@@ -251,7 +248,7 @@ impl SharedAttempt {
         self.attempt.has_started()
     }
 
-    /// Returns the specification, while the attempt has not been tidied.
+    /// Returns the specification, while the attempt has not been cleaned up.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -371,15 +368,15 @@ impl SharedAttempt {
     ///
     /// # Errors
     /// If a file cannot be removed.
-    pub fn tidy(&self) -> io::Result<()> {
+    pub fn clean_up(&self) -> io::Result<()> {
         let _folder_lock = self.attempt.lock_folder()?;
         if self.attempt.end()?.is_none() {
             return Ok(());
         }
         let Some(submission) = self.attempt.submission()? else { return Ok(()) };
-        tidy::remove_empty_files(&submission.spec.directory)?;
-        tidy::remove_empty_files(self.attempt.folder())?;
-        tidy::remove_files(self.attempt.folder(), &[ALIVE, ENGINE])?;
+        cleanup::remove_empty_files(&submission.spec.directory)?;
+        cleanup::remove_empty_files(self.attempt.folder())?;
+        cleanup::remove_files(self.attempt.folder(), &[ALIVE, ENGINE])?;
         // The loss decides the meaning of the end.
         if let Some((cause, reason)) = self.loss()?
             && let SharedState::Lost { .. } = self.state()?
@@ -390,8 +387,8 @@ impl SharedAttempt {
             };
             self.attempt.write_end(&End { format: FORMAT, token: self.token.clone(), outcome }, true)?;
         }
-        tidy::remove_files(self.attempt.folder(), &[LOSS])?;
-        tidy::remove_records(self.attempt.folder())
+        cleanup::remove_files(self.attempt.folder(), &[LOSS])?;
+        cleanup::remove_records(self.attempt.folder())
     }
 }
 

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn started() -> Started {
-        Started { format: 1, token: "t".to_owned(), supervisor_pid: 1, monotonic_ms: None, engine_job: None }
+        Started { format: 1, token: "t".to_owned(), supervisor_pid: 1, monotonic_ms: 0, engine_job: None }
     }
 
     #[test]

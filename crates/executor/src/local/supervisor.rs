@@ -35,7 +35,7 @@ use super::watchdog::monotonic;
 use super::{SUPERVISE_ARGUMENT, SUPERVISE_SHARED_ARGUMENT};
 use crate::tf_config::{CLUSTER_SPEC_VARIABLE, Cluster};
 use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason, may_pass};
-use tunesmith_files::Place;
+use tunesmith_files::RootedPath;
 
 /// Minimum run time of programs whose end is synced to disk. Syncing costs more than running a shorter program again
 /// after a power failure.
@@ -203,7 +203,7 @@ impl Supervisor {
             format: FORMAT,
             token: self.submission.token.clone(),
             supervisor_pid: std::process::id(),
-            monotonic_ms: u64::try_from(monotonic().as_millis()).ok(),
+            monotonic_ms: u64::try_from(monotonic().as_millis()).unwrap_or(u64::MAX),
             engine_job: self.watch.as_ref().and_then(|_| shared_watch::engine_job()),
         };
         if self.watch.is_none() {
@@ -473,7 +473,7 @@ fn own_session() {
 /// Adds a line to [`SUPERVISOR_LOG`], in the folder of the program's logs.
 fn note(attempt: &Attempt, line: &str) {
     let folder = attempt.submission().ok().flatten().map(|submission| submission.spec.directory);
-    let file = Place::new(folder.as_deref().unwrap_or(attempt.folder()), SUPERVISOR_LOG).append();
+    let file = RootedPath::new(folder.as_deref().unwrap_or(attempt.folder()), SUPERVISOR_LOG).append();
     // There is no other place to report a failure.
     let _ = file.map(|mut file| writeln!(file, "{line}"));
 }

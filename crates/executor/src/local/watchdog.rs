@@ -7,9 +7,9 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, pidfd_send_signal};
 use tokio::sync::watch;
@@ -85,7 +85,7 @@ impl Watchdog {
 
     /// Records a stop request.
     pub(super) fn note_stop(&self, id: &ExecutorJobId, how: StopMode) {
-        let mut attempts = self.attempts();
+        let mut attempts = self.attempts.lock();
         let watched = attempts.entry(id.clone()).or_default();
         match how {
             StopMode::Graceful => watched.graceful_since.get_or_insert_with(Instant::now),
@@ -97,7 +97,7 @@ impl Watchdog {
 
     /// Forgets an attempt that has ended.
     pub(super) fn forget(&self, id: &ExecutorJobId) {
-        self.attempts().remove(id);
+        self.attempts.lock().remove(id);
     }
 
     /// Checks the living `supervisor` of an attempt. Ends the attempt if that is overdue. Returns the time until the next
@@ -109,10 +109,10 @@ impl Watchdog {
         submission: &Submission,
         supervisor: &Supervisor,
     ) -> io::Result<Duration> {
-        let watched = self.attempts().get(id).copied().unwrap_or_default();
+        let watched = self.attempts.lock().get(id).copied().unwrap_or_default();
         let late = if submission.engine.is_some() { LATE + LATE_CONTAINERS } else { LATE };
         let stopped = stop_deadline(&watched, submission.spec.grace, late).map(|at| (at, StopReason::Requested));
-        let started = attempt.started()?.and_then(|started| started.monotonic_ms);
+        let started = attempt.started()?.map(|started| started.monotonic_ms);
         let limit = submission.spec.time_limit.zip(started).and_then(|(limit, started)| {
             let begin = Instant::now().checked_sub(monotonic().saturating_sub(Duration::from_millis(started)))?;
             Some((
@@ -130,7 +130,7 @@ impl Watchdog {
             return Ok(Duration::ZERO);
         }
         if processes::is_stopped(supervisor.pid) {
-            let mut attempts = self.attempts();
+            let mut attempts = self.attempts.lock();
             let watched = attempts.entry(id.clone()).or_default();
             watched.continuations += 1;
             let continuations = watched.continuations;
@@ -145,10 +145,6 @@ impl Watchdog {
             supervisor.signal(Signal::CONT)?;
         }
         Ok(due.map_or(CHECK_INTERVAL, |(at, _)| at.saturating_duration_since(now).min(CHECK_INTERVAL)))
-    }
-
-    fn attempts(&self) -> MutexGuard<'_, HashMap<ExecutorJobId, Watched>> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use async_trait::async_trait;
 
+use super::changes::Subscription;
 use crate::local::replica_name;
 use crate::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExitStatus, LossCause, StopMode};
 use tunesmith_domain::JobId;
 
-/// The name of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AgentId {
     /// The attempt.
@@ -71,13 +71,20 @@ pub trait AgentEngine: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if that cannot be determined.
-    async fn place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError>;
+    async fn place(&self, id: &AgentId) -> Result<AgentState, ExecutorError>;
+
+    /// Returns a subscription to the changes of what [`Self::place`] returns for the agents of `run`; `None` for an engine that has to
+    /// be asked. Each change is notified after [`Self::place`] returns it.
+    fn changes(&self, run: &ExecutorJobId) -> Option<Subscription<String>> {
+        let _ = run;
+        None
+    }
 
     /// As [`Self::place`], which may be behind, as the place states it now.
     ///
     /// # Errors
     /// As [`Self::place`].
-    async fn confirmed_place(&self, id: &AgentId) -> Result<PlaceState, ExecutorError> {
+    async fn confirmed_place(&self, id: &AgentId) -> Result<AgentState, ExecutorError> {
         self.place(id).await
     }
 
@@ -102,7 +109,7 @@ pub trait AgentEngine: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if something could not be removed.
-    async fn tidy(&self, id: &AgentId) -> Result<(), ExecutorError> {
+    async fn clean_up(&self, id: &AgentId) -> Result<(), ExecutorError> {
         let _ = id;
         Ok(())
     }
@@ -134,7 +141,7 @@ pub trait AgentEngine: Send + Sync + 'static {
 
 /// The state of an agent in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PlaceState {
+pub enum AgentState {
     /// It was never started.
     Unknown,
     /// The engine has accepted it, and has not started it.

@@ -34,17 +34,17 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 
 use self::files::{Appended, MAX_LOG_BYTES, append, read, write};
 use self::open_attempts::{Known, OpenAttempts};
 use self::outcome::outcome_of;
 use self::summary::Summary;
+use super::changes::{Changes, Subscription};
 use super::engine::AgentId;
 use super::log_name;
-use super::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPosition, Received};
+use super::messages::{AgentCommand, AgentEnd, AgentReport, AgentSpec, LogPosition, Received};
 use crate::local::replica_name;
-use crate::logs::MASTER;
+use crate::logs::{MASTER, PACKAGES, file_of};
 use crate::reports::SentReports;
 use crate::{AttemptPart, ExecutorJobId, ExecutorJobSpec, StopMode};
 use tunesmith_domain::JobId;
@@ -57,14 +57,14 @@ pub struct Inbox {
     log_quota_bytes: Option<u64>,
     /// Reports of one attempt are received one after the other.
     attempts: OpenAttempts,
-    /// Changes when an end was recorded.
-    changes: watch::Sender<()>,
+    /// The attempts of which an end was recorded, or which an agent reported for the first time.
+    changes: Changes<ExecutorJobId>,
 }
 
 impl Inbox {
     /// An inbox in `folder`, which is created when needed. Does no IO.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, log_quota_bytes: None, attempts: OpenAttempts::default(), changes: watch::Sender::new(()) }
+        Self { folder, log_quota_bytes: None, attempts: OpenAttempts::default(), changes: Changes::default() }
     }
 
     /// The same with a limit of the space of the logs of one attempt in bytes, on its nodes and here.
@@ -73,9 +73,9 @@ impl Inbox {
         Self { log_quota_bytes, ..self }
     }
 
-    /// Returns a receiver that is notified of ends.
-    pub fn changes(&self) -> watch::Receiver<()> {
-        self.changes.subscribe()
+    /// Returns a subscription to the first reports and the ends of the agents of `id`.
+    pub fn changes(&self, id: &ExecutorJobId) -> Subscription<ExecutorJobId> {
+        self.changes.subscribe(id.clone())
     }
 
     /// Opens the attempt of `spec`, and returns the specifications of its agents with their files. Specifications of agents that
@@ -187,7 +187,7 @@ impl Inbox {
         if agent.task.is_some() {
             self.conclude(&agent.run)?;
         }
-        self.changes.send_replace(());
+        self.changes.notify(&agent.run);
         Ok(end)
     }
 
@@ -204,7 +204,7 @@ impl Inbox {
         }
         write(&self.attempt(id), "outcome.json", &AgentEnd::NotPlaced { reason: reason.to_owned() }, true)?;
         self.conclude(id)?;
-        self.changes.send_replace(());
+        self.changes.notify(id);
         Ok(true)
     }
 
@@ -308,15 +308,20 @@ impl Inbox {
         Ok(summary.unwrap_or_default().into())
     }
 
-    /// Returns the tasks whose logs `agent` sends: its own, or those of all replicas if it runs all of the attempt.
+    /// Returns the tasks whose logs `agent` sends: its own, or those of all replicas if it runs all of the attempt; that of the
+    /// master also sends the log of its installer.
     ///
     /// # Errors
     /// If the specification cannot be read.
     pub fn tasks_of(&self, agent: &AgentId) -> io::Result<Vec<String>> {
-        match &agent.task {
-            Some(task) => Ok(vec![task.clone()]),
-            None => self.tasks(&agent.run, &mut self.attempts.get(&agent.run).lock()),
-        }
+        let tasks = self.tasks(&agent.run, &mut self.attempts.get(&agent.run).lock())?;
+        Ok(match &agent.task {
+            Some(own) => {
+                let installer = tasks.into_iter().filter(|task| own == MASTER && task == PACKAGES);
+                std::iter::once(own.clone()).chain(installer).collect()
+            }
+            None => tasks,
+        })
     }
 
     /// Returns the tasks of the attempt `id`.
@@ -325,7 +330,8 @@ impl Inbox {
             return Ok(tasks.clone());
         }
         let Some(spec) = self.spec(id)? else { return Ok(vec![MASTER.to_owned()]) };
-        let tasks: Vec<String> = spec.replicas.iter().map(replica_name).collect();
+        let installer = spec.packages.is_some().then(|| PACKAGES.to_owned());
+        let tasks: Vec<String> = spec.replicas.iter().map(replica_name).chain(installer).collect();
         known.tasks = Some(tasks.clone());
         Ok(tasks)
     }
@@ -344,6 +350,7 @@ impl Inbox {
         let (id, folder) = (&agent.run, self.folder_of(agent));
         if !self.has_contact(agent)? {
             fs::write(folder.join("contact"), "")?;
+            self.changes.notify(id);
         }
         if let Some(node) = &report.node {
             write(&folder, "node", node, false)?;
@@ -358,7 +365,7 @@ impl Inbox {
             let mut known: Summary = read(&self.attempt(id), "summary.json")?.unwrap_or_default();
             summary = known.add(report).then_some(known);
         }
-        // Each replica has two logs.
+        // Each task has two logs.
         let quota_bytes = match self.log_quota_bytes.filter(|_| !report.logs.is_empty()) {
             Some(quota) => Some(quota / (2 * self.tasks(id, &mut known)?.len().max(1) as u64)),
             None => None,
@@ -366,7 +373,7 @@ impl Inbox {
         let mut logs = Vec::with_capacity(report.logs.len());
         for piece in &report.logs {
             let name = log_name(id, &piece.position);
-            let offset = match append(&name.place(job), piece, quota_bytes)? {
+            let offset = match append(&file_of(&name, job), piece, quota_bytes)? {
                 Appended::Size(offset) => offset,
                 Appended::TooLong { offset } => {
                     let mut known = match summary.take() {
@@ -391,10 +398,10 @@ impl Inbox {
         };
         let command = match self.stop_request(id)? {
             // Its master has ended, or another replica is lost.
-            None if agent.task.is_some() && self.outcome(id)?.is_some() => Command::Stop,
-            None => Command::Continue,
-            Some(StopMode::Graceful) => Command::Stop,
-            Some(StopMode::Immediate) => Command::Kill,
+            None if agent.task.is_some() && self.outcome(id)?.is_some() => AgentCommand::Stop,
+            None => AgentCommand::Continue,
+            Some(StopMode::Graceful) => AgentCommand::Stop,
+            Some(StopMode::Immediate) => AgentCommand::Kill,
         };
         Ok(Received { logs, addresses, command })
     }
@@ -419,7 +426,7 @@ impl Inbox {
     ///
     /// # Errors
     /// If a file cannot be removed.
-    pub fn tidy(&self, id: &ExecutorJobId) -> io::Result<bool> {
+    pub fn clean_up(&self, id: &ExecutorJobId) -> io::Result<bool> {
         let attempt = self.attempts.get(id);
         let _one = attempt.lock();
         if self.end(id)?.is_none() {

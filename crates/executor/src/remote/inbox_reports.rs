@@ -22,6 +22,10 @@ impl InboxReports {
 }
 
 impl Reports for InboxReports {
+    fn has_files(&self) -> bool {
+        false
+    }
+
     fn poll(&mut self) -> Vec<Measurement> {
         Vec::new()
     }

@@ -8,6 +8,8 @@
 //! An attempt with several replicas has an agent for each, in places that may be far from each other. They start their
 //! programs when all have reported an address, and the attempt ends as a whole ([`Inbox`]).
 
+mod changes;
+mod ends;
 mod engine;
 mod inbox;
 mod inbox_reports;
@@ -24,10 +26,14 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-pub use self::engine::{AgentEngine, AgentId, PlaceState};
+pub use self::changes::{Changes, Subscription};
+use self::ends::{lost, of_task, state_of};
+pub use self::engine::{AgentEngine, AgentId, AgentState};
 pub use self::inbox::Inbox;
 use self::inbox_reports::InboxReports;
-pub use self::messages::{AgentEnd, AgentReport, AgentSpec, Command, LogPiece, LogPosition, Received, SPEC_FORMAT};
+pub use self::messages::{
+    AgentCommand, AgentEnd, AgentReport, AgentSpec, LogPiece, LogPosition, Received, SPEC_FORMAT,
+};
 use self::open_agents::OpenAgents;
 pub use self::placement_queue::PLACEMENT_TIMEOUT;
 use self::placement_queue::PlacementQueue;
@@ -38,14 +44,31 @@ pub use self::submitted::{Submitted, random_name};
 use super::logs::LogName;
 use super::reports::Reports;
 use super::{
-    AttemptPlace, AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec,
+    AttemptLocation, AttemptReports, Capabilities, Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec,
     ExecutorJobState, ExitStatus, FolderFailure, LossCause, Placement, ProgramEnd, ReplicaNode, StopMode, StopReason,
     create_folders,
 };
 use tunesmith_domain::{JobId, Measurement};
 
-/// Interval at which the engine is asked for an agent whose end is awaited.
+/// Interval at which the engine is asked for an agent whose next state is awaited.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The same, for one that only the engine or a report changes, in an engine that reports its changes. A guess.
+const SETTLED_INTERVAL: Duration = Duration::from_secs(30);
+
+/// An attempt as its engine and the reports of its agents show it.
+struct Look {
+    state: ExecutorJobState,
+    /// Whether it stays so until the engine or an agent reports a change.
+    is_settled: bool,
+}
+
+impl From<ExecutorJobState> for Look {
+    /// An attempt whose state may change without a report.
+    fn from(state: ExecutorJobState) -> Self {
+        Self { state, is_settled: false }
+    }
+}
 
 /// Runs programs through agents.
 #[derive(Debug)]
@@ -163,14 +186,14 @@ impl<E: AgentEngine> RemoteExecutor<E> {
     /// Whether the engine knows an agent of `agents`.
     async fn has_started(&self, agents: &[(ExecutorJobSpec, PathBuf)]) -> Result<bool, ExecutorError> {
         let Some((first, _)) = agents.first() else { return Ok(false) };
-        Ok(self.engine.place(&AgentId::of(first)).await? != PlaceState::Unknown)
+        Ok(self.engine.place(&AgentId::of(first)).await? != AgentState::Unknown)
     }
 
     /// What the attempt `id` with the open `agents`, which lacks places, may do; `None` if it is to be submitted again.
     async fn position(&self, id: &ExecutorJobId, agents: &[AgentId]) -> Result<Option<Position>, ExecutorError> {
         if !self.queue.knows(id) {
             let Some(first) = agents.first() else { return Ok(None) };
-            if self.engine.place(first).await? == PlaceState::Unknown {
+            if self.engine.place(first).await? == AgentState::Unknown {
                 return Ok(None);
             }
             self.queue.enter(id, true, Instant::now());
@@ -229,9 +252,24 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         Ok(Some(format!("its agent runs and has not reported for {silence} s; it reaches the server at {server}")))
     }
 
+    /// Returns the state of `id`: its end, or as [`Self::look_at_agents`].
+    async fn look(&self, id: &ExecutorJobId) -> Result<Look, ExecutorError> {
+        if let Some(end) = self.end(id).await? {
+            self.queue.ended(id);
+            self.contacts.forget(|known| known == id);
+            return Ok(end.into());
+        }
+        let known = id.clone();
+        if !self.blocking(id, move |inbox| inbox.is_open(&known)).await? {
+            return Ok(ExecutorJobState::Unknown.into());
+        }
+        let look = self.look_at_agents(id).await?;
+        Ok(self.end(id).await?.map_or(look, Look::from))
+    }
+
     /// Asks the engine for the open agents of `id`, records the ends of those that are gone, and returns the state if the attempt
     /// has not ended.
-    async fn look(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+    async fn look_at_agents(&self, id: &ExecutorJobId) -> Result<Look, ExecutorError> {
         let known = id.clone();
         let OpenAgents { agents, count, is_over, has_met, is_stopped } =
             self.blocking(id, move |inbox| OpenAgents::of(inbox, &known)).await?;
@@ -246,17 +284,18 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         if gets_places {
             match self.position(id, &agents).await? {
                 // It was submitted to an earlier process, which started none of its agents.
-                None => return Ok(ExecutorJobState::Unknown),
+                None => return Ok(ExecutorJobState::Unknown.into()),
                 Some(Position::First(begin)) => since = Some(begin),
-                Some(Position::Behind(reason)) if !is_stopped => return Ok(ExecutorJobState::Waiting { reason }),
+                Some(Position::Behind(reason)) if !is_stopped => return Ok(ExecutorJobState::Waiting { reason }.into()),
                 Some(Position::Behind(_)) => {}
             }
         }
         let (mut is_unknown, mut waiting) = (false, None);
+        let mut is_settled = !(gets_places || is_over || is_stopped);
         let mut running = count - agents.len();
         for agent in agents {
             match self.engine.place(&agent).await? {
-                PlaceState::Unknown => {
+                AgentState::Unknown => {
                     let is_unwanted = is_over || (gets_places && is_stopped);
                     if is_unwanted || self.has_contact(&agent).await? {
                         let reason = "its engine does not know it any more".to_owned();
@@ -266,35 +305,37 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                     }
                 }
                 // It would wait for a program that has ended.
-                PlaceState::Waiting { .. } if is_over => self.engine.stop(&agent, StopMode::Graceful).await?,
-                PlaceState::Waiting { reason } if self.has_contact(&agent).await? => {
+                AgentState::Waiting { .. } if is_over => self.engine.stop(&agent, StopMode::Graceful).await?,
+                AgentState::Waiting { reason } if self.has_contact(&agent).await? => {
+                    is_settled = false;
                     // It has run, and its place was taken without a notice that it could report, as by a queue that suspends it. What
                     // the engine has noticed may be from before its start.
-                    if matches!(self.engine.confirmed_place(&agent).await?, PlaceState::Waiting { .. }) {
+                    if matches!(self.engine.confirmed_place(&agent).await?, AgentState::Waiting { .. }) {
                         let reason = format!("its place was taken after it had started: {reason}");
                         self.close(&agent, lost(LossCause::Preemption, reason)).await?;
                     }
                 }
-                PlaceState::Waiting { reason } => {
+                AgentState::Waiting { reason } => {
                     waiting.get_or_insert(of_task(&agent, reason));
                 }
-                PlaceState::Running => {
+                AgentState::Running => {
                     running += 1;
                     match self.silence(&agent).await? {
                         // It would not hear of the request.
-                        Some(_) if is_over || is_stopped => self.engine.tidy(&agent).await?,
+                        Some(_) if is_over || is_stopped => self.engine.clean_up(&agent).await?,
                         Some(reason) => drop(waiting.get_or_insert(of_task(&agent, reason))),
                         None => {}
                     }
+                    is_settled &= self.contacts.is_made(&agent);
                 }
-                PlaceState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), .. })
+                AgentState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), .. })
                     if self.has_contact(&agent).await? =>
                 {
                     // The engine takes the end of an agent for that of one that never started.
                     self.close(&agent, lost(LossCause::Failure, reason)).await?;
                 }
-                PlaceState::Ended(status) => self.close(&agent, AgentEnd::Ended(status)).await?,
-                PlaceState::Gone { cause, reason } => self.close(&agent, lost(cause, reason)).await?,
+                AgentState::Ended(status) => self.close(&agent, AgentEnd::Ended(status)).await?,
+                AgentState::Gone { cause, reason } => self.close(&agent, lost(cause, reason)).await?,
             }
         }
         if let Some(since) = since {
@@ -309,27 +350,13 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                 is_unknown = false;
             }
         }
-        Ok(match waiting {
+        let state = match waiting {
             // It is submitted again, which has no effect on the agents that were started.
             _ if is_unknown => ExecutorJobState::Unknown,
             Some(reason) => ExecutorJobState::Waiting { reason },
             None => ExecutorJobState::Running,
-        })
-    }
-}
-
-/// `reason`, with the task of `agent` if it is one of several.
-fn of_task(agent: &AgentId, reason: String) -> String {
-    match &agent.task {
-        Some(task) => format!("{task}: {reason}"),
-        None => reason,
-    }
-}
-
-fn lost(cause: LossCause, reason: String) -> AgentEnd {
-    match cause {
-        LossCause::Preemption => AgentEnd::Preempted { reason },
-        LossCause::Failure => AgentEnd::Lost { reason },
+        };
+        Ok(Look { state, is_settled })
     }
 }
 
@@ -368,29 +395,29 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
     }
 
     async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
-        if let Some(end) = self.end(id).await? {
-            self.queue.ended(id);
-            self.contacts.forget(|known| known == id);
-            return Ok(end);
-        }
-        let known = id.clone();
-        if !self.blocking(id, move |inbox| inbox.is_open(&known)).await? {
-            return Ok(ExecutorJobState::Unknown);
-        }
-        let state = self.look(id).await?;
-        Ok(self.end(id).await?.unwrap_or(state))
+        Ok(self.look(id).await?.state)
     }
 
-    async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
-        let mut changes = self.inbox.changes();
+    async fn changed(&self, id: &ExecutorJobId, known: &ExecutorJobState) -> Result<ExecutorJobState, ExecutorError> {
+        let (mut reports, mut places) = (self.inbox.changes(id), self.engine.changes(id));
         loop {
-            changes.mark_unchanged();
-            let state = self.state(id).await?;
-            if !state.is_open() {
+            reports.begin();
+            places.iter_mut().for_each(Subscription::begin);
+            let Look { state, is_settled } = self.look(id).await?;
+            if state != *known || !state.is_open() {
                 return Ok(state);
             }
-            // The sender lives as long as the inbox.
-            let _ = tokio::time::timeout(WATCH_INTERVAL, changes.changed()).await;
+            let pause = if is_settled && places.is_some() { SETTLED_INTERVAL } else { WATCH_INTERVAL };
+            tokio::select! {
+                () = reports.changed() => {}
+                () = async {
+                    match &mut places {
+                        Some(places) => places.changed().await,
+                        None => std::future::pending().await,
+                    }
+                } => {}
+                () = tokio::time::sleep(pause) => {}
+            }
         }
     }
 
@@ -404,13 +431,13 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
         Ok(())
     }
 
-    async fn tidy(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
+    async fn clean_up(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
         let (known, agents) = (id.clone(), self.agents(id).await?);
         if self.end(id).await?.is_some() {
             for agent in agents {
-                self.engine.tidy(&agent).await?;
+                self.engine.clean_up(&agent).await?;
             }
-            self.blocking(id, move |inbox| inbox.tidy(&known)).await?;
+            self.blocking(id, move |inbox| inbox.clean_up(&known)).await?;
         }
         Ok(())
     }
@@ -423,7 +450,7 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
         self.engine.sweep(&|id| self.inbox.is_over(id)).await
     }
 
-    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptPlace, ExecutorError> {
+    async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptLocation, ExecutorError> {
         let mut nodes = Vec::new();
         for agent in self.agents(id).await? {
             let known = agent.clone();
@@ -433,10 +460,10 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
             };
             nodes.extend(node.map(|node| ReplicaNode { task: agent.task, node }));
         }
-        Ok(AttemptPlace { nodes, ..AttemptPlace::from(id) })
+        Ok(AttemptLocation { nodes, ..AttemptLocation::from(id) })
     }
 
-    fn reports(&self, attempt: &AttemptReports<'_>, _: bool, _: Vec<Measurement>) -> Box<dyn Reports> {
+    fn reports(&self, attempt: &AttemptReports<'_>, _: &[Measurement]) -> Box<dyn Reports> {
         Box::new(InboxReports::new(Arc::clone(&self.inbox), attempt.id.clone()))
     }
 
@@ -446,24 +473,6 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
         self.contacts.forget(|known| known.job == *job);
         let (inbox, job) = (Arc::clone(&self.inbox), job.clone());
         tokio::task::spawn_blocking(move || inbox.forget(&job)).await?
-    }
-}
-
-/// The state of an attempt whose end was recorded. An agent cannot tell the signal of a stop request from that of a
-/// preemption: the request decides.
-fn state_of(end: AgentEnd, stop: Option<StopMode>) -> ExecutorJobState {
-    match (end, stop) {
-        (AgentEnd::Ended(status), _) => ExecutorJobState::Ended(status),
-        (AgentEnd::Preempted { .. }, Some(_)) => {
-            ExecutorJobState::Ended(ExitStatus { end: ProgramEnd::Signaled(15), stopped: Some(StopReason::Requested) })
-        }
-        (AgentEnd::Preempted { reason }, None) => ExecutorJobState::Lost { cause: LossCause::Preemption, reason },
-        (AgentEnd::NotPlaced { reason }, None) => ExecutorJobState::NotPlaced { reason },
-        (AgentEnd::NotPlaced { reason }, Some(_)) => ExecutorJobState::Ended(ExitStatus {
-            end: ProgramEnd::NotStarted(reason),
-            stopped: Some(StopReason::Requested),
-        }),
-        (AgentEnd::Lost { reason }, _) => ExecutorJobState::Lost { cause: LossCause::Failure, reason },
     }
 }
 

@@ -9,7 +9,6 @@ use crate::ExecutorJobId;
 pub(super) struct OpenAgents {
     /// Those that have not ended.
     pub(super) agents: Vec<AgentId>,
-    /// The number of all.
     pub(super) count: usize,
     /// Whether all of the attempt is to end.
     pub(super) is_over: bool,

@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::ExecutorJobId;
+use parking_lot::Mutex;
 use tunesmith_domain::{JobId, TrialId};
 
 /// The longest time for which an attempt gets its places.
@@ -80,12 +80,12 @@ impl PlacementQueue {
 
     /// Whether `id` was entered, and has neither all of its places nor ended.
     pub(super) fn knows(&self, id: &ExecutorJobId) -> bool {
-        self.state().entries.iter().any(|entry| entry.id == *id)
+        self.state.lock().entries.iter().any(|entry| entry.id == *id)
     }
 
     /// Enters `id`, some of whose places may be taken already if `has_started`. No effect on one that was entered.
     pub(super) fn enter(&self, id: &ExecutorJobId, has_started: bool, now: Instant) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !state.entries.iter().any(|entry| entry.id == *id) {
             state.entries.push(Entry { id: id.clone(), seen: now, since: has_started.then_some(now) });
         }
@@ -93,7 +93,7 @@ impl PlacementQueue {
 
     /// What `id`, which was entered, may do now.
     pub(super) fn position(&self, id: &ExecutorJobId, now: Instant) -> Position {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let State { entries, pauses } = &mut *state;
         let pause = |id: &ExecutorJobId| pauses.get(&key(id)).filter(|pause| pause.until > now);
         let mut ahead = None;
@@ -130,21 +130,19 @@ impl PlacementQueue {
         Position::First(now)
     }
 
-    /// Notes that `id` has all of its places.
     pub(super) fn placed(&self, id: &ExecutorJobId) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.entries.retain(|entry| entry.id != *id);
         state.pauses.remove(&key(id));
     }
 
-    /// Notes that `id` has ended.
     pub(super) fn ended(&self, id: &ExecutorJobId) {
-        self.state().entries.retain(|entry| entry.id != *id);
+        self.state.lock().entries.retain(|entry| entry.id != *id);
     }
 
     /// Notes that `id` gives its places back for `reason`.
     pub(super) fn gave_back(&self, id: &ExecutorJobId, reason: &str, now: Instant) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.entries.retain(|entry| entry.id != *id);
         let tries = state.pauses.get(&key(id)).map_or(0, |pause| pause.tries);
         let longest = (self.timeout / PAUSES_PER_TIMEOUT).saturating_mul(1 << tries.min(16)).min(self.timeout);
@@ -156,13 +154,9 @@ impl PlacementQueue {
 
     /// Forgets the runs of `job`.
     pub(super) fn forget(&self, job: &JobId) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.entries.retain(|entry| entry.id.job != *job);
         state.pauses.retain(|(of, _), _| of != job);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,8 +3,9 @@
 //! An agent starts its program once the server has answered its first report: until then, nothing runs in its place.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::AgentId;
 use crate::ExecutorJobId;
@@ -63,7 +64,7 @@ impl Contacts {
     }
 
     fn agents(&self) -> MutexGuard<'_, HashMap<AgentId, Contact>> {
-        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
+        self.agents.lock()
     }
 }
 

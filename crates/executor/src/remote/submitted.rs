@@ -4,9 +4,10 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use tempfile::NamedTempFile;
-use tunesmith_files::Place;
+use tunesmith_files::RootedPath;
 
 /// What is added to the name of the file of a submission that was asked to stop.
 const STOPPED: &str = ".stopped";
@@ -21,12 +22,13 @@ const MAX_IDENTITY_BYTES: u64 = 64;
 #[derive(Debug)]
 pub struct Submitted {
     folder: PathBuf,
+    identity: OnceLock<String>,
 }
 
 impl Submitted {
     /// The submissions that are recorded in `folder`, which is created when needed. Does no IO.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self { folder, identity: OnceLock::new() }
     }
 
     /// A random text of 12 lower case hexadecimal digits that this folder keeps. It is a part of the names in the engine, since
@@ -34,8 +36,16 @@ impl Submitted {
     ///
     /// # Errors
     /// If it cannot be read or written.
-    pub fn identity(&self) -> io::Result<String> {
-        let place = Place::new(&self.folder, IDENTITY);
+    pub fn identity(&self) -> io::Result<&str> {
+        if let Some(known) = self.identity.get() {
+            return Ok(known);
+        }
+        let identity = self.read_identity()?;
+        Ok(self.identity.get_or_init(|| identity))
+    }
+
+    fn read_identity(&self) -> io::Result<String> {
+        let place = RootedPath::new(&self.folder, IDENTITY);
         match place.read(MAX_IDENTITY_BYTES) {
             Ok(bytes) => return String::from_utf8(bytes).map_err(io::Error::other),
             Err(error) if error.is_not_found() => {}
@@ -43,7 +53,7 @@ impl Submitted {
         }
         let identity = random_name()?;
         // Otherwise another caller was faster.
-        if self.create(IDENTITY, &identity)? { Ok(identity) } else { self.identity() }
+        if self.create(IDENTITY, &identity)? { Ok(identity) } else { self.read_identity() }
     }
 
     /// Creates the file `name` with `text`, durably. Returns whether it did not exist.
@@ -173,9 +183,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let submitted = Submitted::new(folder.path().join("engine"));
         assert_eq!(submitted.starting_with("a-").unwrap(), [""; 0]);
-        let identity = submitted.identity().unwrap();
+        let identity = submitted.identity().unwrap().to_owned();
         assert_eq!(identity.len(), 12);
         assert_eq!(submitted.identity().unwrap(), identity);
+        assert_eq!(Submitted::new(folder.path().join("engine")).identity().unwrap(), identity, "it is recorded");
         assert_ne!(Submitted::new(folder.path().join("other")).identity().unwrap(), identity);
         assert_eq!(submitted.note("a-1").unwrap(), None);
         submitted.add("a-1", "namespace").unwrap();

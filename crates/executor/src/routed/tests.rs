@@ -16,7 +16,7 @@ impl Fixed {
     }
 
     fn ids(&self) -> Vec<String> {
-        self.submitted.lock().unwrap().iter().map(|spec| spec.id.to_string()).collect()
+        self.submitted.lock().iter().map(|spec| spec.id.to_string()).collect()
     }
 }
 
@@ -27,17 +27,17 @@ impl Executor for Fixed {
     }
 
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
-        self.submitted.lock().unwrap().push(spec.clone());
+        self.submitted.lock().push(spec.clone());
         Ok(())
     }
 
     async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
-        let is_known = self.submitted.lock().unwrap().iter().any(|spec| spec.id == *id);
+        let is_known = self.submitted.lock().iter().any(|spec| spec.id == *id);
         let ended = ExecutorJobState::Ended(ExitStatus { end: ProgramEnd::Exited(self.code), stopped: None });
         Ok(if is_known { ended } else { ExecutorJobState::Unknown })
     }
 
-    async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
+    async fn changed(&self, id: &ExecutorJobId, _: &ExecutorJobState) -> Result<ExecutorJobState, ExecutorError> {
         self.state(id).await
     }
 
@@ -46,7 +46,7 @@ impl Executor for Fixed {
     }
 
     async fn forget(&self, job: &JobId) -> io::Result<()> {
-        self.submitted.lock().unwrap().retain(|spec| spec.id.job != *job);
+        self.submitted.lock().retain(|spec| spec.id.job != *job);
         Ok(())
     }
 }
@@ -93,7 +93,7 @@ async fn job_runs_where_its_placement_names_and_is_found_there_after_a_restart()
     }
     assert_eq!(own.ids(), ["j-trial-1-attempt-1", "j-trial-2-attempt-1"]);
     assert_eq!(east.ids(), ["j-trial-3-attempt-1"]);
-    assert_eq!(east.submitted.lock().unwrap()[0].placement, Placement::default(), "the engine has no executors");
+    assert_eq!(east.submitted.lock()[0].placement, Placement::default(), "the engine has no executors");
     assert!(executor.capabilities(&specs[0].placement).shares_files);
     assert!(!executor.capabilities(&specs[2].placement).shares_files);
     let error = executor.submit(&spec(4, Some("ray"))).await.unwrap_err();

@@ -1,45 +1,33 @@
-//! Generation of the server's OpenAPI 3.1 document from the table of its routes.
+//! OpenAPI 3.1 document, generated from the route table.
 //!
-//! `schemars` derives the schemas from the wire types, as for the configuration's schema. Requests and responses differ
-//! (a 64-bit integer may be a number in a request, and is text in a response), so a type that is used in both has two
-//! schemas; that of requests then has the suffix `Input`.
+//! `schemars` derives the schemas from the wire types, as for the configuration. Requests and responses differ (a
+//! 64-bit integer may be a number in a request and is text in a response), so a type used in both has two schemas, with
+//! the suffix `Input` for requests.
 
+pub(crate) mod examples;
 mod operation;
 mod parameters;
 mod schemas;
 
-use axum::http::Method;
-use serde_json::Value;
-use utoipa::openapi::link::{Link, LinkBuilder};
-use utoipa::openapi::path::{HttpMethod, OperationBuilder, Paths};
-use utoipa::openapi::request_body::RequestBodyBuilder;
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
-use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{
-    Components, Content, ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
-};
+use serde_json::{Map, Value, json};
 
-pub(super) use self::operation::{Answer, Bytes, Created, Documented, Operation, RequiredAccess, Text};
-pub(super) use self::parameters::query_names;
+pub(crate) use self::operation::{Bytes, Created, CreatedResource, Documented, Input, Operation, Output, Text};
+pub(crate) use self::parameters::query_names;
 use self::schemas::Schemas;
-pub(super) use self::schemas::answer_schema;
-use super::names::parameter_names;
+use crate::request::names::parameter_names;
+use tunesmith_admission::RequiredAccess;
 
-/// Name of the security scheme.
 const BEARER: &str = "bearer";
 
-/// Description of the document.
 const DESCRIPTION: &str = "\
 Jobs and studies in the form of AI Platform Training & Optimizer (`ml v1`). Additions are under the key `tunesmith`.
 
 Messages follow proto3's JSON rules: fields at their default may be omitted, `null` is an absent field, 64-bit integers \
 in responses are text, and fields in requests may have their protocol buffer names (`study_config`). Unknown fields, \
-names and query parameters are rejected. Every method also accepts the query parameters `fields` (the fields of the \
-response to return, as in `name,trials(name,state)`), `prettyPrint` (line breaks and indentation, the default) and `alt` \
-(`json` only). `key`, `quotaUser`, `access_token`, `oauth_token`, `uploadType`, `upload_protocol` and `$.xgafv` have no \
-effect, and the response names them in its header `tunesmith-notice`. An empty body may be omitted.";
+names and query parameters are rejected. Every method also accepts the query parameters `prettyPrint` (line breaks and indentation, the default) and `alt` \
+(`json` only). `fields`, `key`, `quotaUser`, `access_token`, `oauth_token`, `uploadType`, `upload_protocol` and `$.xgafv` \
+have no effect, and the response names them in its header `tunesmith-notice`. An empty body may be omitted.";
 
-/// Descriptions of the error responses, by status.
 const ERRORS: [(u16, &str); 11] = [
     (400, "The request is invalid, or not allowed in the current state."),
     (401, "The request has no valid token."),
@@ -54,109 +42,101 @@ const ERRORS: [(u16, &str); 11] = [
     (504, "The time limit was exceeded; the request may still take effect."),
 ];
 
-/// The document of the server whose methods are `operations`.
+/// Generates the document of a server with the methods `operations`.
 pub(super) fn document(operations: &[Operation]) -> Value {
     let mut schemas = Schemas::default();
-    let error = schemas.answer(super::status::error_schema);
+    let error = schemas.response(crate::response::error::error_schema);
     let messages: Vec<_> = operations
         .iter()
         .map(|operation| {
             let body = operation.body.map(|body| schemas.sent(body));
-            (operation, body, operation.answer.map(|answer| schemas.answer(answer)))
+            (operation, body, operation.response.map(|response| schemas.response(response)))
         })
         .collect();
     let schemas = schemas.finish();
-    let mut paths = Paths::new();
-    for (operation, body, answer) in messages {
+    let mut paths: Map<String, Value> = Map::new();
+    for (operation, body, response) in messages {
         let body = body.map(|schema| schemas.reference(schema));
-        paths.add_path_operation(
-            operation.path,
-            vec![http_method(&operation.method)],
-            described_operation(operation, operations, body, answer.map(|schema| schemas.reference(schema))),
-        );
+        let response = response.map(|schema| schemas.reference(schema));
+        let methods = paths.entry(operation.path).or_insert_with(|| json!({}));
+        methods[operation.method.as_str().to_lowercase()] = described(operation, operations, body, response);
     }
-    let info = InfoBuilder::new().title("Tunesmith").version("v1").description(Some(DESCRIPTION)).build();
-    let mut document = OpenApi::new(info, paths);
-    document.components = Some(components(schemas.reference(error)));
-    finished(&document, schemas.definitions)
+    let error = schemas.reference(error);
+    let responses = ERRORS.map(|(status, description)| {
+        let response = json!({"description": description, "content": content("application/json", &error)});
+        (format!("Error{status}"), response)
+    });
+    json!({
+        "openapi": "3.1.0",
+        "info": {"title": "Tunesmith", "version": "v1", "description": DESCRIPTION},
+        "paths": paths,
+        "components": {
+            "schemas": schemas.definitions,
+            "responses": Map::from_iter(responses),
+            "securitySchemes": {BEARER: {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "A token created by `tunesmith tokens create`, or the token of a trial.",
+            }},
+        },
+    })
 }
 
-/// The JSON document with `definitions`, which the types of utoipa cannot represent in full.
-fn finished(document: &OpenApi, definitions: serde_json::Map<String, Value>) -> Value {
-    // Serialising text and numbers does not fail.
-    let mut document = serde_json::to_value(document).unwrap_or_default();
-    document["components"]["schemas"] = Value::Object(definitions);
-    document
+fn content(content_type: &str, schema: &Value) -> Value {
+    json!({content_type: {"schema": schema}})
 }
 
-fn http_method(method: &Method) -> HttpMethod {
-    match *method {
-        Method::POST => HttpMethod::Post,
-        Method::PATCH => HttpMethod::Patch,
-        Method::PUT => HttpMethod::Put,
-        Method::DELETE => HttpMethod::Delete,
-        _ => HttpMethod::Get,
-    }
+fn bytes() -> Value {
+    content("application/octet-stream", &json!({"type": "string", "format": "binary"}))
 }
 
-/// The content of a body that is not text.
-fn bytes() -> Content {
-    let format = SchemaFormat::KnownFormat(KnownFormat::Binary);
-    let bytes = ObjectBuilder::new().schema_type(Type::String).format(Some(format)).build();
-    Content::new(Some(Schema::from(bytes)))
-}
-
-fn described_operation(
-    operation: &Operation,
-    all: &[Operation],
-    body: Option<RefOr<Schema>>,
-    answer: Option<RefOr<Schema>>,
-) -> OperationBuilder {
-    let mut success = ResponseBuilder::new().description("Success.");
-    if let Some(schema) = answer {
-        success = success.content("application/json", Content::new(Some(schema)));
+fn described(operation: &Operation, all: &[Operation], body: Option<Value>, response: Option<Value>) -> Value {
+    let mut success = json!({"description": "Success."});
+    if let Some(schema) = response {
+        success["content"] = content("application/json", &schema);
     }
     if let Some(content_type) = operation.text {
-        let text = ObjectBuilder::new().schema_type(Type::String).build();
-        success = success.content(content_type, Content::new(Some(Schema::from(text))));
+        success["content"] = content(content_type, &json!({"type": "string"}));
     }
     if operation.returns_bytes {
-        success = success.content("application/octet-stream", bytes());
+        success["content"] = bytes();
     }
-    for (name, link) in links(operation, all) {
-        success = success.link(name, link);
+    let links = links(operation, all);
+    if !links.is_empty() {
+        success["links"] = links.into();
     }
-    let body = body.map(|schema| {
-        let example = operation.example.and_then(|example| serde_json::from_str::<Value>(example).ok());
-        let content = ContentBuilder::new().schema(Some(schema)).example(example);
-        RequestBodyBuilder::new().content("application/json", content.build())
-    });
-    let sent_bytes = || RequestBodyBuilder::new().content("application/octet-stream", bytes());
-    let body = body.or_else(|| operation.takes_bytes.then(sent_bytes));
-    let mut builder = OperationBuilder::new()
-        .operation_id(Some(operation.id))
-        .summary(Some(operation.summary))
-        .parameters(Some(parameters::of(operation)))
-        .request_body(body.map(RequestBodyBuilder::build))
-        .response("200", success.build());
+    let mut responses = Map::from_iter([("200".to_owned(), success)]);
     for status in &operation.statuses {
-        let reference = RefOr::<Response>::from(Ref::from_response_name(format!("Error{status}")));
-        builder = builder.response(status.to_string(), reference);
+        responses.insert(status.to_string(), json!({"$ref": format!("#/components/responses/Error{status}")}));
     }
-    let token = SecurityRequirement::new(BEARER, [] as [&str; 0]);
-    match operation.access {
-        // A server that listens only on this machine may work without tokens.
-        RequiredAccess::Token | RequiredAccess::Permission(_) => {
-            builder.securities(Some([SecurityRequirement::default(), token]))
+    let token = json!({BEARER: []});
+    let mut described = json!({
+        "operationId": operation.use_case.name(),
+        "summary": operation.use_case.summary(),
+        "parameters": parameters::of(operation),
+        "responses": responses,
+        "security": match operation.use_case.access() {
+            // A server that listens on loopback only may run without tokens.
+            RequiredAccess::Token | RequiredAccess::Of(_) => json!([{}, token]),
+            RequiredAccess::TrialToken => json!([token]),
+            RequiredAccess::Open => json!([]),
+        },
+    });
+    if let Some(schema) = body {
+        let mut content = content("application/json", &schema);
+        if let Some(example) = operation.example.and_then(|example| serde_json::from_str::<Value>(example).ok()) {
+            content["application/json"]["example"] = example;
         }
-        RequiredAccess::TrialToken => builder.securities(Some([token])),
-        RequiredAccess::None => builder.securities(Some([])),
+        described["requestBody"] = json!({"content": content});
+    } else if operation.takes_bytes {
+        described["requestBody"] = json!({"content": bytes()});
     }
+    described
 }
 
-/// Links to the methods of the resource that `operation` creates, by the last words of their IDs.
-fn links(operation: &Operation, all: &[Operation]) -> Vec<(String, Link)> {
-    let Some((made, expression)) = operation.makes else { return Vec::new() };
+/// Links from `operation` to the methods of the resource it creates, by their IDs.
+fn links(operation: &Operation, all: &[Operation]) -> Map<String, Value> {
+    let Some((made, expression)) = operation.makes else { return Map::new() };
     let below = format!("{}/{{{made}}}", operation.path);
     let of_parents = parameter_names(operation.path).map(|name| (name, format!("$request.path.{name}")));
     let given: Vec<(&str, String)> = of_parents.chain([(made, expression.to_owned())]).collect();
@@ -164,25 +144,11 @@ fn links(operation: &Operation, all: &[Operation]) -> Vec<(String, Link)> {
         other.path.starts_with(&below)
             && parameter_names(other.path).all(|name| given.iter().any(|(known, _)| *known == name))
     });
+    let parameters = Value::from_iter(given.iter().map(|(name, expression)| (*name, expression.as_str())));
     reached
         .map(|other| {
-            let link = LinkBuilder::new().operation_id(other.id);
-            let link = given.iter().fold(link, |link, (name, expression)| link.parameter(*name, expression.as_str()));
-            (other.id.replace('.', "_"), link.build())
+            let id = other.use_case.name();
+            (id.replace('.', "_"), json!({"operationId": id, "parameters": parameters}))
         })
         .collect()
-}
-
-fn components(error: RefOr<Schema>) -> Components {
-    let mut components = Components::new();
-    for (status, description) in ERRORS {
-        let content = Content::new(Some(error.clone()));
-        let response = ResponseBuilder::new().description(description).content("application/json", content).build();
-        components.responses.insert(format!("Error{status}"), response.into());
-    }
-    let bearer = HttpBuilder::new()
-        .scheme(HttpAuthScheme::Bearer)
-        .description(Some("A token created by `tunesmith tokens create`, or the token of a trial."));
-    components.add_security_scheme(BEARER, SecurityScheme::Http(bearer.build()));
-    components
 }

@@ -1,17 +1,13 @@
-//! The parameters of a method, in its path and in its query.
-
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
-use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::{RefOr, Required, Schema};
 
 use super::operation::Operation;
-use crate::names::parameter_names;
+use crate::request::names::parameter_names;
 
-/// The SHA-256 of empty input.
+/// SHA-256 of empty input.
 const EXAMPLE_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// Pattern, example and description of a name in a path.
+/// Pattern, example and description of a path parameter.
 fn name(name: &str) -> (&'static str, &'static str, &'static str) {
     match name {
         "project" => ("^[A-Za-z0-9_.:-]{1,128}$", "my-project", "A project. Any valid name is accepted."),
@@ -30,56 +26,54 @@ fn name(name: &str) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// The parameters of `operation`.
-pub(super) fn of(operation: &Operation) -> Vec<Parameter> {
-    let mut parameters: Vec<Parameter> = parameter_names(operation.path)
+pub(super) fn of(operation: &Operation) -> Vec<Value> {
+    let mut parameters: Vec<Value> = parameter_names(operation.path)
         .map(|name| {
             let (pattern, example, description) = self::name(name);
-            ParameterBuilder::new()
-                .name(name)
-                .parameter_in(ParameterIn::Path)
-                .required(Required::True)
-                .description(Some(description))
-                .schema(schema(json!({ "type": "string", "pattern": pattern })))
-                .example(Some(json!(example)))
-                .build()
+            json!({
+                "name": name,
+                "in": "path",
+                "required": true,
+                "description": description,
+                "schema": {"type": "string", "pattern": pattern},
+                "example": example,
+            })
         })
         .collect();
     let (properties, required) = query(operation);
-    for (name, mut property) in properties {
-        let description = property.as_object_mut().and_then(|property| property.remove("description"));
-        let is_required = required.contains(&name);
-        parameters.push(
-            ParameterBuilder::new()
-                .name(name)
-                .parameter_in(ParameterIn::Query)
-                .required(if is_required { Required::True } else { Required::False })
-                .description(description.as_ref().and_then(Value::as_str))
-                .schema(schema(property))
-                .build(),
-        );
+    for (name, mut schema) in properties {
+        let mut description = None;
+        if let Some(schema) = schema.as_object_mut() {
+            description = schema.remove("description");
+            // Absent parameters have no value.
+            if schema.get("default").is_some_and(Value::is_null) {
+                schema.remove("default");
+            }
+        }
+        let mut parameter =
+            json!({"name": name, "in": "query", "required": required.contains(&name), "schema": schema});
+        if let Some(description) = description {
+            parameter["description"] = description;
+        }
+        parameters.push(parameter);
     }
-    if operation.takes_key {
-        let description = "The client's name for this change: repeated requests with the same key have one effect.";
-        parameters.push(
-            ParameterBuilder::new()
-                .name("Idempotency-Key")
-                .parameter_in(ParameterIn::Header)
-                .required(Required::False)
-                .description(Some(description))
-                .schema(schema(json!({ "type": "string", "pattern": "^[!-~]{1,64}$" })))
-                .build(),
-        );
+    if operation.use_case.takes_key() {
+        parameters.push(json!({
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": false,
+            "description": "The client's name for this change: repeated requests with the same key have one effect.",
+            "schema": {"type": "string", "pattern": "^[!-~]{1,64}$"},
+        }));
     }
     parameters
 }
 
-/// Names of the query parameters of `operation`.
 pub(crate) fn query_names(operation: &Operation) -> Vec<String> {
     query(operation).0.into_iter().map(|(name, _)| name).collect()
 }
 
-/// The schemas of the query parameters by name, and the names of those that are required.
+/// Schemas of the query parameters by name, and the names of the required ones.
 fn query(operation: &Operation) -> (Map<String, Value>, Vec<String>) {
     let Some(query) = operation.query else { return (Map::new(), Vec::new()) };
     let mut generator =
@@ -91,9 +85,4 @@ fn query(operation: &Operation) -> (Map<String, Value>, Vec<String>) {
     };
     let required = schema["required"].as_array().into_iter().flatten();
     (properties, required.filter_map(|name| name.as_str().map(str::to_owned)).collect())
-}
-
-/// `value` as a schema of utoipa, which represents the simple schemas of parameters in full.
-fn schema(value: Value) -> Option<RefOr<Schema>> {
-    serde_json::from_value(value).ok().map(RefOr::T)
 }

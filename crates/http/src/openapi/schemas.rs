@@ -1,32 +1,26 @@
-//! The schemas of messages in requests and responses.
-
 use std::collections::BTreeSet;
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
-use utoipa::openapi::{Ref, RefOr, Schema};
 
-use super::operation::{Operation, SchemaOf};
+use super::operation::SchemaOf;
 
-/// The location of the schemas in the document.
 const HOME: &str = "#/components/schemas/";
 
-/// Collects schemas.
-pub(super) struct Schemas {
+pub(crate) struct Schemas {
     sent: SchemaGenerator,
-    answered: SchemaGenerator,
+    returned: SchemaGenerator,
 }
 
 /// All schemas, with unique names.
-pub(super) struct Finished {
-    pub(super) definitions: Map<String, Value>,
-    /// Request messages whose schema is not named after their type.
+pub(crate) struct Finished {
+    pub(crate) definitions: Map<String, Value>,
+    /// Request messages with a schema not named after their type.
     renamed: BTreeSet<String>,
 }
 
-/// The schema of a message.
-pub(super) struct MessageSchema {
+pub(crate) struct MessageSchema {
     name: String,
     is_sent: bool,
 }
@@ -41,40 +35,28 @@ impl Default for Schemas {
         };
         Self {
             sent: settings().for_deserialize().into_generator(),
-            answered: settings().for_serialize().into_generator(),
+            returned: settings().for_serialize().into_generator(),
         }
     }
 }
 
-/// The schema of the JSON responses of `operation`, with its definitions in `$defs`; `None` if they are not JSON.
-pub(crate) fn answer_schema(operation: &Operation) -> Option<Value> {
-    let mut generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = operation.answer?(&mut generator).to_value();
-    if let Some(object) = schema.as_object_mut() {
-        object.insert("$defs".to_owned(), Value::Object(generator.take_definitions(true)));
-    }
-    Some(schema)
-}
-
 impl Schemas {
-    /// Adds the schema of a request.
-    pub(super) fn sent(&mut self, schema: SchemaOf) -> MessageSchema {
+    pub(crate) fn sent(&mut self, schema: SchemaOf) -> MessageSchema {
         MessageSchema { name: name(&schema(&mut self.sent).to_value()), is_sent: true }
     }
 
-    /// Adds the schema of a response.
-    pub(super) fn answer(&mut self, schema: SchemaOf) -> MessageSchema {
-        MessageSchema { name: name(&schema(&mut self.answered).to_value()), is_sent: false }
+    pub(crate) fn response(&mut self, schema: SchemaOf) -> MessageSchema {
+        MessageSchema { name: name(&schema(&mut self.returned).to_value()), is_sent: false }
     }
 
-    /// Renames each request schema that has the name of a different response schema.
-    pub(super) fn finish(mut self) -> Finished {
+    /// Renames request schemas whose name a different response schema has.
+    pub(crate) fn finish(mut self) -> Finished {
         let mut sent = self.sent.take_definitions(true);
         for schema in sent.values_mut() {
             allow_null(schema);
             remove_defaults_of_messages(schema);
         }
-        let mut definitions = self.answered.take_definitions(true);
+        let mut definitions = self.returned.take_definitions(true);
         definitions.values_mut().for_each(remove_defaults_of_messages);
         let mut renamed = BTreeSet::new();
         loop {
@@ -82,7 +64,7 @@ impl Schemas {
                 .iter()
                 .filter(|(name, _)| !renamed.contains(*name))
                 .filter(|(name, schema)| {
-                    definitions.get(*name).is_some_and(|answered| *answered != with_names((*schema).clone(), &renamed))
+                    definitions.get(*name).is_some_and(|returned| *returned != with_names((*schema).clone(), &renamed))
                 })
                 .map(|(name, _)| name.clone())
                 .collect();
@@ -100,17 +82,16 @@ impl Schemas {
 }
 
 impl Finished {
-    /// A reference to a schema.
-    pub(super) fn reference(&self, schema: MessageSchema) -> RefOr<Schema> {
+    pub(super) fn reference(&self, schema: MessageSchema) -> Value {
         if schema.name.is_empty() {
-            return RefOr::T(Schema::default());
+            return json!({"type": "object"});
         }
         let name = if schema.is_sent { input_name(&schema.name, &self.renamed) } else { schema.name };
-        RefOr::Ref(Ref::from_schema_name(name))
+        json!({"$ref": format!("{HOME}{name}")})
     }
 }
 
-/// The name of the definition that `schema` refers to; empty if `schema` is not a reference.
+/// Name of the definition `schema` refers to; empty if it is not a reference.
 fn name(schema: &Value) -> String {
     schema["$ref"].as_str().and_then(|reference| reference.strip_prefix(HOME)).unwrap_or_default().to_owned()
 }
@@ -129,7 +110,7 @@ fn with_names(mut schema: Value, renamed: &BTreeSet<String>) -> Value {
     schema
 }
 
-/// Fields of a request may be `null`, unless they are required.
+/// Allows `null` for the optional fields of a request.
 fn allow_null(schema: &mut Value) {
     visit(schema, &mut |object| {
         let required: Vec<Value> = object.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -151,20 +132,19 @@ fn allow_null(schema: &mut Value) {
     });
 }
 
-/// Removes the defaults of messages, lists and enums, which are empty or unspecified: generators of clients refuse defaults of
-/// types that a name refers to or that have several forms.
+/// Removes the empty or unspecified defaults of messages, lists and enums: client generators refuse defaults of
+/// referenced types and of types with several forms.
 fn remove_defaults_of_messages(schema: &mut Value) {
     visit(schema, &mut |object| {
         let is_named = object.contains_key("$ref") || object.contains_key("anyOf") || object.contains_key("oneOf");
         let is_message = matches!(object.get("default"), Some(Value::Object(_) | Value::Array(_)));
-        // A field may have the name `default`: it is a schema there.
+        // Except for a field named `default`, which is a schema.
         if object.contains_key("default") && (is_named || is_message && object.contains_key("type")) {
             object.remove("default");
         }
     });
 }
 
-/// Calls `each` with every object in `schema`.
 fn visit(schema: &mut Value, each: &mut impl FnMut(&mut Map<String, Value>)) {
     match schema {
         Value::Object(object) => {

@@ -1,10 +1,10 @@
-//! The objects have the form in which an API server of version 1.36 returns them, without the fields that are not read.
+//! Objects as returned by an API server of version 1.36, reduced to the fields that are read.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// A Job with `conditions`, each `(type, reason)`.
+/// Job with `conditions`, each `(type, reason)`.
 fn job(conditions: &[(&str, &str)]) -> Job {
     let conditions: Vec<Value> = conditions
         .iter()
@@ -21,7 +21,6 @@ fn job(conditions: &[(&str, &str)]) -> Job {
     serde_json::from_value(job).unwrap()
 }
 
-/// A pod with `status`.
 fn pod(status: &Value) -> Pod {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -31,7 +30,7 @@ fn pod(status: &Value) -> Pod {
     serde_json::from_value(pod).unwrap()
 }
 
-/// The status of a failed pod whose agent ended with `code` for `reason`, after the disruption `disruption`.
+/// Status of a failed pod whose agent exited with `code` for `reason` after `disruption`.
 fn failed(code: i32, reason: &str, disruption: Option<(&str, &str)>) -> Value {
     let conditions: Vec<Value> = disruption
         .iter()
@@ -51,14 +50,14 @@ fn container(name: &str, reason: &str, message: Option<&str>) -> Value {
 
 fn waits(status: &Value) -> String {
     match place(&job(&[]), &[pod(status)]) {
-        PlaceState::Waiting { reason } => reason,
+        AgentState::Waiting { reason } => reason,
         other => panic!("{other:?}"),
     }
 }
 
 fn gone_of(job: &Job, status: &Value) -> (LossCause, String) {
     match place(job, &[pod(status)]) {
-        PlaceState::Gone { cause, reason } => (cause, reason),
+        AgentState::Gone { cause, reason } => (cause, reason),
         other => panic!("{other:?}"),
     }
 }
@@ -81,7 +80,7 @@ fn pending_pod_states_why_it_waits() {
 
 #[test]
 fn job_without_pods_waits() {
-    let waiting = |reason: &str| PlaceState::Waiting { reason: reason.to_owned() };
+    let waiting = |reason: &str| AgentState::Waiting { reason: reason.to_owned() };
     assert_eq!(place(&job(&[]), &[]), waiting("its pod was not created yet"));
     let mut suspended = job(&[]);
     suspended.spec.as_mut().unwrap().suspend = Some(true);
@@ -94,12 +93,12 @@ fn job_without_pods_waits() {
 #[test]
 fn running_pod_runs_until_its_job_has_ended() {
     let running = json!({"phase": "Running"});
-    assert_eq!(place(&job(&[]), &[pod(&running)]), PlaceState::Running);
-    // These conditions come before the end, when the pod may still run.
+    assert_eq!(place(&job(&[]), &[pod(&running)]), AgentState::Running);
+    // These conditions precede the end, while the pod may still run.
     for early in ["FailureTarget", "SuccessCriteriaMet"] {
-        assert_eq!(place(&job(&[(early, "BackoffLimitExceeded")]), &[pod(&running)]), PlaceState::Running, "{early}");
+        assert_eq!(place(&job(&[(early, "BackoffLimitExceeded")]), &[pod(&running)]), AgentState::Running, "{early}");
     }
-    assert_eq!(place(&job(&[]), &[pod(&failed(1, "Error", None))]), PlaceState::Running, "the job ends after its pod");
+    assert_eq!(place(&job(&[]), &[pod(&failed(1, "Error", None))]), AgentState::Running, "the job ends after its pod");
 }
 
 #[test]
@@ -118,7 +117,7 @@ fn failed_agent_is_a_failure_with_its_last_line() {
 #[test]
 fn agent_that_cannot_be_copied_or_started_was_not_started() {
     let not_started = |status: &Value| match place(&job(&[("Failed", "BackoffLimitExceeded")]), &[pod(status)]) {
-        PlaceState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None }) => reason,
+        AgentState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None }) => reason,
         other => panic!("{other:?}"),
     };
     let status = json!({"phase": "Failed", "initContainerStatuses": [
@@ -132,7 +131,7 @@ fn agent_that_cannot_be_copied_or_started_was_not_started() {
         let reason = not_started(&failed(code, kind, None));
         assert!(reason.starts_with(&format!("exit code {code} of its agent")), "{reason}");
     }
-    // A node that takes the pod away is no fault of the image.
+    // Losing the node is not the image's fault.
     let (cause, _) = gone_of(
         &job(&[("Failed", "PodFailurePolicy")]),
         &failed(1, "Error", Some(("PreemptionByScheduler", "preempted"))),
@@ -173,18 +172,18 @@ fn lost_node_and_exhausted_node_are_failures() {
 fn pod_that_hangs_on_a_lost_node_is_gone_while_its_job_is_active() {
     let mut hanging = pod(&json!({"phase": "Running", "conditions": [
         {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": "Taint manager"}]}));
-    assert_eq!(place(&job(&[]), &[hanging.clone()]), PlaceState::Running, "it is not deleted yet");
+    assert_eq!(place(&job(&[]), &[hanging.clone()]), AgentState::Running, "it is not deleted yet");
     let mut value = serde_json::to_value(&hanging).unwrap();
     value["metadata"]["deletionTimestamp"] = "2026-01-01T00:05:00Z".into();
     hanging = serde_json::from_value(value).unwrap();
-    let PlaceState::Gone { cause: LossCause::Failure, reason } = place(&job(&[]), &[hanging]) else { panic!() };
+    let AgentState::Gone { cause: LossCause::Failure, reason } = place(&job(&[]), &[hanging]) else { panic!() };
     assert!(reason.starts_with("its pod is deleted, DeletionByTaintManager: Taint manager"), "{reason}");
 }
 
 #[test]
 fn memory_limit_is_the_end_of_the_program() {
     let ended = place(&job(&[("Failed", "BackoffLimitExceeded")]), &[pod(&failed(137, "OOMKilled", None))]);
-    assert_eq!(ended, PlaceState::Ended(ExitStatus { end: ProgramEnd::OutOfMemory, stopped: None }));
+    assert_eq!(ended, AgentState::Ended(ExitStatus { end: ProgramEnd::OutOfMemory, stopped: None }));
 }
 
 #[test]
@@ -195,11 +194,11 @@ fn deadline_and_deletion_are_failures_with_the_reason() {
     let (cause, reason) = gone_of(&job(&[("Failed", "BackoffLimitExceeded")]), &late);
     assert_eq!(cause, LossCause::Failure);
     assert!(reason.contains("DeadlineExceeded: Pod was active on the node longer"), "{reason}");
-    // The pod is deleted when the Job has a deadline of its own.
+    // A Job deadline deletes the pod.
     let without = place(&job(&[("Failed", "DeadlineExceeded")]), &[]);
     assert_eq!(
         without,
-        PlaceState::Gone { cause: LossCause::Failure, reason: "its job is Failed (DeadlineExceeded)".to_owned() }
+        AgentState::Gone { cause: LossCause::Failure, reason: "its job is Failed (DeadlineExceeded)".to_owned() }
     );
 }
 
@@ -209,6 +208,6 @@ fn newest_pod_counts() {
     value["metadata"]["creationTimestamp"] = "2026-01-01T00:00:07Z".into();
     let newer: Pod = serde_json::from_value(value).unwrap();
     let older = pod(&json!({"phase": "Pending"}));
-    assert_eq!(place(&job(&[]), &[newer.clone(), older.clone()]), PlaceState::Running);
-    assert_eq!(place(&job(&[]), &[older, newer]), PlaceState::Running);
+    assert_eq!(place(&job(&[]), &[newer.clone(), older.clone()]), AgentState::Running);
+    assert_eq!(place(&job(&[]), &[older, newer]), AgentState::Running);
 }

@@ -22,7 +22,7 @@ fn example_is_read_after_a_cut_at_any_byte() {
     for cut in 0..bytes.len() {
         let folder = TempDir::new().unwrap();
         let mut intake = Intake::new(vec!["training/hptuning/metric".to_owned()], &[]);
-        let mut files = EventFiles::new(Place::new(folder.path(), "").into(), intake.tags());
+        let mut files = EventFiles::new(RootedPath::new(folder.path(), "").into(), intake.tags());
         intake.begin_batch(usize::MAX);
         write(&folder.path().join("events.out.tfevents.1"), &bytes[..cut]);
         files.read(&mut intake);
@@ -68,13 +68,14 @@ fn symbolic_links_are_followed_for_the_trusted_folder_alone() {
     // The program may have made the link of the trial's folder.
     assert_eq!(points(&collector(folder.path(), &[]).poll()), []);
     symlink(folder.path(), folder.path().join("alias")).unwrap();
-    let config = |event_dir: Place| CollectorConfig {
+    let config = |event_dir: RootedPath| CollectorConfig {
+        attempt: 1,
         tags: vec!["acc".to_owned()],
         metric_file: event_dir.join("absent"),
         event_dir: Some(event_dir.into()),
         stdout: None,
     };
-    let alias = Place::new(folder.path().join("alias"), "real");
+    let alias = RootedPath::new(folder.path().join("alias"), "real");
     assert_eq!(points(&Collector::new(config(alias), &[]).poll()), [(1, 0.5)]);
 }
 
@@ -123,13 +124,19 @@ fn tags_are_cleaned_as_tensorboardx_does() {
 fn of_events(folder: EventFolder, known: &[tunesmith_domain::Measurement]) -> Collector {
     let metric_file = folder.place.join("absent");
     Collector::new(
-        CollectorConfig { tags: vec!["acc".to_owned()], metric_file, event_dir: Some(folder), stdout: None },
+        CollectorConfig {
+            attempt: 1,
+            tags: vec!["acc".to_owned()],
+            metric_file,
+            event_dir: Some(folder),
+            stdout: None,
+        },
         known,
     )
 }
 
 fn folders(measurements: &[tunesmith_domain::Measurement]) -> Vec<(&str, i64)> {
-    measurements.iter().map(|one| (one.folder.as_deref().unwrap(), one.step)).collect()
+    measurements.iter().map(|one| (&**one.folder().unwrap(), one.step)).collect()
 }
 
 #[test]
@@ -174,7 +181,7 @@ fn folders_of_copies_are_in_their_names() {
 #[test]
 fn event_files_beside_the_folders_of_trials_are_mentioned() {
     let folder = TempDir::new().unwrap();
-    let trial = || EventFolder { job: Some(Place::new(folder.path(), "")), ..folder.path().join("1").into() };
+    let trial = || EventFolder { job: Some(RootedPath::new(folder.path(), "")), ..folder.path().join("1").into() };
     let problems = || {
         let mut collector = of_events(trial(), &[]);
         collector.finish();

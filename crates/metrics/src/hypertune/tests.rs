@@ -57,7 +57,7 @@ fn line_spliced_from_two_versions_is_rejected() {
     let new = hypertune_line(2.0, 2, "acc", "0.2") + &hypertune_line(3.0, 3, "acc", "0.3");
     let splice = [&old[..old.len() - 10], &new[new.len() - 10..]].concat();
     assert_eq!(splice.len(), old.len());
-    let file = MetricFile::new(std::path::PathBuf::from("output.metrics").into());
+    let file = MetricFile::new(std::path::PathBuf::from("output.metrics").into(), 1);
     let mut intake = Intake::new(vec!["acc".to_owned()], &[]);
     intake.begin_batch(usize::MAX);
     file.take_lines(&[splice.into_bytes(), new.clone().into_bytes()], false, &mut intake);

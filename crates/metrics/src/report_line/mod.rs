@@ -17,13 +17,11 @@ use self::number::{Number, read_number, read_step};
 /// The content of a line with respect to one tag.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct LineReading {
-    /// The report.
     pub report: Option<LineReport>,
     /// The first value of the tag that is not read; of interest only without a report.
     pub unread: Option<Unread>,
 }
 
-/// The report in a line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LineReport {
     /// The value; the last if there are several.
@@ -41,12 +39,10 @@ pub(super) enum Unread {
     NoSign,
     /// The number continues after a comma, blank or apostrophe.
     Grouped,
-    /// The value is not a number.
     NotNumber,
 }
 
 impl Unread {
-    /// The cure, for the message.
     pub(super) fn cure(self) -> &'static str {
         match self {
             Self::NoSign => "print an equals sign or a colon between the name and the value",

@@ -12,7 +12,8 @@ fn line_without_a_step_has_the_highest_step_plus_one() {
     write(&folder.path().join("stdout.log"), "acc=1\nloss=3\nacc=2\nacc=3 step=10\nacc=4 step=5\nacc=6\n");
     let reports = collector(folder.path(), &[]).poll();
     assert_eq!(points(&reports), [(1, 1.0), (2, 2.0), (10, 3.0), (5, 4.0), (11, 6.0)]);
-    assert_eq!(reports.iter().map(|report| report.mark).collect::<Vec<_>>(), [0, 13, 19, 33, 46]);
+    let keys: Vec<_> = reports.into_iter().map(|report| report.key).collect();
+    assert_eq!(keys, [0, 13, 19, 33, 46].map(|offset| ReportKey::StandardOutput { attempt: 1, offset }));
 }
 
 #[test]
@@ -164,16 +165,8 @@ fn line_that_cannot_be_read_is_a_problem_of_a_metric_without_reports() {
 
 fn measured_over_http() -> tunesmith_domain::Measurement {
     let metrics = vec![tunesmith_domain::MetricValue { metric: "acc".to_owned(), value: 0.5 }];
-    let (source, mark) = (Source::Http, 0);
-    tunesmith_domain::Measurement {
-        step: 1,
-        wall_time_secs: 0.0,
-        elapsed_secs: None,
-        source,
-        mark,
-        folder: None,
-        metrics,
-    }
+    let key = ReportKey::Http;
+    tunesmith_domain::Measurement { step: 1, wall_time_secs: 0.0, elapsed_secs: None, key, metrics }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The address of a database: parsed and checked, with its password kept out of every text.
+//! Database address: parsed and checked, with the password kept out of every text.
 
 use std::fmt;
 use std::path::Path;
@@ -7,59 +7,43 @@ use std::str::FromStr;
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 
-/// Parameters of an address that are understood. Others are refused, because a misspelt one would have no effect.
+/// Supported address parameters. Others are refused, because a misspelt one would be silently ignored.
 const PARAMETERS: [&str; 10] =
     ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "port", "dbname", "user", "application_name", "options"];
 
-/// Maximum size of a file with a password in bytes.
 const MAX_PASSWORD_BYTES: usize = 4096;
 
-/// The address of a PostgreSQL database, such as `postgres://tuner@db.example:5432/tunesmith?sslmode=verify-full`.
+/// Address of a PostgreSQL database, such as `postgres://tuner@db.example:5432/tunesmith?sslmode=verify-full`.
 ///
-/// What the address leaves out is taken from the variables of libpq (`PGHOST`, `PGPORT`, `PGUSER`, `PGDATABASE`,
-/// `PGPASSWORD`, `PGSSLMODE`, `PGSSLROOTCERT`), and the password also from the file that `PGPASSFILE` names, or
-/// `~/.pgpass`. `Display` and `Debug` omit the password.
+/// Omitted parts default to the libpq variables (`PGHOST`, `PGPORT`, `PGUSER`, `PGDATABASE`, `PGPASSWORD`, `PGSSLMODE`,
+/// `PGSSLROOTCERT`); the password also to the file `PGPASSFILE` or `~/.pgpass`. `Display` and `Debug` omit the
+/// password.
 #[derive(Clone)]
 pub struct DatabaseAddress {
     options: PgConnectOptions,
     text: String,
 }
 
-/// Why a text is not the address of a database.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseAddressError {
-    /// The text has another form.
     #[error("the address of the database is invalid: {detail}; expected postgres://USER@HOST:PORT/DATABASE")]
     Invalid {
-        /// The difference, without the password.
+        /// The defect, without the password.
         detail: String,
     },
-    /// A parameter is not known.
     #[error("the address of the database has the unknown parameter {parameter}; known are {}", PARAMETERS.join(", "))]
-    UnknownParameter {
-        /// The name of the parameter.
-        parameter: String,
-    },
-    /// The file with the password cannot be used.
+    UnknownParameter { parameter: String },
     #[error("the password of the database cannot be read from {path}: {detail}")]
-    PasswordFile {
-        /// The file.
-        path: String,
-        /// The cause.
-        detail: String,
-    },
+    PasswordFile { path: String, detail: String },
 }
 
 impl DatabaseAddress {
-    /// Whether `text` starts like the address of a database.
+    /// Whether `text` starts like a database address.
     pub fn is_address(text: &str) -> bool {
         text.starts_with("postgres://") || text.starts_with("postgresql://")
     }
 
-    /// Takes the password from the first line of the file `path`.
-    ///
-    /// # Errors
-    /// [`DatabaseAddressError::PasswordFile`].
+    /// Reads the password from the first line of the file `path`.
     pub fn with_password_file(mut self, path: &Path) -> Result<Self, DatabaseAddressError> {
         let failed = |detail: String| DatabaseAddressError::PasswordFile { path: path.display().to_string(), detail };
         let text = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
@@ -72,16 +56,16 @@ impl DatabaseAddress {
         Ok(self)
     }
 
-    /// The options of a connection, with the settings that every session of a store has.
+    /// Connection options, including the session settings of a store.
     pub(super) fn session_options(&self) -> PgConnectOptions {
         let own_name = self.options.get_application_name().is_some();
         let options = self.options.clone().disable_statement_logging();
         let options = if own_name { options } else { options.application_name("tunesmith") };
         options.options([
-            // A statement that takes longer has met a lock of another program.
+            // A longer statement is blocked by another program's lock.
             ("statement_timeout", "60s"),
             ("lock_timeout", "30s"),
-            // A server whose machine was lost must not keep its locks.
+            // Releases the locks of a server whose machine was lost.
             ("idle_in_transaction_session_timeout", "20s"),
             ("tcp_keepalives_idle", "10"),
             ("tcp_keepalives_interval", "5"),
@@ -90,12 +74,11 @@ impl DatabaseAddress {
         ])
     }
 
-    /// The name of the user.
     pub(super) fn user(&self) -> &str {
         self.options.get_username()
     }
 
-    /// The name of the database, which is that of the user by default.
+    /// Database name, by default the user's.
     pub(super) fn database(&self) -> &str {
         self.options.get_database().unwrap_or_else(|| self.options.get_username())
     }
@@ -109,7 +92,7 @@ impl FromStr for DatabaseAddress {
         if !Self::is_address(text) {
             return Err(invalid("it does not start with postgres://"));
         }
-        // The errors of the parser may quote the text, and with it the password.
+        // The parser's errors may quote the text, and with it the password.
         let options = PgConnectOptions::from_str(text)
             .map_err(|_| invalid("a part cannot be read (special characters of a password are written as %XX)"))?;
         if let Some((_, query)) = text.split_once('?') {

@@ -1,58 +1,56 @@
-//! Changes of one study that are collected in memory and written by one statement.
+//! Write buffer: changes of one study collected in memory and written by one statement.
 //!
-//! The study is read once for all changes of a transaction. The statement that writes them requires that the row of the
-//! study's progress is the one that was read, which every change of the study or its trials replaces. So nothing has to
-//! be locked while the changes are computed: without locks, the transaction is this one statement. Changes of anything
-//! else are left to [`PostgresRecords`].
+//! The study is read once per transaction. Optimistic concurrency: every change of a study or its trials replaces the
+//! study's progress row, and the writing statement requires the row to be the one that was read. Nothing is locked
+//! meanwhile, so that without locks this one statement is the transaction. Other changes fall back to
+//! [`PostgresRecords`].
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use sqlx::postgres::{PgArguments, PgConnection};
-use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Postgres, Row};
+use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnection;
 
 use super::error::Failure;
-use super::records::{PostgresRecords, Surroundings, number, study_row, text, trial_row};
+use super::records::{PostgresRecords, Statement, Surroundings};
 use super::sessions::Writer;
 use crate::engine::{Changes, Lookups};
 use crate::record::{Progress, checksum, encode_chunks, encode_trial};
+use crate::sql::{Value, deadline, number, text, values};
 use crate::{StoreError, keys};
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
 
-/// How the changes of a group are run.
+/// Execution strategy for a group of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// Collected, and written by one statement that is a transaction of its own.
+pub(super) enum WriteStrategy {
+    /// Buffered, then written by a single autocommit statement.
     Unlocked,
-    /// Collected, and written by one statement in a transaction that has locked the study.
+    /// Buffered, then written by one statement in a transaction that has locked the study.
     Locked,
-    /// One statement after the other.
+    /// One statement per change.
     ByStatement,
 }
 
-/// The records of one study that a group of changes uses.
 pub(super) struct BufferedRecords<'a> {
     records: PostgresRecords<'a>,
     is_locked: bool,
-    /// The study as it was read.
     read: RefCell<Option<ReadStudy>>,
-    /// What the former changes of the group have written or read.
+    /// Writes and reads of the group's earlier changes.
     kept: RefCell<Buffer>,
-    /// What the present change has written.
+    /// Writes of the current change.
     staged: RefCell<Buffer>,
-    /// The claims that were checked and are locked.
+    /// Claims checked and locked.
     claims: RefCell<HashSet<(JobId, u64)>>,
-    /// The way that the group needs instead of this one.
-    needed: Cell<Option<Way>>,
+    /// Strategy required instead of the current one.
+    needed: Cell<Option<WriteStrategy>>,
     /// Number of statements that read the study or a trial.
     reads: Cell<u32>,
 }
 
 struct ReadStudy {
     id: StudyId,
-    /// The transaction that wrote the row of its progress.
+    /// Transaction that wrote the progress row.
     version: String,
 }
 
@@ -61,13 +59,12 @@ struct Buffer {
     study: Option<Study>,
     trials: BTreeMap<TrialId, Version>,
     chunks: Vec<Chunk>,
-    /// Whether there is something to write.
     is_changed: bool,
 }
 
 struct Version {
     trial: Trial,
-    /// How the row is to be written; `None` if it was only read.
+    /// Pending write of the row; `None` if it was only read.
     write: Option<Write>,
 }
 
@@ -85,7 +82,7 @@ struct Chunk {
 }
 
 impl<'a> BufferedRecords<'a> {
-    /// The records of `connection`. With `is_locked` it is in a transaction, in which the study is locked when it is read.
+    /// With `is_locked`, the connection is in a transaction, and reading the study locks it.
     pub(super) fn new(connection: &'a mut PgConnection, surroundings: Surroundings<'a>, is_locked: bool) -> Self {
         Self {
             records: PostgresRecords::for_writing(connection, surroundings),
@@ -99,22 +96,22 @@ impl<'a> BufferedRecords<'a> {
         }
     }
 
-    /// What the last failed statement means for the transaction.
+    /// Effect of the last failed statement on the transaction.
     pub(super) fn failure(&self) -> Option<Failure> {
         self.records.failure()
     }
 
-    /// The way that the group needs; `None` if this one will do.
-    pub(super) fn needed(&self) -> Option<Way> {
+    /// Strategy that the group requires instead; `None` if the current one suffices.
+    pub(super) fn needed(&self) -> Option<WriteStrategy> {
         self.needed.get()
     }
 
-    /// Whether all that was read is of one time, also if nothing is written.
+    /// Whether all reads form a consistent snapshot, even without a write.
     pub(super) fn is_of_one_time(&self) -> bool {
         self.is_locked || self.reads.get() <= 1
     }
 
-    /// Keeps or drops what the present change has written.
+    /// Keeps or discards the writes of the current change.
     pub(super) fn end_change(&self, is_kept: bool) {
         let staged = self.staged.take();
         if !is_kept || !staged.is_changed {
@@ -130,7 +127,7 @@ impl<'a> BufferedRecords<'a> {
         }
     }
 
-    /// What the group has to write; `None` if nothing.
+    /// The group's writes; `None` if there are none.
     pub(super) fn into_writes(self) -> Option<Writes> {
         let Buffer { study, trials, chunks, is_changed } = self.kept.into_inner();
         let (read, study) = self.read.into_inner().zip(study).filter(|_| is_changed)?;
@@ -138,41 +135,30 @@ impl<'a> BufferedRecords<'a> {
         Some(Writes { read, progress, trials: trials.into_values().collect(), chunks })
     }
 
-    /// Reads the study, and the trial `trial` with it unless that has to wait for a lock of the study.
+    /// Reads the study, together with `trial` unless that must wait for a lock on the study.
     fn read_study(&self, id: &StudyId, trial: Option<TrialId>) -> Result<(), StoreError> {
         let trial = trial.filter(|_| !self.is_locked);
-        let statement = match trial {
-            _ if self.is_locked => sqlx::query(
-                "SELECT s.body, s.crc, p.next_trial_id, p.revision, p.crc, p.xmin::text
-                 FROM studies s JOIN progress p ON p.study = s.id WHERE s.id = $1 FOR UPDATE OF s, p",
-            ),
-            None => sqlx::query(
-                "SELECT s.body, s.crc, p.next_trial_id, p.revision, p.crc, p.xmin::text
-                 FROM studies s JOIN progress p ON p.study = s.id WHERE s.id = $1",
-            ),
-            Some(_) => sqlx::query(
-                "SELECT s.body, s.crc, p.next_trial_id, p.revision, p.crc, p.xmin::text, t.id, t.revision, t.body, t.crc
-                 FROM studies s JOIN progress p ON p.study = s.id LEFT JOIN trials t ON t.study = s.id AND t.id = $2
-                 WHERE s.id = $1",
-            ),
+        let (columns, join) = match trial {
+            Some(_) => (", t.id, t.revision, t.body, t.crc", "LEFT JOIN trials t ON t.study = s.id AND t.id = ?2"),
+            None => ("", ""),
         };
-        let statement = statement.bind(id.as_str().to_owned());
-        let statement = match trial {
-            Some(trial) => statement.bind(number(trial.0)),
-            None => statement,
-        };
+        let lock = if self.is_locked { "FOR UPDATE OF s, p" } else { "" };
+        let sql = format!(
+            "SELECT s.body, s.crc, p.next_trial_id, p.revision, p.crc, p.xmin::text{columns}
+             FROM studies s JOIN progress p ON p.study = s.id {join} WHERE s.id = ?1 {lock}"
+        );
+        let mut values = values![id];
+        values.extend(trial.map(Value::from));
         self.reads.set(self.reads.get() + 1);
-        let row = self.records.get(statement, |row| {
-            let has_trial = trial.is_some() && row.try_get::<Option<i64>, _>(6)?.is_some();
-            let trial = has_trial.then(|| trial_row(row, 6)).transpose()?;
-            Ok((study_row(row)?, row.try_get::<String, _>(5)?, trial))
+        let read = self.records.get(&sql, values, |row| {
+            let trial = trial.map(|_| self.records.optional_trial_of(id, row, 6)).transpose()?.flatten();
+            Ok((self.records.study_of(id, row)?, row.text(5)?, trial))
         })?;
-        // Whether it is missing or damaged is found by the other way.
-        let Some((study, version, trial)) = row else { return self.leave_to(Way::ByStatement) };
+        // The other strategy distinguishes missing from damaged.
+        let Some((study, version, trial)) = read else { return self.leave_to(WriteStrategy::ByStatement) };
         let mut kept = self.kept.borrow_mut();
-        kept.study = Some(self.records.decode_study(id, study)?);
-        if let Some(row) = trial {
-            let trial = self.records.decode_trial(id, &row)?;
+        kept.study = Some(study);
+        if let Some(trial) = trial {
             kept.trials.insert(trial.id, Version { trial, write: None });
         }
         *self.read.borrow_mut() = Some(ReadStudy { id: id.clone(), version });
@@ -189,16 +175,16 @@ impl<'a> BufferedRecords<'a> {
         staged.or_else(|| self.kept.borrow().trials.get(&id).map(|version| version.trial.clone()))
     }
 
-    /// Whether `id` is the study of this group; that of another study is left to another way.
+    /// Whether `id` is the group's study, already read; changes of another study require a different strategy.
     fn is_read(&self, id: &StudyId) -> Result<bool, StoreError> {
         match &*self.read.borrow() {
-            Some(read) if read.id != *id => self.leave_to(Way::ByStatement),
+            Some(read) if read.id != *id => self.leave_to(WriteStrategy::ByStatement),
             read => Ok(read.is_some()),
         }
     }
 
-    /// Ends this way. The caller runs the group again.
-    fn leave_to<T>(&self, way: Way) -> Result<T, StoreError> {
+    /// Aborts in favour of another strategy, with which the caller reruns the group.
+    fn leave_to<T>(&self, way: WriteStrategy) -> Result<T, StoreError> {
         self.needed.set(Some(way));
         Err(StoreError::NotApplied { operation: "write", source: "it is run again in another way".into() })
     }
@@ -206,11 +192,11 @@ impl<'a> BufferedRecords<'a> {
 
 impl Lookups for BufferedRecords<'_> {
     fn path(&self) -> &Path {
-        self.records.place()
+        self.records.path()
     }
 
     fn job(&self, _id: &JobId) -> Result<Option<Job>, StoreError> {
-        self.leave_to(Way::ByStatement)
+        self.leave_to(WriteStrategy::ByStatement)
     }
 
     fn study(&self, id: &StudyId) -> Result<Option<Study>, StoreError> {
@@ -244,14 +230,14 @@ impl Lookups for BufferedRecords<'_> {
     }
 
     fn remains(&self, _id: &StudyId) -> Result<Option<TrialId>, StoreError> {
-        self.leave_to(Way::ByStatement)
+        self.leave_to(WriteStrategy::ByStatement)
     }
 }
 
 impl Changes for BufferedRecords<'_> {
     fn check_claim(&self, job: &JobId, fence: u64) -> Result<(), StoreError> {
         if !self.is_locked {
-            return self.leave_to(Way::Locked);
+            return self.leave_to(WriteStrategy::Locked);
         }
         let claim = (job.clone(), fence);
         if !self.claims.borrow().contains(&claim) {
@@ -262,15 +248,15 @@ impl Changes for BufferedRecords<'_> {
     }
 
     fn put_job(&self, _job: &Job) -> Result<(), StoreError> {
-        self.leave_to(Way::ByStatement)
+        self.leave_to(WriteStrategy::ByStatement)
     }
 
     fn remove_job(&self, _id: &JobId) -> Result<(), StoreError> {
-        self.leave_to(Way::ByStatement)
+        self.leave_to(WriteStrategy::ByStatement)
     }
 
     fn put_study(&self, _study: &Study) -> Result<(), StoreError> {
-        self.leave_to(Way::ByStatement)
+        self.leave_to(WriteStrategy::ByStatement)
     }
 
     fn put_progress(&self, study: &Study) -> Result<(), StoreError> {
@@ -281,20 +267,20 @@ impl Changes for BufferedRecords<'_> {
     }
 
     fn put_summary(&self, _study: &StudyId, _body: &[u8]) -> Result<(), StoreError> {
-        self.leave_to(Way::ByStatement)
+        self.leave_to(WriteStrategy::ByStatement)
     }
 
     fn put_remains(&self, _study: &StudyId, _next: Option<TrialId>) -> Result<(), StoreError> {
-        self.leave_to(Way::ByStatement)
+        self.leave_to(WriteStrategy::ByStatement)
     }
 
     fn remove_trials(&self, _study: &StudyId, _first: TrialId, _end: TrialId) -> Result<(), StoreError> {
-        self.leave_to(Way::ByStatement)
+        self.leave_to(WriteStrategy::ByStatement)
     }
 
     fn put_trial(&self, study: &StudyId, trial: &Trial, replaces: Option<&Trial>) -> Result<(), StoreError> {
         if !self.is_read(study)? {
-            return self.leave_to(Way::ByStatement);
+            return self.leave_to(WriteStrategy::ByStatement);
         }
         let write = if replaces.is_some() { Write::Update } else { Write::Insert };
         let version = Version { trial: trial.clone(), write: Some(write) };
@@ -310,7 +296,7 @@ impl Changes for BufferedRecords<'_> {
         measurements: &[Measurement],
     ) -> Result<(), StoreError> {
         if !self.is_read(study)? {
-            return self.leave_to(Way::ByStatement);
+            return self.leave_to(WriteStrategy::ByStatement);
         }
         let chunks = encode_chunks(first, measurements).into_iter().map(|(first, body)| {
             let crc = i64::from(checksum(&keys::chunk(study, trial, first), &body));
@@ -321,7 +307,6 @@ impl Changes for BufferedRecords<'_> {
     }
 }
 
-/// What a group of changes writes.
 pub(super) struct Writes {
     read: ReadStudy,
     progress: Progress,
@@ -329,14 +314,12 @@ pub(super) struct Writes {
     chunks: Vec<Chunk>,
 }
 
-type Statement = Query<'static, Postgres, PgArguments>;
-
 impl Writes {
-    /// The statement that makes all changes or none. It returns the number of rows of the writer, and of the study. With
-    /// `writer`, the statement is a transaction of its own and sets that number.
+    /// Statement that applies all changes or none, and returns the number of rows of the writer and of the study. With
+    /// `writer`, it autocommits and sets the writer's number.
     pub(super) fn statement(&self, writer: Option<Writer>) -> Statement {
         let (own, from, counted) = match writer {
-            // The row is required to be at the former number, so that nothing is written after the outcome was read.
+            // Requires the previous number in the row, so that nothing is written once the outcome was resolved.
             Some(_) => (
                 "own AS (SELECT id FROM writers WHERE id = $6 AND sequence = $7 - 1 FOR UPDATE),",
                 "FROM own",
@@ -410,7 +393,7 @@ impl Writes {
     }
 }
 
-/// The rows of trials with the next six of `parameters`.
+/// Trial rows with the next six of `parameters`.
 fn trial_rows(parameters: &mut usize) -> String {
     let [id, revision, body, crc, open, deadline] = [1, 2, 3, 4, 5, 6].map(|index| *parameters + index);
     *parameters = deadline;
@@ -430,5 +413,5 @@ fn bind_trials(statement: Statement, study: &StudyId, trials: &[&Trial]) -> Stat
         .bind(bodies.into_iter().map(text).collect::<Vec<String>>())
         .bind(crcs)
         .bind(trials.iter().map(|trial| !trial.state.is_final()).collect::<Vec<bool>>())
-        .bind(trials.iter().map(|trial| super::records::deadline(trial)).collect::<Vec<Option<i64>>>())
+        .bind(trials.iter().map(|trial| deadline(trial)).collect::<Vec<Option<i64>>>())
 }

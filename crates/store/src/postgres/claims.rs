@@ -1,26 +1,25 @@
-//! The owners of jobs: rows of the table `claims`, whose leases end by the clock of the database.
+//! Job ownership: rows of the table `claims`, with leases on the database's clock.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::FutureExt;
-use sqlx::Row;
-use sqlx::postgres::PgRow;
 use tokio::sync::{broadcast, watch};
 
 use super::PostgresStore;
-use super::notifications::{self, Notices};
-use super::records::number;
+use super::notifications::{self, CHANNEL, MEASUREMENTS, Notices};
+use super::records::statement;
 use crate::record::RecordError;
 use crate::sharing::{Claim, JobClaims, JobOwner, Notice, QueuedJobs, Renewal};
+use crate::sql::{Row, number, values};
 use crate::{Store, StoreError};
 use tunesmith_domain::{IdError, JobId, StudyId, TrialId};
 
-/// The number of renewals in one lease: two may fail.
+/// Renewals per lease; two may fail.
 const RENEWALS: u32 = 3;
 
-/// The claims of one of several servers on a [`PostgresStore`].
+/// Claims of one of several servers on a [`PostgresStore`].
 #[derive(Debug)]
 pub struct PostgresClaims {
     pub(super) store: Arc<PostgresStore>,
@@ -31,8 +30,8 @@ pub struct PostgresClaims {
 }
 
 impl PostgresClaims {
-    /// The claims of the server `owner`, an ID that it keeps when it starts again, with `owner_name` for people. A claim
-    /// that is not renewed ends after `lease`.
+    /// Claims of the server `owner`, an ID that survives restarts, displayed as `owner_name`. An unrenewed claim
+    /// expires after `lease`.
     pub fn new(store: Arc<PostgresStore>, owner: String, owner_name: String, lease: Duration) -> Self {
         let notices = super::notifications::listen(&store.core, owner.clone());
         Self { store, owner, owner_name, lease, notices }
@@ -72,39 +71,27 @@ impl JobClaims for PostgresClaims {
                    SELECT fence, coalesce((SELECT owner <> $2 FROM former), false),
                        coalesce((SELECT is_deleted FROM job_folders WHERE server = $2 AND job = $1), false)
                    FROM claimed";
-        let row = self.store.core.autocommit("claim a job", |connection| {
-            let query = sqlx::query(sql)
-                .bind(id.as_str().to_owned())
-                .bind(self.owner.clone())
-                .bind(self.owner_name.clone())
-                .bind(self.lease_millis());
-            async move { query.fetch_optional(connection).await }.boxed()
+        let values = values![id, self.owner.clone(), self.owner_name.clone(), self.lease_millis()];
+        let claims = self.store.core.rows("claim a job", sql, values, |row| {
+            let (fence, is_taken_over) = (row.number(0)?.cast_unsigned(), row.get(1)?);
+            Ok(Claim { job: id.clone(), fence, is_taken_over, has_old_folder: row.get(2)? })
         });
-        let read = |row: PgRow| {
-            let fence = row.try_get::<i64, _>(0)?.cast_unsigned();
-            Ok(Claim { job: id.clone(), fence, is_taken_over: row.try_get(1)?, has_old_folder: row.try_get(2)? })
-        };
-        row.await?.map(read).transpose().map_err(|source| self.store.core.not_applied("claim a job", source))
+        Ok(claims.await?.pop())
     }
 
     async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>, StoreError> {
         let jobs: Vec<String> = claims.iter().map(|claim| claim.job.as_str().to_owned()).collect();
         let fences: Vec<i64> = claims.iter().map(|claim| number(claim.fence)).collect();
-        let sql = "UPDATE claims SET until = now() + $3 * interval '1 millisecond'
-                   FROM unnest($1::text[], $2::bigint[]) AS own (job, fence)
+        let sql = "UPDATE claims SET until = now() + $1 * interval '1 millisecond'
+                   FROM unnest($2::text[], $3::bigint[]) AS own (job, fence)
                    WHERE claims.job = own.job AND claims.fence = own.fence
                    RETURNING claims.job, (SELECT state FROM jobs WHERE jobs.id = claims.job)";
-        let rows = self.store.core.autocommit("renew the claims of jobs", |connection| {
-            let query = sqlx::query(sql).bind(jobs.clone()).bind(fences.clone()).bind(self.lease_millis());
-            async move { query.fetch_all(connection).await }.boxed()
-        });
-        let mut kept = std::collections::HashMap::new();
-        for row in rows.await? {
-            let read = || Ok((row.try_get::<String, _>(0)?, row.try_get::<Option<String>, _>(1)?));
-            let (job, state) =
-                read().map_err(|source| self.store.core.not_applied("renew the claims of jobs", source))?;
-            kept.insert(job, state);
-        }
+        let statement = || statement(sql, values![self.lease_millis()]).bind(jobs.clone()).bind(fences.clone());
+        let kept = self
+            .store
+            .core
+            .rows_of("renew the claims of jobs", statement, |row| Ok((row.text(0)?, row.get::<Option<String>>(1)?)));
+        let kept: HashMap<String, Option<String>> = kept.await?.into_iter().collect();
         let renewals = claims.iter().map(|claim| {
             let state = kept.get(claim.job.as_str()).and_then(|state| state.as_deref()?.parse().ok());
             Renewal { job: claim.job.clone(), state }
@@ -114,11 +101,8 @@ impl JobClaims for PostgresClaims {
 
     async fn release(&self, claim: &Claim) -> Result<(), StoreError> {
         let sql = "UPDATE claims SET until = now() WHERE job = $1 AND fence = $2";
-        let done = self.store.core.autocommit("release a job", |connection| {
-            let query = sqlx::query(sql).bind(claim.job.as_str().to_owned()).bind(number(claim.fence));
-            async move { query.execute(connection).await }.boxed()
-        });
-        done.await.map(|_| ())
+        let values = values![&claim.job, claim.fence];
+        self.store.core.execute("release a job", sql, values).await.map(drop)
     }
 
     async fn available(&self) -> Result<Vec<JobId>, StoreError> {
@@ -126,53 +110,36 @@ impl JobClaims for PostgresClaims {
                    WHERE jobs.state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
                        AND (claims.job IS NULL OR claims.until <= now() OR claims.owner = $1)
                    ORDER BY jobs.id";
-        let rows = self.store.core.autocommit("find jobs to run", |connection| {
-            let query = sqlx::query(sql).bind(self.owner.clone());
-            async move { query.fetch_all(connection).await }.boxed()
-        });
-        let read = |row: PgRow| row.try_get::<String, _>(0);
-        let ids: Result<Vec<String>, _> = rows.await?.into_iter().map(read).collect();
-        let ids = ids.map_err(|source| self.store.core.not_applied("find jobs to run", source))?;
-        ids.iter().map(|id| self.job(id)).collect()
+        let ids = self.store.core.rows("find jobs to run", sql, values![self.owner.clone()], |row| row.text(0));
+        ids.await?.iter().map(|id| self.job(id)).collect()
     }
 
     async fn owner(&self, id: &JobId) -> Result<Option<JobOwner>, StoreError> {
         let sql = "SELECT owner_name, owner = $2, until > now() FROM claims WHERE job = $1";
-        let row = self.store.core.autocommit("read the owner of a job", |connection| {
-            let query = sqlx::query(sql).bind(id.as_str().to_owned()).bind(self.owner.clone());
-            async move { query.fetch_optional(connection).await }.boxed()
+        let values = values![id, self.owner.clone()];
+        let owner = self.store.core.rows("read the owner of a job", sql, values, |row| {
+            Ok(JobOwner { name: row.text(0)?, is_self: row.get(1)?, is_current: row.get(2)? })
         });
-        let read =
-            |row: PgRow| Ok(JobOwner { name: row.try_get(0)?, is_self: row.try_get(1)?, is_current: row.try_get(2)? });
-        row.await?
-            .map(read)
-            .transpose()
-            .map_err(|source| self.store.core.not_applied("read the owner of a job", source))
+        Ok(owner.await?.pop())
     }
 
     async fn deleted(&self) -> Result<Vec<JobId>, StoreError> {
         let sql = "SELECT job FROM job_folders WHERE server = $1 AND is_deleted ORDER BY job";
-        let rows = self.store.core.autocommit("find the folders of deleted jobs", |connection| {
-            let query = sqlx::query(sql).bind(self.owner.clone());
-            let read = |row: &PgRow| row.try_get::<String, _>(0);
-            async move { query.fetch_all(connection).await?.iter().map(read).collect::<Result<Vec<_>, _>>() }.boxed()
-        });
-        rows.await?.iter().map(|id| self.job(id)).collect()
+        let values = values![self.owner.clone()];
+        let ids = self.store.core.rows("find the folders of deleted jobs", sql, values, |row| row.text(0));
+        ids.await?.iter().map(|id| self.job(id)).collect()
     }
 
     async fn removed(&self, id: &JobId) -> Result<(), StoreError> {
-        // A new job of that name, which this server has claimed, has a folder again.
+        // A namesake claimed by this server has a folder again.
         let sql = "WITH kept AS (
                        UPDATE job_folders SET is_deleted = false
                        WHERE server = $1 AND job = $2 AND is_deleted AND EXISTS (SELECT FROM jobs WHERE id = $2)
                    )
                    DELETE FROM job_folders
                    WHERE server = $1 AND job = $2 AND is_deleted AND NOT EXISTS (SELECT FROM jobs WHERE id = $2)";
-        let done = self.store.core.autocommit("note the removal of a folder", |connection| {
-            let query = sqlx::query(sql).bind(self.owner.clone()).bind(id.as_str().to_owned());
-            async move { query.execute(connection).await }.boxed()
-        });
-        done.await.map(|_| ())
+        let values = values![self.owner.clone(), id];
+        self.store.core.execute("note the removal of a folder", sql, values).await.map(drop)
     }
 
     fn store_of(&self, claim: &Claim) -> Arc<dyn Store> {
@@ -180,12 +147,8 @@ impl JobClaims for PostgresClaims {
     }
 
     async fn announce(&self) {
-        let sent = self.store.core.autocommit("notify other servers", |connection| {
-            let query = sqlx::query("SELECT pg_notify($1, '')").bind(super::notifications::CHANNEL);
-            async move { query.execute(connection).await }.boxed()
-        });
-        // They find the job at their next renewal.
-        drop(sent.await);
+        // Otherwise discovered at the next renewal.
+        drop(self.store.core.execute("notify other servers", "SELECT pg_notify($1, '')", values![CHANNEL]).await);
     }
 
     fn announcements(&self) -> watch::Receiver<u64> {
@@ -197,13 +160,9 @@ impl JobClaims for PostgresClaims {
     }
 
     async fn announce_measurements(&self, study: &StudyId, trial: TrialId) {
-        let payload = notifications::payload(study, trial);
-        let sent = self.store.core.autocommit("notify another server", |connection| {
-            let query = sqlx::query("SELECT pg_notify($1, $2)").bind(notifications::MEASUREMENTS).bind(payload.clone());
-            async move { query.execute(connection).await }.boxed()
-        });
-        // It reads the measurements at its next renewal.
-        drop(sent.await);
+        let values = values![MEASUREMENTS, notifications::payload(study, trial)];
+        // Otherwise it reads the measurements at its next renewal.
+        drop(self.store.core.execute("notify another server", "SELECT pg_notify($1, $2)", values).await);
     }
 
     fn notices(&self) -> broadcast::Receiver<Notice> {

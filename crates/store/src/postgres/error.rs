@@ -1,4 +1,4 @@
-//! Conversion of errors of the database to store errors.
+//! Conversion of database errors to store errors.
 
 use std::path::Path;
 
@@ -8,23 +8,22 @@ use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use super::address::DatabaseAddress;
 use crate::{RESTORE_ADVICE, StoreError, StoreFault};
 
-/// What a failed statement means for its transaction.
+/// Effect of a failed statement on its transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The transaction met another one and was rolled back. It may succeed when it is run again.
+    /// Conflict with another transaction, rolled back; a retry may succeed.
     Conflict,
-    /// The connection is lost, and with it the transaction, unless it was being committed.
+    /// The connection is lost, and with it the transaction unless it was committing.
     Lost,
     /// The statement failed, and would fail again.
     Statement,
 }
 
 impl Failure {
-    /// The meaning of `error`.
     pub(super) fn of(error: &Error) -> Self {
         match error {
             Error::Database(_) => match code(error) {
-                // Serialisation failure, deadlock, and a record that another transaction has added meanwhile.
+                // Serialization failure, deadlock, and a record added concurrently by another transaction.
                 "40001" | "40P01" | "23505" => Self::Conflict,
                 _ if is_fatal(error) => Self::Lost,
                 _ => Self::Statement,
@@ -35,14 +34,14 @@ impl Failure {
     }
 }
 
-/// The error of a transaction that met other ones each time it was run.
+/// Error of a transaction that conflicted on every attempt.
 #[derive(Debug, thiserror::Error)]
 #[error("the change met other changes {attempts} times; try again")]
 pub(super) struct Contended {
     pub(super) attempts: u32,
 }
 
-/// Why a database cannot be used, and what to do.
+/// Why a database is unusable, with advice.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {detail}")]
 pub(super) struct Unusable {
@@ -50,7 +49,6 @@ pub(super) struct Unusable {
     pub(super) detail: String,
 }
 
-/// The error of opening the store at `address`.
 pub(super) fn unusable(address: &DatabaseAddress, source: &Error) -> StoreError {
     let (user, database) = (address.user(), address.database());
     let detail = match code(source) {
@@ -77,10 +75,9 @@ pub(super) fn unusable(address: &DatabaseAddress, source: &Error) -> StoreError 
     }
 }
 
-/// The error of `operation`, which failed with `source` before the commit.
 pub(super) fn not_applied(place: &Path, operation: &'static str, source: Error) -> StoreError {
     match code(&source) {
-        // Corrupted data or index, a missing table, a missing column.
+        // Corrupted data or index, missing table, missing column.
         "XX001" | "XX002" | "42P01" | "42703" => {
             let detail = format!("{}; {RESTORE_ADVICE}", message(&source));
             StoreError::Damaged { path: place.to_owned(), detail }
@@ -92,7 +89,7 @@ pub(super) fn not_applied(place: &Path, operation: &'static str, source: Error) 
     }
 }
 
-/// Why the database takes no changes, if `error` concerns it as a whole.
+/// Fault of the whole database, if `error` indicates one.
 pub(super) fn fault_of(error: &Error) -> Option<StoreFault> {
     match code(error) {
         "53100" => Some(StoreFault::NoSpace),
@@ -103,12 +100,11 @@ pub(super) fn fault_of(error: &Error) -> Option<StoreFault> {
     }
 }
 
-/// The fault of a database that cannot be reached.
 pub(super) fn unreachable(error: &Error) -> StoreFault {
     StoreFault::Failed { detail: format!("the database cannot be reached: {}", message(error)) }
 }
 
-/// The message of the database or of the system, without the prefixes of the driver.
+/// Message of the database or the system, without the driver's prefixes.
 pub(super) fn message(error: &Error) -> String {
     match error {
         Error::Database(error) => error.message().to_owned(),
@@ -117,7 +113,7 @@ pub(super) fn message(error: &Error) -> String {
     }
 }
 
-/// The code of the database's error; empty for another error.
+/// SQLSTATE code; empty for other errors.
 pub(super) fn code(error: &Error) -> &str {
     error
         .as_database_error()
@@ -125,7 +121,7 @@ pub(super) fn code(error: &Error) -> &str {
         .map_or("", |error| error.code())
 }
 
-/// Whether the database has closed the session with `error`.
+/// Whether the database closed the session with `error`.
 fn is_fatal(error: &Error) -> bool {
     let error = error.as_database_error().and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
     error.is_some_and(|error| matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))

@@ -1,23 +1,20 @@
-//! A store in a PostgreSQL database, which several servers may use at once.
+//! Store in a PostgreSQL database, shared by several servers.
 //!
-//! Every change locks the row of its job or of the progress of its study first ([`records`]), so that changes of one study
-//! take effect in one order, whichever server makes them. The changes of one study that wait in this process share a
-//! transaction, and so one sync of the database's log ([`lanes`]). A commit whose answer was lost is looked up
-//! ([`sessions`]).
+//! Every change first locks the row of its job or of its study's progress ([`records`]), which serializes the changes
+//! of a study across servers. Changes of one study waiting in this process share a transaction, and thus one sync of
+//! the database's log ([`scope_queues`]). A commit whose response was lost is looked up ([`sessions`]).
 
 mod address;
 mod buffered;
 mod claims;
-mod combined;
 mod documents;
 mod error;
-mod lanes;
 mod notifications;
-mod ranges;
 mod records;
 mod relay;
 mod running;
 mod schema;
+mod scope_queues;
 mod sessions;
 mod transactions;
 
@@ -26,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use sqlx::postgres::PgConnection;
 use tokio::runtime::Handle;
@@ -36,47 +34,47 @@ use super::engine::{Changes, Engine, Ranges, Scope};
 use super::{Condition, OpenMode, StoreError, StoreFault};
 use crate::group::TypedRequest;
 use crate::sharing::Claim;
+use crate::sql::Value;
 use error::Failure;
-use lanes::Lanes;
-use records::Surroundings;
+use records::{PostgresRow, Statement, Surroundings, statement};
+use scope_queues::ScopeQueues;
 use sessions::{ANSWER_TIMEOUT, Sessions, within};
 
 pub use address::{DatabaseAddress, DatabaseAddressError};
 pub use claims::PostgresClaims;
 pub use documents::PostgresDocuments;
 
-/// The pause between two attempts to reach a database that has failed.
+/// Interval between attempts to reach a failed database.
 const PROBE_PAUSE: Duration = Duration::from_millis(500);
 
 /// A [`super::Store`] in a PostgreSQL database. Several processes may have it open.
 pub struct PostgresStore {
     core: Arc<Core>,
-    lanes: Arc<Lanes>,
-    /// The claim that every change requires.
+    queues: Arc<ScopeQueues>,
+    /// Claim required by every change.
     claim: Option<Claim>,
 }
 
-/// What the transactions of a store share.
 struct Core {
     runtime: Handle,
     sessions: Sessions,
-    /// The address without the password, for messages.
+    /// Address without the password, for messages.
     place: PathBuf,
     identity: String,
     decoded: DecodedStudies,
     condition: watch::Sender<Condition>,
-    /// Whether a task waits for the database to return.
+    /// Whether a task waits for the database to recover.
     is_probing: AtomicBool,
 }
 
 impl PostgresStore {
-    /// Opens the store in the database at `address`, and creates or migrates its tables. Requires a Tokio runtime that
-    /// outlives the store.
+    /// Opens the store at `address`, creating or migrating its tables. Requires a Tokio runtime that outlives the
+    /// store.
     ///
     /// # Errors
-    /// [`StoreError::NotApplied`] with what to do if the database cannot be reached or used; [`StoreError::TooNew`] if a
-    /// later version has changed the tables so that this one cannot use them; [`StoreError::Damaged`] if the tables are
-    /// those of another program, or are missing in [`OpenMode::Existing`].
+    /// [`StoreError::NotApplied`], with advice, if the database is unreachable or unusable; [`StoreError::TooNew`] if a
+    /// later version has made the tables incompatible; [`StoreError::Damaged`] if the tables belong to another program,
+    /// or are missing in [`OpenMode::Existing`].
     pub async fn open(address: &DatabaseAddress, mode: OpenMode) -> Result<Self, StoreError> {
         let place = PathBuf::from(address.to_string());
         let sessions = Sessions::new(address);
@@ -97,15 +95,15 @@ impl PostgresStore {
             condition,
             is_probing: AtomicBool::new(false),
         });
-        Ok(Self { lanes: Arc::new(Lanes::new(Arc::clone(&core))), core, claim: None })
+        Ok(Self { queues: Arc::new(ScopeQueues::new(Arc::clone(&core))), core, claim: None })
     }
 
-    /// This store for the owner of `claim`: its changes fail with [`StoreError::NotOwner`] once the claim is lost.
+    /// Fenced view of this store: changes fail with [`StoreError::NotOwner`] once `claim` is lost.
     pub(crate) fn fenced(&self, claim: Claim) -> Self {
-        Self { core: Arc::clone(&self.core), lanes: Arc::clone(&self.lanes), claim: Some(claim) }
+        Self { core: Arc::clone(&self.core), queues: Arc::clone(&self.queues), claim: Some(claim) }
     }
 
-    /// The random ID of the database, which distinguishes it from others at the same address.
+    /// Random database ID, which distinguishes it from others at the same address.
     pub fn identity(&self) -> &str {
         &self.core.identity
     }
@@ -137,8 +135,8 @@ impl Engine for PostgresStore {
             }
             change(records)
         };
-        self.lanes.add(scope, Box::new(TypedRequest::new(change, answer)));
-        // A request is dropped only if the runtime shuts down.
+        self.queues.add(scope, Box::new(TypedRequest::new(change, answer)));
+        // Requests are dropped only on runtime shutdown.
         answered.await.unwrap_or_else(|source| Err(StoreError::Unknown { source: source.into() }))
     }
 
@@ -158,7 +156,7 @@ impl Engine for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Runs `query` on one state of the database. With `is_short`, it is expected to need one statement.
+    /// Runs `query` on a consistent snapshot. `is_short` expects a single statement.
     async fn query<T: Send + 'static>(
         &self,
         is_short: bool,
@@ -168,7 +166,7 @@ impl PostgresStore {
         let core = Arc::clone(&self.core);
         let permit = core.sessions.permit().await;
         tokio::task::spawn_blocking(move || {
-            // The caller may no longer wait.
+            // The caller may be gone.
             core.query(is_short, query, |result| drop(answer.send(result)));
             core.probe();
             drop(permit);
@@ -182,7 +180,7 @@ impl Core {
         Surroundings { runtime: &self.runtime, place: &self.place, decoded: &self.decoded }
     }
 
-    /// Runs a query that may be repeated, in a transaction of its own.
+    /// Runs a repeatable query in its own transaction.
     async fn autocommit<T>(
         self: &Arc<Self>,
         operation: &'static str,
@@ -220,23 +218,59 @@ impl Core {
         }
     }
 
+    /// Executes a changing statement in its own transaction; returns the number of rows.
+    async fn execute(
+        self: &Arc<Self>,
+        operation: &'static str,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<u64, StoreError> {
+        let done = self.autocommit(operation, |connection| {
+            let statement = statement(sql, values.clone());
+            async move { statement.execute(connection).await }.boxed()
+        });
+        done.await.map(|done| done.rows_affected())
+    }
+
+    /// Executes a statement in its own transaction and reads its rows.
+    async fn rows<T>(
+        self: &Arc<Self>,
+        operation: &'static str,
+        sql: &str,
+        values: Vec<Value>,
+        read: impl Fn(PostgresRow<'_>) -> Result<T, StoreError> + Send,
+    ) -> Result<Vec<T>, StoreError> {
+        self.rows_of(operation, || statement(sql, values.clone()), read).await
+    }
+
+    /// As [`Self::rows`], for a statement with other parameters.
+    async fn rows_of<T>(
+        self: &Arc<Self>,
+        operation: &'static str,
+        statement: impl Fn() -> Statement + Send + Sync,
+        read: impl Fn(PostgresRow<'_>) -> Result<T, StoreError> + Send,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self.autocommit(operation, |connection| {
+            let statement = statement();
+            async move { statement.fetch_all(connection).await }.boxed()
+        });
+        rows.await?.iter().map(|row| read(PostgresRow { row, place: &self.place })).collect()
+    }
+
     fn not_applied(&self, operation: &'static str, source: sqlx::Error) -> StoreError {
         error::not_applied(&self.place, operation, source)
     }
 
-    /// The error of `operation`, for which no session could be opened.
     fn cannot_connect(self: &Core, operation: &'static str, source: sqlx::Error) -> StoreError {
         let fault = error::fault_of(&source).unwrap_or_else(|| error::unreachable(&source));
         self.fails(fault.clone());
         StoreError::cannot(operation, fault)
     }
 
-    /// The fault of a session that was lost in the middle of a transaction.
     fn lost_fault(&self) -> StoreFault {
         StoreFault::Failed { detail: "the connection to the database was lost".to_owned() }
     }
 
-    /// Notes that the database takes changes.
     fn works(&self) {
         let is_new = self.condition.send_if_modified(|condition| {
             let was_failing = *condition != Condition::Working;
@@ -248,7 +282,6 @@ impl Core {
         }
     }
 
-    /// Notes that the database takes no changes because of `fault`.
     fn fails(&self, fault: StoreFault) {
         let is_new = self.condition.send_if_modified(|condition| {
             let was_working = *condition == Condition::Working;
@@ -260,7 +293,7 @@ impl Core {
         }
     }
 
-    /// Waits in a task until the database takes changes, unless one does so already.
+    /// Starts a task that waits for the database to accept changes, unless one is running.
     fn probe(self: &Arc<Self>) {
         if *self.condition.borrow() == Condition::Working || self.is_probing.swap(true, Ordering::Relaxed) {
             return;

@@ -1,4 +1,4 @@
-//! Notices between servers, by LISTEN and NOTIFY. They are hints: each server also looks by itself, at longer intervals.
+//! Notifications between servers, by LISTEN and NOTIFY. They are hints: each server also polls, at longer intervals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,41 +10,38 @@ use super::Core;
 use crate::sharing::Notice;
 use tunesmith_domain::{StudyId, TrialId};
 
-/// The channel of all notices of a database.
+/// Channel of notices about jobs.
 pub(super) const CHANNEL: &str = "tunesmith_jobs";
 
-/// The pause before a lost connection is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The channel of notices about trials. Its payloads are a study and the number of a trial.
+/// Channel of notices about measurements. The payload is a study and a trial number.
 pub(super) const MEASUREMENTS: &str = "tunesmith_measurements";
 
-/// The channel of notices that a trial has ended, so that another one may run within the limits.
+/// Channel of notices that a trial has ended, making room within the limits.
 pub(super) const TRIALS: &str = "tunesmith_trials";
 
-/// The channel of requests between servers. The payload is the server that is asked.
+/// Channel of requests between servers. The payload is the recipient.
 pub(super) const ASKED: &str = "tunesmith_asked";
 
-/// The channel of answers. The payload is the server that has asked, and the number of its request.
+/// Channel of responses. The payload is the requesting server and its request number.
 pub(super) const ANSWERED: &str = "tunesmith_answered";
 
-/// Number of notices about trials that are kept for a slow receiver. It reads everything again if it has missed some.
+/// Notices buffered for a slow receiver, which rereads everything after an overflow.
 const KEPT: usize = 256;
 
-/// The receivers of notices.
 #[derive(Debug)]
 pub(super) struct Notices {
-    /// Counts the notices about jobs, and the times that some may have been missed.
+    /// Counts notices about jobs and possible losses.
     pub(super) jobs: watch::Receiver<u64>,
-    /// Sends the other ones.
     pub(super) others: broadcast::Sender<Notice>,
-    /// Counts the requests to this server, and the times that some may have been missed.
+    /// Counts requests to this server and possible losses.
     pub(super) asked: watch::Receiver<u64>,
-    /// Sends the numbers of answered requests of this server.
+    /// Sends the numbers of this server's answered requests.
     pub(super) answered: broadcast::Sender<u64>,
 }
 
-/// Listens to the notices of other servers to the server `own` until the returned receivers are dropped.
+/// Listens for notices to the server `own` until the returned receivers are dropped.
 pub(super) fn listen(core: &Arc<Core>, own: String) -> Notices {
     let (counts, jobs) = watch::channel(0_u64);
     let others = broadcast::Sender::new(KEPT);
@@ -53,9 +50,9 @@ pub(super) fn listen(core: &Arc<Core>, own: String) -> Notices {
     let notices = Notices { jobs, others: others.clone(), asked, answered: answered.clone() };
     let options = core.sessions.options();
     core.runtime.spawn(async move {
-        // The listener takes its connection from a pool.
+        // The listener obtains its connection from a pool.
         let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
-        // Without a receiver, the notice is not needed.
+        // Without a receiver, the notice is irrelevant.
         let send = |notice| drop(others.send(notice));
         while !counts.is_closed() {
             let listening = async {
@@ -85,12 +82,11 @@ pub(super) fn listen(core: &Arc<Core>, own: String) -> Notices {
     notices
 }
 
-/// The payload of a notice of measurements.
 pub(super) fn payload(study: &StudyId, trial: TrialId) -> String {
     format!("{study} {trial}")
 }
 
-/// The number of the answered request, if the server `own` has made it.
+/// Number of the answered request, if made by the server `own`.
 fn answer_to(own: &str, payload: &str) -> Option<u64> {
     let (asker, id) = payload.split_once(' ')?;
     id.parse().ok().filter(|_| asker == own)

@@ -1,7 +1,6 @@
-//! The trials that run on all servers, and the jobs that wait, for the limits on both.
+//! Running trials and queued jobs of all servers, for the limits on both.
 //!
-//! Each server has a row for each of its running trials, with a lease that it renews for all of them at once. The rows of a
-//! server that dies end with their leases.
+//! Each server has a row per running trial, all renewed with one lease. A dead server's rows expire.
 
 use std::sync::Arc;
 
@@ -12,19 +11,20 @@ use sqlx::{Connection, Row};
 
 use super::PostgresClaims;
 use super::notifications::TRIALS;
-use super::records::{PostgresRecords, job_row, number};
+use super::records::{PostgresRecords, PostgresRow, statement};
 use super::sessions::within;
 use crate::StoreError;
 use crate::sharing::{Admission, Admits, QueuedJobs, RunningTrial, RunningTrials};
+use crate::sql::{number, values};
 use tunesmith_domain::{IdError, Job, JobId};
 
-/// The key of the advisory lock that is held while running trials are counted: `TnRt`.
+/// Advisory lock held while counting running trials: `TnRt`.
 const TRIALS_LOCK: i64 = 0x546e_5274;
 
-/// The key of the advisory lock that is held while queued jobs are counted and one is added: `TnQj`.
+/// Advisory lock held while counting queued jobs and adding one: `TnQj`.
 const QUEUE_LOCK: i64 = 0x546e_516a;
 
-/// The trials of servers that ended longer ago are removed.
+/// Retention of the trials of dead servers.
 const RETENTION: &str = "1 hour";
 
 /// Reads the columns `job, principal`.
@@ -77,43 +77,39 @@ impl RunningTrials for PostgresClaims {
         let principals: Vec<Option<String>> = held.iter().map(|(_, trial)| trial.principal.clone()).collect();
         let sql = format!(
             "WITH own AS (
-                 SELECT * FROM unnest($2::bigint[], $3::text[], $4::text[]) AS own (ticket, job, principal)
+                 SELECT * FROM unnest($3::bigint[], $4::text[], $5::text[]) AS own (ticket, job, principal)
              ), gone AS (
                  DELETE FROM running_trials WHERE until < now() - interval '{RETENTION}'
                      OR server = $1 AND ticket NOT IN (SELECT ticket FROM own)
              ), kept AS (
                  INSERT INTO running_trials (server, ticket, job, principal, until)
-                 SELECT $1, ticket, job, principal, now() + $5 * interval '1 millisecond' FROM own
+                 SELECT $1, ticket, job, principal, now() + $2 * interval '1 millisecond' FROM own
                  ON CONFLICT (server, ticket) DO UPDATE
                  SET job = excluded.job, principal = excluded.principal, until = excluded.until
              )
              SELECT job, principal FROM running_trials WHERE server <> $1 AND until > now()"
         );
-        let rows = self.store.core.autocommit("renew the running trials", |connection| {
-            let query = sqlx::query(sqlx::AssertSqlSafe(sql.clone()))
-                .bind(self.owner.clone())
-                .bind(tickets.clone())
-                .bind(jobs.clone())
-                .bind(principals.clone())
-                .bind(self.lease_millis());
-            async move { query.fetch_all(connection).await?.iter().map(running_trial).collect() }.boxed()
-        });
-        rows.await
+        let statement = || {
+            let statement = statement(&sql, values![self.owner.clone(), self.lease_millis()]);
+            statement.bind(tickets.clone()).bind(jobs.clone()).bind(principals.clone())
+        };
+        self.store
+            .core
+            .rows_of("renew the running trials", statement, |row| {
+                running_trial(row.row).map_err(|source| self.store.core.not_applied("read", source))
+            })
+            .await
     }
 
     async fn release(&self, ticket: u64) -> Result<(), StoreError> {
         let sql = "WITH gone AS (DELETE FROM running_trials WHERE server = $1 AND ticket = $2 RETURNING ticket)
                    SELECT pg_notify($3, '') FROM gone";
-        let done = self.store.core.autocommit("release a running trial", |connection| {
-            let query = sqlx::query(sql).bind(self.owner.clone()).bind(number(ticket)).bind(TRIALS);
-            async move { query.execute(connection).await }.boxed()
-        });
-        done.await.map(|_| ())
+        let values = values![self.owner.clone(), ticket, TRIALS];
+        self.store.core.execute("release a running trial", sql, values).await.map(drop)
     }
 }
 
 impl PostgresClaims {
-    /// See [`crate::JobClaims::queued`].
     pub(super) async fn queued_jobs(&self) -> Result<QueuedJobs, StoreError> {
         let core = &self.store.core;
         let permit = core.sessions.permit().await;
@@ -126,13 +122,13 @@ impl PostgresClaims {
                        WHERE state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
                            AND (claims.job IS NULL OR claims.until <= now())
                        ORDER BY id";
-            sqlx::query(sql).fetch_all(connection).await?.iter().map(job_row).collect::<Result<Vec<_>, _>>()
+            sqlx::query(sql).fetch_all(connection).await
         };
         let rows = within(super::ANSWER_TIMEOUT, read(&mut session.connection)).await;
         let rows = rows.map_err(|source| core.not_applied("count the queued jobs", source))?;
         let jobs: Result<Vec<Job>, StoreError> = {
             let records = PostgresRecords::for_reading(&mut session.connection, core.surroundings());
-            rows.iter().map(|row| records.decode_job(row)).collect()
+            rows.iter().map(|row| records.job_of(&PostgresRow { row, place: &core.place })).collect()
         };
         Ok(QueuedJobs { jobs: jobs?, lock: Box::new((session, permit)) })
     }

@@ -1,8 +1,8 @@
-//! Tables, their versions and migrations.
+//! Tables, schema versions and migrations.
 //!
-//! Servers of two versions may use one database while they are replaced one after the other. A step therefore only adds:
-//! servers of the version before continue to work. A step that removes something raises `readable_from`, and is released
-//! only after a version that does not need it.
+//! During a rolling upgrade, servers of two versions share a database. Migrations are therefore additive, and the
+//! previous version keeps working. A migration that removes something raises `readable_from`, and is released only
+//! after a version that does not need it.
 
 use std::path::Path;
 
@@ -11,29 +11,27 @@ use sqlx::{AssertSqlSafe, Connection, Row};
 
 use crate::{OpenMode, RESTORE_ADVICE, StoreError};
 
-/// The steps from an empty database to the newest schema. A released step never changes; new steps are appended.
-const MIGRATIONS: &[Migration] = &[
-    Migration { sql: include_str!("migrations/0001_records.sql"), readable_from: 1 },
-    Migration { sql: include_str!("migrations/0002_sharing.sql"), readable_from: 1 },
-    Migration { sql: include_str!("migrations/0003_servers.sql"), readable_from: 1 },
-    Migration { sql: include_str!("migrations/0004_relay.sql"), readable_from: 1 },
-    Migration { sql: include_str!("migrations/0005_summaries.sql"), readable_from: 1 },
-];
+/// Migrations from an empty database to the newest schema. Released ones never change; new ones are appended.
+const MIGRATIONS: &[Migration] = &[Migration { sql: include_str!("schema/1_0.1.0.sql"), readable_from: 1 }];
 
-/// The key of the advisory lock that a migration holds: `TnSm`.
+/// Table with the schema version, and its counterpart before 0.1.0.
+const VERSION_TABLE: &str = "tunesmith_schema";
+const VERSION_TABLE_BEFORE_RELEASE: &str = "schema_version";
+
+/// Advisory lock held by a migration: `TnSm`.
 const LOCK: i64 = 0x546e_536d;
 
 struct Migration {
     sql: &'static str,
-    /// The oldest schema version whose programs work with the result.
+    /// Oldest schema version whose programs work with the result.
     readable_from: u32,
 }
 
 /// Creates or migrates the tables in one transaction.
 ///
 /// # Errors
-/// [`StoreError::TooNew`]; [`StoreError::Damaged`] for tables of another program, and in [`OpenMode::Existing`] for missing
-/// ones; [`sqlx::Error`] otherwise.
+/// [`StoreError::TooNew`], [`StoreError::BeforeRelease`]; [`StoreError::Damaged`] for tables of another program, and in
+/// [`OpenMode::Existing`] for missing ones; [`sqlx::Error`] otherwise.
 pub(super) async fn migrate(
     connection: &mut PgConnection,
     place: &Path,
@@ -42,6 +40,10 @@ pub(super) async fn migrate(
     let known = MIGRATIONS.len() as u32;
     match version(connection).await? {
         Some(found) if found.version >= known => return Ok(found.check(place)),
+        None if has_table(connection, &[VERSION_TABLE_BEFORE_RELEASE]).await? => {
+            let found = format!("the table {VERSION_TABLE_BEFORE_RELEASE}");
+            return Ok(Err(StoreError::BeforeRelease { path: place.to_owned(), found }));
+        }
         None if mode == OpenMode::Existing => {
             let detail = format!("its tables are missing; {RESTORE_ADVICE}");
             return Ok(Err(StoreError::Damaged { path: place.to_owned(), detail }));
@@ -69,20 +71,20 @@ pub(super) async fn migrate(
         sqlx::raw_sql(migration.sql).execute(&mut *transaction).await?;
     }
     let readable_from = MIGRATIONS.iter().map(|migration| migration.readable_from).max().unwrap_or(1);
-    let sql = "UPDATE schema_version SET version = $1, readable_from = $2 WHERE singleton = 0";
+    let sql = "UPDATE tunesmith_schema SET version = $1, readable_from = $2 WHERE singleton = 0";
     sqlx::query(sql).bind(i64::from(known)).bind(i64::from(readable_from)).execute(&mut *transaction).await?;
     transaction.commit().await?;
     Ok(Ok(()))
 }
 
-/// The random ID that the database got with its tables.
+/// Random database ID, created with the tables.
 pub(super) async fn identity(connection: &mut PgConnection) -> Result<String, sqlx::Error> {
     let row =
-        sqlx::query("SELECT identity::text FROM schema_version WHERE singleton = 0").fetch_one(connection).await?;
+        sqlx::query("SELECT identity::text FROM tunesmith_schema WHERE singleton = 0").fetch_one(connection).await?;
     row.try_get(0)
 }
 
-/// Reports settings of the server with which acknowledged changes may be lost. A session cannot change them.
+/// Warns of server settings that may lose acknowledged changes and that a session cannot override.
 pub(super) async fn check_durability(connection: &mut PgConnection, place: &Path) -> Result<(), sqlx::Error> {
     for (setting, effect) in [
         ("fsync", "acknowledged changes are lost in a crash of the operating system"),
@@ -113,12 +115,12 @@ impl Found {
     }
 }
 
-/// The version of the tables; `None` if there are none.
+/// Version of the tables; `None` if there are none.
 async fn version(connection: &mut PgConnection) -> Result<Option<Found>, sqlx::Error> {
-    if !has_table(connection, &["schema_version"]).await? {
+    if !has_table(connection, &[VERSION_TABLE]).await? {
         return Ok(None);
     }
-    let row = sqlx::query("SELECT version, readable_from FROM schema_version WHERE singleton = 0")
+    let row = sqlx::query("SELECT version, readable_from FROM tunesmith_schema WHERE singleton = 0")
         .fetch_one(&mut *connection)
         .await?;
     let number = |index| row.try_get::<i64, usize>(index).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
@@ -129,8 +131,8 @@ async fn is_of_another_program(connection: &mut PgConnection) -> Result<bool, sq
     has_table(connection, &["jobs", "studies", "trials"]).await
 }
 
-/// Whether one of the tables `names` exists. Reads the catalogue as of this statement: `to_regclass` may use a cache from
-/// before the lock of a migration was taken.
+/// Whether any of the tables `names` exists. Queries the catalogue as of this statement: `to_regclass` may use a cache
+/// that predates the migration lock.
 async fn has_table(connection: &mut PgConnection, names: &[&str]) -> Result<bool, sqlx::Error> {
     let sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables
                WHERE tablename = ANY ($1) AND schemaname = ANY (current_schemas(false)))";

@@ -1,4 +1,4 @@
-//! Transactions: their repetition after a conflict, and their outcome after a lost connection.
+//! Transactions: retries after conflicts, and resolution of the outcome after a lost connection.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sqlx::Row;
 
-use super::buffered::{BufferedRecords, Way, Writes};
+use super::buffered::{BufferedRecords, WriteStrategy, Writes};
 use super::error::{self, Contended, Failure};
 use super::records::PostgresRecords;
 use super::sessions::{ANSWER_TIMEOUT, Session, Writer, within};
@@ -15,40 +15,40 @@ use crate::StoreError;
 use crate::engine::Ranges;
 use crate::group::{CommitOutcome, Request};
 
-/// Maximum number of runs of a group that meets other transactions. Changes of one study wait for each other, so that
-/// conflicts are rare: only additions of the same job or study.
+/// Maximum attempts of a conflicting group. Changes of one study are serialized, so conflicts are rare: only concurrent
+/// additions of the same job or study.
 const MAX_ATTEMPTS: u32 = 20;
 
-/// The longest pause before a group is run again.
+/// Maximum back-off between attempts.
 const MAX_PAUSE: Duration = Duration::from_millis(100);
 
-/// The time in which the outcome of a commit is read whose answer was lost: the restart of a database.
+/// Time limit for resolving a commit whose response was lost: the restart of a database.
 const RESOLUTION_TIME: Duration = Duration::from_secs(20);
 
-/// The pause between two attempts to read that outcome.
+/// Retry interval of that resolution.
 const RESOLUTION_PAUSE: Duration = Duration::from_millis(100);
 
-/// What one run of a group of changes has come to.
+/// Outcome of one attempt at a group.
 enum Run {
-    /// All changes are durable, except those that were refused.
+    /// All changes are durable, except refused ones.
     Committed,
-    /// No change was made; the session can be used again.
+    /// No change was applied; the session remains usable.
     RolledBack(StoreError),
-    /// The group met another transaction; the session can be used again.
+    /// Conflict with another transaction; the session remains usable.
     Conflict,
-    /// No change was made, and the group has to be run in this way; the session can be used again.
-    Needs(Way),
-    /// The session is lost, and no change was made.
+    /// No change was applied, and the group requires this strategy; the session remains usable.
+    Needs(WriteStrategy),
+    /// The session is lost; no change was applied.
     Lost(StoreFault),
     /// The session was lost during the commit.
     Unknown(Writer, StoreFault),
 }
 
 impl Core {
-    /// Makes the changes of `group` in one transaction. Blocks.
+    /// Applies the changes of `group` in one transaction. Blocks.
     pub(super) fn commit(&self, group: &mut [Box<dyn Request>]) -> CommitOutcome {
         let mut attempts = 0;
-        let mut way = Way::Unlocked;
+        let mut way = WriteStrategy::Unlocked;
         loop {
             attempts += 1;
             let mut session = match self.runtime.block_on(self.sessions.take()) {
@@ -56,18 +56,18 @@ impl Core {
                 Err(source) => return CommitOutcome::RolledBack(Arc::new(self.cannot_connect("write", source))),
             };
             let run = match way {
-                Way::Unlocked => self.run_unlocked(&mut session, group),
-                Way::Locked => self.run_locked(&mut session, group),
-                Way::ByStatement => self.run(&mut session, group),
+                WriteStrategy::Unlocked => self.run_unlocked(&mut session, group),
+                WriteStrategy::Locked => self.run_locked(&mut session, group),
+                WriteStrategy::ByStatement => self.run(&mut session, group),
             };
             match run {
                 Run::Needs(needed) => {
                     self.sessions.put_back(session);
                     way = needed;
                 }
-                Run::Conflict if way == Way::Unlocked => {
+                Run::Conflict if way == WriteStrategy::Unlocked => {
                     self.sessions.put_back(session);
-                    way = Way::Locked;
+                    way = WriteStrategy::Locked;
                 }
                 Run::Committed => {
                     self.sessions.put_back(session);
@@ -92,7 +92,7 @@ impl Core {
                 }
                 Run::Lost(fault) => {
                     self.sessions.close_idle();
-                    // An idle session may have been closed by a restart of the database that is long over.
+                    // A past database restart may have closed an idle session.
                     if session.is_new || attempts >= MAX_ATTEMPTS {
                         self.fails(fault.clone());
                         return CommitOutcome::RolledBack(Arc::new(StoreError::not_applied(fault)));
@@ -115,14 +115,13 @@ impl Core {
         }
     }
 
-    /// Runs the changes of `group` once.
     fn run(&self, session: &mut Session, group: &mut [Box<dyn Request>]) -> Run {
         let writer = match self.runtime.block_on(session.begin_write()) {
             Ok(writer) => writer,
             Err(source) => return self.ended(session, source),
         };
         let mut kept = false;
-        // A change that is alone needs no savepoint.
+        // A single change needs no savepoint.
         let is_group = group.len() > 1;
         for request in group {
             if is_group && let Err(source) = self.runtime.block_on(session.execute("SAVEPOINT change")) {
@@ -149,7 +148,7 @@ impl Core {
         self.finish(session, writer)
     }
 
-    /// Runs the changes of `group`, and writes them by one statement that is a transaction of its own.
+    /// Buffers the changes of `group` and writes them by one autocommit statement.
     fn run_unlocked(&self, session: &mut Session, group: &mut [Box<dyn Request>]) -> Run {
         let writes = match self.collect(session, group, false) {
             Ok(writes) => writes,
@@ -172,20 +171,20 @@ impl Core {
                 Run::Committed
             }
             Ok((own, _)) => {
-                // The row was removed while the session was idle.
+                // The row expired while the session was idle.
                 session.writer = session.writer.filter(|_| own == 1);
                 Run::Conflict
             }
             Err(source) => match Failure::of(&source) {
                 Failure::Conflict => Run::Conflict,
-                // An error of a statement that is its own transaction has rolled it back. Another way reports its cause.
-                Failure::Statement => Run::Needs(Way::ByStatement),
+                // A failed autocommit statement is rolled back. Another strategy reports the cause.
+                Failure::Statement => Run::Needs(WriteStrategy::ByStatement),
                 Failure::Lost => Run::Unknown(next, error::unreachable(&source)),
             },
         }
     }
 
-    /// Runs the changes of `group` in a transaction that locks the study, and writes them by one statement.
+    /// Buffers the changes of `group` in a transaction that locks the study, and writes them by one statement.
     fn run_locked(&self, session: &mut Session, group: &mut [Box<dyn Request>]) -> Run {
         let writer = match self.runtime.block_on(session.begin_write()) {
             Ok(writer) => writer,
@@ -207,8 +206,8 @@ impl Core {
         self.finish(session, writer)
     }
 
-    /// Runs the changes of `group` and returns what they write; `None` if nothing. An error is an early end of the run,
-    /// before the rollback of its transaction if there is one.
+    /// Buffers the changes of `group`; returns their writes, or `None` without any. An error ends the attempt early,
+    /// before any open transaction is rolled back.
     fn collect(
         &self,
         session: &mut Session,
@@ -221,7 +220,7 @@ impl Core {
             match records.failure() {
                 Some(Failure::Lost) => return Err(Run::Lost(self.lost_fault())),
                 Some(Failure::Conflict) => return Err(Run::Conflict),
-                Some(Failure::Statement) => return Err(Run::Needs(Way::ByStatement)),
+                Some(Failure::Statement) => return Err(Run::Needs(WriteStrategy::ByStatement)),
                 None => {}
             }
             if let Some(way) = records.needed() {
@@ -231,23 +230,22 @@ impl Core {
         }
         let is_of_one_time = records.is_of_one_time();
         let writes = records.into_writes();
-        // Without a statement that requires the study as it was read, it may have changed between two reads.
+        // Without a writing statement to verify the study's version, it may have changed between two reads.
         if writes.is_none() && !is_of_one_time { Err(Run::Conflict) } else { Ok(writes) }
     }
 
-    /// Commits the transaction `writer`.
     fn finish(&self, session: &mut Session, writer: Writer) -> Run {
         match self.runtime.block_on(session.execute("COMMIT")) {
             Ok(()) => Run::Committed,
             Err(source) => match Failure::of(&source) {
                 Failure::Conflict => self.rolled_back(session, Run::Conflict),
-                // It is not known how far the commit has come, also after an error that the database reported.
+                // The commit's progress is unknown, even after an error reported by the database.
                 Failure::Lost | Failure::Statement => Run::Unknown(writer, error::unreachable(&source)),
             },
         }
     }
 
-    /// What a statement of the transaction itself, which failed with `source`, makes of the run.
+    /// Outcome of the attempt after a transaction control statement failed with `source`.
     fn ended(&self, session: &mut Session, source: sqlx::Error) -> Run {
         match Failure::of(&source) {
             Failure::Lost => Run::Lost(error::unreachable(&source)),
@@ -259,7 +257,7 @@ impl Core {
         }
     }
 
-    /// `run`, after the rollback of the transaction.
+    /// Rolls the transaction back and returns `run`.
     fn rolled_back(&self, session: &mut Session, run: Run) -> Run {
         match self.runtime.block_on(session.execute("ROLLBACK")) {
             Ok(()) => run,
@@ -267,8 +265,8 @@ impl Core {
         }
     }
 
-    /// Whether the transaction `writer`, whose session was lost during the commit, was committed; `None` if that cannot
-    /// be determined.
+    /// Whether the transaction `writer`, whose session was lost during the commit, was committed; `None` if
+    /// undeterminable.
     fn resolve(&self, writer: Writer) -> Option<bool> {
         let begin = Instant::now();
         loop {
@@ -298,8 +296,8 @@ impl Core {
         }
     }
 
-    /// Runs `query` on one state of the database, and passes the result to `answer`. A query `is_short` if it is expected
-    /// to need one statement, which needs no transaction. Blocks.
+    /// Runs `query` on a consistent snapshot and passes the result to `answer`. `is_short` expects a single statement,
+    /// which needs no transaction. Blocks.
     pub(super) fn query<T>(
         &self,
         mut is_short: bool,
@@ -350,7 +348,7 @@ impl Core {
     }
 }
 
-/// The pause before run `attempts + 1`, of a random length, so that two groups do not meet again.
+/// Back-off before attempt `attempts + 1`, randomized so that two groups do not collide again.
 fn pause(attempts: u32) -> Duration {
     let longest = Duration::from_millis(1 << attempts.min(10)).min(MAX_PAUSE);
     longest.mul_f64(RandomState::new().hash_one(attempts) as f64 / u64::MAX as f64)

@@ -1,17 +1,17 @@
-//! Chunks of measurements: about 30 bytes per measurement, so that a curve of a million points stays small.
+//! Chunks of measurements: about 25 bytes per measurement, so that a curve of a million points stays small.
 //!
-//! Format 1, in this order: the byte 1; the number of measurements; the number of metric names, then each name as
-//! length and UTF-8; then each measurement as step (8 bytes), wall time (8), source (1, plus 128 if an elapsed time
-//! follows, plus 64 if a folder follows), elapsed time (8, if there is one), mark (8), index of the folder's name (if there is
-//! one), number of metrics, and each metric as index of its name and value (8). The names are those of metrics and folders. Counts, lengths and indices are LEB128; fixed-width numbers are little-endian; doubles are stored as bits,
-//! NaN payloads included.
+//! Format 1, in this order: the byte 1; the number of measurements; the number of names, then each name as length and
+//! UTF-8; then each measurement as step, wall time (8 bytes), variant of the key (1, plus 128 if an elapsed time follows),
+//! elapsed time (8, if there is one), fields of the key, number of metrics, and each metric as index of its name and value
+//! (8). The names are those of metrics and folders; a folder is stored as the index of its name. Doubles are stored as
+//! little-endian bits, NaN payloads included, and all other numbers as LEB128.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use super::RecordError;
-use tunesmith_domain::{Measurement, MetricValue, Source};
+use tunesmith_domain::{Measurement, MetricValue, ReportKey};
 
 /// The newest version of the format.
 const VERSION: u8 = 1;
@@ -20,8 +20,6 @@ const VERSION: u8 = 1;
 const CHUNK_LENGTH: usize = 1024;
 
 const HAS_ELAPSED: u8 = 0x80;
-
-const HAS_FOLDER: u8 = 0x40;
 
 /// The chunks of `measurements`, each with the number of its first measurement; `first` is the number of the first
 /// measurement of all.
@@ -38,28 +36,29 @@ fn encode_chunk(measurements: &[Measurement]) -> Vec<u8> {
     let mut names: Vec<&str> = Vec::new();
     let mut body = Vec::with_capacity(measurements.len() * 40);
     for measurement in measurements {
-        body.extend_from_slice(&measurement.step.to_le_bytes());
-        body.extend_from_slice(&measurement.wall_time_secs.to_bits().to_le_bytes());
-        let source = match measurement.source {
-            Source::MetricFile => 0,
-            Source::EventFile => 1,
-            Source::Http => 2,
-            Source::StandardOutput => 3,
+        push_number(&mut body, measurement.step.cast_unsigned());
+        push_double(&mut body, measurement.wall_time_secs);
+        let variant = match measurement.key {
+            ReportKey::MetricFile { .. } => 0,
+            ReportKey::EventFile { .. } => 1,
+            ReportKey::Http => 2,
+            ReportKey::StandardOutput { .. } => 3,
         };
-        let has_elapsed = if measurement.elapsed_secs.is_some() { HAS_ELAPSED } else { 0 };
-        let has_folder = if measurement.folder.is_some() { HAS_FOLDER } else { 0 };
-        body.push(source | has_elapsed | has_folder);
-        if let Some(elapsed) = measurement.elapsed_secs {
-            body.extend_from_slice(&elapsed.to_bits().to_le_bytes());
-        }
-        body.extend_from_slice(&measurement.mark.to_le_bytes());
-        if let Some(folder) = &measurement.folder {
-            push_count(&mut body, index_of(&mut names, folder));
+        body.push(variant | if measurement.elapsed_secs.is_some() { HAS_ELAPSED } else { 0 });
+        measurement.elapsed_secs.into_iter().for_each(|elapsed| push_double(&mut body, elapsed));
+        match &measurement.key {
+            ReportKey::MetricFile { attempt } => push_number(&mut body, *attempt),
+            ReportKey::EventFile { folder } => push_count(&mut body, index_of(&mut names, folder)),
+            ReportKey::StandardOutput { attempt, offset } => {
+                push_number(&mut body, *attempt);
+                push_number(&mut body, *offset);
+            }
+            ReportKey::Http => {}
         }
         push_count(&mut body, measurement.metrics.len());
         for metric in &measurement.metrics {
             push_count(&mut body, index_of(&mut names, &metric.metric));
-            body.extend_from_slice(&metric.value.to_bits().to_le_bytes());
+            push_double(&mut body, metric.value);
         }
     }
     let mut chunk = vec![VERSION];
@@ -106,12 +105,20 @@ fn index_of<'a>(names: &mut Vec<&'a str>, name: &'a str) -> usize {
     })
 }
 
-fn push_count(bytes: &mut Vec<u8>, mut count: usize) {
-    while count >= 0x80 {
-        bytes.push((count & 0x7f) as u8 | 0x80);
-        count >>= 7;
+fn push_count(bytes: &mut Vec<u8>, count: usize) {
+    push_number(bytes, count as u64);
+}
+
+fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
     }
-    bytes.push(count as u8);
+    bytes.push(number as u8);
+}
+
+fn push_double(bytes: &mut Vec<u8>, double: f64) {
+    bytes.extend_from_slice(&double.to_bits().to_le_bytes());
 }
 
 struct Reader<'a> {
@@ -128,36 +135,31 @@ impl<'a> Reader<'a> {
         let name = |index: usize| {
             names.get(index).copied().ok_or_else(|| RecordError::malformed(format!("there is no name {index}")))
         };
-        let step = i64::from_le_bytes(self.array()?);
-        let wall_time_secs = f64::from_bits(u64::from_le_bytes(self.array()?));
+        let step = self.number()?.cast_signed();
+        let wall_time_secs = self.double()?;
         let flags = self.byte()?;
-        let source = match flags & !(HAS_ELAPSED | HAS_FOLDER) {
-            0 => Source::MetricFile,
-            1 => Source::EventFile,
-            2 => Source::Http,
-            3 => Source::StandardOutput,
-            other => return Err(RecordError::malformed(format!("source {other} is not known"))),
-        };
-        let elapsed_secs =
-            if flags & HAS_ELAPSED == 0 { None } else { Some(f64::from_bits(u64::from_le_bytes(self.array()?))) };
-        let mark = u64::from_le_bytes(self.array()?);
-        let folder = if flags & HAS_FOLDER == 0 {
-            None
-        } else {
-            let index = self.count()?;
-            let folder = match folders.entry(index) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(Arc::from(name(index)?)),
-            };
-            Some(Arc::clone(folder))
+        let elapsed_secs = if flags & HAS_ELAPSED == 0 { None } else { Some(self.double()?) };
+        let key = match flags & !HAS_ELAPSED {
+            0 => ReportKey::MetricFile { attempt: self.number()? },
+            1 => {
+                let index = self.count()?;
+                let folder = match folders.entry(index) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => new.insert(Arc::from(name(index)?)),
+                };
+                ReportKey::EventFile { folder: Arc::clone(folder) }
+            }
+            2 => ReportKey::Http,
+            3 => ReportKey::StandardOutput { attempt: self.number()?, offset: self.number()? },
+            other => return Err(RecordError::malformed(format!("key {other} is not known"))),
         };
         let mut metrics = Vec::new();
         for _ in 0..self.count()? {
             let index = self.count()?;
             let metric = name(index)?.to_owned();
-            metrics.push(MetricValue { metric, value: f64::from_bits(u64::from_le_bytes(self.array()?)) });
+            metrics.push(MetricValue { metric, value: self.double()? });
         }
-        Ok(Measurement { step, wall_time_secs, elapsed_secs, source, mark, folder, metrics })
+        Ok(Measurement { step, wall_time_secs, elapsed_secs, key, metrics })
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], RecordError> {
@@ -179,15 +181,23 @@ impl<'a> Reader<'a> {
         Ok(byte)
     }
 
+    fn double(&mut self) -> Result<f64, RecordError> {
+        self.array().map(u64::from_le_bytes).map(f64::from_bits)
+    }
+
     fn count(&mut self) -> Result<usize, RecordError> {
-        let mut count = 0_usize;
-        for shift in (0..28).step_by(7) {
+        usize::try_from(self.number()?).map_err(RecordError::malformed)
+    }
+
+    fn number(&mut self) -> Result<u64, RecordError> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
-            count |= usize::from(byte & 0x7f) << shift;
+            number |= u64::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
-                return Ok(count);
+                return Ok(number);
             }
         }
-        Err(RecordError::malformed("a count is too large"))
+        Err(RecordError::malformed("a number is too large"))
     }
 }

@@ -1,18 +1,13 @@
 //! The stored forms: versioned JSON for jobs, studies and trials, compact chunks for measurements.
 //!
-//! The types of this module define the stored format only, so a rename in the domain does not change it; the conversions
-//! are explicit. Every body has a checksum over its key and its bytes, because neither engine detects a flipped bit inside
-//! a value. Not here: tables and keys of an engine.
+//! The types of this module define the stored form only: a rename in the domain does not change it. Every body has a
+//! checksum over its key and its bytes, because no engine detects a flipped bit inside a value. Not here: tables and keys of
+//! an engine.
 
 mod chunk;
-mod float;
+mod form;
 mod job;
-mod machines;
-mod measurement;
-mod origin;
-mod place;
 mod plan;
-mod stopping;
 mod study;
 mod trial;
 
@@ -25,9 +20,9 @@ pub(super) use trial::{decode_trial, encode_trial};
 use std::path::Path;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use super::StoreError;
+use form::{Form, Read, Written};
 use tunesmith_domain::TrialId;
 
 /// The part of a study that changes with every trial. It is stored apart from the study, so that the cost of a change
@@ -119,28 +114,34 @@ pub(super) fn verify(key: &[u8], body: &[u8], stored: u32) -> Result<(), RecordE
     Err(RecordError::malformed(format!("its checksum is {computed:08x}, stored is {stored:08x}")))
 }
 
-/// Serialises a record. The types of this module have text keys and no fallible parts, so this cannot fail on them.
-fn to_json(record: &impl serde::Serialize) -> Vec<u8> {
-    serde_json::to_vec(record).expect("records have only text keys and serialise to memory")
+/// The start of the records of jobs, studies and trials: their version.
+const VERSION_1: &[u8] = br#"{"v":1,"#;
+
+/// Serialises `value` in the form `F`, a JSON object, with its version.
+fn to_json<T, F: Form<T>>(value: &T) -> Vec<u8> {
+    let record = serde_json::to_vec(&Written::<T, F>::new(value));
+    let record = record.expect("records have only text keys and serialise to memory");
+    [VERSION_1, &record[1..]].concat()
 }
 
-/// Parses a record with a `v` field of at most `known`.
-fn from_json<T: DeserializeOwned>(bytes: &[u8], known: u32) -> Result<T, RecordError> {
-    // Records of version 1 start like this, and are parsed only once.
-    if !bytes.starts_with(br#"{"v":1,"#) {
-        check_version(bytes, known)?;
-    }
-    serde_json::from_slice(bytes).map_err(RecordError::malformed)
+/// Parses the result of [`to_json`].
+fn from_json<T, F: Form<T>>(bytes: &[u8]) -> Result<T, RecordError> {
+    let Some(fields) = bytes.strip_prefix(VERSION_1) else { return Err(unknown_version(bytes)) };
+    let record = serde_json::from_slice::<Read<T, F>>(&[b"{", fields].concat());
+    record.map(|read| read.0).map_err(RecordError::malformed)
 }
 
-/// Refuses a record of a later version. It may have other fields, so it is not damaged.
-fn check_version(bytes: &[u8], known: u32) -> Result<(), RecordError> {
+/// The error of a record that is not of version 1. One of a later version may have other fields, so it is not damaged.
+fn unknown_version(bytes: &[u8]) -> RecordError {
     #[derive(Deserialize)]
     struct Version {
         v: u32,
     }
-    let Version { v } = serde_json::from_slice(bytes).map_err(RecordError::malformed)?;
-    if v > known { Err(RecordError::TooNew { found: v, known }) } else { Ok(()) }
+    match serde_json::from_slice(bytes) {
+        Ok(Version { v }) if v > 1 => RecordError::TooNew { found: v, known: 1 },
+        Ok(Version { v }) => RecordError::malformed(format!("it does not start with its version {v}")),
+        Err(error) => RecordError::malformed(error),
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Flushes of sled's log, from which a caller returns even where sled itself would wait for ever (decision 025).
+//! Flushes of sled's log that return even where sled itself would wait forever (decision 025).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -14,38 +14,33 @@ use tokio::sync::watch;
 use super::panic_text;
 use crate::{Condition, StoreFault};
 
-/// The time between two looks at a store that keeps its caller waiting.
+/// Polling interval of a store that keeps its caller waiting.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Why a flush failed.
 #[derive(Debug)]
 pub(super) enum FlushError {
     Sled(Error),
-    /// The store stopped while the flush waited.
     Stopped(StoreFault),
 }
 
-/// The result of a flush, or the text of sled's panic.
+/// Result of a flush, or the text of sled's panic.
 type Outcome = Result<Result<(), Error>, String>;
 
-/// The thread that flushes a store's log. It drops its `Db` as the last one, because closing sled flushes, too.
+/// Flush thread of a store. It drops the last `Db`, because closing sled flushes too.
 #[derive(Debug)]
 pub(super) struct Flusher {
     db: Option<Db>,
     requests: Option<Sender<SyncSender<Outcome>>>,
     thread: Option<JoinHandle<()>>,
-    /// Held for reading by flushes, for writing by a transaction. Sled excludes them itself, but a wait inside sled has no limit.
+    /// Read-locked by flushes, write-locked by a transaction. Sled excludes them itself, but without a timeout.
     log: Arc<RwLock<()>>,
     condition: watch::Receiver<Condition>,
-    /// The number of flushes beside that of the thread.
+    /// Number of flushes besides that of the thread.
     additional: Arc<AtomicU32>,
 }
 
 impl Flusher {
-    /// Starts the thread for `db`. `condition` is that of the store.
-    ///
-    /// # Errors
-    /// If the system starts no thread.
+    /// Starts the thread for `db`, given the store's `condition`.
     pub(super) fn start(db: Db, condition: watch::Receiver<Condition>) -> std::io::Result<Self> {
         let (requests, received) = channel();
         let log = Arc::<RwLock<()>>::default();
@@ -61,11 +56,11 @@ impl Flusher {
         })
     }
 
-    /// Runs `transaction` when no other and no flush runs. If it waited inside sled for a flush that does not end, it would
-    /// also keep every further flush from starting.
+    /// Runs `transaction` exclusively of flushes and other transactions. Waiting inside sled for a stuck flush would
+    /// keep all further flushes from starting.
     ///
     /// # Errors
-    /// The fault if the store has stopped, also while this waited; then `transaction` has not run.
+    /// The fault if the store has stopped, even during the wait; `transaction` has not run.
     pub(super) fn between_flushes<T>(&self, transaction: impl FnOnce() -> T) -> Result<T, StoreFault> {
         loop {
             let permit = self.log.try_write_for(PAUSE);
@@ -82,14 +77,14 @@ impl Flusher {
         self.condition.borrow().fault().cloned()
     }
 
-    /// Writes all changes that were made before the call to the log. Blocks.
+    /// Flushes all changes made before the call. Blocks.
     ///
     /// # Panics
     /// If sled panics.
     pub(super) fn flush(&self) -> Result<(), FlushError> {
         let (reply, outcome) = sync_channel(1);
         if let Some(requests) = &self.requests {
-            // The thread ends after the requests do.
+            // The thread outlives the requests.
             let _ = requests.send(reply);
         }
         let mut looks = 0_u32;
@@ -108,7 +103,7 @@ impl Flusher {
         }
     }
 
-    /// Starts another flush beside the one that runs, unless `most` do already. It wakes those that wait if sled failed.
+    /// Starts an additional flush, up to `most`. It wakes the waiting ones if sled failed.
     fn flush_beside(&self, most: u32) {
         let more = |running| (running < most).then_some(running + 1);
         let Some(db) = self.db.clone() else { return };
@@ -117,7 +112,7 @@ impl Flusher {
         }
         let (log, additional) = (Arc::clone(&self.log), Arc::clone(&self.additional));
         let started = Builder::new().name("sled-flush-beside".into()).spawn(move || {
-            // Recursive: not behind the transactions that wait. Its error is that of the flush that it wakes.
+            // Recursive, to overtake waiting transactions. The flush that it wakes reports the same error.
             let _ = log.try_read_recursive().map(|_running| catch_unwind(AssertUnwindSafe(|| db.flush())));
             additional.fetch_sub(1, Ordering::Relaxed);
         });
@@ -131,18 +126,18 @@ impl Drop for Flusher {
     /// Closes sled, and waits for it unless the store has stopped.
     fn drop(&mut self) {
         self.db = None;
-        // The thread ends, with the last `Db`.
+        // Ends the thread, along with the last `Db`.
         self.requests = None;
         if self.fault().is_none()
             && let Some(thread) = self.thread.take()
         {
-            // Its panics were answers.
+            // Its panics were delivered as responses.
             let _ = thread.join();
         }
     }
 }
 
-/// Flushes `db` once for all requests that have arrived, until there are no more.
+/// Flushes `db` once for all pending requests, until there are no more.
 fn answer(db: &Db, log: &RwLock<()>, requests: &Receiver<SyncSender<Outcome>>) {
     while let Ok(first) = requests.recv() {
         let running = log.read_recursive();
@@ -150,7 +145,7 @@ fn answer(db: &Db, log: &RwLock<()>, requests: &Receiver<SyncSender<Outcome>>) {
         let flush = || db.flush().map(|_bytes| ());
         let outcome = catch_unwind(AssertUnwindSafe(flush)).map_err(|panic| panic_text(&*panic));
         drop(running);
-        // A caller that has returned needs no answer.
+        // A caller that has returned needs no response.
         for reply in others {
             let _ = reply.try_send(outcome.clone());
         }

@@ -1,42 +1,45 @@
-//! The store in pure Rust: a folder of the `sled` engine.
+//! Pure Rust store: a folder of the `sled` engine.
 //!
 //! Every change is flushed before it is acknowledged, but on Linux sled's flush does not sync the device
-//! (`sync_file_range`): acknowledged changes survive a crash of the process, but not a power cut. Sled does not report lost
-//! changes, so a file beside it contains their number ([`super::acknowledged`]).
+//! (`sync_file_range`): acknowledged changes survive a process crash, but not a power cut. Since sled does not report
+//! lost changes, a file beside it counts them ([`super::acknowledged`]).
 
 mod flush;
 mod presence;
 mod records;
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use parking_lot::RwLock;
 use sled::transaction::{ConflictableTransactionError, TransactionError, TransactionalTree};
 use sled::{Db, Error};
 use tokio::sync::watch;
 
 use super::acknowledged::Acknowledged;
 use super::engine::{Changes, Engine, Ranges, Scope};
+use super::file_lock::FileLock;
 use super::{Condition, OpenMode, RESTORE_ADVICE, StoreError, StoreFault};
 use flush::{FlushError, Flusher};
 use presence::Presence;
 use records::{SledRecords, Snapshot};
 
-/// The version of the folder's layout; that of each record is in the record. 2: with an index of open trials.
-const FORMAT: u32 = 2;
+/// Version of the folder layout, separate from the version of each record. 1: release 0.1.0.
+const FORMAT: u32 = 1;
 
-/// The name of sled's file.
+/// File with that version, inside the folder; missing before 0.1.0. Kept outside the log, because sled changes the
+/// folder when opening it.
+const FORMAT_FILE: &str = "format";
+
 const LOG_FILE: &str = "db";
 
-/// The name of the file with the number of acknowledged changes, inside the folder.
+/// File with the acknowledged change count, inside the folder.
 const COUNT_FILE: &str = "acknowledged";
 
-/// A [`super::Store`] in a folder of sled.
+/// A [`super::Store`] in a sled folder.
 #[derive(Debug)]
 pub struct SledStore {
     inner: Arc<Inner>,
@@ -47,28 +50,29 @@ struct Inner {
     path: PathBuf,
     db: Db,
     acknowledged: Acknowledged,
-    /// Separates reads from writes, because sled's iterators return partial transactions.
+    /// Isolates reads from writes, because sled's iterators return partial transactions.
     isolation: RwLock<()>,
-    /// Set by the first panic inside sled, after which its state is undefined.
+    /// Set by the first panic inside sled, which leaves it in an undefined state.
     broken: OnceLock<String>,
-    /// Sled takes no change after the first failed write or sync, until it is opened again.
+    /// After the first failed write or sync, sled accepts no changes until reopened.
     condition: watch::Sender<Condition>,
     presence: Presence,
     flusher: Flusher,
 }
 
 impl SledStore {
-    /// Opens the store in the folder `path`, and logs its guarantees. Blocks; call it off the async runtime.
+    /// Opens the store in the folder `path` and logs its guarantees. Blocks; call it off the async runtime.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] if sled cannot read the folder, or acknowledged changes are missing from it, and in
-    /// [`OpenMode::Existing`] if the store is missing or empty. [`StoreError::TooNew`].
+    /// [`StoreError::Damaged`] if sled cannot read the folder or acknowledged changes are missing, and in
+    /// [`OpenMode::Existing`] if the store is missing or empty. [`StoreError::TooNew`], [`StoreError::BeforeRelease`].
     /// [`StoreError::InUse`]. [`StoreError::NotApplied`] if the folder cannot be read or written.
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
         let log = path.join(LOG_FILE);
         if mode == OpenMode::Existing && !log.metadata().is_ok_and(|metadata| metadata.len() > 0) {
             return Err(damaged(path, format!("{LOG_FILE} is missing or empty")));
         }
+        check_format(path, &log)?;
         prepare(path, &log)?;
         let open = || sled::Config::new().path(path).flush_every_ms(None).open();
         let db = match catch_unwind(open) {
@@ -89,7 +93,7 @@ impl SledStore {
             presence,
             flusher,
         };
-        inner.guarded(|| inner.check_format(mode))?;
+        inner.guarded(|| inner.check_changes(mode))?;
         tracing::warn!(
             store.path = %path.display(),
             "store sled: acknowledged changes survive a crash of this program, but not a power cut or a crash of the \
@@ -130,7 +134,7 @@ impl Engine for SledStore {
         query: impl Fn(&dyn Ranges) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.run("read", move |inner| {
-            let _guard = inner.isolation.read().unwrap_or_else(PoisonError::into_inner);
+            let _guard = inner.isolation.read();
             query(&SledRecords::new(Snapshot(&inner.db), &inner.path))
         })
         .await
@@ -149,7 +153,7 @@ impl Inner {
             return Err(StoreError::not_applied(self.stop(fault)));
         }
         let committed = self.flusher.between_flushes(|| {
-            let _guard = self.isolation.write().unwrap_or_else(PoisonError::into_inner);
+            let _guard = self.isolation.write();
             let result = self.db.transaction(|transaction| {
                 let records = SledRecords::new(transaction, &self.path);
                 let answer = change(&records).map_err(|error| records.conflict_or(error))?;
@@ -158,7 +162,7 @@ impl Inner {
             });
             result.map_err(|error| match error {
                 TransactionError::Abort(error) => error,
-                // Before another transaction may start, which would wait for ever.
+                // Must precede the next transaction, which would wait forever.
                 TransactionError::Storage(error) => self.failed(error),
             })
         });
@@ -177,16 +181,16 @@ impl Inner {
         Ok(answer)
     }
 
-    /// The error for `error` of a change. Stops the store if the medium failed.
+    /// Converts the error of a change, stopping the store if the medium failed.
     fn failed(&self, error: Error) -> StoreError {
         let Error::Io(source) = &error else { return not_applied(&self.path, "write", error) };
-        if source.kind() == std::io::ErrorKind::InvalidData {
+        if source.kind() == ErrorKind::InvalidData {
             return not_applied(&self.path, "write", error);
         }
         StoreError::not_applied(self.stop(StoreFault::from(source)))
     }
 
-    /// Refuses all further changes because of `fault`, or of an earlier one.
+    /// Rejects all further changes because of `fault`, or an earlier one.
     fn stop(&self, fault: StoreFault) -> StoreFault {
         if let Some(earlier) = self.condition.borrow().fault() {
             return earlier.clone();
@@ -196,29 +200,18 @@ impl Inner {
         fault
     }
 
-    fn check_format(&self, mode: OpenMode) -> Result<(), StoreError> {
-        let records = SledRecords::new(Snapshot(&self.db), &self.path);
-        match records.format()? {
-            Some(FORMAT) => {}
-            Some(1) => {
-                let open = records.unindexed_open_trials()?;
-                self.write(|records| {
-                    open.iter().try_for_each(|key| records.put_open(key))?;
-                    records.put_format(FORMAT)
-                })?;
-            }
-            Some(found) if found > FORMAT => {
-                return Err(StoreError::TooNew { path: self.path.clone(), found, known: FORMAT });
-            }
-            None if mode == OpenMode::Create && self.db.is_empty() && self.acknowledged.count() == 0 => {
-                return self.write(|records| records.put_format(FORMAT));
-            }
-            Some(_) | None => return Err(damaged(&self.path, "its format version is missing".into())),
+    /// Checks that all acknowledged changes are present. Makes a first change in a new store, which creates its log.
+    fn check_changes(&self, mode: OpenMode) -> Result<(), StoreError> {
+        let count = SledRecords::new(Snapshot(&self.db), &self.path).change_count()?;
+        self.acknowledged.check(&self.path, count)?;
+        match mode {
+            _ if count > 0 => Ok(()),
+            OpenMode::Create => self.write(|_| Ok(())),
+            OpenMode::Existing => Err(damaged(&self.path, "it has no changes".into())),
         }
-        self.acknowledged.check(&self.path, records.change_count()?)
     }
 
-    /// Runs `work`, and converts a panic of sled, which much damage causes, into an error.
+    /// Runs `work`, converting panics of sled, the usual result of damage, into errors.
     fn guarded<T>(&self, work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
         if let Some(panic) = self.broken.get() {
             return Err(damaged(&self.path, format!("sled stopped: {panic}")));
@@ -231,39 +224,56 @@ impl Inner {
     }
 }
 
-/// Waits up to a second for the lock of the log, and removes unfinished snapshots while it is held. Sled's threads release
-/// the lock some time after the store is dropped, and a child process has a copy of it until it executes its program.
+/// Checks the layout version of the folder, or records it in a new one. A refused folder stays unchanged.
+fn check_format(path: &Path, log: &Path) -> Result<(), StoreError> {
+    let file = path.join(FORMAT_FILE);
+    let text = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(StoreError::not_applied_io("read its version", error)),
+    };
+    if text.is_empty() && log.exists() {
+        return Err(StoreError::BeforeRelease { path: path.to_owned(), found: format!("no file {FORMAT_FILE}") });
+    }
+    if text.is_empty() {
+        let write = || {
+            fs::create_dir_all(path)?;
+            let mut new = File::create(&file)?;
+            writeln!(new, "{FORMAT}")?;
+            new.sync_all()?;
+            File::open(path)?.sync_all()
+        };
+        return write().map_err(|source| StoreError::not_applied_io("create its folder", source));
+    }
+    match text.trim_end().parse() {
+        Ok(FORMAT) => Ok(()),
+        Ok(found) if found > FORMAT => Err(StoreError::TooNew { path: path.to_owned(), found, known: FORMAT }),
+        _ => Err(damaged(path, format!("{FORMAT_FILE} contains {text:?}"))),
+    }
+}
+
+/// Waits up to a second for the lock of the log, which sled's threads release some time after the store is dropped, and
+/// removes unfinished snapshots under it.
 ///
 /// # Errors
 /// [`StoreError::InUse`] if the lock is not released; [`StoreError::NotApplied`] if a file cannot be removed.
 fn prepare(path: &Path, log: &Path) -> Result<(), StoreError> {
-    const PAUSE: Duration = Duration::from_millis(5);
-    const MAX_PAUSES: usize = 200;
-    // Without a log, or if it cannot be opened, sled's own error follows.
-    let Ok(file) = File::open(log) else { return Ok(()) };
-    for _ in 0..MAX_PAUSES {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
-            Ok(()) => {
-                let removed = remove_unfinished_snapshots(path);
-                // Unlocked explicitly, since such a child may have a copy of this lock too.
-                let _ = flock(&file, FlockOperation::Unlock);
-                return removed.map_err(|source| StoreError::not_applied_io("remove an unfinished snapshot", source));
-            }
-            Err(_) => return Ok(()),
-        }
+    if !log.exists() {
+        return Ok(());
     }
-    Err(StoreError::InUse { path: path.to_owned() })
+    let _lock = FileLock::take(log, OpenMode::Existing)?;
+    remove_unfinished_snapshots(path)
+        .map_err(|source| StoreError::not_applied_io("remove an unfinished snapshot", source))
 }
 
-/// Removes snapshots that an ended process was writing. Sled names them `snap.*.generating` until they are complete, but
-/// reads them as if they were, and refuses the folder. Its log contains all that they would.
+/// Removes incomplete snapshots (`snap.*.generating`) of a dead process, which sled would read as complete and refuse
+/// the folder. The log contains all their data.
 fn remove_unfinished_snapshots(path: &Path) -> std::io::Result<()> {
     for entry in path.read_dir()? {
         let name = entry?.file_name();
         if name.to_str().is_some_and(|name| name.starts_with("snap.") && name.ends_with(".generating")) {
             tracing::info!(store.path = %path.display(), file = %name.display(), "removing an unfinished snapshot");
-            std::fs::remove_file(path.join(name))?;
+            fs::remove_file(path.join(name))?;
         }
     }
     Ok(())
@@ -273,12 +283,9 @@ fn damaged(path: &Path, detail: String) -> StoreError {
     StoreError::Damaged { path: path.to_owned(), detail: format!("{detail}; {RESTORE_ADVICE}") }
 }
 
-/// The error for `error`, which occurred before the commit.
 fn not_applied(path: &Path, operation: &'static str, error: Error) -> StoreError {
     match error {
-        Error::Io(source) if source.kind() != std::io::ErrorKind::InvalidData => {
-            StoreError::not_applied_io(operation, source)
-        }
+        Error::Io(source) if source.kind() != ErrorKind::InvalidData => StoreError::not_applied_io(operation, source),
         error => damaged(path, error.to_string()),
     }
 }
@@ -291,5 +298,4 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     }
 }
 
-/// The error type of sled's transactions.
 type Abort = ConflictableTransactionError<StoreError>;

@@ -1,4 +1,4 @@
-//! The check that the open log of sled is still the one in its folder, and was not emptied.
+//! Checks that sled's open log is still the file in its folder, and was not truncated.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use crate::StoreFault;
 
-/// The log of an open store.
 #[derive(Debug)]
 pub(super) struct Presence {
     path: PathBuf,
@@ -15,14 +14,13 @@ pub(super) struct Presence {
 }
 
 impl Presence {
-    /// The log at `path`, which sled has open.
     pub(super) fn new(path: &Path) -> io::Result<Self> {
         let metadata = path.metadata()?;
         Ok(Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
     }
 
-    /// Checks that the path leads to the open file, and that the file is not empty. Sled writes behind the end of an
-    /// emptied file, so this is called before each change, too.
+    /// Checks that the path leads to the open file and that the file is not empty. Also called before each change,
+    /// since sled writes past the end of a truncated file.
     pub(super) fn check(&self) -> Result<(), StoreFault> {
         match self.path.metadata() {
             Ok(now) if (now.dev(), now.ino()) != (self.device, self.inode) => Err(fault("was replaced")),

@@ -1,4 +1,4 @@
-//! Records as keys and values: a letter for the kind before each key, a checksum before each body.
+//! Records as keys and values: a kind letter precedes each key, a checksum each body.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -22,22 +22,19 @@ const PROGRESS: u8 = b'p';
 const TRIAL: u8 = b't';
 const REVISION: u8 = b'r';
 const MEASUREMENTS: u8 = b'm';
-/// A trial that is not final, by its number.
+/// Non-final trial, by number.
 const OPEN: u8 = b'o';
-/// A trial with a lease, by the end of the lease.
+/// Leased trial, by the end of the lease.
 const DEADLINE: u8 = b'd';
 const SUMMARY: u8 = b'y';
-/// A value of the whole store.
 const META: u8 = b'!';
 
-const FORMAT_KEY: &[u8] = b"format";
 const CHANGES_KEY: &[u8] = b"changes";
 
-/// All records, outside of any transaction.
+/// All records, outside any transaction.
 #[derive(Clone, Copy)]
 pub(super) struct Snapshot<'a>(pub(super) &'a Db);
 
-/// Access to single values.
 pub(super) trait Values {
     fn get(&self, key: &[u8]) -> Result<Option<IVec>, UnabortableTransactionError>;
 }
@@ -54,33 +51,23 @@ impl Values for &TransactionalTree {
     }
 }
 
-/// Records in `values`.
 pub(super) struct SledRecords<'a, V> {
     values: V,
     path: &'a Path,
-    /// Set if sled has to run the transaction again; the error that followed is then ignored.
+    /// Set if sled must rerun the transaction; a subsequent error is then ignored.
     conflict: Cell<bool>,
 }
 
 impl<'a, V: Values> SledRecords<'a, V> {
-    /// The records in `values`; `path` is for messages.
     pub(super) fn new(values: V, path: &'a Path) -> Self {
         Self { values, path, conflict: Cell::new(false) }
     }
 
-    /// The study whose record has the key `key`.
     fn study_of_key(&self, key: &[u8]) -> Result<StudyId, StoreError> {
         let name = String::from_utf8_lossy(key);
         name.parse().map_err(|_| malformed("its key is not a study ID").of(self.path, &format!("study {name}")))
     }
 
-    /// The version of the folder's layout, if it has one.
-    pub(super) fn format(&self) -> Result<Option<u32>, StoreError> {
-        let version = self.number(FORMAT_KEY)?;
-        Ok(version.map(|version| u32::try_from(version).unwrap_or(u32::MAX)))
-    }
-
-    /// The number of changes.
     pub(super) fn change_count(&self) -> Result<u64, StoreError> {
         Ok(self.number(CHANGES_KEY)?.unwrap_or(0))
     }
@@ -119,18 +106,13 @@ impl<'a, V: Values> SledRecords<'a, V> {
 }
 
 impl SledRecords<'_, &TransactionalTree> {
-    /// The result of the transaction after its closure failed with `error`.
+    /// Transaction result after its closure failed with `error`.
     pub(super) fn conflict_or(&self, error: StoreError) -> Abort {
         if self.conflict.get() {
             ConflictableTransactionError::Conflict
         } else {
             ConflictableTransactionError::Abort(error)
         }
-    }
-
-    /// Writes the version of the folder's layout.
-    pub(super) fn put_format(&self, version: u32) -> Result<(), StoreError> {
-        self.put(META, FORMAT_KEY, &u64::from(version).to_be_bytes())
     }
 
     /// Counts the change of this transaction, and returns the count.
@@ -140,7 +122,7 @@ impl SledRecords<'_, &TransactionalTree> {
         Ok(count)
     }
 
-    /// Removes `trial` with its measurements and from all indices.
+    /// Removes `trial` with its measurements and index entries.
     fn remove_trial(&self, study: &StudyId, trial: &Trial) -> Result<(), StoreError> {
         let mut first = 0;
         while first < trial.measurement_count {
@@ -162,11 +144,6 @@ impl SledRecords<'_, &TransactionalTree> {
         self.remove(prefixed(TRIAL, &key))
     }
 
-    /// Adds the trial with `key` to the index of open trials.
-    pub(super) fn put_open(&self, key: &[u8]) -> Result<(), StoreError> {
-        self.put(OPEN, key, b"")
-    }
-
     fn remove(&self, key: Vec<u8>) -> Result<(), StoreError> {
         self.values.remove(key).map(|_| ()).map_err(|error| self.failed("write", error))
     }
@@ -180,26 +157,12 @@ impl SledRecords<'_, &TransactionalTree> {
 }
 
 impl SledRecords<'_, Snapshot<'_>> {
-    /// A trial found by an index.
     fn indexed_trial(&self, study: &StudyId, id: Option<TrialId>) -> Result<Trial, StoreError> {
         let trial = id.map(|id| self.trial(study, id)).transpose()?.flatten();
         trial.ok_or_else(|| malformed("its trial is missing").of(self.path, &format!("an index of study {study}")))
     }
 
-    /// The keys of all trials that are not final, for a layout without an index of them.
-    pub(super) fn unindexed_open_trials(&self) -> Result<Vec<Vec<u8>>, StoreError> {
-        let mut open = Vec::new();
-        for entry in self.range(TRIAL, b"", b"") {
-            let (key, value) = entry?;
-            let trial = unseal(&key, &value).and_then(decode_trial).map_err(|error| error.of(self.path, "a trial"))?;
-            if !trial.state.is_final() {
-                open.push(key);
-            }
-        }
-        Ok(open)
-    }
-
-    /// Up to `limit` entries of `kind` with keys in `first..` that start with `prefix`, without the kind's letter.
+    /// Up to `limit` entries of `kind` with keys from `first` that start with `prefix`; strips the kind letter.
     fn range<'b>(
         &'b self,
         kind: u8,
@@ -219,7 +182,7 @@ impl SledRecords<'_, Snapshot<'_>> {
     }
 }
 
-/// The index key of a lease: its end, rounded down to the microsecond.
+/// Index key of a lease: its end, rounded down to the microsecond.
 fn deadline_key(lease: &Lease, study: &StudyId, id: TrialId) -> Vec<u8> {
     keys::deadline(lease.deadline.as_microsecond(), study, id)
 }
@@ -301,45 +264,39 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
 
     fn studies(
         &self,
-        project: &str,
-        location: &str,
+        parent: Option<(&str, &str)>,
         after: Option<&StudyId>,
         limit: usize,
     ) -> Result<Vec<Study>, StoreError> {
-        let prefix = keys::studies_prefix(project, location);
-        let after = after.map_or(prefix.as_bytes(), |id| id.as_str().as_bytes()).max(prefix.as_bytes());
-        let entries = self.range(STUDY, prefix.as_bytes(), after);
-        let mut studies = Vec::new();
-        for entry in entries.filter(|entry| entry.as_ref().map_or(true, |(key, _)| key != after)).take(limit) {
-            studies.extend(self.study(&self.study_of_key(&entry?.0)?)?);
-        }
-        Ok(studies)
-    }
-
-    fn all_studies(&self, after: Option<&StudyId>, limit: usize) -> Result<Vec<Study>, StoreError> {
+        let prefix = parent.map_or(String::new(), |(project, location)| keys::studies_prefix(project, location));
         let after = after.map_or(&[][..], |id| id.as_str().as_bytes());
         let mut studies = Vec::new();
-        for entry in self.range(STUDY, b"", after) {
+        for entry in self.range(STUDY, prefix.as_bytes(), after.max(prefix.as_bytes())) {
             if studies.len() == limit {
                 break;
             }
             let (key, _) = entry?;
             let id = self.study_of_key(&key)?;
-            if key != after && !id.is_of_job() {
+            if key != after && (parent.is_some() || !id.is_of_job()) {
                 studies.extend(self.study(&id)?);
             }
         }
         Ok(studies)
     }
 
-    fn open_trials(&self, study: &StudyId, after: TrialId, limit: usize) -> Result<Vec<Trial>, StoreError> {
-        let Some(first) = after.0.checked_add(1) else { return Ok(Vec::new()) };
+    fn study_and_open_trials(
+        &self,
+        study: &StudyId,
+        after: TrialId,
+        limit: usize,
+    ) -> Result<(Option<Study>, Vec<Trial>), StoreError> {
         let mut trials = Vec::new();
-        for entry in self.range(OPEN, &keys::study_prefix(study), &keys::numbered(study, first)).take(limit) {
+        let first = keys::numbered(study, after.0.saturating_add(1));
+        for entry in self.range(OPEN, &keys::study_prefix(study), &first).take(limit) {
             let (key, _) = entry?;
             trials.push(self.indexed_trial(study, keys::last_number(&key).map(TrialId))?);
         }
-        Ok(trials)
+        Ok((self.study(study)?, trials))
     }
 
     fn overdue_trials(&self, at: Timestamp, limit: usize) -> Result<Vec<(StudyId, Trial)>, StoreError> {
@@ -397,7 +354,7 @@ impl Ranges for SledRecords<'_, Snapshot<'_>> {
         limit: usize,
     ) -> Result<Vec<(u64, Vec<Measurement>)>, StoreError> {
         let prefix = keys::trial(study, trial);
-        // The chunk that holds `from` is the last one that starts at it or before.
+        // The chunk containing `from` is the last one starting at or before it.
         let upto = prefixed(MEASUREMENTS, &keys::chunk(study, trial, from));
         let start = self.values.0.range(prefixed(MEASUREMENTS, &prefix)..=upto).next_back();
         let Some(start) = start else { return Ok(Vec::new()) };
@@ -456,7 +413,7 @@ impl Changes for SledRecords<'_, &TransactionalTree> {
     }
 
     fn remove_trials(&self, study: &StudyId, first: TrialId, end: TrialId) -> Result<(), StoreError> {
-        // A transaction has no ranges and excludes reads outside of it, so the keys are computed one by one.
+        // Transactions have no range scans and exclude outside reads, hence one computed key at a time.
         for id in (first.0..end.0).map(TrialId) {
             if let Some(trial) = self.trial(study, id)? {
                 self.remove_trial(study, &trial)?;
@@ -476,7 +433,7 @@ impl Changes for SledRecords<'_, &TransactionalTree> {
         if trial.state.is_final() {
             self.remove(prefixed(OPEN, &key))?;
         } else {
-            self.put_open(&key)?;
+            self.put(OPEN, &key, b"")?;
         }
         if let Some(lease) = trial.lease {
             self.put(DEADLINE, &deadline_key(&lease, study, trial.id), study.as_str().as_bytes())?;

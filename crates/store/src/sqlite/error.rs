@@ -7,7 +7,6 @@ use rusqlite::{Error, ErrorCode};
 use super::recovery;
 use crate::{RESTORE_ADVICE, StoreError};
 
-/// The error for `source`, which occurred in `operation`, before the commit.
 pub(super) fn not_applied(path: &Path, operation: &'static str, source: Error) -> StoreError {
     if is_damage(&source) {
         return StoreError::Damaged { path: path.to_owned(), detail: format!("{source}; {RESTORE_ADVICE}") };
@@ -22,7 +21,7 @@ pub(super) fn not_applied(path: &Path, operation: &'static str, source: Error) -
 
 fn is_damage(error: &Error) -> bool {
     match error {
-        // `Unknown` is a missing table or column: the schema version guarantees their existence.
+        // `Unknown` is a missing table or column, whose existence the schema version guarantees.
         Error::SqliteFailure(failure, _) | Error::SqlInputError { error: failure, .. } => {
             matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown)
         }

@@ -1,4 +1,4 @@
-//! The integrity check of the file: after an unclean end, or if the file is so small that the check is cheap.
+//! Integrity check of the file, after an unclean shutdown or whenever the file is small enough.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -6,10 +6,9 @@ use std::sync::{Arc, OnceLock};
 use super::{beside, error, schema};
 use crate::{RESTORE_ADVICE, StoreError};
 
-/// Files up to this size are always checked before the store opens; larger files would delay the start.
+/// Size up to which files are always checked before opening; larger ones would delay the start.
 const CHECKED_AT_OPEN_BYTES: u64 = 8 * 1024 * 1024;
 
-/// The result of the integrity check of a store.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     path: PathBuf,
@@ -17,15 +16,14 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// Checks the structure of the file at `path`: now if it is small, in the background if it is large and `unclean`.
+    /// Checks the file's structure: immediately if it is small, in the background if it is large and `unclean`.
     pub(super) fn check(path: &Path, unclean: bool) -> Result<Arc<Self>, StoreError> {
         let health = Arc::new(Self { path: path.to_owned(), damage: OnceLock::new() });
         health.check_by_size(unclean)?;
         Ok(health)
     }
 
-    /// Checks the structure of the file once more, after its medium had failed: now if it is small, in the background if
-    /// it is large.
+    /// Rechecks the file's structure after a failure of its medium: immediately if it is small, else in the background.
     pub(super) fn check_again(self: &Arc<Self>) -> Result<(), StoreError> {
         self.check_by_size(true)
     }
@@ -45,7 +43,7 @@ impl Health {
         Ok(())
     }
 
-    /// An error once damage is found.
+    /// Fails once damage is found.
     pub(super) fn ok(&self) -> Result<(), StoreError> {
         match self.damage.get() {
             None => Ok(()),
@@ -58,7 +56,7 @@ impl Health {
     fn run_logged(&self) {
         if let Err(error) = self.run().and_then(|()| self.ok()) {
             tracing::error!(store.path = %self.path.display(), error = %error, "the store cannot be used");
-            // The check may also fail without a finding, for example if the medium cannot be read; the file stays refused.
+            // A check that cannot complete, for example on a read error, also condemns the file.
             self.damage.get_or_init(|| error.to_string());
         }
     }
@@ -76,7 +74,7 @@ impl Health {
     }
 }
 
-/// Whether the last process ended without closing the store. Closing removes the write-ahead log.
+/// Whether the last process ended without closing the store, which removes the write-ahead log.
 pub(super) fn was_left_open(path: &Path) -> bool {
     beside(path, "-wal").metadata().is_ok_and(|metadata| metadata.len() > 0)
 }

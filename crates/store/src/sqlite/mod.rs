@@ -1,8 +1,8 @@
-//! The default store: one SQLite file, in which every acknowledged change is durable.
+//! Default store: a single SQLite file, in which every acknowledged change is durable.
 //!
-//! The file has a write-ahead log with `synchronous=FULL`. One writer thread makes all changes and commits those that wait
-//! together ([`writer`]). Reads have their own connections, off the async runtime. Any SQLite tool can read the tables
-//! while the store is open: bodies are JSON, only measurements are binary.
+//! Uses a write-ahead log with `synchronous=FULL`. One writer thread applies all changes in group commits ([`writer`]).
+//! Reads have their own connections, off the async runtime. Any SQLite tool can read the tables of an open store:
+//! bodies are JSON, only measurements are binary.
 
 mod error;
 mod health;
@@ -22,15 +22,16 @@ use super::acknowledged::Acknowledged;
 use super::engine::{Changes, Engine, Ranges, Scope};
 use super::{Condition, OpenMode, StoreError};
 use crate::decoded_studies::DecodedStudies;
+use crate::file_lock::FileLock;
 use health::Health;
-use presence::{FileLock, Presence};
+use presence::Presence;
 use readers::Readers;
 use recovery::Recovery;
 use writer::Writer;
 
 /// A [`super::Store`] in an SQLite file.
 ///
-/// Dropping the store waits for pending commits and merges the write-ahead log into the file.
+/// Dropping it waits for pending commits and merges the write-ahead log into the file.
 #[derive(Debug)]
 pub struct SqliteStore {
     readers: Arc<Readers>,
@@ -42,18 +43,20 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the store in the file `path`. Blocks; call it off the async runtime.
     ///
-    /// If the medium takes no writes, the store can be read, and [`super::Store::condition`] is failing.
+    /// With a read-only medium, the store is readable and [`super::Store::condition`] is failing.
     ///
-    /// A store that was not closed is recovered from its write-ahead log, and its structure is checked: before this
-    /// function returns if the file is small, otherwise in the background. Once damage is found, every call fails with it.
+    /// After an unclean shutdown, the store recovers from its write-ahead log and its structure is checked: before this
+    /// function returns if the file is small, otherwise in the background. Once damage is found, every call fails with
+    /// it.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] for a file that is not a store or is damaged, and in [`OpenMode::Existing`] for one that
-    /// is missing or empty. [`StoreError::TooNew`]. [`StoreError::InUse`]. [`StoreError::NotApplied`] if the file cannot
-    /// be read or written.
+    /// [`StoreError::Damaged`] for a file that is damaged or no store, and in [`OpenMode::Existing`] for a missing or
+    /// empty one. [`StoreError::TooNew`], [`StoreError::BeforeRelease`]. [`StoreError::InUse`].
+    /// [`StoreError::NotApplied`] if the file cannot be read or written.
     pub fn open(path: &Path, mode: OpenMode) -> Result<Self, StoreError> {
         schema::check_presence(path, mode)?;
         let lock = FileLock::take(path, mode)?;
+        schema::check_header(path, lock.file())?;
         let unclean = health::was_left_open(path);
         let connection = schema::open_for_writing(path, mode)?;
         let health = Health::check(path, unclean)?;
@@ -85,7 +88,7 @@ impl SqliteStore {
     }
 }
 
-/// The path of the file beside `path` whose name ends with `suffix`.
+/// `path` with `suffix` appended.
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -93,7 +96,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Engine for SqliteStore {
-    // One thread makes all changes, in the order of a channel.
+    // One thread applies all changes, in channel order.
     const KEEPS_ORDER: bool = true;
 
     fn condition(&self) -> watch::Receiver<Condition> {

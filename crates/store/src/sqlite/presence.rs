@@ -1,63 +1,22 @@
-//! The lock on the file of a store, and the check that the open files are still those of its path.
+//! Checks that a store's open files are still those at its path, unmodified by other programs.
 //!
-//! A file that was removed or replaced takes writes without an error, and so does one that was emptied or overwritten in
-//! place; but the changes are lost with the process. Therefore the files are compared with their state after the former
-//! commit, before each commit and once more before it is acknowledged. SQLite changes the main file only in checkpoints,
-//! which the writer makes within its commits: any other change is made by another program.
+//! A removed, replaced, truncated or overwritten file accepts writes without an error, but the changes are lost with
+//! the process. Therefore the files are compared with their state after the previous commit, before each commit and
+//! again before acknowledging it. SQLite changes the main file only in checkpoints, which the writer runs within its
+//! commits; any other change is external.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use rustix::fs::{AtFlags, CWD, FlockOperation, Statx, StatxFlags, flock, statx};
+use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, statx};
 use rustix::io::Errno;
 
 use super::beside;
-use crate::{OpenMode, StoreError, StoreFault};
+use crate::StoreFault;
+use crate::file_lock::FileLock;
 
-/// An exclusive lock on the file of a store, until it is dropped.
-///
-/// It also keeps the file open: closing any descriptor of a file releases SQLite's own locks on it in this process, so
-/// this value is dropped after the last connection.
-#[derive(Debug)]
-pub(super) struct FileLock(File);
-
-impl FileLock {
-    /// Locks the file `path`, and creates it in [`OpenMode::Create`].
-    ///
-    /// # Errors
-    /// [`StoreError::InUse`]; [`StoreError::NotApplied`] if the file cannot be opened.
-    pub(super) fn take(path: &Path, mode: OpenMode) -> Result<Arc<Self>, StoreError> {
-        // A child process that another process was starting when it ended has a copy of its lock until it runs its program.
-        const PAUSE: Duration = Duration::from_millis(5);
-        const MAX_PAUSES: usize = 200;
-        let failed = |source: io::Error| StoreError::not_applied_io("open its file", source);
-        let mut options = File::options();
-        options.read(true).write(true).create(mode == OpenMode::Create).truncate(false);
-        let file = options.open(path).map_err(failed)?;
-        for _ in 0..MAX_PAUSES {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Arc::new(Self(file))),
-                Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
-                Err(error) => return Err(failed(error.into())),
-            }
-        }
-        Err(StoreError::InUse { path: path.to_owned() })
-    }
-}
-
-impl Drop for FileLock {
-    fn drop(&mut self) {
-        // Closing is not enough: a child that is just being started has a copy of the descriptor.
-        if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
-            tracing::warn!(error = %error, "the lock of the store is only released when this process ends");
-        }
-    }
-}
-
-/// The files of an open store, as they were after its last commit.
+/// Files of an open store, as of its last commit.
 #[derive(Debug)]
 pub(super) struct Presence {
     files: [Watched; 2],
@@ -68,7 +27,7 @@ pub(super) struct Presence {
 struct Watched {
     path: PathBuf,
     known: Stamp,
-    /// Whether only commits of this process change the modification time.
+    /// Whether only this process's commits change the modification time.
     is_ours: bool,
 }
 
@@ -77,15 +36,12 @@ struct Stamp {
     device: (u32, u32),
     inode: u64,
     size_bytes: u64,
-    /// `None` for a file whose time is not compared.
+    /// `None` if the time is not compared.
     modified: Option<(i64, u32)>,
 }
 
 impl Presence {
-    /// The present files of the store at `path`.
-    ///
-    /// # Errors
-    /// If one of them does not exist.
+    /// Captures the current files.
     pub(super) fn new(path: &Path, lock: Arc<FileLock>) -> io::Result<Self> {
         let watched = |path: PathBuf, is_ours| {
             let known = Stamp::of(&path, is_ours)?;
@@ -94,12 +50,12 @@ impl Presence {
         Ok(Self { files: [watched(path.to_owned(), true)?, watched(beside(path, "-wal"), false)?], _lock: lock })
     }
 
-    /// Checks that no other program has changed the files since the last call of [`Self::renew`].
+    /// Checks that no other program has changed the files since the last [`Self::renew`].
     pub(super) fn check(&self) -> Result<(), StoreFault> {
         self.files.iter().try_for_each(|file| file.compare(true).map(|_| ()))
     }
 
-    /// Checks that the files are those that were opened, and remembers their state.
+    /// Checks that the files are those opened, and records their state.
     pub(super) fn renew(&mut self) -> Result<(), StoreFault> {
         for file in &mut self.files {
             file.known = file.compare(false)?;
@@ -107,7 +63,7 @@ impl Presence {
         Ok(())
     }
 
-    /// Remembers the state of the files after the log was merged into the file and truncated.
+    /// Records the state of the files after the log was merged and truncated.
     pub(super) fn renew_after_merge(&mut self) -> Result<(), StoreFault> {
         self.files[1].known.size_bytes = 0;
         self.renew()
@@ -144,10 +100,10 @@ impl Watched {
 }
 
 impl Stamp {
-    /// The present state of the file `path`, with its modification time if `timed`.
+    /// Current state of the file, with its modification time if `timed`.
     ///
-    /// After the time of a file was read, Linux gives its next write a new time, which the next sync has to write as well: a
-    /// commit takes twice as long if the time of the log is read (docs/experiments/070).
+    /// After reading a file's time, Linux updates it on the next write, and the next sync must write it too: reading
+    /// the log's time doubles the duration of a commit (docs/experiments/070).
     fn of(path: &Path, timed: bool) -> rustix::io::Result<Self> {
         let mask = StatxFlags::INO | StatxFlags::SIZE;
         let mask = if timed { mask | StatxFlags::MTIME } else { mask };

@@ -1,29 +1,30 @@
-//! Connections for reading, and the threads that use them.
+//! Read connections and the threads that use them.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use super::presence::FileLock;
-use super::records::SqliteRecords;
+use super::records::{SqliteConnection, SqliteRecords};
 use super::{error, schema};
 use crate::StoreError;
 use crate::decoded_studies::DecodedStudies;
 use crate::engine::Ranges;
+use crate::file_lock::FileLock;
 
-/// Maximal number of concurrent reads on blocking threads; more threads would only wait for the processor or disk.
+/// Maximum number of concurrent reads on blocking threads; more would only wait for the processor or disk.
 const MAX_READERS: usize = 8;
 
-/// A pool of connections, opened on demand.
+/// Connection pool, filled on demand.
 #[derive(Debug)]
 pub(super) struct Readers {
     path: PathBuf,
     decoded: Arc<DecodedStudies>,
     idle: Mutex<Idle>,
     permits: Semaphore,
-    /// The last field, so that it is dropped after the connections.
+    /// Last field, to be dropped after the connections.
     _lock: Option<Arc<FileLock>>,
 }
 
@@ -34,7 +35,6 @@ struct Idle {
 }
 
 impl Readers {
-    /// An empty pool for the file at `path`.
     pub(super) fn new(path: &Path, decoded: Arc<DecodedStudies>, lock: Option<Arc<FileLock>>) -> Self {
         let permits = Semaphore::new(MAX_READERS);
         Self { path: path.to_owned(), decoded, idle: Mutex::default(), permits, _lock: lock }
@@ -51,44 +51,46 @@ impl Readers {
         reading.await.map_err(|source| failed(source.into()))?
     }
 
-    /// Runs `query` on the calling thread, in one read transaction. For few records this takes less time than a change of
-    /// thread.
+    /// Runs `query` on the calling thread, in one read transaction; faster than a thread switch for few records.
     pub(super) fn lookup<T>(&self, query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.read_blocking(query)
     }
 
-    /// Returns `connection` to the pool.
     pub(super) fn put_back(&self, connection: Connection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         if !idle.closed {
             idle.connections.push(connection);
         }
     }
 
-    /// Closes the connections; those in use are closed when their read ends.
+    /// Closes the connections; those in use are closed after their read.
     pub(super) fn close(&self) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         idle.closed = true;
         idle.connections.clear();
     }
 
     fn read_blocking<T>(&self, query: impl FnOnce(&dyn Ranges) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).connections.pop();
+        let idle = self.idle.lock().connections.pop();
         let connection = match idle {
             Some(connection) => connection,
             None => schema::open_for_reading(&self.path)?,
         };
         let failed = |source| error::not_applied(&self.path, "read", source);
-        // A connection on which either statement fails is dropped, and its transaction with it.
+        // If either statement fails, the connection is dropped, and its transaction with it.
         execute(&connection, "BEGIN").map_err(failed)?;
-        let answer = query(&SqliteRecords::new(&connection, &self.path, &self.decoded));
+        let answer = query(&SqliteRecords::new(SqliteConnection {
+            connection: &connection,
+            path: &self.path,
+            decoded: &self.decoded,
+        }));
         execute(&connection, "COMMIT").map_err(failed)?;
         self.put_back(connection);
         answer
     }
 }
 
-/// Executes a statement without parameters, compiled once for each connection.
+/// Executes a parameterless statement, compiled once per connection.
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(|_| ())
 }

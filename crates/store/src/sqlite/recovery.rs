@@ -1,9 +1,9 @@
-//! What the writer does after a failed write or sync: it tries again until the medium takes changes.
+//! Recovery of the writer from a failed write or sync: retries until the medium accepts changes.
 //!
-//! After a failed sync the kernel may hold pages that are not on the disk and never will be. Writing on would make later
-//! commits depend on them. Therefore the store continues only after the write-ahead log was merged into the file and
-//! truncated, which writes and syncs every page again, the result was checked, and a commit of its own succeeded. A new
-//! process would do less: it would read the log from the same cache.
+//! After a failed sync, the kernel may hold pages that never reach the disk, and later commits would depend on them.
+//! The store therefore resumes only after merging the write-ahead log into the file and truncating it, which writes and
+//! syncs every page again, checking the result, and committing a change of its own. A restart would do less: it would
+//! read the log from the same cache.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use super::{beside, error, schema};
 use crate::acknowledged::Acknowledged;
 use crate::{Condition, OpenMode, StoreError, StoreFault};
 
-/// The time between two attempts. Changes that arrive meanwhile wait for the next one.
+/// Retry interval. Changes arriving meanwhile wait for the next attempt.
 pub(super) const PAUSE: Duration = Duration::from_millis(250);
 
-/// The maximal time that an attempt waits for readers to leave the write-ahead log.
+/// Maximum wait of an attempt for readers to leave the write-ahead log.
 const READERS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The condition of the store, which the writer changes.
+/// Condition of the store, updated by the writer.
 #[derive(Debug)]
 pub(super) struct Recovery {
     path: PathBuf,
@@ -34,12 +34,11 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// A working store at `path`.
     pub(super) fn new(path: &Path, health: Arc<Health>, condition: watch::Sender<Condition>) -> Self {
         Self { path: path.to_owned(), health, condition, last_attempt: Instant::now() }
     }
 
-    /// Whether changes fail at present and [`Self::attempt`] may end that.
+    /// Whether changes fail now and [`Self::attempt`] may recover.
     pub(super) fn is_failing(&self) -> bool {
         matches!(*self.condition.borrow(), Condition::Failing(_))
     }
@@ -52,7 +51,7 @@ impl Recovery {
         }
     }
 
-    /// Takes note of `error` of a statement. Returns the fault if the medium failed.
+    /// Records a statement's error. Returns the fault if the medium failed.
     pub(super) fn note(&mut self, error: &rusqlite::Error) -> Option<StoreFault> {
         let is_of_medium = matches!(
             error.sqlite_error_code(),
@@ -61,7 +60,7 @@ impl Recovery {
         is_of_medium.then(|| self.fail(error))
     }
 
-    /// Takes note of a commit that failed with `error`.
+    /// Records a failed commit.
     pub(super) fn fail(&mut self, error: &rusqlite::Error) -> StoreFault {
         let fault = fault_of(&self.path, error);
         tracing::error!(
@@ -73,7 +72,7 @@ impl Recovery {
         fault
     }
 
-    /// Refuses all further changes because of `fault`. The log is left beside the file when the connection closes.
+    /// Rejects all further changes because of `fault`. Closing the connection then leaves the log beside the file.
     pub(super) fn stop(&mut self, connection: &Connection, fault: StoreFault) -> StoreFault {
         tracing::error!(store.path = %self.path.display(), fault = %fault, "the store stops");
         let keep_log = connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
@@ -84,7 +83,7 @@ impl Recovery {
         fault
     }
 
-    /// Tries to continue, unless the last attempt was shortly before.
+    /// Attempts to recover, unless the last attempt was too recent.
     pub(super) fn attempt(&mut self, connection: &mut Connection, presence: &mut Presence, count: &Acknowledged) {
         if !self.is_failing() || self.last_attempt.elapsed() < PAUSE {
             return;
@@ -112,10 +111,7 @@ impl Recovery {
         }
     }
 
-    /// Checks whether a store that was just opened can write. A store that cannot is read, and tries again.
-    ///
-    /// # Errors
-    /// [`StoreError::Damaged`].
+    /// Checks whether a newly opened store is writable. If not, it is readable, and retries.
     pub(super) fn check_writing(
         &mut self,
         connection: &Connection,
@@ -135,13 +131,13 @@ impl Recovery {
                 let ended = connection.execute_batch("ROLLBACK");
                 ended.map_err(|source| error::not_applied(&self.path, "write", source))
             }
-            // Another program writes. Its lock is awaited by the first change, too.
+            // Another program is writing; the first change waits for its lock too.
             Err(Obstacle::Readers) => Ok(()),
             Err(Obstacle::Damage(detail)) => Err(StoreError::Damaged { path: self.path.clone(), detail }),
         }
     }
 
-    /// Commits a change of the number of commits alone.
+    /// Commits an increment of the commit count alone.
     fn make_commit(&self, connection: &Connection, acknowledged: &Acknowledged) -> Result<(), Obstacle> {
         let failed = |error: rusqlite::Error| Obstacle::of_statement(&self.path, &error);
         connection.execute_batch("BEGIN IMMEDIATE; UPDATE commits SET count = count + 1; COMMIT").map_err(failed)?;
@@ -169,13 +165,13 @@ impl Recovery {
     }
 }
 
-/// Why an attempt has failed.
+/// Why an attempt failed.
 enum Obstacle {
     /// The medium still fails.
     Medium(StoreFault),
     /// Readers still use the log.
     Readers,
-    /// The store is not as it was left.
+    /// The store has changed.
     Damage(String),
 }
 
@@ -200,14 +196,14 @@ impl Obstacle {
     }
 }
 
-/// Whether a commit that failed with `error` is certainly not applied. The frame that makes it valid is the last that is
-/// written, so a failed write precedes it; a failed sync follows it.
+/// Whether a failed commit is certainly not applied. The frame that validates it is written last, so a failed write
+/// precedes it, whereas a failed sync follows it.
 pub(super) fn is_certainly_not_applied(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error().map(|error| error.extended_code);
     matches!(code, Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_WRITE))
 }
 
-/// The fault for `error` of a statement on the store at `path`.
+/// Fault indicated by a statement's error.
 pub(super) fn fault_of(path: &Path, error: &rusqlite::Error) -> StoreFault {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreFault::NoSpace,

@@ -1,7 +1,7 @@
-//! The writer thread with group commit.
+//! Writer thread with group commit.
 //!
-//! A commit costs one sync of the disk, whatever its size. Therefore all waiting changes run in one transaction, each under
-//! its own savepoint, and are answered together after the commit.
+//! A commit costs one disk sync, whatever its size. All waiting changes therefore run in one transaction, each under
+//! its own savepoint, and get their responses together after the commit.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::error;
 use super::presence::Presence;
-use super::records::SqliteRecords;
+use super::records::{SqliteConnection, SqliteRecords};
 use super::recovery::{self, Recovery};
 use crate::StoreError;
 use crate::acknowledged::Acknowledged;
@@ -22,10 +22,10 @@ use crate::engine::Changes;
 use crate::group::{CommitOutcome, Request, TypedRequest};
 use tunesmith_telemetry::telemetry;
 
-/// Maximal number of changes in one transaction: enough for all waiting callers, few enough to answer soon (not tuned).
+/// Maximum number of changes per transaction: enough for all waiting callers, few enough to respond soon (not tuned).
 const MAX_GROUP: usize = 512;
 
-/// The handle of the writer thread.
+/// Handle of the writer thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     requests: Option<mpsc::Sender<Box<dyn Request>>>,
@@ -33,7 +33,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread, which takes ownership of `connection`.
+    /// Starts the thread, which owns `connection`.
     pub(super) fn start(
         connection: Connection,
         path: &Path,
@@ -61,7 +61,7 @@ impl Writer {
         let request = Box::new(TypedRequest::new(change, answer));
         let requests = self.requests.as_ref().ok_or_else(ended)?;
         requests.send(request).await.map_err(|_| ended())?;
-        // The thread answers every request it receives, unless it panics.
+        // The thread responds to every request it receives, unless it panics.
         answered.await.unwrap_or_else(|source| Err(StoreError::Unknown { source: source.into() }))
     }
 }
@@ -83,7 +83,7 @@ struct WriterThread {
     acknowledged: Acknowledged,
     decoded: Arc<DecodedStudies>,
     recovery: Recovery,
-    /// The last field, so that the file is unlocked after the connection was closed.
+    /// Last field, so that the file is unlocked after the connection is closed.
     presence: Presence,
 }
 
@@ -100,7 +100,7 @@ impl WriterThread {
         }
     }
 
-    /// Waits for the next group; false once there will be no more. While the medium fails, tries again meanwhile.
+    /// Waits for the next group; false at the end of the requests. Retries meanwhile if the medium is failing.
     fn receive(&mut self, requests: &mut mpsc::Receiver<Box<dyn Request>>, group: &mut Vec<Box<dyn Request>>) -> bool {
         while self.recovery.is_failing() {
             match requests.try_recv() {
@@ -168,13 +168,17 @@ impl WriterThread {
         }
     }
 
-    /// Makes the changes of `group`, and returns the number of commits after it. The transaction is left open, or is rolled
-    /// back if all changes are refused (`None`).
+    /// Applies `group` and returns the new commit count. Leaves the transaction open, or rolls it back if all changes
+    /// are refused (`None`).
     fn make_changes(&self, group: &mut [Box<dyn Request>]) -> rusqlite::Result<Option<i64>> {
-        let records = SqliteRecords::new(&self.connection, &self.path, &self.decoded);
+        let records = SqliteRecords::new(SqliteConnection {
+            connection: &self.connection,
+            path: &self.path,
+            decoded: &self.decoded,
+        });
         self.execute("BEGIN IMMEDIATE")?;
         let mut kept = false;
-        // A change that is alone needs no savepoint.
+        // A single change needs no savepoint.
         let is_group = group.len() > 1;
         for request in group {
             if is_group {
@@ -183,7 +187,7 @@ impl WriterThread {
             if request.run(&records) {
                 kept = true;
             } else if self.connection.is_autocommit() {
-                // SQLite has rolled back the whole transaction, as for a full disk.
+                // SQLite rolled back the whole transaction, as for a full disk.
                 let code = ffi::Error::new(ffi::SQLITE_IOERR);
                 return Err(rusqlite::Error::SqliteFailure(code, Some("a change ended the transaction".into())));
             } else if is_group {
@@ -197,13 +201,14 @@ impl WriterThread {
             self.execute("ROLLBACK")?;
             return Ok(None);
         }
-        // For an update that returns its row SQLite opens a journal of the statement, with a buffer of 64 KiB.
+        // An update that returns its row would open a statement journal with a 64 KiB buffer.
         self.execute("UPDATE commits SET count = count + 1 WHERE only = 0")?;
         let mut count = self.connection.prepare_cached("SELECT count FROM commits WHERE only = 0")?;
         count.query_row([], |row| row.get(0)).map(Some)
     }
 
-    /// Writes the durable count beside the store. If that fails the changes are safe, but their loss would be undetected.
+    /// Writes the durable count beside the store. A failure does not endanger the changes, but leaves their loss
+    /// undetectable.
     fn count_commit(&self, commits: i64) {
         if let Err(error) = self.acknowledged.raise(commits.cast_unsigned()) {
             tracing::warn!(store.path = %self.path.display(), error = %error, "a commit was not counted");

@@ -1,5 +1,3 @@
-//! Columns and filters.
-
 use proptest::prelude::*;
 use tunesmith_algorithms::problem::ParameterValue;
 use tunesmith_domain::TrialState;
@@ -68,7 +66,7 @@ proptest! {
         let expected = columns(&samples);
         let mut trials: Vec<_> = samples.iter().enumerate().map(|(index, sample)| trial(index + 1, sample)).collect();
         let mut changed = Columns::new(&study());
-        // Each trial is read in another state first.
+        // Reads each trial in another state first.
         for (index, sample) in samples.iter().enumerate().rev() {
             changed.apply(&trial(index + 1, &Sample { state: TrialState::Active, ..sample.clone() }));
         }

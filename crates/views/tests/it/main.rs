@@ -1,4 +1,4 @@
-//! Reductions compared with naive computations over all trials.
+//! Compares reductions with naive computations over all trials.
 
 mod columns;
 mod plots;
@@ -11,7 +11,7 @@ use tunesmith_domain::TrialState;
 
 use sample::Sample;
 
-/// Any trials: results with ties and without, failures, conditional parameters.
+/// Arbitrary trials: results with and without ties, failures, conditional parameters.
 fn any_samples(most: usize) -> impl Strategy<Value = Vec<Sample>> {
     let state = prop::sample::select(vec![
         TrialState::Succeeded,

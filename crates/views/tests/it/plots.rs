@@ -1,5 +1,3 @@
-//! Plots.
-
 use proptest::prelude::*;
 use tunesmith_algorithms::problem::{ConstraintSpec, Goal, TrialOutcome};
 use tunesmith_domain::TrialState;
@@ -11,12 +9,12 @@ use tunesmith_views::{
 use crate::any_samples;
 use crate::sample::{Sample, columns, columns_with_limit, measurement};
 
-/// The numbers and results of the trials with a result, by number.
+/// Numbers and results of trials with a result, by number.
 fn measured(columns: &Columns, rows: &Rows) -> Vec<(u64, f64)> {
     rows.iter().filter_map(|row| Some((columns.number(row), columns.metric(0, row)?))).collect()
 }
 
-/// The numbers of the trials with the lowest loss, best first; of equal ones those with the highest speed, then by number.
+/// Numbers of the trials with the lowest loss, best first; ties by highest speed, then by number.
 fn best(columns: &Columns, rows: &Rows, count: usize) -> Vec<u64> {
     let mut all: Vec<(f64, f64, u64)> = rows
         .iter()
@@ -34,7 +32,7 @@ fn some_rows(columns: &Columns, all: bool) -> Rows {
     Rows::of(columns.len(), |row| columns.state(row).is_some() && (all || row % 2 == 1))
 }
 
-/// Whether `points` and `density` show the points `all`: each listed point is one of them, and each one is counted.
+/// Checks that `points` and `density` reduce `all`: each listed point is one of them, and each is counted.
 fn check_reduction(
     points: &Points,
     density: Option<&Density>,
@@ -247,7 +245,6 @@ fn a_study_without_results_has_empty_plots() {
     }
 }
 
-/// One diverged trial does not put all others into one cell.
 #[test]
 fn outliers_do_not_widen_the_cells_of_others() {
     let mut samples: Vec<Sample> = (0..1000).map(|index| Sample::of_loss(f64::from(index) / 1000.0)).collect();

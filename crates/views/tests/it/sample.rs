@@ -1,5 +1,3 @@
-//! Studies and trials for tests.
-
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -7,13 +5,12 @@ use tunesmith_algorithms::problem::{
     AlgorithmName, ConstraintSpec, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue,
     ParameterValues, ProblemStatement, ScaleType, SearchSpace, TrialId,
 };
-use tunesmith_domain::{Measurement, MetricValue, Source, Study, StudyFields, Trial, TrialFields, TrialState};
+use tunesmith_domain::{Measurement, MetricValue, ReportKey, Study, StudyFields, Trial, TrialFields, TrialState};
 use tunesmith_views::Columns;
 
-/// The levels of the parameter `optimizer`.
 pub(crate) const LEVELS: [&str; 3] = ["adam", "sgd", "<b>"];
 
-/// A study with the metrics `loss` (minimised) and `speed` (maximised), and one parameter of each kind.
+/// Study with the metrics `loss` (minimised) and `speed` (maximised), and one parameter of each kind.
 pub(crate) fn study() -> Study {
     let linear = ScaleType::UnitLinear;
     let kinds = [
@@ -30,7 +27,7 @@ pub(crate) fn study() -> Study {
     Study::restore(StudyFields::new("p/l/s".parse().expect("an ID"), problem, Timestamp::UNIX_EPOCH))
 }
 
-/// What distinguishes the trials of a test.
+/// Properties that vary between test trials.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     pub(crate) state: TrialState,
@@ -45,28 +42,24 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// A succeeded trial with this loss.
+    /// Succeeded trial with this loss.
     pub(crate) fn of_loss(loss: f64) -> Self {
         let state = TrialState::Succeeded;
         Self { state, loss, speed: -loss, rate: 0.01, layers: 2, level: Some(0), client: 0, time: (0, 1) }
     }
 }
 
-/// A measurement of both metrics.
 pub(crate) fn measurement(step: i64, loss: f64, speed: f64) -> Measurement {
     let value = |metric: &str, value| MetricValue { metric: metric.to_owned(), value };
     Measurement {
         step,
         wall_time_secs: 0.0,
         elapsed_secs: None,
-        source: Source::Http,
-        mark: 0,
-        folder: None,
+        key: ReportKey::Http,
         metrics: vec![value("loss", loss), value("speed", speed)],
     }
 }
 
-/// Trial `number` as `sample` describes it.
 pub(crate) fn trial(number: usize, sample: &Sample) -> Trial {
     let mut parameters = ParameterValues::new();
     parameters.insert("rate".to_owned(), ParameterValue::Double(sample.rate));
@@ -107,7 +100,7 @@ pub(crate) fn trial(number: usize, sample: &Sample) -> Trial {
     })
 }
 
-/// The columns of trials as `samples` describe them, numbered from 1.
+/// Columns of trials numbered from 1.
 pub(crate) fn columns(samples: &[Sample]) -> Columns {
     let mut columns = Columns::new(&study());
     for (index, sample) in samples.iter().enumerate() {
@@ -116,7 +109,7 @@ pub(crate) fn columns(samples: &[Sample]) -> Columns {
     columns
 }
 
-/// As [`columns`], of a study with the constraint `limit`, whose values are those of `speed`.
+/// Like [`columns`], with the constraint `limit`, whose values equal `speed`.
 pub(crate) fn columns_with_limit(samples: &[Sample], limit: ConstraintSpec) -> Columns {
     let study = study();
     let name = limit.name.clone();

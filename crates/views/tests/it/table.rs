@@ -1,5 +1,3 @@
-//! The table of trials.
-
 use proptest::prelude::*;
 use tunesmith_algorithms::problem::{ConstraintSpec, Goal};
 use tunesmith_views::{Cell, table};

@@ -1,5 +1,3 @@
-//! The timeline.
-
 use proptest::prelude::*;
 use tunesmith_domain::TrialState;
 use tunesmith_views::{most_at_once, timeline};
@@ -44,7 +42,7 @@ proptest! {
         let (first, width) = (10.0, 40.0 / bins as f64);
         let edges: Vec<f64> = (0..=bins).map(|bin| first + bin as f64 * width).collect();
         let most = most_at_once(&edges, spans.iter().copied());
-        // The number changes at whole times only: it is that at one of them, or right after the begin of a bin.
+        // The number changes only at whole times, so its maximum is at one of them or at the start of a bin.
         let runs = |time: f64| {
             let runs = |(start, end): &&(f64, f64)| *start <= time && (time < *end || (start == end && time == *start));
             spans.iter().filter(runs).count()

@@ -1,4 +1,4 @@
-//! Parsing of the formats of gcloud.
+//! Parser of gcloud format expressions.
 //!
 //! ```text
 //! format     = name [ "[" attribute { "," attribute } "]" ] [ "(" field { "," field } ")" ]
@@ -11,7 +11,7 @@
 use super::field::{Key, Path};
 use super::transform::Transform;
 
-/// The formats, with the names of gcloud.
+/// Formats by their gcloud names.
 const KINDS: [(&str, Kind); 12] = [
     ("value", Kind::Value),
     ("get", Kind::Value),
@@ -27,11 +27,10 @@ const KINDS: [(&str, Kind); 12] = [
     ("default", Kind::Yaml),
 ];
 
-/// The attributes of formats that have an effect, or change only how a table is drawn.
+/// Accepted attributes; some only affect how gcloud draws a table.
 const ATTRIBUTES: [&str; 8] =
     ["no-heading", "separator", "terminator", "delimiter", "quote", "box", "all-box", "title"];
 
-/// Output format of selected fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Value,
@@ -44,34 +43,34 @@ pub(super) enum Kind {
     None,
 }
 
-/// A format with the fields that it selects.
+/// A format and its selected fields.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::cli::client) struct Projection {
     pub(super) kind: Kind,
     pub(super) attributes: Vec<(String, String)>,
-    /// All fields of the resources if empty.
+    /// Empty for all fields.
     pub(super) fields: Vec<Field>,
 }
 
 impl Projection {
-    /// Returns the value of an attribute: `true` for one without a value.
+    /// Value of an attribute; `true` if it has none.
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// A selected field, and how it is shown.
+/// A selected field and its presentation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Field {
     pub(super) path: Path,
     pub(super) transforms: Vec<Transform>,
     pub(super) label: Option<String>,
-    /// Position among the keys of the order, and whether it is descending.
+    /// Sort key position, and whether the order is descending.
     pub(super) sort: Option<(u32, bool)>,
     pub(super) is_right: bool,
 }
 
-/// Parses a format other than the plain `table`, `yaml` and `json`.
+/// Parses any format except the plain `table`, `yaml` and `json`.
 pub(super) fn parse(text: &str) -> Result<Projection, String> {
     let mut parser = Parser { rest: text, text };
     let name = parser.word();
@@ -92,7 +91,7 @@ pub(super) fn parse(text: &str) -> Result<Projection, String> {
     Ok(Projection { kind: *kind, attributes, fields })
 }
 
-/// Parses the path of one field.
+/// Parses a single field path.
 pub(super) fn path(text: &str) -> Result<Path, String> {
     let mut parser = Parser { rest: text, text };
     let field = parser.field()?;
@@ -123,7 +122,7 @@ impl<'a> Parser<'a> {
         after.is_some()
     }
 
-    /// Consumes letters, digits, `_`, `-` and `/`, which names of metrics have.
+    /// Consumes letters, digits, `_`, `-` and `/`: the characters of metric names.
     fn word(&mut self) -> &'a str {
         self.space();
         let end = self.rest.find(|c: char| !(c.is_alphanumeric() || "_-/".contains(c))).unwrap_or(self.rest.len());
@@ -132,7 +131,7 @@ impl<'a> Parser<'a> {
         word
     }
 
-    /// Consumes a text in quotation marks, or one up to a character in `ends`.
+    /// Consumes a quoted text, or everything up to a character in `ends`.
     fn value(&mut self, ends: &[char]) -> Result<String, String> {
         self.space();
         let Some(mark) = self.rest.chars().next().filter(|c| matches!(c, '"' | '\'')) else {
@@ -163,7 +162,7 @@ impl<'a> Parser<'a> {
         Ok(attributes)
     }
 
-    /// Consumes the fields up to the closing parenthesis. `is_plain` leaves transforms without effect, as `get` does.
+    /// Consumes fields up to the closing parenthesis. `is_plain` ignores transforms, as `get` does.
     fn fields(&mut self, is_plain: bool) -> Result<Vec<Field>, String> {
         let mut fields = Vec::new();
         while !self.takes(')') {
@@ -186,7 +185,7 @@ impl<'a> Parser<'a> {
             if self.rest.starts_with('"') {
                 keys.push(Key::Name(self.value(&[])?));
             } else if self.rest.starts_with('[') && keys.is_empty() {
-                // A slice of the resource itself.
+                // Slice of the resource itself.
             } else {
                 let word = self.word();
                 if word.is_empty() {
@@ -234,7 +233,7 @@ impl<'a> Parser<'a> {
         Ok(arguments)
     }
 
-    /// An argument: a value, or `name=value`.
+    /// Consumes an argument: `value` or `name=value`.
     fn argument(&mut self) -> Result<String, String> {
         let first = self.value(&[',', ')', '='])?;
         Ok(if self.takes('=') { format!("{first}={}", self.value(&[',', ')'])?) } else { first })

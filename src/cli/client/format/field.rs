@@ -1,34 +1,32 @@
-//! Fields of resources, by path.
+//! Field paths into resources.
 
 use serde_json::{Map, Value};
 
-/// A path from a resource to one of its fields.
+/// Path from a resource to a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Path(pub(super) Vec<Key>);
 
-/// A step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Key {
-    /// A field of a message, or of each message of a list.
+    /// A field of a message, or of each message in a list.
     Name(String),
-    /// An element of a list; -1 is the last one.
+    /// A list element; -1 is the last.
     Index(i64),
-    /// All elements of a list.
+    /// All list elements.
     All,
 }
 
 impl Path {
-    /// Returns the value at the path; `None` if there is none.
     pub(super) fn find(&self, resource: &Value) -> Option<Value> {
         find(&self.0, resource)
     }
 
-    /// Returns the name of the column, as gcloud derives it: the last name, in capitals with underscores.
+    /// Column name as gcloud derives it: the last key in SCREAMING_SNAKE_CASE.
     pub(super) fn label(&self) -> String {
         snake_case(self.last_name()).to_uppercase()
     }
 
-    /// Returns the name of the column of a CSV file.
+    /// Column name for CSV.
     pub(super) fn csv_label(&self) -> String {
         snake_case(self.last_name())
     }
@@ -41,7 +39,7 @@ impl Path {
         names.unwrap_or_default()
     }
 
-    /// Adds `value`, found at the path, to `message`, in the same place.
+    /// Inserts `value` into `message` at this path.
     pub(super) fn insert(&self, message: &mut Map<String, Value>, value: Value) {
         let names: Vec<&str> = self
             .0
@@ -99,7 +97,7 @@ fn snake_case(name: &str) -> String {
     text
 }
 
-/// Converts `job_id`, which gcloud accepts as well, to `jobId`.
+/// Converts `job_id`, which gcloud also accepts, to `jobId`.
 fn camel_case(name: &str) -> String {
     let mut text = String::new();
     let mut is_start = false;

@@ -1,4 +1,4 @@
-//! Printing of selected fields.
+//! Rendering of projections.
 
 use std::cmp::Ordering;
 
@@ -9,8 +9,7 @@ use super::expression::{Field, Kind, Projection};
 use super::transform::plain;
 use crate::cli::table::plain_lines;
 
-/// Returns the fields that `projection` selects of `resources`, as text. A command that lists resources prints JSON as an
-/// array.
+/// Renders the projected `resources` as text. List commands print JSON as an array.
 pub(super) fn text(projection: &Projection, resources: &[Value], is_list: bool) -> anyhow::Result<String> {
     let mut resources: Vec<&Value> = resources.iter().collect();
     sort(projection, &mut resources);
@@ -39,7 +38,6 @@ pub(super) fn text(projection: &Projection, resources: &[Value], is_list: bool) 
     })
 }
 
-/// Returns resources as YAML documents.
 pub(super) fn yaml_documents(resources: &[Value]) -> anyhow::Result<String> {
     let documents: Result<Vec<String>, _> = resources.iter().map(yaml_serde::to_string).collect();
     Ok(documents?.join("---\n"))
@@ -54,7 +52,7 @@ fn row(projection: &Projection, resource: &Value) -> Vec<String> {
     projection.fields.iter().map(cell).collect()
 }
 
-/// Returns the selected fields in their places, or the whole resource.
+/// Message with only the selected fields, or the whole resource.
 fn message(projection: &Projection, resource: &Value) -> Value {
     if projection.fields.is_empty() {
         return resource.clone();
@@ -68,12 +66,12 @@ fn message(projection: &Projection, resource: &Value) -> Value {
     Value::Object(message)
 }
 
-/// Sorts by the fields with the modifier `sort`.
+/// Sorts by the fields with a `sort` modifier.
 fn sort(projection: &Projection, resources: &mut [&Value]) {
     let mut keys: Vec<(u32, bool, &Field)> =
         projection.fields.iter().filter_map(|field| field.sort.map(|(place, down)| (place, down, field))).collect();
     keys.sort_by_key(|(place, ..)| *place);
-    // The last key first: sorting is stable.
+    // Last key first, since the sort is stable.
     for (_, is_descending, field) in keys.into_iter().rev() {
         resources.sort_by(|one, other| {
             let order = order(value(field, one).as_ref(), value(field, other).as_ref());
@@ -82,7 +80,7 @@ fn sort(projection: &Projection, resources: &mut [&Value]) {
     }
 }
 
-/// Compares numbers, also those in texts, as numbers, and other values as text. Missing values are last.
+/// Orders numbers, including numeric text, numerically and other values as text. Missing values come last.
 pub(super) fn order(one: Option<&Value>, other: Option<&Value>) -> Ordering {
     let (Some(one), Some(other)) = (one, other) else { return one.is_none().cmp(&other.is_none()) };
     let (one, other) = (plain(one), plain(other));
@@ -138,13 +136,13 @@ fn table(projection: &Projection, rows: impl Iterator<Item = Vec<String>>) -> St
     title + &text
 }
 
-/// Returns a resource as an item of a list, with a line for each field.
+/// Renders a resource as a list item, one line per field.
 fn listed(message: &Value) -> String {
     let lines: Vec<String> = leaves(message).into_iter().map(|(path, value)| format!("{path}: {value}")).collect();
     format!(" - {}\n", lines.join("\n   "))
 }
 
-/// Returns a resource as a line for each value, with its path.
+/// Renders a resource as one `path: value` line per value.
 fn flattened(message: &Value) -> String {
     let leaves = leaves(message);
     let width = leaves.iter().map(|(path, _)| path.chars().count()).max().unwrap_or_default() + 1;

@@ -1,31 +1,30 @@
-//! Transforms of fields: `createTime.date('%Y-%m-%d')`.
+//! Field transforms, such as `createTime.date('%Y-%m-%d')`.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-/// The format of `date()` without an argument, as in gcloud.
+/// Default format of `date()`, as in gcloud.
 const DATE: &str = "%Y-%m-%dT%H:%M:%S";
 
-/// A change of a value before it is printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Transform {
-    /// The last segment of a path.
+    /// Last segment of a path.
     Basename,
-    /// A time in a format of strftime, in UTC or in the zone of this machine.
+    /// strftime format, in UTC or local time.
     Date { format: String, is_local: bool },
-    /// The elements of a list, separated by a text.
+    /// List elements joined by a separator.
     Join(String),
-    /// The number of elements, fields or characters.
+    /// Number of elements, fields or characters.
     Len,
-    /// A segment of a path; negative numbers count from the end.
+    /// Path segment; negative indices count from the end.
     Segment(i64),
-    /// One of two texts: for a value, and for none.
+    /// Text for a present value, and for a missing one.
     YesNo(String, String),
 }
 
 impl Transform {
-    /// Returns the transform `name` with its arguments, as written.
+    /// Creates a transform from its unparsed arguments.
     pub(super) fn new(name: &str, arguments: &[String]) -> Result<Self, String> {
         let named = |key: &str| arguments.iter().find_map(|argument| argument.strip_prefix(key)?.strip_prefix('='));
         let at = |index: usize| arguments.get(index).map(String::as_str);
@@ -37,7 +36,7 @@ impl Transform {
             "join" => Ok(Self::Join(named("sep").or(plain(0)).unwrap_or("/").to_owned())),
             "date" => {
                 let format = named("format").or(plain(0)).unwrap_or(DATE).to_owned();
-                // The result of a wrong format is an error for every time.
+                // An invalid format fails for every timestamp.
                 let text = jiff::fmt::strtime::format(&format, &Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC));
                 text.map_err(|error| format!("date: {format:?} is not a format: {error}"))?;
                 match named("tz") {
@@ -60,7 +59,7 @@ impl Transform {
         }
     }
 
-    /// Returns the changed value. Values of other kinds than the transform expects are unchanged.
+    /// Applies the transform. Values of an unexpected kind are unchanged.
     pub(super) fn apply(&self, value: Option<Value>) -> Option<Value> {
         match (self, value) {
             (Self::YesNo(yes, no), value) => {
@@ -100,7 +99,7 @@ fn segment(text: &str, index: i64) -> String {
     index.ok().and_then(|index| segments.get(index)).copied().unwrap_or_default().to_owned()
 }
 
-/// Returns a value as gcloud prints it: texts without quotes, `True` and `False`, lists and messages with semicolons.
+/// Formats a value like gcloud: unquoted text, `True`/`False`, semicolons between list and message items.
 pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -1,246 +1,194 @@
-//! The lines that the benchmark and an external optimizer exchange.
-//!
-//! Each line is one JSON object. The benchmark sends a request, and the optimizer answers it with one line.
-//! `examples/external_optimizer` describes the protocol for authors of optimizers.
+//! Protocol between the benchmark and an external optimizer: one JSON object per line, one response per request.
+//! `examples/external_optimizer` describes it for authors of optimizers.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tunesmith_algorithms::problem::{
-    Condition, Goal, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
-    SearchSpace,
+    Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement,
+    ScaleType, SearchSpace,
 };
 
-/// A request of the benchmark.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", rename_all = "snake_case")]
 pub(crate) enum Request {
-    /// Starts a study; the one before has ended.
+    /// Starts a study; the previous one has ended.
     Create {
-        /// The problem.
         problem: WireProblem,
-        /// For the optimizer's random numbers.
         seed: u64,
-        /// Number of trials.
         budget: usize,
-        /// Number of trials that run at once.
+        /// Number of concurrent trials.
         parallel: usize,
     },
-    /// Requests a point for each of these trials.
-    Suggest {
-        /// Their numbers.
-        trials: Vec<u64>,
-    },
+    /// Requests a point for each trial.
+    Suggest { trials: Vec<u64> },
     /// Reports the result of a trial.
     Complete {
-        /// Its number; one without a request if the benchmark chose the point.
+        /// Trial number; never requested if the benchmark chose the point.
         trial: u64,
-        /// Its point.
         parameters: Map<String, Value>,
-        /// Its metrics by name; absent if it gave none.
+        /// Metrics by name; absent without a result.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         metrics: BTreeMap<String, f64>,
-        /// Its constraints, feasible up to 0; absent if the problem has none.
+        /// Constraint values, feasible up to 0; absent without constraints.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         constraints: Vec<f64>,
-        /// The reason why it is infeasible, if it is: it failed, or violates a constraint.
+        /// Reason of infeasibility: a failure or a violated constraint.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         infeasible: Option<String>,
     },
 }
 
-/// An answer of the optimizer; which fields it needs depends on the request.
+/// Response of the optimizer; the required fields depend on the request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// To create: its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// To create: its version, with that of the library behind it.
+    /// Create: its version, including that of the underlying library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
-    /// To create: the reason why it does not support this problem.
+    /// Create: reason why it does not support this problem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unsupported: Option<String>,
-    /// To suggest: one point for each trial, fewer if the space is exhausted.
+    /// Suggest: one point per trial, fewer if the space is exhausted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) suggestions: Option<Vec<Map<String, Value>>>,
-    /// To any: the error.
+    /// Any request: the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
 }
 
-/// A [`ProblemStatement`] as it goes over the wire.
+/// Wire format of a [`ProblemStatement`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct WireProblem {
-    parameters: Vec<ConditionalParameter>,
+    parameters: Vec<WireParameter>,
     metrics: Vec<WireMetric>,
-    /// How many constraint values come with each result.
+    /// Number of constraint values in each result.
     #[serde(default)]
     pub(crate) constraints: usize,
 }
 
-/// A parameter, and when it is active.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct ConditionalParameter {
-    #[serde(flatten)]
-    parameter: WireParameter,
-    /// Absent if it always is.
+struct WireParameter {
+    name: String,
+    #[serde(flatten, with = "WireKind")]
+    kind: ParameterKind,
+    /// `None`: always active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     condition: Option<WireCondition>,
 }
 
-/// The values of a parent for which a parameter is active; in all other trials it has no value.
+/// Parent values for which a parameter is active; otherwise it has no value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct WireCondition {
     parent: String,
     values: Vec<Value>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "UPPERCASE")]
-enum WireParameter {
-    Double { name: String, min: f64, max: f64, scale: WireScale },
-    Integer { name: String, min: i64, max: i64, scale: WireScale },
-    Discrete { name: String, values: Vec<f64>, scale: WireScale },
-    Categorical { name: String, values: Vec<String> },
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ParameterKind", tag = "type", rename_all = "UPPERCASE")]
+enum WireKind {
+    Double {
+        min: f64,
+        max: f64,
+        #[serde(with = "WireScale")]
+        scale: ScaleType,
+    },
+    Integer {
+        min: i64,
+        max: i64,
+        #[serde(with = "WireScale")]
+        scale: ScaleType,
+    },
+    Discrete {
+        values: Vec<f64>,
+        #[serde(with = "WireScale")]
+        scale: ScaleType,
+    },
+    Categorical {
+        values: Vec<String>,
+    },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ScaleType")]
+#[expect(clippy::enum_variant_names, reason = "serde asks for the names of the remote type")]
 enum WireScale {
     #[serde(rename = "UNIT_LINEAR_SCALE")]
-    Linear,
+    UnitLinear,
     #[serde(rename = "UNIT_LOG_SCALE")]
-    Log,
+    UnitLog,
     #[serde(rename = "UNIT_REVERSE_LOG_SCALE")]
-    ReverseLog,
+    UnitReverseLog,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct WireMetric {
     name: String,
-    goal: WireGoal,
+    #[serde(with = "WireGoal")]
+    goal: Goal,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Goal", rename_all = "UPPERCASE")]
 enum WireGoal {
     Maximize,
     Minimize,
 }
 
 impl WireProblem {
-    /// `problem` with `constraints` constraint values.
     pub(crate) fn new(problem: &ProblemStatement, constraints: usize) -> Self {
-        let metric = |metric: &tunesmith_algorithms::problem::MetricSpec| WireMetric {
-            name: metric.name.clone(),
-            goal: match metric.goal {
-                Goal::Maximize => WireGoal::Maximize,
-                Goal::Minimize => WireGoal::Minimize,
-            },
-        };
+        let metric = |metric: &MetricSpec| WireMetric { name: metric.name.clone(), goal: metric.goal };
         Self {
-            parameters: problem.search_space().parameters().iter().map(ConditionalParameter::new).collect(),
+            parameters: problem.search_space().parameters().iter().map(WireParameter::new).collect(),
             metrics: problem.metrics().iter().map(metric).collect(),
             constraints,
         }
     }
 
-    /// The problem.
+    /// Converts to a problem.
     ///
     /// # Errors
-    /// A message if it is no valid problem.
+    /// A message if the problem is invalid.
     pub(crate) fn statement(&self) -> Result<ProblemStatement, String> {
-        let parent = |name: &str| self.parameters.iter().find(|other| other.parameter.name() == name);
+        let parent = |name: &str| self.parameters.iter().find(|other| other.name == name);
         let parameters: Result<Vec<_>, _> = self.parameters.iter().map(|parameter| parameter.spec(&parent)).collect();
         let space = SearchSpace::new(parameters?).map_err(|error| error.to_string())?;
-        let metric = |metric: &WireMetric| tunesmith_algorithms::problem::MetricSpec {
-            name: metric.name.clone(),
-            goal: match metric.goal {
-                WireGoal::Maximize => Goal::Maximize,
-                WireGoal::Minimize => Goal::Minimize,
-            },
-        };
+        let metric = |metric: &WireMetric| MetricSpec { name: metric.name.clone(), goal: metric.goal };
         ProblemStatement::new(space, self.metrics.iter().map(metric).collect()).map_err(|error| error.to_string())
     }
 }
 
-impl ConditionalParameter {
+impl WireParameter {
     fn new(parameter: &ParameterSpec) -> Self {
         let condition = parameter.condition().map(|condition| WireCondition {
             parent: condition.parent().to_owned(),
             values: condition.values().iter().map(value_to_json).collect(),
         });
-        Self { parameter: WireParameter::new(parameter), condition }
+        Self { name: parameter.name().to_owned(), kind: parameter.kind().clone(), condition }
     }
 
-    /// The parameter; `parent` finds another one by its name.
+    /// Converts to a parameter; `parent` looks up another parameter by name.
     fn spec<'a>(&self, parent: &dyn Fn(&str) -> Option<&'a Self>) -> Result<ParameterSpec, String> {
-        let spec = self.parameter.spec()?;
+        let spec = self.unconditional()?;
         let Some(condition) = &self.condition else { return Ok(spec) };
         let mut values = Vec::with_capacity(condition.values.len());
         if let Some(parent) = parent(&condition.parent) {
-            let kind = parent.parameter.spec()?;
+            let kind = parent.unconditional()?;
             for value in &condition.values {
                 values.push(value_from_json(&kind, value)?);
             }
         }
         Ok(spec.with_condition(Condition::new(condition.parent.as_str(), values)))
     }
-}
 
-impl WireParameter {
-    fn name(&self) -> &str {
-        match self {
-            Self::Double { name, .. }
-            | Self::Integer { name, .. }
-            | Self::Discrete { name, .. }
-            | Self::Categorical { name, .. } => name,
-        }
-    }
-
-    fn new(parameter: &ParameterSpec) -> Self {
-        let name = parameter.name().to_owned();
-        match parameter.kind().clone() {
-            ParameterKind::Double { min, max, scale } => Self::Double { name, min, max, scale: scale.into() },
-            ParameterKind::Integer { min, max, scale } => Self::Integer { name, min, max, scale: scale.into() },
-            ParameterKind::Discrete { values, scale } => Self::Discrete { name, values, scale: scale.into() },
-            ParameterKind::Categorical { values } => Self::Categorical { name, values },
-        }
-    }
-
-    fn spec(&self) -> Result<ParameterSpec, String> {
-        let (name, kind) = match self.clone() {
-            Self::Double { name, min, max, scale } => (name, ParameterKind::Double { min, max, scale: scale.into() }),
-            Self::Integer { name, min, max, scale } => (name, ParameterKind::Integer { min, max, scale: scale.into() }),
-            Self::Discrete { name, values, scale } => (name, ParameterKind::Discrete { values, scale: scale.into() }),
-            Self::Categorical { name, values } => (name, ParameterKind::Categorical { values }),
-        };
-        ParameterSpec::new(name.as_str(), kind).map_err(|error| format!("parameter {name:?}: {error}"))
+    fn unconditional(&self) -> Result<ParameterSpec, String> {
+        let spec = ParameterSpec::new(self.name.as_str(), self.kind.clone());
+        spec.map_err(|error| format!("parameter {:?}: {error}", self.name))
     }
 }
 
-impl From<ScaleType> for WireScale {
-    fn from(scale: ScaleType) -> Self {
-        match scale {
-            ScaleType::UnitLinear => Self::Linear,
-            ScaleType::UnitLog => Self::Log,
-            ScaleType::UnitReverseLog => Self::ReverseLog,
-        }
-    }
-}
-
-impl From<WireScale> for ScaleType {
-    fn from(scale: WireScale) -> Self {
-        match scale {
-            WireScale::Linear => Self::UnitLinear,
-            WireScale::Log => Self::UnitLog,
-            WireScale::ReverseLog => Self::UnitReverseLog,
-        }
-    }
-}
-
-/// A point as a JSON object.
 pub(crate) fn point_to_json(point: &ParameterValues) -> Map<String, Value> {
     point.iter().map(|(name, given)| (name.clone(), value_to_json(given))).collect()
 }
@@ -253,7 +201,6 @@ fn value_to_json(value: &ParameterValue) -> Value {
     }
 }
 
-/// The value of `parameter` that `value` stands for.
 fn value_from_json(parameter: &ParameterSpec, value: &Value) -> Result<ParameterValue, String> {
     let typed = match parameter.kind() {
         ParameterKind::Double { .. } => value.as_f64().map(ParameterValue::Double),
@@ -264,10 +211,10 @@ fn value_from_json(parameter: &ParameterSpec, value: &Value) -> Result<Parameter
     typed.ok_or_else(|| format!("parameter {:?} cannot be {value}", parameter.name()))
 }
 
-/// A point of `space` from a JSON object.
+/// Parses a point of `space`.
 ///
 /// # Errors
-/// A message that names the parameter and its value, if the object is not a point of the space.
+/// A message with the parameter and its value, if the object is not a point of the space.
 pub(crate) fn point_from_json(space: &SearchSpace, object: &Map<String, Value>) -> Result<ParameterValues, String> {
     let mut point = ParameterValues::new();
     for (name, value) in object {
@@ -279,11 +226,11 @@ pub(crate) fn point_from_json(space: &SearchSpace, object: &Map<String, Value>) 
     Ok(point)
 }
 
-/// An integer, also one that was written as 3.0.
+/// Integer value, also when written as 3.0.
 fn whole_number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| {
         let number = value.as_f64()?;
-        // 2^53: beyond it a float does not hold every integer.
+        // 2^53: beyond it a float cannot represent every integer.
         (number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0).then_some(number as i64)
     })
 }

@@ -1,4 +1,4 @@
-//! External optimizers: other programs.
+//! External optimizers: child processes that speak the protocol of `messages`.
 
 pub(super) mod messages;
 mod process;
@@ -13,14 +13,12 @@ use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, Tr
 use self::messages::{Answer, Request, WireProblem, point_from_json, point_to_json};
 use self::process::Process;
 
-/// The largest quoted part of an invalid answer.
+/// Maximum length of the quote from an invalid response.
 const QUOTED_CHARS: usize = 200;
 
-/// A child process that speaks the protocol of [`messages`].
-///
-/// It is started with the first study and kept for the next. After a failure it is killed, and the next study starts a
-/// new one.
-pub(crate) struct External {
+/// An external optimizer. Its process starts with the first study and is kept for the next; after a failure it is
+/// killed, and the next study starts a new one.
+pub struct External {
     command: String,
     log: PathBuf,
     limit: Duration,
@@ -30,25 +28,20 @@ pub(crate) struct External {
 }
 
 impl External {
-    /// An optimizer that `command` starts by the shell. An answer may take up to `limit`; standard error goes to `log`.
+    /// Runs `command` in the shell, with a time limit of `limit` per response and standard error appended to `log`.
     pub(crate) fn new(command: String, log: PathBuf, limit: Duration) -> Self {
         Self { command, log, limit, process: None, problem: None, version: None }
     }
 
-    /// The version that it reported at the start of the last study.
-    pub(crate) fn version(&self) -> Option<&str> {
-        self.version.as_deref()
-    }
-
-    /// The id of its process, while it runs.
-    pub(crate) fn process_id(&self) -> Option<u32> {
+    /// Process id while running.
+    pub fn process_id(&self) -> Option<u32> {
         self.process.as_ref().map(Process::id)
     }
 
     fn ask(&mut self, request: &Request) -> Result<Answer, OptimizerError> {
         let answer = self.try_ask(request);
         if answer.is_err() {
-            // It may still write the answer to this request, so later answers would be unreliable.
+            // The late response may still arrive and be mistaken for the next one.
             self.process = None;
         }
         answer.map_err(|reason| OptimizerError::Failed { reason })
@@ -123,5 +116,9 @@ impl Optimizer for External {
             infeasible,
         })?;
         Ok(())
+    }
+
+    fn version(&self) -> Option<String> {
+        self.version.clone()
     }
 }

@@ -1,45 +1,43 @@
-//! A child process that exchanges lines, with a time limit for each answer.
+//! A child process that exchanges lines, with a time limit per response.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use crate::children::{Group, unless_ending};
+use crate::children::Group;
 
-/// The longest answer; an endless line must not fill the memory.
+/// Maximum response length: an endless line must not exhaust memory.
 const LONGEST_ANSWER_BYTES: u64 = 16 << 20;
-/// The number of bytes at the end of standard error that are read for a message.
+/// Number of bytes at the end of standard error quoted in messages.
 const TAIL_BYTES: u64 = 4096;
-/// Variables that limit numerical libraries to one thread: more of them compete for the processors of a small machine.
+/// Variables that limit numerical libraries to one thread: more would compete for the processors of a small machine.
 const SINGLE_THREAD: [&str; 5] =
     ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "RAYON_NUM_THREADS"];
 
-/// A running child. Its process group is killed when this is dropped.
+/// A running child; dropping it kills its process group.
 pub(super) struct Process {
     child: Child,
     group: Group,
-    /// Written by a thread of its own: a child that does not read must not hold us beyond the limit.
+    /// Queue of a writer thread: a child that does not read must not block us beyond the time limit.
     requests: Sender<String>,
     answers: Receiver<Said>,
-    /// Its standard error.
+    /// Standard error of the child.
     log: File,
 }
 
-/// An item of a child's output.
 enum Said {
-    /// A line, without its end.
+    /// A line, without its line end.
     Line(String),
-    /// A line that is longer than an answer may be.
+    /// A line above the maximum length.
     TooMuch,
-    /// Its output has ended.
+    /// End of output.
     Nothing,
 }
 
-/// The reason for a missing answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProcessError {
     #[error("cannot start {command:?}: {source}")]
@@ -57,7 +55,7 @@ pub(super) enum ProcessError {
 }
 
 impl Process {
-    /// Starts `command` by the shell, in a process group of its own; its standard error is appended to `log`.
+    /// Starts `command` in the shell, in its own process group; standard error is appended to `log`.
     pub(super) fn start(command: &str, log: &Path) -> Result<Self, ProcessError> {
         let log = File::options().create(true).append(true).read(true).open(log).map_err(ProcessError::Log)?;
         let errors = log.try_clone().map_err(ProcessError::Log)?;
@@ -68,20 +66,14 @@ impl Process {
             .envs(SINGLE_THREAD.map(|variable| (variable, "1")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(errors)
-            .process_group(0);
-        let (mut child, group) = unless_ending(|| {
-            let child = shell.spawn()?;
-            let group = Group::of(&child);
-            Ok((child, group))
-        })
-        .map_err(start_error)?;
+            .stderr(errors);
+        let (mut child, group) = Group::start(&mut shell).map_err(start_error)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(start_error(std::io::Error::other("it has no pipes")));
         };
         let (requests, lines) = mpsc::channel();
         std::thread::spawn(move || write_lines(stdin, &lines));
-        // One line ahead at the most: a child that writes without end blocks and fills no memory.
+        // At most one line ahead: a child that writes endlessly blocks instead of filling memory.
         let (sender, answers) = mpsc::sync_channel(1);
         std::thread::spawn(move || {
             let mut reader = BufReader::new(stdout);
@@ -96,17 +88,17 @@ impl Process {
         Ok(Self { group, child, requests, answers, log })
     }
 
-    /// The id of the process, which is also that of its group.
+    /// Process id, which is also the process group id.
     pub(super) fn id(&self) -> u32 {
         self.group.id()
     }
 
-    /// Sends `line` and waits for the answer.
+    /// Sends `line` and waits for the response.
     pub(super) fn ask(&mut self, line: &str, limit: Duration) -> Result<String, ProcessError> {
         if matches!(self.answers.try_recv(), Ok(Said::Line(_))) {
             return Err(ProcessError::Unasked);
         }
-        // If the child has died its output has ended, which is found out below.
+        // If the child has died, its output has ended, which is detected below.
         let _ = self.requests.send(format!("{line}\n"));
         match self.answers.recv_timeout(limit) {
             Ok(Said::Line(answer)) => Ok(answer),
@@ -116,9 +108,9 @@ impl Process {
         }
     }
 
-    /// The end of the process, after the end of its output.
+    /// Exit of the process, after the end of its output.
     fn death(&mut self) -> ProcessError {
-        // It may have closed its output only; it is killed, since it can send no more answers.
+        // It may only have closed its output; kill it, since it can no longer respond.
         self.group.kill();
         let end = match self.child.wait() {
             Ok(status) => match (status.code(), status.signal()) {
@@ -155,7 +147,7 @@ impl Drop for Process {
     }
 }
 
-/// Writes what comes until the child no longer reads or there is nothing more to ask.
+/// Writes lines until the child stops reading or the queue closes.
 fn write_lines(mut stdin: ChildStdin, lines: &Receiver<String>) {
     for line in lines {
         if stdin.write_all(line.as_bytes()).and_then(|()| stdin.flush()).is_err() {
@@ -164,7 +156,6 @@ fn write_lines(mut stdin: ChildStdin, lines: &Receiver<String>) {
     }
 }
 
-/// The next line.
 fn read_line(reader: &mut impl BufRead) -> Said {
     let mut bytes = Vec::new();
     match reader.take(LONGEST_ANSWER_BYTES).read_until(b'\n', &mut bytes) {
@@ -197,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_child_that_does_not_read_is_no_reason_to_wait_longer() {
-        // Far more than a pipe holds.
+        // Far above a pipe's capacity.
         let error = ask("exec sleep 60", &"x".repeat(1 << 20)).unwrap_err();
         assert_eq!(error.to_string(), "it did not respond within 0.3 s");
     }

@@ -1,4 +1,4 @@
-//! The critical-difference diagram: mean ranks on a line, with bars over those that do not differ.
+//! Critical-difference diagram: mean ranks on a line, with bars over those that do not differ significantly.
 //!
 //! Source: Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7, 2006, figure 1.
 
@@ -8,15 +8,15 @@ use super::super::format::two;
 use super::{css_colour, escaped};
 
 const WIDTH: f64 = 760.0;
-/// Left and right of the axis, for the names.
+/// Margin on both sides of the axis, for the names.
 const SIDE: f64 = 210.0;
-/// The axis, from above.
+/// Axis position from the top.
 const AXIS: f64 = 58.0;
-/// Between the bars, and between the names.
+/// Distance between bars, and between names.
 const BAR: f64 = 9.0;
 const LINE: f64 = 22.0;
 
-/// As an SVG element; `None` if there is no ranking.
+/// Renders an SVG element; `None` without a ranking.
 pub(super) fn diagram(comparison: &Comparison, checkpoint: &Checkpoint) -> Option<String> {
     let ranking = checkpoint.ranking.as_ref()?;
     let standings = &checkpoint.standings;
@@ -36,7 +36,7 @@ pub(super) fn diagram(comparison: &Comparison, checkpoint: &Checkpoint) -> Optio
         line(&mut svg, (at, AXIS - 6.0), (at, AXIS), "#1c2430", 1.5);
         text(&mut svg, (at, AXIS - 11.0), "middle", "#5b6675", &rank.to_string());
     }
-    // A difference longer than the axis is drawn as long as the axis.
+    // Clip to the length of the axis.
     let difference = ranking.critical_difference.min(last - 1.0);
     let (from, to) = (x(1.0), x(1.0 + difference));
     line(&mut svg, (from, 16.0), (to, 16.0), "#1c2430", 1.5);
@@ -77,7 +77,7 @@ fn name(svg: &mut String, comparison: &Comparison, standing: &Standing, x: f64, 
     text(svg, (at, y + 4.0), anchor, "#1c2430", &label);
 }
 
-/// Names have room for about this many letters.
+/// Shortens a name to the available letters.
 fn shortened(name: &str) -> String {
     const MOST: usize = 22;
     if name.chars().count() <= MOST {

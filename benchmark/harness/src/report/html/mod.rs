@@ -1,13 +1,12 @@
-//! Reports as one page that needs no network: style, scripts, data and plotly.js are inside.
+//! Self-contained HTML reports: style, scripts, data and plotly.js are inline.
 
 mod diagram;
 mod page;
 mod plots;
-mod style;
 
 pub use page::html;
 
-/// Text in which nothing is markup, also inside quotes.
+/// Escapes HTML, also for attribute values.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -23,8 +22,8 @@ fn escaped(text: &str) -> String {
     safe
 }
 
-/// Colours that colour-blind readers can also distinguish, after Okabe and Ito, "Color universal design", 2008, with
-/// two more and the yellow darkened for white ground.
+/// Palette for colour-blind readers, after Okabe and Ito, "Color universal design", 2008, with two more colours and the
+/// yellow darkened for white ground.
 const PALETTE: [(u8, u8, u8); 10] = [
     (0, 114, 178),
     (213, 94, 0),
@@ -38,12 +37,10 @@ const PALETTE: [(u8, u8, u8); 10] = [
     (140, 86, 75),
 ];
 
-/// The colour of an optimizer by its index.
 fn colour(optimizer: usize) -> (u8, u8, u8) {
     PALETTE[optimizer % PALETTE.len()]
 }
 
-/// [`colour`] in CSS.
 fn css_colour(optimizer: usize) -> String {
     let (red, green, blue) = colour(optimizer);
     format!("#{red:02x}{green:02x}{blue:02x}")

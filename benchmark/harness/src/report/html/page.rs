@@ -1,18 +1,19 @@
-//! Puts the page together.
-
 use tunesmith_benchmark::analysis::{Checkpoint, Comparison, GroupComparison};
 
 use super::super::ReportMeta;
 use super::super::format::{count, group_title};
 use super::super::tables::{
-    Table, Tone, checkpoint_title, extent, failures, handed_out, method, overview, pairs, simulated_times, standings,
-    suggestion_times, whole_suites,
+    Table, Tone, checkpoint_title, extent, failures, further_tables, method, overview, pairs, standings, whole_suites,
 };
 use super::diagram::diagram;
-use super::style::{CSS, SCRIPT};
 use super::{css_colour, escaped, plots};
 
-/// A comparison as a page.
+const CSS: &str = include_str!("page.css");
+
+/// Draws each plot when it scrolls into view; toggles optimizers in all plots.
+const SCRIPT: &str = include_str!("page.js");
+
+/// Renders a comparison as HTML.
 pub fn html(comparison: &Comparison, meta: &ReportMeta) -> String {
     let mut page = Page::default();
     page.overview(comparison, meta);
@@ -25,9 +26,9 @@ pub fn html(comparison: &Comparison, meta: &ReportMeta) -> String {
     let title = escaped(&meta.title);
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>{CSS}</style>\n</head>\n<body>\n\
+         content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>\n{CSS}</style>\n</head>\n<body>\n\
          <div class=\"layout\">\n<nav>\n<h2>Contents</h2>\n<ul>\n{}</ul>\n{}</nav>\n<main>\n{}</main>\n</div>\n{}\n\
-         <script>{SCRIPT}</script>\n</body>\n</html>\n",
+         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         page.contents,
         optimizers(comparison),
         page.body,
@@ -35,7 +36,7 @@ pub fn html(comparison: &Comparison, meta: &ReportMeta) -> String {
     )
 }
 
-/// The boxes that show and hide optimizers.
+/// Checkboxes that toggle optimizers.
 fn optimizers(comparison: &Comparison) -> String {
     let mut text = "<h2>Optimizers in plots</h2>\n".to_owned();
     for (index, name) in comparison.optimizers.iter().enumerate() {
@@ -150,16 +151,10 @@ impl Page {
         let explanation = "Wall time, median; dotted: 90th percentile.";
         self.plot("Suggestion time", explanation, plots::suggestion_times(comparison, group));
         self.body.push_str("</div>\n");
-        for (title, found) in [
-            ("Suggestion time", suggestion_times(comparison, group)),
-            ("Simulated time", simulated_times(comparison, group)),
-            ("Handed out", handed_out(comparison, group)),
-        ] {
-            if let Some(found) = found {
-                self.body.push_str(&format!("<details><summary>{title}, in numbers</summary>\n"));
-                self.table(&found, false);
-                self.body.push_str("</details>\n");
-            }
+        for (title, found) in further_tables(comparison, group) {
+            self.body.push_str(&format!("<details><summary>{title}, in numbers</summary>\n"));
+            self.table(&found, false);
+            self.body.push_str("</details>\n");
         }
     }
 

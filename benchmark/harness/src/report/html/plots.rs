@@ -1,4 +1,4 @@
-//! The plots of a group, as data for plotly.js.
+//! Plots of a group, as data for plotly.js.
 
 use plotly::color::{Color, Rgb, Rgba};
 use plotly::common::{DashType, Fill, HoverInfo, Line, Mode, Orientation, Title};
@@ -8,7 +8,7 @@ use tunesmith_benchmark::analysis::{Comparison, GroupComparison};
 
 use super::{PALETTE, colour, escaped};
 
-/// The script element that holds plotly.js, without the formula renderer that the crate adds: there are no formulas.
+/// Script element with plotly.js, without the crate's formula renderer.
 pub(super) fn library() -> String {
     let sources = Plot::offline_js_sources();
     let end = sources.find("</script>").map_or(sources.len(), |position| position + "</script>".len());
@@ -41,7 +41,7 @@ pub(super) fn curves(comparison: &Comparison, group: &GroupComparison) -> Option
     (!group.curves.is_empty()).then(|| json(plot))
 }
 
-/// Shares of targets reached, with the area under each curve in the legend; `None` without curves.
+/// Shares of reached targets, with the area under each curve in the legend; `None` without curves.
 pub(super) fn targets(comparison: &Comparison, group: &GroupComparison) -> Option<String> {
     let mut plot = Plot::new();
     for curve in &group.target_curves {
@@ -129,7 +129,7 @@ fn faint(optimizer: usize) -> impl Color {
     Rgba::new(red, green, blue, 0.15)
 }
 
-/// As JSON that may stand inside a script element.
+/// JSON that is safe inside a script element.
 fn json(mut plot: Plot) -> String {
     plot.set_configuration(Configuration::new().responsive(true).display_logo(false));
     plot.to_json().replace('<', "\\u003c")

@@ -1,7 +1,7 @@
 //! The 24 functions by group. Each returns its value above the optimum.
 //!
 //! Source: INRIA RR-6829 (see [`super`]), sections 1 to 5, one per group. Where the report and the COCO platform
-//! differ, the platform is followed; a comment marks each such place.
+//! differ, we follow the platform; a comment marks each such place.
 //!
 //! # Notation
 //! As in [`super::transformations`], and
@@ -20,53 +20,72 @@ mod multi_modal;
 mod separable;
 mod weakly_structured;
 
-use std::fmt::Debug;
+use std::fmt;
 
 use super::matrix::Matrix;
 use super::random;
+use super::transformations::conditioning;
 
-/// An instance of one of the 24 functions, without its value at the optimum.
-pub(super) trait Function: Debug + Send + Sync {
-    /// The minimizer. Shape D.
-    fn minimizer(&self) -> &[f64];
+/// Value at a point (shape D) above that at the minimizer (shape D).
+type Excess = Box<dyn Fn(&[f64], &[f64]) -> f64 + Send + Sync>;
 
-    /// Returns the value at `point` (shape D) minus that at the minimizer; at least 0 up to rounding.
-    fn excess(&self, point: &[f64]) -> f64;
+/// Instance of one of the 24 functions, without its value at the optimum.
+pub(super) struct Function {
+    /// Shape D.
+    pub(super) minimizer: Vec<f64>,
+    excess: Excess,
 }
 
-/// Returns the function with this number, from 1 to 24; `None` for other numbers.
-pub(super) fn function(number: u8, dimensions: usize, instance: u64) -> Option<Box<dyn Function>> {
+impl Function {
+    fn new(minimizer: Vec<f64>, excess: impl Fn(&[f64], &[f64]) -> f64 + Send + Sync + 'static) -> Self {
+        Self { minimizer, excess: Box::new(excess) }
+    }
+
+    /// Value at `point` (shape D) above that at the minimizer; at least 0 up to rounding.
+    pub(super) fn excess(&self, point: &[f64]) -> f64 {
+        (self.excess)(point, &self.minimizer)
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Function").field("minimizer", &self.minimizer).finish_non_exhaustive()
+    }
+}
+
+/// Function with this number, from 1 to 24; `None` for other numbers.
+pub(super) fn function(number: u8, dimensions: usize, instance: u64) -> Option<Function> {
     let draws = Draws { dimensions, seed: random::seed(number, instance) };
     Some(match number {
-        1 => Box::new(separable::Sphere::new(&draws)),
-        2 => Box::new(separable::Ellipsoid::new(&draws)),
-        3 => Box::new(separable::Rastrigin::new(&draws)),
-        4 => Box::new(separable::BuecheRastrigin::new(&draws)),
-        5 => Box::new(separable::LinearSlope::new(&draws)),
-        6 => Box::new(moderate::AttractiveSector::new(&draws)),
-        7 => Box::new(moderate::StepEllipsoid::new(&draws)),
-        8 => Box::new(moderate::Rosenbrock::new(&draws)),
-        9 => Box::new(moderate::RotatedRosenbrock::new(&draws)),
-        10 => Box::new(ill_conditioned::RotatedEllipsoid::new(&draws)),
-        11 => Box::new(ill_conditioned::Discus::new(&draws)),
-        12 => Box::new(ill_conditioned::BentCigar::new(&draws)),
-        13 => Box::new(ill_conditioned::SharpRidge::new(&draws)),
-        14 => Box::new(ill_conditioned::DifferentPowers::new(&draws)),
-        15 => Box::new(multi_modal::RotatedRastrigin::new(&draws)),
-        16 => Box::new(multi_modal::Weierstrass::new(&draws)),
-        17 => Box::new(multi_modal::Schaffers::new(&draws, 10.0)),
-        18 => Box::new(multi_modal::Schaffers::new(&draws, 1000.0)),
-        19 => Box::new(multi_modal::GriewankRosenbrock::new(&draws)),
-        20 => Box::new(weakly_structured::Schwefel::new(&draws)),
-        21 => Box::new(gallagher::Gallagher::with_101_peaks(&draws)),
-        22 => Box::new(gallagher::Gallagher::with_21_peaks(&draws)),
-        23 => Box::new(weakly_structured::Katsuura::new(&draws)),
-        24 => Box::new(weakly_structured::LunacekBiRastrigin::new(&draws)),
+        1 => separable::sphere(&draws),
+        2 => separable::ellipsoid(&draws),
+        3 => separable::separable_rastrigin(&draws),
+        4 => separable::bueche_rastrigin(&draws),
+        5 => separable::linear_slope(&draws),
+        6 => moderate::attractive_sector(&draws),
+        7 => moderate::step_ellipsoid(&draws),
+        8 => moderate::rosenbrock(&draws),
+        9 => moderate::rotated_rosenbrock(&draws),
+        10 => ill_conditioned::rotated_ellipsoid(&draws),
+        11 => ill_conditioned::discus(&draws),
+        12 => ill_conditioned::bent_cigar(&draws),
+        13 => ill_conditioned::sharp_ridge(&draws),
+        14 => ill_conditioned::different_powers(&draws),
+        15 => multi_modal::rotated_rastrigin(&draws),
+        16 => multi_modal::weierstrass(&draws),
+        17 => multi_modal::schaffers(&draws, 10.0),
+        18 => multi_modal::schaffers(&draws, 1000.0),
+        19 => multi_modal::griewank_rosenbrock(&draws),
+        20 => weakly_structured::schwefel(&draws),
+        21 => gallagher::gallagher_101(&draws),
+        22 => gallagher::gallagher_21(&draws),
+        23 => weakly_structured::katsuura(&draws),
+        24 => weakly_structured::lunacek_bi_rastrigin(&draws),
         _ => return None,
     })
 }
 
-/// The sources of the random parts of an instance.
+/// Random parts of an instance.
 struct Draws {
     dimensions: usize,
     seed: i64,
@@ -81,12 +100,15 @@ impl Draws {
         random::location(self.dimensions, self.seed)
     }
 
-    /// R.
     fn rotation_r(&self) -> Matrix {
         Matrix::rotation(self.dimensions, self.seed + Self::SECOND_SEED)
     }
 
-    /// Q.
+    /// R Lambda^alpha Q.
+    fn conditioned_rotation(&self, alpha: f64) -> Matrix {
+        self.rotation_r().conditioned_product(&conditioning(alpha, self.dimensions), &self.rotation_q())
+    }
+
     fn rotation_q(&self) -> Matrix {
         Matrix::rotation(self.dimensions, self.seed)
     }

@@ -22,8 +22,7 @@ fn failed(x: f64) -> TableRow {
     TableRow { values: None, ..row(x, None, 0.0) }
 }
 
-/// Returns a problem with one parameter from 0 to 1, so four neighbours; and one with two levels if the rows have it,
-/// so eight.
+/// A problem with one parameter from 0 to 1, so four neighbours; and one with two levels if the rows have it, so eight.
 fn problem(rows: Vec<TableRow>) -> TableProblem {
     let mut parameters =
         vec![ParameterSpec::new("x", ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear })];
@@ -76,7 +75,7 @@ fn interpolation_is_continuous_and_never_better_than_the_best_row() {
     let rows: Vec<TableRow> = (0..=9).map(|index| row(f64::from(index) / 9.0, None, f64::from(index).sin())).collect();
     let problem = problem(rows);
     let values: Vec<f64> = (0..=9000).map(|step| value(&problem, f64::from(step) / 9000.0, None)).collect();
-    // Neighbouring rows differ by at most 1, which would be the size of the jumps between nearest rows.
+    // Neighbouring rows differ by at most 1, the size of the jumps between nearest rows.
     let largest_step = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f64::max);
     assert!(largest_step < 0.003, "{largest_step}");
     let (best, worst) = (5.0_f64.sin(), 8.0_f64.sin());
@@ -91,7 +90,7 @@ fn rows_of_other_levels_are_not_used_if_the_own_level_has_enough() {
     // The eight nearest rows of 0.55 are at most 0.45 away, another level at least 1.
     assert!((value(&problem, 0.55, Some("linear")) - 0.55).abs() < 0.02);
     assert!((value(&problem, 0.55, Some("rbf")) - 99.45).abs() < 0.02);
-    // Rows of the other level complement a single row of a level.
+    // Rows of the other level complement a level with a single row.
     let lonely = (0..10).map(|index| row(f64::from(index) / 9.0, Some("linear"), 1.0));
     let lonely = self::problem(lonely.chain([row(0.0, Some("rbf"), 3.0)]).collect());
     let helped = value(&lonely, 0.9, Some("rbf"));
@@ -101,7 +100,7 @@ fn rows_of_other_levels_are_not_used_if_the_own_level_has_enough() {
 #[test]
 fn rows_at_equal_distances_have_equal_weights() {
     assert_close(value(&problem(vec![row(0.25, None, 1.0), row(0.75, None, 4.0)]), 0.5, None), 2.5);
-    // Of copies of one point the first is used.
+    // Of copies of one point, the first counts.
     assert_close(value(&problem(vec![row(0.5, None, 1.0), row(0.5, None, 4.0)]), 0.5, None), 1.0);
 }
 
@@ -136,7 +135,7 @@ fn durations_and_curves_are_means_with_the_same_weights() {
     assert_eq!(half_way.curve, [report(5, 2.0, 7.0), report(10, 4.0, 2.5)]);
     let end = EvaluationOutcome::Measured { observed: vec![2.5], noiseless: vec![2.5], constraints: Vec::new() };
     assert_eq!(half_way.outcome, end);
-    // A step that only one row reported has its value.
+    // A step reported by only one row has its value.
     let short = TableRow { duration_secs: Some(6.0), curve: vec![(5, 6.0)], ..row(0.75, None, 6.0) };
     let uneven = problem(vec![with_curve(0.25, 2.0, [8.0, 4.0]), short]).evaluate(&point(0.5, None), DRAW);
     assert_eq!(uneven.curve, [report(5, 2.0, 7.0), report(10, 4.0, 4.0)]);

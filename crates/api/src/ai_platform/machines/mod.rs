@@ -1,8 +1,7 @@
-//! What the names of machines in a training input mean on one server: machine types, scale tiers, accelerators, regions
-//! and runtime versions.
+//! Meaning of machine names on one server: machine types, scale tiers, accelerators, regions and runtime versions.
 //!
-//! The map begins with the published names; a server's configuration adds to it and replaces entries. Not here: which
-//! resources a machine has left.
+//! The map starts with the published names; the server configuration adds and replaces entries. Not here: the free
+//! resources of a machine.
 
 mod published;
 mod resolution;
@@ -15,92 +14,80 @@ pub use self::resolution::Machines;
 pub use self::resolution::NO_EFFECT;
 use super::ScaleTier;
 
-/// The meaning of a machine type.
+/// A machine type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MachineType {
-    /// Processor time in thousandths of a processor.
+    /// Thousandths of a processor.
     pub milli_cpus: Option<u32>,
-    /// Main memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Accelerators: a published name such as `NVIDIA_TESLA_K80` or a kind of the server's own, and their number.
+    /// Number of accelerators, and their published name, such as `NVIDIA_TESLA_K80`, or the server's own.
     pub accelerators: Option<(String, u32)>,
-    /// Where such a machine is.
-    pub place: Place,
+    pub place: MachinePlacement,
 }
 
-/// The place in which a job runs, in the words of an executor.
+/// Placement of a job, in an executor's terms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
-    /// Name of the executor; `None` for that of the server.
+pub struct MachinePlacement {
+    /// Executor name; `None` for the server's default.
     pub executor: Option<String>,
     /// A queue, such as a partition or namespace.
     pub queue: Option<String>,
-    /// Further settings, such as constraints on nodes.
+    /// Additional settings, such as node constraints.
     pub options: BTreeMap<String, String>,
 }
 
-/// The machines of a predefined scale tier. A type without replicas may be empty.
+/// Machines of a predefined scale tier. Machine types without replicas may be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tier {
-    /// Machine type of the master.
     pub master_type: String,
-    /// Machine type of workers.
     pub worker_type: String,
-    /// Number of workers.
     pub worker_count: u32,
-    /// Machine type of parameter servers.
     pub parameter_server_type: String,
-    /// Number of parameter servers.
     pub parameter_server_count: u32,
 }
 
-/// The meaning of a runtime version.
+/// A runtime version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Runtime {
-    /// The Python interpreter of programs.
+    /// Python interpreter of programs.
     pub python: Option<PathBuf>,
-    /// The image in which an engine that runs images runs programs without one.
+    /// Default image on an engine that runs images.
     pub image: Option<String>,
 }
 
-/// The kinds of resources that a server counts. Requests of others have no effect and are named.
+/// Resource kinds that a server accounts for. Requests for others have no effect and cause a notice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Processors.
     pub cpus: bool,
-    /// Main memory.
     pub memory: bool,
-    /// Accelerators.
     pub accelerators: bool,
 }
 
-/// What the names of machines mean on a server.
+/// Machine names of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineMap {
-    /// Machine types by name.
     pub machine_types: BTreeMap<String, MachineType>,
-    /// The predefined scale tiers.
     pub tiers: BTreeMap<ScaleTier, Tier>,
-    /// Kinds of accelerators by published name; `None` for any kind.
+    /// Accelerator kinds by published name; `None` for any kind.
     pub accelerators: BTreeMap<String, Option<String>>,
-    /// Places by region. Regions have no effect if it is empty.
-    pub regions: BTreeMap<String, Place>,
-    /// Runtimes by version. Versions have no effect if it is empty.
+    /// Placements by region. Regions have no effect if empty.
+    pub regions: BTreeMap<String, MachinePlacement>,
+    /// Runtimes by version. Versions have no effect if empty.
     pub runtimes: BTreeMap<String, Runtime>,
-    /// The executor of jobs whose machine types and region name none.
+    /// Default executor, for jobs whose machine types and region name none.
     pub executor: String,
-    /// The kinds of executors with names of their own.
+    /// Kinds of named executors.
     pub kinds: BTreeMap<String, String>,
-    /// The resources that are counted for jobs on that executor.
+    /// Resources accounted for on that executor.
     pub counted: Counted,
-    /// The resources that are counted for jobs on the machine of the server.
+    /// Resources accounted for on the server's machine.
     pub counted_here: Counted,
-    /// Whether a name that the map does not know is refused. Otherwise it has no effect and is named.
+    /// Whether unknown names are rejected. Otherwise they have no effect and cause a notice.
     pub is_strict: bool,
 }
 
 impl MachineMap {
-    /// The published names, of which nothing is counted and no other is refused: the map without a server configuration.
+    /// The published names, without accounting or rejection: the map without a server configuration.
     pub fn published() -> Self {
         let kind = |(_, name, kind): (_, &str, &str)| (name.to_owned(), Some(kind.to_owned()));
         Self {
@@ -117,13 +104,13 @@ impl MachineMap {
         }
     }
 
-    /// The names of the executors that jobs may run on beside [`Self::executor`].
+    /// Executors that jobs may use besides [`Self::executor`].
     pub fn other_executors(&self) -> BTreeSet<&str> {
         let places = self.machine_types.values().map(|machine| &machine.place).chain(self.regions.values());
         places.filter_map(|place| place.executor.as_deref()).filter(|name| *name != self.executor).collect()
     }
 
-    /// The queues that places name, by executor.
+    /// Queues named by placements, by executor.
     pub fn queues(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut queues: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         let places = self.machine_types.values().map(|machine| &machine.place).chain(self.regions.values());
@@ -134,31 +121,30 @@ impl MachineMap {
         queues
     }
 
-    /// The kind of `executor`, which is its name unless it has a name of its own.
+    /// Kind of `executor`; its name, unless it is a named executor.
     pub fn kind_of<'a>(&'a self, executor: &'a str) -> &'a str {
         self.kinds.get(executor).map_or(executor, String::as_str)
     }
 
-    /// The resources that are counted for a job on `executor`.
     fn counted_on(&self, executor: &str) -> Counted {
         if executor == self.executor {
             self.counted
         } else if is_here(self.kind_of(executor)) {
             self.counted_here
         } else {
-            // It passes requests on to a scheduler.
+            // It delegates to a scheduler.
             Counted { cpus: true, memory: true, accelerators: true }
         }
     }
 }
 
-/// The executor of processes of the server's machine.
+/// Executor of processes on the server's machine.
 pub const LOCAL: &str = "local";
 
-/// The executor that runs images itself.
+/// Executor that runs images itself.
 pub const KUBERNETES: &str = "kubernetes";
 
-/// Whether executors of the kind `executor` run programs on the machine of the server, which has no queues.
+/// Whether executors of the kind `executor` run programs on the server's machine, which has no queues.
 pub fn is_here(executor: &str) -> bool {
     matches!(executor, LOCAL | "agent")
 }

@@ -1,13 +1,12 @@
-//! The machine types, scale tiers and accelerators that AI Platform Training published.
+//! Machine types, scale tiers and accelerators published by AI Platform Training.
 //!
-//! Sources: "Specifying machine types or scale tiers" and "Using GPUs for training models in the cloud" of AI Platform
-//! Training's documentation. Sizes of Compute Engine types follow from their family and number of processors.
+//! Sources: "Specifying machine types or scale tiers" and "Using GPUs for training models in the cloud" of AI
+//! Platform Training's documentation. Compute Engine sizes follow from family and processor count.
 
 use super::{MachineType, Tier};
 use crate::ai_platform::{AcceleratorType, ScaleTier};
 
-/// A family of Compute Engine types: the name up to the number of processors, MiB of memory per processor, and the
-/// published numbers of processors.
+/// Compute Engine family: name prefix, MiB of memory per processor, published processor counts.
 type Family = (&'static str, u64, &'static [u32]);
 
 const FAMILIES: [Family; 10] = [
@@ -24,7 +23,7 @@ const FAMILIES: [Family; 10] = [
     ("c2-standard", 4096, &[4, 8, 16, 30, 60]),
 ];
 
-/// A type with a size of its own: name, processors, memory in MiB, accelerators.
+/// Type with its own size: name, processors, memory in MiB, accelerators.
 type Single = (&'static str, u32, u64, Option<(AcceleratorType, u32)>);
 
 const SINGLES: [Single; 25] = [
@@ -51,12 +50,12 @@ const SINGLES: [Single; 25] = [
     ("large_model_v100", 16, 53_248, Some((AcceleratorType::NvidiaTeslaV100, 1))),
     ("complex_model_m_v100", 16, 61_440, Some((AcceleratorType::NvidiaTeslaV100, 4))),
     ("complex_model_l_v100", 32, 122_880, Some((AcceleratorType::NvidiaTeslaV100, 8))),
-    // Eight cores of a Cloud TPU; the type of an `acceleratorConfig` replaces it.
+    // Eight Cloud TPU cores; the type in an `acceleratorConfig` replaces it.
     ("cloud_tpu", 4, 15_360, Some((AcceleratorType::TpuV2, 8))),
     ("TPU", 4, 15_360, Some((AcceleratorType::TpuV2, 8))),
 ];
 
-/// Every published accelerator with its default kind: the words of `nvidia-smi`, in lower case.
+/// All published accelerators with their default kinds: `nvidia-smi`'s words in lower case.
 pub(crate) const ACCELERATORS: [(AcceleratorType, &str, &str); 11] = [
     (AcceleratorType::NvidiaTeslaK80, "NVIDIA_TESLA_K80", "k80"),
     (AcceleratorType::NvidiaTeslaP100, "NVIDIA_TESLA_P100", "p100"),
@@ -71,7 +70,6 @@ pub(crate) const ACCELERATORS: [(AcceleratorType, &str, &str); 11] = [
     (AcceleratorType::TpuV4Pod, "TPU_V4_POD", "tpu-v4-pod"),
 ];
 
-/// Every published machine type.
 pub(super) fn machine_types() -> impl Iterator<Item = (String, MachineType)> {
     let families = FAMILIES.into_iter().flat_map(|(family, mib, sizes)| {
         sizes.iter().map(move |cpus| (format!("{family}-{cpus}"), machine(*cpus, mib * u64::from(*cpus), None)))
@@ -87,12 +85,11 @@ fn machine(cpus: u32, mib: u64, accelerators: Option<(String, u32)>) -> MachineT
     MachineType { milli_cpus: Some(cpus * 1000), memory_bytes: Some(mib << 20), accelerators, ..MachineType::default() }
 }
 
-/// The published name of an accelerator; `None` without one.
+/// Published name of an accelerator; `None` without one.
 pub(super) fn name_of(accelerator: AcceleratorType) -> Option<&'static str> {
     ACCELERATORS.iter().find(|(known, ..)| *known == accelerator).map(|(_, name, _)| *name)
 }
 
-/// The predefined scale tiers.
 pub(super) fn tiers() -> [(ScaleTier, Tier); 5] {
     let tier = |master: &str, workers: (&str, u32), servers: (&str, u32)| Tier {
         master_type: master.to_owned(),
@@ -107,7 +104,7 @@ pub(super) fn tiers() -> [(ScaleTier, Tier); 5] {
         (ScaleTier::Premium1, tier("n1-highcpu-16", ("n1-highcpu-16", 19), ("n1-highmem-8", 11))),
         // An n1-standard-8 with one K80.
         (ScaleTier::BasicGpu, tier("standard_gpu", ("", 0), ("", 0))),
-        // A master of type n1-standard-4 with eight cores of a TPU.
+        // A master of type n1-standard-4 with eight TPU cores.
         (ScaleTier::BasicTpu, tier("cloud_tpu", ("", 0), ("", 0))),
     ]
 }

@@ -1,52 +1,50 @@
-//! The machines that a training input asks for.
+//! Resolution of the machines requested by a training input.
 
 use std::collections::BTreeMap;
 
 use super::published::name_of;
-use super::{Counted, KUBERNETES, MachineMap, MachineType, Place};
+use super::{Counted, KUBERNETES, MachineMap, MachinePlacement, MachineType};
 use crate::ai_platform::violations::Violations;
 use crate::ai_platform::{Int64, ReplicaConfig, ScaleTier, TrainingInput, Violation, nearest};
 use tunesmith_domain::{Accelerators, MachineNotice, MachinePlan, Resources, Role};
 
-/// What a field does that names something without effect.
+/// Notice about a field without effect.
 pub const NO_EFFECT: &str = "has no effect on this service";
 
-/// Maximum number of names in a message.
+/// Maximum names in a message.
 const MAX_LISTED: usize = 12;
 
-/// The machines of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machines {
-    /// The machines, with those of the master.
+    /// Machine plan, including the master's resources.
     pub plan: MachinePlan,
-    /// The other replicas: role, number, resources of each. Numbers are at least 0.
+    /// Other replicas: role, count (at least 0), resources of each.
     pub replicas: Vec<(Role, Int64, Resources)>,
 }
 
-/// What a training input gives for one role.
+/// Machine settings of one role.
 struct Group<'a> {
-    /// The field that names the machine type.
+    /// Field with the machine type.
     type_field: &'static str,
     machine_type: &'a str,
     config_field: &'static str,
     config: Option<&'a ReplicaConfig>,
 }
 
-/// One resolution.
 struct Resolution<'a> {
     map: &'a MachineMap,
-    /// What is counted where the job runs.
+    /// Resources accounted for where the job runs.
     counted: Counted,
-    place: Place,
+    place: MachinePlacement,
     notices: Vec<MachineNotice>,
     violations: Violations,
 }
 
 impl MachineMap {
-    /// Resolves the names of `input`.
+    /// Resolves the machine names of `input`.
     ///
     /// # Errors
-    /// A violation for each field whose name is not known, or contradicts another one.
+    /// A violation per field whose name is unknown or contradicts another.
     pub fn resolve(&self, input: &TrainingInput) -> Result<Machines, Vec<Violation>> {
         let tier = input.scale_tier.and_then(|tier| Some((tier, self.tiers.get(&tier)?)));
         let pick = |of_tier: fn(&super::Tier) -> &str, given: &'_ str| match tier {
@@ -74,7 +72,7 @@ impl MachineMap {
         let mut resolution = Resolution {
             map: self,
             counted: self.counted_on(self.executor_of(&input.region, &types)),
-            place: Place::default(),
+            place: MachinePlacement::default(),
             notices: Vec::new(),
             violations: Violations::default(),
         };
@@ -104,14 +102,14 @@ impl MachineMap {
             queue: place.queue,
             options: place.options,
             python,
-            notices: Some(notices),
+            notices,
         };
         let roles = [Role::Worker, Role::ParameterServer, Role::Evaluator];
         let replicas = roles.into_iter().zip(counts).zip(resources);
         Ok(Machines { plan, replicas: replicas.map(|((role, count), each)| (role, count, each)).collect() })
     }
 
-    /// The executor that `region` or one of the machine types `types` names; that of the server if none does.
+    /// Executor named by `region` or a machine type in `types`; otherwise the server's default.
     fn executor_of(&self, region: &str, types: &[String]) -> &str {
         let region = self.regions.get(region);
         let types = types.iter().filter_map(|name| Some(&self.machine_types.get(name)?.place));
@@ -125,7 +123,7 @@ impl Resolution<'_> {
         self.notices.push(MachineNotice { field: field.into(), description: description.into() });
     }
 
-    /// The resources of one replica of `group`.
+    /// Resources of one replica of `group`.
     fn resources(&mut self, group: &Group<'_>) -> Resources {
         let machine = self.machine_type(group);
         let mut accelerators = machine.as_ref().and_then(|machine| machine.accelerators.clone());
@@ -170,7 +168,7 @@ impl Resolution<'_> {
         resources
     }
 
-    /// The kind of the accelerator `name`: the map's for a published name, or the name itself.
+    /// Accelerator kind for `name`: the map's for a published name, or else the name itself.
     fn kind(&self, name: String) -> Option<String> {
         self.map.accelerators.get(&name).cloned().unwrap_or(Some(name))
     }
@@ -191,7 +189,7 @@ impl Resolution<'_> {
         None
     }
 
-    /// Reports a name that the map does not know.
+    /// Reports a name unknown to the map.
     fn unknown<T>(&mut self, field: &str, name: &str, what: &str, known: &BTreeMap<String, T>) {
         let near = nearest(name, known.keys().map(String::as_str));
         let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
@@ -202,8 +200,8 @@ impl Resolution<'_> {
         self.violations.error(field, message, format!("one of {}{more}", listed.join(", ")));
     }
 
-    /// Adds what `place` decides. Two machines of one job cannot be in different places.
-    fn enter(&mut self, field: &str, place: Place) {
+    /// Merges `place`. All machines of a job share one placement.
+    fn enter(&mut self, field: &str, place: MachinePlacement) {
         let mut conflicts = Vec::new();
         let mut merge = |name: &str, mine: &mut Option<String>, other: Option<String>| match (&mine, other) {
             (Some(mine), Some(other)) if *mine != other => {
@@ -224,7 +222,7 @@ impl Resolution<'_> {
         }
     }
 
-    /// What of `resources` is not counted; `None` if all of it is.
+    /// Description of the resources that are not accounted for; `None` if all are.
     fn uncounted(&self, resources: &Resources) -> Option<String> {
         let counted = self.counted;
         let parts = [
@@ -242,7 +240,7 @@ impl Resolution<'_> {
         }
     }
 
-    /// Names what a scale tier does not do, or more than may be expected.
+    /// Notice about a scale tier whose effect differs from what is expected.
     fn tier_notice(&mut self, name: ScaleTier, tier: &super::Tier, resources: &[Resources]) {
         let mut all = Resources::default();
         for each in resources {
@@ -270,7 +268,7 @@ impl Resolution<'_> {
         );
     }
 
-    /// Names the machine types that a predefined scale tier replaces.
+    /// Notices about machine types overridden by a predefined scale tier.
     fn overridden_types(&mut self, tier: ScaleTier, input: &TrainingInput) {
         let types = [
             ("masterType", &input.master_type),
@@ -298,7 +296,7 @@ impl Resolution<'_> {
         }
     }
 
-    /// Returns the Python interpreter of the runtime `version`.
+    /// Python interpreter of the runtime `version`.
     fn runtime(&mut self, version: &str) -> Option<std::path::PathBuf> {
         if version.is_empty() {
             return None;
@@ -314,7 +312,7 @@ impl Resolution<'_> {
         let executor = self.place.executor.as_deref().unwrap_or(&self.map.executor);
         if self.map.kind_of(executor) == KUBERNETES {
             let options = runtime.image.iter().map(|image| ("image".to_owned(), image.clone())).collect();
-            self.enter("runtimeVersion", Place { options, ..Place::default() });
+            self.enter("runtimeVersion", MachinePlacement { options, ..MachinePlacement::default() });
         } else if runtime.image.is_some() && runtime.python.is_none() {
             self.notice("runtimeVersion", format!("has no effect on the executor {executor}, which runs no images"));
         }
@@ -338,7 +336,7 @@ mod tests {
     }
 
     fn texts(machines: &Machines) -> Vec<String> {
-        let notices = machines.plan.notices.iter().flatten();
+        let notices = machines.plan.notices.iter();
         notices.map(|notice| format!("{}: {}", notice.field, notice.description)).collect()
     }
 
@@ -372,7 +370,7 @@ mod tests {
         assert_eq!(texts(&machines), no_effect.map(|field| format!("{field}: {NO_EFFECT}")));
 
         let mut map = strict();
-        map.regions.insert("europe".to_owned(), Place::default());
+        map.regions.insert("europe".to_owned(), MachinePlacement::default());
         let violations = resolve(&map, input).unwrap_err();
         let texts: Vec<String> = violations.iter().map(|one| format!("{}: {}", one.field, one.message)).collect();
         assert_eq!(
@@ -403,16 +401,16 @@ mod tests {
     #[test]
     fn places_of_one_job_cannot_contradict_each_other() {
         let mut map = strict();
-        let place = |queue: &str| Place { queue: Some(queue.to_owned()), ..Place::default() };
+        let place = |queue: &str| MachinePlacement { queue: Some(queue.to_owned()), ..MachinePlacement::default() };
         map.machine_types.insert("big".to_owned(), MachineType { place: place("gpu"), ..MachineType::default() });
         map.regions.insert("here".to_owned(), place("gpu"));
         map.regions.insert("there".to_owned(), place("cpu"));
         let machines = resolve(&map, json!({"masterType": "big", "region": "here"})).unwrap();
         assert_eq!(machines.plan.queue.as_deref(), Some("gpu"));
         map.runtimes.insert("2.4".to_owned(), super::super::Runtime { image: Some("tf".to_owned()), python: None });
-        let other = Place { executor: Some("slurm".to_owned()), ..Place::default() };
+        let other = MachinePlacement { executor: Some("slurm".to_owned()), ..MachinePlacement::default() };
         map.regions.insert("other".to_owned(), other);
-        let image = Place { executor: Some("kubernetes".to_owned()), ..Place::default() };
+        let image = MachinePlacement { executor: Some("kubernetes".to_owned()), ..MachinePlacement::default() };
         map.regions.insert("pods".to_owned(), image);
         assert_eq!(map.other_executors().into_iter().collect::<Vec<_>>(), ["kubernetes", "slurm"]);
         let here = resolve(&map, json!({"masterType": "n1-standard-4"})).unwrap();

@@ -1,38 +1,38 @@
-//! Where the runs of a trial's program were, in responses.
+//! Locations of a trial's runs, in responses.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ai_platform::Int64;
-use tunesmith_domain::{AttemptPlace, ReplicaNode};
+use tunesmith_domain::{AttemptLocation, ReplicaNode};
 
 /// Where a run of the program of a trial is or was.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "TrialAttempt")]
-pub(super) struct AttemptMessage {
+pub struct AttemptMessage {
     /// Number of the run, from 1.
-    attempt: Int64,
+    pub attempt: Int64,
     /// Name of the executor, of a server with several.
     #[serde(skip_serializing_if = "Option::is_none")]
-    executor: Option<String>,
+    pub executor: Option<String>,
     /// The nodes that are known.
-    nodes: Vec<NodeMessage>,
+    pub nodes: Vec<NodeMessage>,
 }
 
 /// The node of a replica.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "TrialNode")]
-struct NodeMessage {
+pub struct NodeMessage {
     /// The task of the replica, such as `worker-0`; absent if all replicas run there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    task: Option<String>,
+    pub task: Option<String>,
     /// The node, as its engine names it: a host name, the name of a node of Kubernetes, or an address of a node of Ray.
-    node: String,
+    pub node: String,
 }
 
-impl From<&AttemptPlace> for AttemptMessage {
-    fn from(AttemptPlace { attempt, executor, nodes }: &AttemptPlace) -> Self {
+impl From<&AttemptLocation> for AttemptMessage {
+    fn from(AttemptLocation { attempt, executor, nodes }: &AttemptLocation) -> Self {
         let message = |ReplicaNode { task, node }: &ReplicaNode| NodeMessage { task: task.clone(), node: node.clone() };
         Self {
             attempt: Int64(attempt.cast_signed()),

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::FieldViolation;
 use crate::ai_platform::{Double, Int64, ProtoDuration};
-use tunesmith_domain::{Measurement, MetricValue, Source};
+use tunesmith_domain::{Measurement, MetricValue, ReportKey};
 
-/// Maximum number of metrics of one measurement, as of the metrics that a trial's reports are searched for.
+/// Maximum metrics per measurement; also the limit on metrics searched for in a trial's reports.
 pub const MAX_METRICS: usize = 1_000;
 
 /// Values of metrics at one step.
@@ -38,7 +38,7 @@ pub struct MetricMessage {
     pub value: Double,
 }
 
-/// Unlike a bound, a metric may be NaN or infinite.
+/// Unlike bounds, metrics may be NaN or infinite.
 fn value_schema(generator: &mut SchemaGenerator) -> Schema {
     if generator.contract().is_serialize() {
         return Double::json_schema(generator);
@@ -47,7 +47,7 @@ fn value_schema(generator: &mut SchemaGenerator) -> Schema {
 }
 
 impl MeasurementMessage {
-    /// The measurement; `field` is its path in the request, for errors.
+    /// Validates the measurement; `field` is its path, for errors.
     ///
     /// # Errors
     /// The first violated rule.
@@ -77,9 +77,7 @@ impl MeasurementMessage {
             step: self.step_count.0,
             wall_time_secs: 0.0,
             elapsed_secs: self.elapsed_time.map(|time| time.0.as_secs_f64()),
-            source: Source::Http,
-            mark: 0,
-            folder: None,
+            key: ReportKey::Http,
             metrics: self
                 .metrics
                 .into_iter()

@@ -9,6 +9,7 @@
 mod attempt;
 pub mod measurement;
 pub mod operation;
+mod operation_name;
 mod parameter_names;
 mod requests;
 pub mod study;
@@ -18,14 +19,22 @@ mod study_problem;
 mod study_rendering;
 pub mod trial;
 
+pub use attempt::{AttemptMessage, NodeMessage};
 pub use measurement::{MAX_METRICS, MeasurementMessage, MetricMessage};
-pub use operation::{Operation, Progress};
+pub use operation::{Operation, OperationResponse, Progress};
+pub use operation_name::OperationName;
 use parameter_names::ParameterNames;
 pub use parameter_names::PublishedNames;
-pub use requests::{AddMeasurementRequest, CompleteTrialRequest, SuggestAdditions, SuggestTrialsRequest};
-pub use study::{StudyList, StudyMessage, StudyRequest};
+pub use requests::{
+    AddMeasurementRequest, CompleteTrialRequest, MAX_SUGGESTIONS, SuggestAdditions, SuggestTrialsRequest,
+    trial_and_attempt,
+};
+pub use study::{StudyConfigMessage, StudyList, StudyMessage, StudyRequest, StudyStateName, with_max_trials};
 pub use study_config::StudyConfig;
 pub use study_problem::{StudyPlan, study_plan};
-pub use trial::{TrialList, TrialMessage, TrialParameter, TrialRequest, point, result_of_infeasible_trial, trial_name};
+pub use trial::{
+    MetricFolderChoice, TrialAdditions, TrialList, TrialMessage, TrialParameter, TrialRequest, TrialStateName, point,
+    trial_name,
+};
 
 pub use crate::ai_platform::rpc::FieldViolation;

@@ -2,43 +2,38 @@
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::TrialMessage;
 use super::study::StudyStateName;
 use crate::ai_platform::rpc::Status;
 
 /// A long-running operation.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Operation {
     /// Resource name: `projects/{project}/locations/{location}/operations/{operation}`.
-    name: String,
+    pub name: String,
     /// The request.
-    metadata: OperationMetadata,
+    pub metadata: OperationMetadata,
     /// Whether the operation has ended.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    done: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub done: bool,
     /// The error, if the operation failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Status>,
+    pub error: Option<Status>,
     /// The response, if the operation succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<OperationResponse>,
+    pub response: Option<OperationResponse>,
 }
 
-/// The progress of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// The operation is running.
     Running,
-    /// The operation failed.
     Failed(Status),
-    /// The operation succeeded.
     Done(OperationResponse),
 }
 
 impl Operation {
-    /// The operation `name`.
     pub fn new(name: String, metadata: OperationMetadata, progress: Progress) -> Self {
         let (done, error, response) = match progress {
             Progress::Running => (false, None, None),
@@ -50,7 +45,7 @@ impl Operation {
 }
 
 /// The request of an operation.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "@type")]
 pub enum OperationMetadata {
     /// A request for trials.
@@ -62,7 +57,7 @@ pub enum OperationMetadata {
 }
 
 /// The response of an operation.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "@type")]
 pub enum OperationResponse {
     /// Suggested trials.
@@ -74,7 +69,7 @@ pub enum OperationResponse {
 }
 
 /// A request for trials.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SuggestTrialsMetadata {
     /// Name of the study.
@@ -88,7 +83,7 @@ pub struct SuggestTrialsMetadata {
 }
 
 /// The trials of a client.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SuggestTrialsResponse {
     /// The trials. Fewer than requested if the study has no more; absent if the study is `INACTIVE` and none is left.
@@ -103,7 +98,7 @@ pub struct SuggestTrialsResponse {
 }
 
 /// A check for early stopping.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckTrialEarlyStoppingStateMetadata {
     /// Time of the request.
@@ -115,7 +110,7 @@ pub struct CheckTrialEarlyStoppingStateMetadata {
 }
 
 /// The result of a check for early stopping.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckTrialEarlyStoppingStateResponse {
     /// Whether the trial should stop.

@@ -1,5 +1,5 @@
-//! Parameters of one parent may share a name if they exist for different values of the parent. The names in a search
-//! space are unique: the second parameter of a name is stored as `name#2`, the third as `name#3`.
+//! Names of conditional parameters. Siblings may share a name if they are active for different values of their
+//! parent. Search space names are unique: the second is stored as `name#2`, the third as `name#3`.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -8,12 +8,12 @@ use tunesmith_algorithms::problem::{ParameterSpec, SearchSpace};
 
 use super::study_config::{StudyConfig, StudyParameterSpec};
 
-/// The published names of the parameters whose name in the search space differs.
+/// Published names that differ from the search space's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PublishedNames<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> PublishedNames<'a> {
-    /// The names of the parameters of `space`: `name#2` is published as `name` if both have the same parent.
+    /// Published names for `space`: `name#2` becomes `name` if both have the same parent.
     pub fn of(space: &'a SearchSpace) -> Self {
         fn parent(spec: &ParameterSpec) -> Option<&str> {
             spec.condition().map(|condition| condition.parent())
@@ -29,7 +29,7 @@ impl<'a> PublishedNames<'a> {
         Self(space.parameters().iter().filter_map(published).collect())
     }
 
-    /// The published name of the parameter `stored` of the search space.
+    /// Published name of the parameter `stored`.
     pub fn published<'b>(&self, stored: &'b str) -> &'b str
     where
         'a: 'b,
@@ -38,24 +38,23 @@ impl<'a> PublishedNames<'a> {
     }
 }
 
-/// The names in the search space of the parameters of a study configuration.
+/// Search space names of a study configuration's parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct ParameterNames {
-    /// The name in the search space by the indices of the path to a parameter.
+    /// Search space name by index path.
     inner: BTreeMap<Vec<usize>, String>,
-    /// The name in the configuration by the name in the search space.
+    /// Configured name by search space name.
     outer: BTreeMap<String, String>,
 }
 
 impl ParameterNames {
-    /// The names of the parameters of `config`.
     pub(super) fn of(config: &StudyConfig) -> Self {
         let mut given = BTreeSet::new();
         visit(&config.parameters, &mut Vec::new(), &mut |_, spec| {
             given.insert(spec.parameter.clone());
         });
         let mut names = Self::default();
-        // Children of different parents may exist in the same trial, so a repeated name is an error there.
+        // Children of different parents may be active in the same trial, so a repeated name is an error there.
         let mut homes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         visit(&config.parameters, &mut Vec::new(), &mut |path, spec| {
             let home = path[..path.len() - 1].to_vec();
@@ -75,12 +74,12 @@ impl ParameterNames {
         names
     }
 
-    /// The name in the search space and the name in the configuration of each parameter.
+    /// Pairs of search space name and configured name.
     pub(super) fn stored(&self) -> impl Iterator<Item = (&str, &str)> {
         self.outer.iter().map(|(stored, given)| (stored.as_str(), given.as_str()))
     }
 
-    /// The name in the search space of the parameter at `path`.
+    /// Search space name of the parameter at `path`.
     pub(super) fn internal(&self, path: &[usize]) -> &str {
         self.inner.get(path).map_or("", String::as_str)
     }

@@ -4,16 +4,31 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
 
-use super::StudyConfig;
 use super::study_rendering::study_config;
+use super::{FieldViolation, StudyConfig};
+use crate::ai_platform::proto_json::{self, MessageError};
 use crate::ai_platform::{Int64, Notice, Notices, is_default};
 use tunesmith_domain::{Study, StudyId, StudyState};
 
+/// The field of a study that can be changed.
+const MAX_TRIALS: &str = "studyConfig.tunesmith.maxTrials";
+
+/// `config` with another maximum number of trials.
+pub fn with_max_trials(config: &Value, max_trials: u64) -> Value {
+    let mut config = config.clone();
+    if let Value::Object(config) = &mut config
+        && let Value::Object(additions) = config.entry("tunesmith").or_insert_with(|| json!({}))
+    {
+        additions.insert("maxTrials".to_owned(), json!(max_trials.to_string()));
+    }
+    config
+}
+
 /// A study in a request. Fields that only the service sets are accepted and ignored.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "StudyInput")]
 pub struct StudyRequest {
@@ -27,6 +42,20 @@ pub struct StudyRequest {
 }
 
 impl StudyRequest {
+    /// The new maximum number of trials in a request that changes the fields `mask`.
+    ///
+    /// # Errors
+    /// If it changes another field, or the number is invalid.
+    pub fn max_trials(&self, mask: &str) -> Result<u64, FieldViolation> {
+        if mask.trim() != MAX_TRIALS {
+            let text = format!("must be {MAX_TRIALS}, the only field that can be changed");
+            return Err(FieldViolation::new("updateMask", text));
+        }
+        let requested = self.study_config.as_ref().and_then(|config| config.tunesmith.max_trials.as_ref());
+        let max_trials = requested.and_then(|count| u64::try_from(count.0).ok()).filter(|count| *count > 0);
+        max_trials.ok_or_else(|| FieldViolation::new(MAX_TRIALS, "is required, and must be at least 1"))
+    }
+
     /// A notice for each given field that has no effect, since the service sets it.
     pub fn notices(&self) -> Vec<Notice> {
         let fields = [
@@ -41,41 +70,41 @@ impl StudyRequest {
 }
 
 /// A study.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Study")]
 pub struct StudyMessage {
     /// Resource name: `projects/{project}/locations/{location}/studies/{study}`.
-    name: String,
+    pub name: String,
     /// The search space, the metrics and the algorithm.
     #[schemars(with = "StudyConfig")]
-    study_config: StudyConfigMessage,
+    pub study_config: StudyConfigMessage,
     /// State of the study.
-    state: StudyStateName,
+    pub state: StudyStateName,
     /// Creation time.
-    create_time: Timestamp,
+    pub create_time: Timestamp,
     /// Reason for the state `INACTIVE`.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    inactive_reason: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub inactive_reason: String,
     /// Tunesmith's additions.
-    #[serde(skip_serializing_if = "is_default")]
-    tunesmith: StudyOutputAdditions,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tunesmith: StudyOutputAdditions,
 }
 
 /// Tunesmith's additions to a study.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "StudyOutputAdditions")]
-struct StudyOutputAdditions {
+pub struct StudyOutputAdditions {
     /// What of the request has no effect, in the response to the request that creates the study.
     #[serde(flatten)]
-    notices: Notices,
+    pub notices: Notices,
     /// Reason for the state `COMPLETED`.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    state_reason: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub state_reason: String,
     /// The seed of all random choices, if it was drawn because `studyConfig` has none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<Int64>,
+    pub seed: Option<Int64>,
 }
 
 impl StudyMessage {
@@ -89,7 +118,7 @@ impl StudyMessage {
 
 /// The configuration of a study.
 #[derive(Debug, Clone, PartialEq)]
-enum StudyConfigMessage {
+pub enum StudyConfigMessage {
     /// As its client sent it.
     AsSent(Arc<Value>),
     /// Made from the study, which was created otherwise.
@@ -101,6 +130,25 @@ impl Serialize for StudyConfigMessage {
         match self {
             Self::AsSent(config) => config.serialize(serializer),
             Self::Rendered(config) => config.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for StudyConfigMessage {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::AsSent(Arc::new(Value::deserialize(deserializer)?)))
+    }
+}
+
+impl StudyConfigMessage {
+    /// The configuration without fields that this version does not know.
+    ///
+    /// # Errors
+    /// The first field with a value that this version does not know.
+    pub fn known(&self) -> Result<StudyConfig, MessageError> {
+        match self {
+            Self::AsSent(config) => proto_json::known(Value::clone(config)),
+            Self::Rendered(config) => Ok((**config).clone()),
         }
     }
 }
@@ -162,6 +210,16 @@ impl From<StudyState> for StudyStateName {
             StudyState::Active => Self::Active,
             StudyState::Inactive => Self::Inactive,
             StudyState::Completed => Self::Completed,
+        }
+    }
+}
+
+impl From<StudyStateName> for StudyState {
+    fn from(state: StudyStateName) -> Self {
+        match state {
+            StudyStateName::Active => Self::Active,
+            StudyStateName::Inactive => Self::Inactive,
+            StudyStateName::Completed => Self::Completed,
         }
     }
 }

@@ -7,8 +7,6 @@ use tunesmith_algorithms::problem::{
     SearchSpace,
 };
 
-use tunesmith_service::StudySpec;
-
 use super::study_additions::as_of_a_job;
 use super::study_config::{StudyConfig, StudyParameterSpec, StudyScaleType};
 use super::{ParameterNames, PublishedNames};
@@ -25,7 +23,7 @@ use crate::ai_platform::{
     Additions, Algorithm, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Notice, Number, ParameterType,
     Severity, Violation,
 };
-use tunesmith_domain::StoppingRuleKind;
+use tunesmith_domain::{StoppingRuleKind, StudySpec};
 
 /// The study that a `StudyConfig` specifies.
 #[derive(Debug, Clone, PartialEq)]
@@ -313,7 +311,7 @@ impl Reading {
                 let range = spec.integer_value_spec.as_ref()?;
                 for (name, bound) in [("minValue", range.min_value), ("maxValue", range.max_value)] {
                     let number = Number::from(i128::from(bound.0));
-                    if number.is_rounded() || number.as_exact_integer().is_none() {
+                    if number.as_exact_integer().is_none() {
                         let reason =
                             format!("{bound} is too large to be exact; allowed: a whole number from -2^53 to 2^53");
                         self.refuse(format!("{field}.integerValueSpec.{name}"), reason);
@@ -337,9 +335,9 @@ impl Reading {
         })
     }
 
-    /// Reports each value of `values`, at `field`, that is not the number as written.
+    /// Reports each value of `values`, at `field`, that is too large to be exact.
     fn check_exact(&mut self, values: &[Number], field: &str) {
-        for (index, value) in values.iter().enumerate().filter(|(_, value)| value.is_rounded()) {
+        for (index, value) in values.iter().enumerate().filter(|(_, value)| value.is_too_large()) {
             let reason = format!("{value} is too large to be exact; allowed: whole numbers from -2^53 to 2^53");
             self.refuse(format!("{field}[{index}]"), reason);
         }

@@ -143,8 +143,8 @@ fn stopping(kind: StoppingRuleKind, axis: CurveAxis) -> Option<AutomatedStopping
 mod tests {
     use jiff::Timestamp;
     use serde_json::{Value, json};
+    use tunesmith_domain::NewStudy;
     use tunesmith_domain::Study;
-    use tunesmith_service::NewStudy;
 
     use super::study_config;
     use crate::ai_platform::optimizer::{StudyConfig, study_plan};

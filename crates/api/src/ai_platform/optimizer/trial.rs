@@ -11,8 +11,8 @@ use tunesmith_algorithms::problem::{Origin, ParameterKind, ParameterValue, Param
 use super::attempt::AttemptMessage;
 use super::study::study_name;
 use super::{FieldViolation, MeasurementMessage, PublishedNames};
-use crate::ai_platform::job::{origin_schema, violated_names};
-use crate::ai_platform::{Double, Int64, Notice, ProtoDuration, is_default};
+use crate::ai_platform::job::{known_origin, origin_schema, violated_names};
+use crate::ai_platform::{Int64, Notice, Number, ProtoDuration, is_default};
 use tunesmith_domain::{Measurement, Study, StudyId, Trial, TrialState};
 
 /// The value of one parameter: exactly one of the three fields.
@@ -23,7 +23,7 @@ pub struct TrialParameter {
     pub parameter: String,
     /// Value of a `DOUBLE` or `DISCRETE` parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub float_value: Option<Double>,
+    pub float_value: Option<Number>,
     /// Value of an `INTEGER` parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub int_value: Option<Int64>,
@@ -33,7 +33,7 @@ pub struct TrialParameter {
 }
 
 /// A trial in a request. Fields that only the service sets are accepted and ignored.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "TrialInput")]
 pub struct TrialRequest {
@@ -79,54 +79,54 @@ impl TrialRequest {
 }
 
 /// The notice that a trial is infeasible, so that its result is ignored, as published.
-pub fn result_of_infeasible_trial() -> Notice {
+pub(super) fn result_of_infeasible_trial() -> Notice {
     let description = "has no effect: trialInfeasible is set".to_owned();
     Notice { field: "finalMeasurement".to_owned(), description }
 }
 
 /// A trial.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Trial")]
 pub struct TrialMessage {
     /// Resource name: `{study}/trials/{number}`. After an expired lease the number is followed by that of the attempt,
     /// as in `7~2`.
-    name: String,
+    pub name: String,
     /// State of the trial.
-    state: TrialStateName,
+    pub state: TrialStateName,
     /// Parameter values.
-    parameters: Vec<TrialParameter>,
+    pub parameters: Vec<TrialParameter>,
     /// The result.
     #[serde(skip_serializing_if = "Option::is_none")]
-    final_measurement: Option<MeasurementMessage>,
+    pub final_measurement: Option<MeasurementMessage>,
     /// The measurements, by step and elapsed time.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    measurements: Vec<MeasurementMessage>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub measurements: Vec<MeasurementMessage>,
     /// Time at which the trial was assigned to its client.
     #[serde(skip_serializing_if = "Option::is_none")]
-    start_time: Option<Timestamp>,
+    pub start_time: Option<Timestamp>,
     /// Time at which the trial became `COMPLETED`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    end_time: Option<Timestamp>,
+    pub end_time: Option<Timestamp>,
     /// ID of the client that owns the trial.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    client_id: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub client_id: String,
     /// Whether the trial has no result, and its parameters are not tried again.
-    #[serde(skip_serializing_if = "is_default")]
-    trial_infeasible: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub trial_infeasible: bool,
     /// Reason for being infeasible.
     #[serde(skip_serializing_if = "Option::is_none")]
-    infeasible_reason: Option<String>,
+    pub infeasible_reason: Option<String>,
     /// Tunesmith's additions.
-    #[serde(skip_serializing_if = "is_default")]
-    tunesmith: TrialAdditions,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tunesmith: TrialAdditions,
 }
 
 /// State of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schemars(rename = "TrialState")]
-enum TrialStateName {
+pub enum TrialStateName {
     /// A user-supplied trial that is not assigned yet.
     Requested,
     /// The trial is assigned to a client.
@@ -138,63 +138,63 @@ enum TrialStateName {
 }
 
 /// Tunesmith's additions to a trial.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct TrialAdditions {
+pub struct TrialAdditions {
     /// The algorithm and the step that proposed the trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_origin")]
     #[schemars(schema_with = "origin_schema")]
-    origin: Option<Origin>,
+    pub origin: Option<Origin>,
     /// End of the lease, unless the client renews it by a request.
     #[serde(skip_serializing_if = "Option::is_none")]
-    lease_end_time: Option<Timestamp>,
+    pub lease_end_time: Option<Timestamp>,
     /// Number of times that the trial was taken from a client after its lease had expired.
     #[serde(skip_serializing_if = "Option::is_none")]
-    expired_leases: Option<Int64>,
+    pub expired_leases: Option<Int64>,
     /// Number of runs of the program since the last retry that ended because their supervisor or machine failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    lost_attempts: Option<Int64>,
+    pub lost_attempts: Option<Int64>,
     /// How long the runs of the program since the last retry took that were lost or preempted, or whose lease expired.
     #[serde(skip_serializing_if = "Option::is_none")]
-    lost_time: Option<ProtoDuration>,
+    pub lost_time: Option<ProtoDuration>,
     /// Number of runs of the program since the last retry that the engine's scheduler ended in favour of other work. They
     /// are repeated without limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    preempted_attempts: Option<Int64>,
+    pub preempted_attempts: Option<Int64>,
     /// Where the runs of the program were, as far as it is known, in their order. The oldest ones are left out if there are many.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    attempts: Vec<AttemptMessage>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<AttemptMessage>,
     /// The metrics that event files of several folders have, with the folder whose values are the curve, and the others.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    metric_folders: Vec<MetricFolderChoice>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metric_folders: Vec<MetricFolderChoice>,
     /// Number of measurements that this answer omits: that to `addMeasurement` contains the curve while it has at most 100
     /// measurements. `trials.get` returns all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    omitted_measurements: Option<Int64>,
+    pub omitted_measurements: Option<Int64>,
     /// Whether the trial was stopped early; its result is then its last measurement.
-    #[serde(skip_serializing_if = "is_default")]
-    stopped_early: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stopped_early: bool,
     /// The constraints that the result violates: metrics with a `safetyConfig`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    violated_constraints: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violated_constraints: Vec<String>,
     /// Failure of the study's algorithm, if random search proposed the trial in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
-    fallback_reason: Option<String>,
+    pub fallback_reason: Option<String>,
     /// Fields of the request that have no effect.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    notices: Vec<Notice>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Notice>,
 }
 
 /// A metric that event files of several folders have.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::ai_platform) struct MetricFolderChoice {
+pub struct MetricFolderChoice {
     /// Name of the metric.
-    metric: String,
+    pub metric: String,
     /// The folder whose values are the curve of the metric, below that of the trial; `.` for that itself.
-    taken: String,
+    pub taken: String,
     /// The other folders. Of many, the first ones in the order in which they would be taken.
-    others: Vec<String>,
+    pub others: Vec<String>,
 }
 
 impl MetricFolderChoice {
@@ -241,7 +241,7 @@ impl TrialMessage {
             let mut parameter = TrialParameter { parameter: names.published(name).to_owned(), ..Default::default() };
             match value {
                 ParameterValue::Double(value) | ParameterValue::Discrete(value) => {
-                    parameter.float_value = Some(Double(*value));
+                    parameter.float_value = Some(Number::from(*value));
                 }
                 ParameterValue::Integer(value) => parameter.int_value = Some(Int64(*value)),
                 ParameterValue::Categorical(value) => parameter.string_value = Some(value.clone()),
@@ -330,6 +330,10 @@ pub fn point(space: &SearchSpace, parameters: &[TrialParameter]) -> Result<Param
         let Some((index, parameter)) = given.remove(names.published(spec.name())) else { continue };
         let value = match (spec.kind(), &parameter.float_value, &parameter.int_value, &parameter.string_value) {
             (ParameterKind::Double { .. }, Some(value), None, None) => ParameterValue::Double(value.0),
+            (ParameterKind::Discrete { .. }, Some(value), None, None) if value.is_too_large() => {
+                let reason = "is too large to be exact; allowed: whole numbers from -2^53 to 2^53";
+                return refuse(index, format!("the floatValue {value} of {:?} {reason}", parameter.parameter));
+            }
             (ParameterKind::Discrete { .. }, Some(value), None, None) => ParameterValue::Discrete(value.0),
             (ParameterKind::Integer { .. }, None, Some(value), None) => ParameterValue::Integer(value.0),
             (ParameterKind::Categorical { .. }, None, None, Some(value)) => ParameterValue::Categorical(value.clone()),

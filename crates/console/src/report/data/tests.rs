@@ -3,9 +3,9 @@ use tunesmith_algorithms::problem::{
     Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
     SearchSpace, TrialId,
 };
-use tunesmith_domain::{Measurement, MetricValue, Source, StudyFields, Trial, TrialFields, TrialState};
+use tunesmith_domain::{Measurement, MetricValue, ReportKey, StudyFields, Trial, TrialFields, TrialState};
 
-/// The columns of a study with `parameters` parameters, five metrics and `trials` trials. Every tenth one has failed.
+/// Columns of a study with five metrics. Every tenth trial has failed.
 fn columns(parameters: usize, trials: usize) -> Columns {
     let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
     let space = (0..parameters).map(|index| ParameterSpec::new(format!("p{index}"), kind.clone()).unwrap()).collect();
@@ -29,9 +29,7 @@ fn trial(number: usize, parameters: usize) -> Trial {
         step: 1,
         wall_time_secs: 0.0,
         elapsed_secs: None,
-        source: Source::Http,
-        mark: 0,
-        folder: None,
+        key: ReportKey::Http,
         metrics: (0..5).map(|index| MetricValue { metric: format!("m{index}"), value: spread(index) }).collect(),
     };
     Trial::restore(TrialFields {
@@ -63,7 +61,7 @@ fn trial(number: usize, parameters: usize) -> Trial {
     })
 }
 
-/// The contents of the report of `columns`, without models and learning curves.
+/// Report without models and learning curves.
 fn report(columns: &Columns) -> Contents {
     let problem = columns.problem();
     let parameters: Vec<String> =
@@ -98,7 +96,6 @@ fn large_study_is_reduced_and_the_page_states_what_was_left_out() {
     assert_eq!(history["measured"], 2700);
     let counted: u64 = history["density"]["counts"].as_array().unwrap().iter().filter_map(Json::as_u64).sum();
     assert_eq!(counted, 2700, "each trial is counted");
-    // The best trials are exact, best first.
     let results: Vec<f64> = contents.rows.iter().map(|row| row.values[0].unwrap().0).collect();
     assert_eq!((results.len(), contents.total), (CELLS / 65, 3000));
     assert!(results.is_sorted_by(|a, b| a >= b), "{results:?}");

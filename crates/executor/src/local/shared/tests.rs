@@ -63,7 +63,7 @@ fn stop_by_the_engine_is_distinguished_from_one_that_was_requested() {
         let expected = if requested { expected } else { loss };
         assert_eq!(attempt.state().unwrap(), expected);
         for _ in 0..2 {
-            attempt.tidy().unwrap();
+            attempt.clean_up().unwrap();
             assert_eq!(attempt.state().unwrap(), expected, "also without the records");
         }
     }
@@ -75,7 +75,7 @@ fn program_that_died_from_a_signal_may_have_been_ended_by_the_engine() {
     let (attempt, _) = attempts(folder.path()).register(&spec(folder.path())).unwrap();
     attempt.end_with(status(None)).unwrap();
     assert_eq!(attempt.state().unwrap(), SharedState::EndedBySignal(status(None)));
-    attempt.tidy().unwrap();
+    attempt.clean_up().unwrap();
     assert_eq!(attempt.state().unwrap(), SharedState::Ended(status(None)), "its end was reported");
 }
 
@@ -118,6 +118,6 @@ fn token_of_an_attempt_is_known_by_its_folder_once_it_has_ended() {
     assert_eq!(token(), None);
     attempt.record_loss(LossCause::Preemption, "requeued").unwrap();
     assert_eq!(token(), Some(attempt.token.clone()));
-    attempt.tidy().unwrap();
+    attempt.clean_up().unwrap();
     assert_eq!(token(), Some(attempt.token));
 }

@@ -8,13 +8,13 @@ use serde::de::DeserializeOwned;
 
 use crate::log_space::shorten;
 use crate::remote::messages::LogPiece;
-use tunesmith_files::Place;
+use tunesmith_files::RootedPath;
 
 /// Maximum size of a file in bytes; a specification contains the training input.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 pub(super) fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> io::Result<Option<T>> {
-    match Place::new(folder, name).read(MAX_FILE_BYTES) {
+    match RootedPath::new(folder, name).read(MAX_FILE_BYTES) {
         // Files are created by rename, so only a power failure damages one.
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::from),
         Err(error) if error.is_not_found() => Ok(None),
@@ -23,7 +23,7 @@ pub(super) fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> io::Result
 }
 
 pub(super) fn write<T: Serialize>(folder: &Path, name: &str, value: &T, durable: bool) -> io::Result<()> {
-    Ok(Place::new(folder, name).replace(&serde_json::to_vec(value)?, durable)?)
+    Ok(RootedPath::new(folder, name).replace(&serde_json::to_vec(value)?, durable)?)
 }
 
 /// Maximum length of a log, holes included. A guess: four times what is read of standard output.
@@ -39,7 +39,7 @@ pub(super) enum Appended {
 
 /// Writes the bytes of `piece` that the log lacks, and keeps the log within `quota_bytes`. Bytes that were removed on the node
 /// become a hole.
-pub(super) fn append(log: &Place, piece: &LogPiece, quota_bytes: Option<u64>) -> io::Result<Appended> {
+pub(super) fn append(log: &RootedPath, piece: &LogPiece, quota_bytes: Option<u64>) -> io::Result<Appended> {
     let offset = piece.position.offset;
     let end = offset.saturating_add(piece.bytes.len() as u64);
     if end > MAX_LOG_BYTES {

@@ -1,7 +1,9 @@
 //! The attempts that this process works on, each with a lock of its own, so that the reports of one do not wait for another's.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::ExecutorJobId;
 
@@ -9,7 +11,6 @@ use crate::ExecutorJobId;
 #[derive(Debug, Default)]
 pub(super) struct OpenAttempts(Mutex<HashMap<ExecutorJobId, Arc<OpenAttempt>>>);
 
-/// One attempt.
 #[derive(Debug, Default)]
 pub(super) struct OpenAttempt(Mutex<Known>);
 
@@ -31,13 +32,13 @@ impl OpenAttempts {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<ExecutorJobId, Arc<OpenAttempt>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
 impl OpenAttempt {
     /// Waits for the exclusive use of the attempt. Blocks.
     pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -82,13 +82,13 @@ fn first_end_stays_and_immediate_stop_is_not_softened() {
     assert!(inbox.request_stop(&id(), StopMode::Graceful).unwrap());
     assert_eq!(
         inbox.receive(&AgentId::from(&id()), folder.path(), &AgentReport::default()).unwrap().command,
-        Command::Kill
+        AgentCommand::Kill
     );
     let lost = AgentEnd::Lost { reason: "gone".to_owned() };
     assert_eq!(inbox.close(&AgentId::from(&id()), lost.clone()).unwrap(), lost);
     let late = AgentEnd::Preempted { reason: "late".to_owned() };
     assert_eq!(inbox.close(&AgentId::from(&id()), late).unwrap(), lost.clone());
-    assert!(inbox.tidy(&id()).unwrap());
+    assert!(inbox.clean_up(&id()).unwrap());
     assert!(!inbox.is_open(&id()).unwrap());
     assert_eq!(inbox.end(&id()).unwrap(), Some(lost));
     inbox.forget(&id().job).unwrap();
@@ -100,7 +100,8 @@ fn several(folder: &Path) -> (Inbox, Vec<AgentId>) {
     let replica = |role, index| crate::Replica::new(role, index, program.clone());
     let stored = serde_json::json!({
         "id": {"job": "j", "trial": 3, "attempt": 1}, "replicas": [], "training_input": {}, "master_is_chief": false,
-        "environment": {}, "working_directory": "/", "directory": "/nowhere", "time_limit": null,
+        "environment": {}, "working_directory": "/", "program_folders": [], "directory": "/nowhere", "time_limit": null,
+        "reports": crate::reports::ReportSources::default(), "server": crate::ServerAccess::default(),
         "grace": {"secs": 1, "nanos": 0},
     });
     let mut spec: ExecutorJobSpec = serde_json::from_value(stored).unwrap();
@@ -117,7 +118,7 @@ fn several(folder: &Path) -> (Inbox, Vec<AgentId>) {
     assert_eq!(own, ["master", "worker", "worker", "ps"]);
     let text = fs::read_to_string(&opened[2].1).unwrap();
     let written: AgentSpec = serde_json::from_str(&text).unwrap();
-    assert_eq!((written.format, &written.spec), (2, &opened[2].0));
+    assert_eq!((written.format, &written.spec), (1, &opened[2].0));
     let agents = inbox.agents(&id()).unwrap();
     assert_eq!(
         agents.iter().map(|agent| agent.task.as_deref().unwrap()).collect::<Vec<_>>(),
@@ -153,15 +154,15 @@ fn end_of_the_master_stops_the_others_and_is_the_end_when_none_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let (inbox, agents) = several(folder.path());
     inbox.close(&agents[1], exited(7)).unwrap();
-    assert_eq!(answer(&inbox, &agents[2], None).command, Command::Continue, "the end of a worker decides nothing");
+    assert_eq!(answer(&inbox, &agents[2], None).command, AgentCommand::Continue, "the end of a worker decides nothing");
     inbox.close(&agents[0], exited(0)).unwrap();
-    assert_eq!(answer(&inbox, &agents[2], None).command, Command::Stop);
+    assert_eq!(answer(&inbox, &agents[2], None).command, AgentCommand::Stop);
     inbox.close(&agents[2], AgentEnd::Preempted { reason: "SIGTERM".to_owned() }).unwrap();
     assert_eq!(inbox.end(&id()).unwrap(), None, "the parameter server runs");
-    assert!(!inbox.tidy(&id()).unwrap());
+    assert!(!inbox.clean_up(&id()).unwrap());
     inbox.close(&agents[3], exited(143)).unwrap();
     assert_eq!(inbox.end(&id()).unwrap(), Some(exited(0)));
-    assert!(inbox.tidy(&id()).unwrap());
+    assert!(inbox.clean_up(&id()).unwrap());
     assert_eq!(fs::read_dir(inbox.attempt(&id())).unwrap().count(), 1, "the end is left");
     assert_eq!(inbox.end_of(&agents[1]).unwrap(), Some(exited(0)), "a late report is superseded");
 }
@@ -188,7 +189,7 @@ fn lost_replica_ends_the_attempt_as_a_whole() {
         inbox.close(&agents[2], end).unwrap();
         assert_eq!(inbox.outcome(&id()).unwrap(), Some(outcome.clone()));
         for agent in [&agents[0], &agents[1], &agents[3]] {
-            assert_eq!(answer(&inbox, agent, None).command, Command::Stop);
+            assert_eq!(answer(&inbox, agent, None).command, AgentCommand::Stop);
             inbox.close(agent, exited(0)).unwrap();
         }
         assert_eq!(inbox.end(&id()).unwrap(), Some(outcome));
@@ -206,7 +207,7 @@ fn attempt_gives_its_places_back_before_its_programs_may_have_started() {
     assert!(!inbox.give_back(&id(), "again").unwrap());
     // The last one comes too late: none learns the addresses, and all are asked to end.
     let received = answer(&inbox, &agents[3], Some(2003));
-    assert_eq!((received.addresses, received.command), (Vec::new(), Command::Stop));
+    assert_eq!((received.addresses, received.command), (Vec::new(), AgentCommand::Stop));
     for agent in &agents {
         assert_eq!(inbox.end(&id()).unwrap(), None);
         inbox.close(agent, AgentEnd::Preempted { reason: "SIGTERM before the start".to_owned() }).unwrap();
@@ -248,10 +249,13 @@ fn quota_of_an_attempt_is_shared_by_all_logs_of_its_tasks() {
     let job = folder.path().join("job");
     fs::create_dir_all(job.join("trials/3/attempt-2")).unwrap();
     fs::create_dir_all(inbox.attempt(&spec.id)).unwrap();
+    spec.packages = Some(crate::AgentPackages::default());
     write(&inbox.attempt(&spec.id), "spec.json", &AgentSpec::new(spec.clone(), None), false).unwrap();
     let agent = AgentId::from(&spec.id);
     let tasks = inbox.tasks_of(&agent).unwrap();
-    assert_eq!(tasks, ["master-0", "worker-0", "worker-1", "ps-0"]);
+    assert_eq!(tasks, ["master-0", "worker-0", "worker-1", "ps-0", "packages"]);
+    let of = |task: &str| inbox.tasks_of(&AgentId { run: spec.id.clone(), task: Some(task.to_owned()) }).unwrap();
+    assert_eq!((of("master-0"), of("ps-0")), (vec!["master-0".to_owned(), "packages".into()], vec!["ps-0".to_owned()]));
     for task in &tasks {
         for stream in [LogStream::Stdout, LogStream::Stderr] {
             let position = LogPosition { task: task.clone(), stream, offset: 0 };

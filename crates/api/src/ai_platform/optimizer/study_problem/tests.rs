@@ -56,7 +56,7 @@ fn children_of_one_name_are_separate_parameters() {
     };
     let number = |name: &str, value: f64| TrialParameter {
         parameter: name.to_owned(),
-        float_value: Some(crate::ai_platform::Double(value)),
+        float_value: Some(crate::ai_platform::Number::from(value)),
         ..Default::default()
     };
     let net = [text("model", "net"), number("size", 128.0), number("rate", 0.5)];

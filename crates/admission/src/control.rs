@@ -1,0 +1,355 @@
+//! Access control: authorisation and audit records of calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use tunesmith_access::{
+    AuditLog, Authenticator, Caller, Limits, PerPrincipal, Permission, Record, Session, Sessions, SuggestionPermit,
+    TokenFileError,
+};
+use tunesmith_domain::{Document, JobId};
+use tunesmith_telemetry::telemetry;
+
+use super::administration::AuditedCalls;
+use super::admission::{Admission, Outcome};
+use super::call::{Call, Client, IdempotencyKey, SessionSecrets};
+use super::policy;
+use super::refusal::{Code, Refusal};
+use super::steps::queues;
+use super::use_cases::{RequiredAccess, Resource};
+
+pub(crate) const TOKENS_UNREADABLE: &str = "the server's tokens cannot be read; see its log";
+
+/// Access rules of a server: authentication, rate limits and audit logs.
+pub struct Access {
+    pub authenticator: Authenticator,
+    pub limits: Limits,
+    pub admin_activity: Arc<AuditLog>,
+    /// Audit log of reads; `None`: disabled.
+    pub data_access: Option<Arc<AuditLog>>,
+    /// Whether to refuse changes while `admin_activity` is not writable.
+    pub refuses_unrecorded: bool,
+}
+
+/// Only caller of an in-process service: the owner of the data folder, with all permissions.
+pub struct Owner {
+    /// Name in the audit log.
+    pub principal: String,
+    pub admin_activity: Arc<AuditLog>,
+}
+
+pub enum ServiceAccess {
+    /// Callers allowed by these rules.
+    Checked(Box<Access>),
+    /// Owner of the data folder, with recorded changes.
+    Owner(Owner),
+    /// This process, which only reads.
+    Open,
+}
+
+/// Looks up the IAM policy of a job, if the job exists.
+pub type PolicyOf = Box<dyn Fn(JobId) -> BoxFuture<'static, Option<Document>> + Send + Sync>;
+
+/// Authorises and records calls.
+pub struct AccessControl {
+    mode: Mode,
+    now: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    time_limit: Duration,
+    /// Queues of large calls, per caller.
+    pub(crate) queues: Arc<PerPrincipal>,
+}
+
+enum Mode {
+    Checked(Box<Rules>),
+    /// Every call is allowed; changes are recorded.
+    Owner(Owner),
+    /// Every call is allowed; nothing is recorded.
+    Open,
+}
+
+pub(crate) struct Rules {
+    pub(crate) access: Access,
+    policy_of: PolicyOf,
+    pub(crate) sessions: Sessions,
+}
+
+impl AccessControl {
+    /// Access control by `access`, with a lookup of job policies, the clock of audit records and the default time limit
+    /// of calls.
+    pub fn new(
+        access: ServiceAccess,
+        policy_of: PolicyOf,
+        now: impl Fn() -> Timestamp + Send + Sync + 'static,
+        time_limit: Duration,
+    ) -> Self {
+        let mode = match access {
+            ServiceAccess::Checked(access) => {
+                Mode::Checked(Box::new(Rules { access: *access, policy_of, sessions: Sessions::default() }))
+            }
+            ServiceAccess::Owner(owner) => Mode::Owner(owner),
+            ServiceAccess::Open => Mode::Open,
+        };
+        Self { mode, now: Box::new(now), time_limit, queues: Arc::new(queues()) }
+    }
+
+    pub fn time_limit(&self) -> Duration {
+        self.time_limit
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.now)()
+    }
+
+    pub(crate) fn rules(&self) -> Option<&Rules> {
+        match &self.mode {
+            Mode::Checked(rules) => Some(rules),
+            Mode::Owner(_) | Mode::Open => None,
+        }
+    }
+
+    pub(crate) fn audit_log(&self, calls: AuditedCalls) -> Option<Arc<AuditLog>> {
+        match (&self.mode, calls) {
+            (Mode::Checked(rules), AuditedCalls::Reads) => rules.access.data_access.clone(),
+            (Mode::Checked(rules), AuditedCalls::Changes) => Some(Arc::clone(&rules.access.admin_activity)),
+            (Mode::Owner(owner), AuditedCalls::Changes) => Some(Arc::clone(&owner.admin_activity)),
+            (Mode::Owner(_), AuditedCalls::Reads) | (Mode::Open, _) => None,
+        }
+    }
+
+    /// Checks that tokens are readable and changes can be recorded.
+    ///
+    /// # Errors
+    /// The failure, as an error message.
+    pub fn check_ready(&self) -> Result<(), String> {
+        let Some(Rules { access, .. }) = self.rules() else { return Ok(()) };
+        access.authenticator.check().map_err(|error| unreadable(error).message)?;
+        if access.refuses_unrecorded {
+            prepare(&access.admin_activity).map_err(|refusal| refusal.message)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Admits `call`. Records refused calls in the audit log.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the client is unauthenticated or lacks the permission, a limit is exceeded, a change could not be
+    /// recorded, or the decision exceeds the time limit.
+    pub async fn admit(self: &Arc<Self>, call: Call) -> Result<Admission, Refusal> {
+        let limit = self.time_limit * call.use_case.time_limit_factor();
+        let end = tokio::time::Instant::now() + limit;
+        let admitted = tokio::time::timeout_at(end, self.check(&call)).await;
+        let (caller, permit) = admitted.map_err(|_| Refusal::timed_out(limit, false))??;
+        let key = call.idempotency_key.as_deref().filter(|_| call.use_case.takes_key());
+        let key = key.map(IdempotencyKey::new).transpose().inspect_err(|refusal| {
+            self.record(&call, caller.principal(), &Outcome::of_refusal(refusal));
+        })?;
+        Ok(Admission::new(Arc::clone(self), call, caller, permit, key, (limit, end)))
+    }
+
+    async fn check(&self, call: &Call) -> Result<(Caller, Option<SuggestionPermit>), Refusal> {
+        let rules = match &self.mode {
+            Mode::Checked(rules) => rules,
+            Mode::Owner(owner) if call.use_case.changes() => {
+                prepare(&owner.admin_activity)?;
+                return Ok((Caller::Anonymous, None));
+            }
+            Mode::Owner(_) | Mode::Open => return Ok((Caller::Anonymous, None)),
+        };
+        let caller = rules.caller(call, self.now());
+        let principal = caller.as_ref().map_or("unknown", Caller::principal).to_owned();
+        let checked = rules.check(call, caller).await;
+        if let Err(refusal) = &checked {
+            self.record(call, &principal, &Outcome::of_refusal(refusal));
+        }
+        checked
+    }
+
+    pub(crate) async fn still_admits(&self, call: &Call) -> bool {
+        let Some(rules) = self.rules() else { return true };
+        let Ok(caller) = rules.caller(call, self.now()) else { return false };
+        rules.authorize(call, &caller).await.is_ok()
+    }
+
+    /// Opens a session for the owner of the token `secret`, recorded as a change by `call`. Returns the secret for the
+    /// browser; `None` if this server requires no tokens.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the token is invalid or a limit is exceeded.
+    pub fn sign_in(&self, call: &Call, secret: &str) -> Result<Option<String>, Refusal> {
+        let Some(rules) = self.rules() else { return Ok(None) };
+        if !rules.access.authenticator.requires_tokens() {
+            return Ok(None);
+        }
+        let now = self.now();
+        let token = match rules.access.authenticator.authenticate(secret, now).map_err(unreadable)? {
+            Some(Caller::Authenticated(token)) => token,
+            Some(Caller::Anonymous) | None => {
+                let refusal = unknown_token();
+                self.record(call, "unknown", &Outcome::of_refusal(&refusal));
+                return Err(refusal);
+            }
+        };
+        rules.access.limits.request(token.principal.as_str())?;
+        self.record(call, token.principal.as_str(), &Outcome { status: 200, resource: None });
+        Ok(Some(rules.sessions.open(&token, now)))
+    }
+
+    /// Ends the session of `client` if `csrf` is its CSRF secret.
+    pub fn sign_out(&self, client: &Client, csrf: &str) {
+        if let (Some(rules), Some(secrets)) = (self.rules(), &client.session)
+            && self.session(client).is_some_and(|session| session.allows(csrf))
+        {
+            rules.sessions.close(&secrets.cookie);
+        }
+    }
+
+    pub fn session(&self, client: &Client) -> Option<Session> {
+        self.rules()?.sessions.find(&client.session.as_ref()?.cookie, self.now())
+    }
+
+    pub(crate) fn record(&self, call: &Call, principal: &str, outcome: &Outcome) {
+        let use_case = call.use_case;
+        let (calls, principal) = match &self.mode {
+            Mode::Checked(_) if use_case.access() == RequiredAccess::Open => return,
+            Mode::Owner(_) if !use_case.changes() => return,
+            Mode::Owner(owner) => (AuditedCalls::Changes, owner.principal.as_str()),
+            _ if use_case.changes() => (AuditedCalls::Changes, principal),
+            _ => (AuditedCalls::Reads, principal),
+        };
+        let Some(log) = self.audit_log(calls) else { return };
+        let record = Record {
+            time: self.now(),
+            principal,
+            caller_ip: call.client.address.map(|address| address.to_string()),
+            method: use_case.name(),
+            resource: outcome.resource.as_deref().unwrap_or(&call.resource),
+            permission: match use_case.access() {
+                RequiredAccess::Of(permission) => Some(permission.as_str()),
+                RequiredAccess::Open | RequiredAccess::TrialToken | RequiredAccess::Token => None,
+            },
+            status: outcome.status,
+            request_id: &call.client.request_id,
+            count: None,
+        };
+        // The program of a trial is identified only by a successful call.
+        let is_stranger = self.rules().is_some()
+            && (outcome.status == Code::Unauthenticated.http_status()
+                || (use_case.access() == RequiredAccess::TrialToken && outcome.status >= 400));
+        let written = if is_stranger { log.write_of_stranger(&record) } else { log.write(&record).map(|()| true) };
+        match written {
+            Ok(true) => {}
+            Ok(false) => {
+                telemetry().audit_suppressed.inc();
+            }
+            Err(error) => {
+                telemetry().audit_failures.inc();
+                let Record { principal, resource, .. } = record;
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, principal, resource, "an audit record is not written yet");
+            }
+        }
+    }
+}
+
+impl Rules {
+    fn caller(&self, call: &Call, now: Timestamp) -> Result<Caller, Refusal> {
+        let Client { token, session, advice, .. } = &call.client;
+        let authenticator = &self.access.authenticator;
+        let missing = |name: &str| Refusal::new(Code::Unauthenticated, advice.replace("TOKEN", name));
+        match call.use_case.access() {
+            // The use case checks the token. A request without one is not read further.
+            RequiredAccess::TrialToken if token.is_none() => return Err(missing("$TUNESMITH_TOKEN")),
+            RequiredAccess::Open | RequiredAccess::TrialToken => return Ok(Caller::Anonymous),
+            RequiredAccess::Token | RequiredAccess::Of(_) if !authenticator.requires_tokens() => {
+                return Ok(Caller::Anonymous);
+            }
+            RequiredAccess::Token | RequiredAccess::Of(_) => {}
+        }
+        match (token, session) {
+            (Some(token), _) => {
+                authenticator.authenticate(token.trim(), now).map_err(unreadable)?.ok_or_else(unknown_token)
+            }
+            (None, Some(secrets)) => self.caller_of_session(secrets, call.use_case.changes(), now),
+            (None, None) => Err(missing("TOKEN")),
+        }
+    }
+
+    /// Authenticates a session. Changes also require its CSRF secret.
+    fn caller_of_session(&self, secrets: &SessionSecrets, changes: bool, now: Timestamp) -> Result<Caller, Refusal> {
+        let ended = || Refusal::new(Code::Unauthenticated, "the session has ended: sign in again");
+        let session = self.sessions.find(&secrets.cookie, now).ok_or_else(ended)?;
+        let caller =
+            self.access.authenticator.with_id(&session.token_id, now).map_err(unreadable)?.ok_or_else(ended)?;
+        if changes && !secrets.csrf.as_deref().is_some_and(|given| session.allows(given)) {
+            let text = "the page does not belong to the session: load the page again";
+            return Err(Refusal::new(Code::PermissionDenied, text));
+        }
+        Ok(caller)
+    }
+
+    async fn check(
+        &self,
+        call: &Call,
+        caller: Result<Caller, Refusal>,
+    ) -> Result<(Caller, Option<SuggestionPermit>), Refusal> {
+        let caller = caller?;
+        let limits = &self.access.limits;
+        let is_named = caller != Caller::Anonymous;
+        if is_named {
+            limits.request(caller.principal())?;
+        }
+        self.authorize(call, &caller).await?;
+        if call.use_case.changes() && self.access.refuses_unrecorded {
+            prepare(&self.access.admin_activity)?;
+        }
+        let is_limited = is_named && call.use_case.is_suggestion();
+        let permit = if is_limited { limits.suggestion(caller.principal())? } else { None };
+        Ok((caller, permit))
+    }
+
+    /// Checks that `caller` has the required permission, by role or by the job's IAM policy.
+    async fn authorize(&self, call: &Call, caller: &Caller) -> Result<(), Refusal> {
+        let RequiredAccess::Of(permission) = call.use_case.access() else { return Ok(()) };
+        if caller.may(permission, &call.project) || self.job_allows(call, caller, permission).await {
+            return Ok(());
+        }
+        let resource = match &call.job {
+            None if call.project.is_empty() => {
+                let text = format!("permission {permission} is denied: a role with it in all projects is required");
+                return Err(Refusal::new(Code::PermissionDenied, text));
+            }
+            Some(job) => format!("projects/{}/jobs/{job}", call.project),
+            None => format!("projects/{}", call.project),
+        };
+        let text = format!("permission {permission} is denied on {resource} (or it does not exist)");
+        Err(Refusal::new(Code::PermissionDenied, text))
+    }
+
+    async fn job_allows(&self, call: &Call, caller: &Caller, permission: Permission) -> bool {
+        let job = call.job.as_ref().filter(|_| call.use_case.resource() == Resource::Job);
+        let Some(id) = job.and_then(|job| JobId::new(&call.project, job).ok()) else { return false };
+        let policy = (self.policy_of)(id).await;
+        policy.is_some_and(|policy| policy::allows(&policy, caller.principal(), permission))
+    }
+}
+
+fn unknown_token() -> Refusal {
+    Refusal::new(Code::Unauthenticated, "the token is unknown, was revoked, or has expired")
+}
+
+fn prepare(log: &AuditLog) -> Result<(), Refusal> {
+    log.prepare().map_err(|error| {
+        let cause = &error as &dyn std::error::Error;
+        tracing::error!(error = cause, "the audit log cannot be written; changes are refused");
+        let text = format!("the audit log cannot be written, and changes are refused until it can: {error}");
+        Refusal::new(Code::Unavailable, text)
+    })
+}
+
+fn unreadable(error: TokenFileError) -> Refusal {
+    tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
+    Refusal::new(Code::Unavailable, TOKENS_UNREADABLE)
+}

@@ -1,0 +1,20 @@
+#![doc = include_str!("../README.md")]
+
+mod administration;
+mod admission;
+mod call;
+mod completion;
+mod control;
+pub mod long_work;
+mod policy;
+mod refusal;
+mod steps;
+pub mod use_cases;
+
+pub use administration::{AuditedCalls, Credentials, TokenUse};
+pub use admission::{Admission, Outcome};
+pub use call::{Call, Client, IdempotencyKey, SessionSecrets};
+pub use control::{Access, AccessControl, Owner, PolicyOf, ServiceAccess};
+pub use policy::{allows, bindings};
+pub use refusal::{Code, FieldViolation, Refusal};
+pub use use_cases::{RequiredAccess, Resource, UseCase};

@@ -1,0 +1,62 @@
+//! The logs of a job, which every executor keeps in the folder of the job's files.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::log_space;
+use super::logs::{self, LogChunk, LogFile, LogName, LogStart};
+
+#[derive(Debug, Clone)]
+pub struct JobLogs {
+    /// The folder of the job's files.
+    folder: PathBuf,
+}
+
+impl JobLogs {
+    /// The logs of the job whose files are in `folder`. Does no IO.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Returns the logs in order; of one trial only if `trial` names it.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub async fn list(self, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
+        self.blocking(move |folder| logs::logs(folder, trial)).await
+    }
+
+    /// Reads about `limit` bytes of the log `name`; `None` if there is no such log. A chunk does not end within a character, unless
+    /// the log does.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub async fn read(self, name: LogName, start: LogStart, limit: usize) -> io::Result<Option<LogChunk>> {
+        self.blocking(move |folder| logs::read(folder, &name, start, limit)).await
+    }
+
+    /// Limits the logs to `max_bytes`, and returns the space that they then take in bytes. Running programs keep the heads and tails
+    /// of theirs.
+    ///
+    /// # Errors
+    /// If the logs cannot be listed or shortened.
+    pub async fn limit(self, max_bytes: u64) -> io::Result<u64> {
+        self.blocking(move |folder| log_space::limit(folder, max_bytes, SystemTime::now())).await
+    }
+
+    /// Removes the logs, none of whose programs runs, and returns their number.
+    ///
+    /// # Errors
+    /// If the logs cannot be listed or removed.
+    pub async fn remove(self) -> io::Result<usize> {
+        self.blocking(log_space::remove).await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        self,
+        work: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        tokio::task::spawn_blocking(move || work(&self.folder)).await?
+    }
+}

@@ -1,0 +1,39 @@
+//! AI Platform's `ml v1` and Tunesmith's extensions.
+
+mod job_artifacts;
+mod job_iam;
+mod job_logs;
+mod job_reopen;
+mod job_trials;
+mod jobs;
+mod operations;
+mod packages;
+mod projects;
+mod studies;
+mod trial_list;
+mod trial_messages;
+mod trials;
+mod views;
+
+use std::sync::Arc;
+
+use super::state::Api;
+use super::table::{Dialect, Routes};
+
+pub(crate) fn routes() -> Routes<Arc<Api>> {
+    let modules = [
+        jobs::routes,
+        job_reopen::routes,
+        job_iam::routes,
+        job_artifacts::routes,
+        job_logs::routes,
+        job_trials::routes,
+        studies::routes,
+        views::routes,
+        operations::routes,
+        trials::routes,
+        packages::routes,
+        projects::routes,
+    ];
+    modules.into_iter().fold(Routes::new(Dialect::MlV1), |routes, add| add(routes))
+}

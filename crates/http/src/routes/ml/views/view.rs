@@ -1,0 +1,210 @@
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tunesmith_admission::long_work::{self, off_the_runtime};
+use tunesmith_algorithms::insight::MetricInsight;
+use tunesmith_domain::Study;
+use tunesmith_filter::{Filter, FilterError};
+use tunesmith_studies::ViewedColumns;
+use tunesmith_views::{self as views, Columns, Rows, ViewError};
+
+use super::queries::{MetricQuery, ViewQuery};
+use crate::openapi::{Input, Operation, Output};
+use crate::request::names::{Names, study_id};
+use crate::request::query::Query;
+use crate::response::error::{ApiError, Code};
+use crate::response::rendered::render;
+use crate::routes::state::Api;
+
+/// A view, with the number of trials that it stands for.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct View<T> {
+    /// Revision of the study; changes with every change of its trials.
+    revision: String,
+    /// The number of trials of the study.
+    total: usize,
+    /// The number of trials that the filter accepts.
+    matched: usize,
+    /// The view.
+    view: T,
+}
+
+pub(super) enum Viewed<T> {
+    /// The client has the current version.
+    Unchanged { etag: String },
+    /// Rendered view.
+    New { etag: String, json: Bytes, of: PhantomData<fn() -> T> },
+}
+
+impl<T> IntoResponse for Viewed<T> {
+    fn into_response(self) -> Response {
+        let headers = |etag| [(ETAG, etag), (CACHE_CONTROL, "private, no-cache".to_owned())];
+        match self {
+            Self::Unchanged { etag } => (StatusCode::NOT_MODIFIED, headers(etag)).into_response(),
+            Self::New { etag, json, .. } => (headers(etag), [(CONTENT_TYPE, "application/json")], json).into_response(),
+        }
+    }
+}
+
+impl<T: JsonSchema> Output for Viewed<T> {
+    fn describe(operation: &mut Operation) {
+        axum::Json::<View<T>>::describe(operation);
+    }
+}
+
+/// Minimum number of parameter values for computing a view on a blocking thread (a guess: 1 ms).
+const MANY: usize = 20_000;
+
+pub(super) struct ViewRequest<Q> {
+    pub(super) api: Arc<Api>,
+    names: [String; 3],
+    headers: HeaderMap,
+    pub(super) query: Q,
+}
+
+impl<Q: DeserializeOwned> FromRequestParts<Arc<Api>> for ViewRequest<Q> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Self, ApiError> {
+        let Names(names) = Names::from_request_parts(parts, api).await?;
+        let Query(query) = Query::from_request_parts(parts, api).await?;
+        Ok(Self { api: Arc::clone(api), names, headers: std::mem::take(&mut parts.headers), query })
+    }
+}
+
+impl<Q: JsonSchema> Input for ViewRequest<Q> {
+    fn describe(operation: &mut Operation) {
+        Query::<Q>::describe(operation);
+    }
+}
+
+/// Viewed study at one revision.
+struct Viewing {
+    study: Study,
+    filter: Filter,
+    etag: String,
+    limit: usize,
+}
+
+impl<Q: ViewQuery> ViewRequest<Q> {
+    /// Loads the study; its etag instead if the client has this version and the filter is not relative.
+    async fn viewing(&self) -> Result<Result<Viewing, String>, ApiError> {
+        let limit = self.query.limit()?;
+        let filter = parsed(self.query.filter())?;
+        let [project, location, study] = &self.names;
+        let study = self.api.studies.study(&study_id(project, location, study)?).await?;
+        let (created, revision) = (study.create_time.as_microsecond(), study.revision);
+        let etag = format!("W/\"{}-{created:x}-{revision:x}\"", env!("CARGO_PKG_VERSION"));
+        let known = self.headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+        let is_known =
+            !filter.is_relative() && known.flat_map(|value| value.split(',')).any(|known| known.trim() == etag);
+        Ok(if is_known { Err(etag) } else { Ok(Viewing { study, filter, etag, limit }) })
+    }
+
+    /// Computes a view from the query, the trials and the maximum number of points.
+    pub(super) async fn view<T: Serialize + Send + 'static>(
+        self,
+        compute: impl FnOnce(&Q, &Columns, &Rows, usize) -> Result<T, ViewError> + Send + 'static,
+    ) -> Result<Viewed<T>, ApiError>
+    where
+        Q: Send + 'static,
+    {
+        let Viewing { study, filter, etag, limit } = match self.viewing().await? {
+            Ok(viewing) => viewing,
+            Err(etag) => return Ok(Viewed::Unchanged { etag }),
+        };
+        let columns = self.api.studies.columns(&study).await?;
+        let parameters = study.problem.search_space().parameters().len();
+        let is_small = columns.len().saturating_mul(parameters.max(1)) <= MANY;
+        let query = self.query;
+        let work = move || {
+            let rows = columns.select(&filter).map_err(refused)?;
+            let view = compute(&query, &columns, &rows, limit).map_err(unknown_field)?;
+            enveloped(&columns, &rows, view)
+        };
+        let json = if is_small {
+            work()?
+        } else {
+            let _permit = long_work::permit().await;
+            off_the_runtime(work).await??
+        };
+        Ok(Viewed::New { etag, json, of: PhantomData })
+    }
+}
+
+impl ViewRequest<MetricQuery> {
+    pub(super) async fn curves(self) -> Result<Viewed<views::Curves>, ApiError> {
+        let Viewing { study, filter, etag, limit } = match self.viewing().await? {
+            Ok(viewing) => viewing,
+            Err(etag) => return Ok(Viewed::Unchanged { etag }),
+        };
+        let columns = self.api.studies.columns(&study).await?;
+        let (columns, rows, metric, chosen) = off_the_runtime(move || {
+            let (rows, metric) = selected(&columns, &filter, &self.query.metric)?;
+            let chosen = views::trials_of_curves(&columns, &rows, metric, limit);
+            Ok::<_, ApiError>((columns, rows, metric, chosen))
+        })
+        .await??;
+        let read = self.api.studies.curves_of(&study.id, chosen).await?;
+        let curves = move || enveloped(&columns, &rows, views::curves(&columns, &rows, metric, &read, limit));
+        Ok(Viewed::New { etag, json: off_the_runtime(curves).await??, of: PhantomData })
+    }
+
+    /// Computes a view from the model of the trials.
+    pub(super) async fn of_model<T: Serialize + Send + 'static>(
+        self,
+        compute: fn(&MetricInsight) -> T,
+    ) -> Result<Viewed<T>, ApiError> {
+        let Viewing { study, filter, etag, limit } = match self.viewing().await? {
+            Ok(viewing) => viewing,
+            Err(etag) => return Ok(Viewed::Unchanged { etag }),
+        };
+        let choice = (filter.to_string(), limit);
+        let columns = self.api.studies.columns(&study).await?;
+        let (revision, total, matched, metric, completed) = off_the_runtime(move || {
+            let (rows, metric) = selected(&columns, &filter, &self.query.metric)?;
+            let completed = views::modelled(&columns, &rows, metric, limit);
+            Ok::<_, ApiError>((columns.revision(), columns.live().count(), rows.count(), metric, completed))
+        })
+        .await??;
+        let metric = &study.problem.metrics()[metric].name;
+        let insight = self.api.studies.insight(&study, revision, metric, choice, completed).await?;
+        let insight = insight.map_err(|error| ApiError::new(Code::FailedPrecondition, error.to_string()))?;
+        let revision = revision.to_string();
+        let view = move || render(&View { revision, total, matched, view: compute(&insight) });
+        Ok(Viewed::New { etag, json: off_the_runtime(view).await??, of: PhantomData })
+    }
+}
+
+/// Rows that match `filter`, and the metric named `metric`.
+fn selected(columns: &ViewedColumns, filter: &Filter, metric: &str) -> Result<(Rows, usize), ApiError> {
+    let rows = columns.select(filter).map_err(refused)?;
+    Ok((rows, columns.metric_named(metric, "metric").map_err(unknown_field)?))
+}
+
+pub(super) fn parsed(filter: &str) -> Result<Filter, ApiError> {
+    filter.parse().map_err(refused)
+}
+
+pub(super) fn refused(error: FilterError) -> ApiError {
+    ApiError::invalid("filter", error.to_string())
+}
+
+fn unknown_field(error: ViewError) -> ApiError {
+    ApiError::invalid(error.field, error.message)
+}
+
+fn enveloped<T: Serialize>(columns: &Columns, rows: &Rows, view: T) -> Result<Bytes, ApiError> {
+    let (total, matched) = (columns.live().count(), rows.count());
+    render(&View { revision: columns.revision().to_string(), total, matched, view })
+}

@@ -1,0 +1,382 @@
+//! Receives what the agents beside the programs of jobs report: logs, measurements and ends.
+//!
+//! A report may be repeated: parts of logs have offsets, measurements numbers, and an end is recorded once. It is refused if
+//! its attempt is not the current one any more. Not here: how an agent is started, and what its end means.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tunesmith_domain::{
+    AgentResponse, KnownReports, Measurement, ReportKey, StudyId, TransitionError, Trial, TrialChange,
+};
+use tunesmith_executor::ExecutorJobId;
+use tunesmith_executor::remote::{AgentCommand, AgentId, AgentReport, Inbox, LogPosition, Received};
+use tunesmith_store::{Documents, JobClaims, OptionalExtension, Relay, Store, StoreError, pages};
+
+use super::live_trials::{LiveTrials, TrialKey};
+use super::packages::PackageName;
+use super::secret::{attempt_token, existing_secret, existing_shared_secret};
+use tunesmith_domain::JobId;
+use tunesmith_studies::clock::Clock;
+
+/// The folder of the packages that agents get, in that of a job.
+pub(super) const STAGED_PACKAGES: &str = "packages";
+
+/// Maximum number of tries of a delivery, each of which may lose a race with a concurrent one.
+const MAX_DELIVERY_TRIES: usize = 3;
+
+/// Why a report was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The token does not belong to the attempt.
+    #[error("the token does not belong to {0}")]
+    WrongToken(ExecutorJobId),
+    /// The attempt is over for the server: its agent ends its program.
+    #[error("{id} is superseded: {reason}")]
+    Superseded {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// The cause.
+        reason: String,
+    },
+    /// Another server runs the job, or will. The agent repeats the report until it reaches that server.
+    #[error("{id} is not of this server: {reason}")]
+    OtherServer {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// The server.
+        reason: String,
+    },
+    /// The attempt has no such replica.
+    #[error("{id} has no replica {task:?}; its replicas are {}", known.join(", "))]
+    NoReplica {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// The task of the report; empty if it has none.
+        task: String,
+        /// The tasks of the attempt.
+        known: Vec<String>,
+    },
+    /// The agent sends the log of a task that it does not run.
+    #[error("{id} has no task {task:?} of this agent; its tasks are {}", known.join(", "))]
+    NoTask {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// The task of the log.
+        task: String,
+        /// The tasks of the agent.
+        known: Vec<String>,
+    },
+    /// The job has no such package.
+    #[error("{id} has no package {name}")]
+    NoPackage {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// Digest and file name.
+        name: String,
+    },
+    /// A file of the attempt could not be written; the agent repeats the report.
+    #[error("the report of {id} cannot be stored")]
+    Files {
+        /// The attempt.
+        id: ExecutorJobId,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// An attempt whose agent is authenticated. Returned by [`AgentReports::authorize`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthorizedRun(ExecutorJobId);
+
+impl AuthorizedRun {
+    /// Returns the attempt.
+    pub fn id(&self) -> &ExecutorJobId {
+        &self.0
+    }
+}
+
+/// Returns the folder of a job's files.
+pub type DirectoryOf = Arc<dyn Fn(&JobId) -> PathBuf + Send + Sync>;
+
+/// Receives the reports of agents.
+#[derive(Clone)]
+pub struct AgentReports {
+    inner: Arc<Inner>,
+    relay: Option<Arc<dyn Relay>>,
+}
+
+struct Inner {
+    store: Arc<dyn Store>,
+    live: Arc<LiveTrials>,
+    inbox: Arc<Inbox>,
+    clock: Arc<dyn Clock>,
+    directory: DirectoryOf,
+    /// Documents that servers share, the secrets of jobs among them; `None` if there is one server.
+    documents: Option<Arc<dyn Documents>>,
+    claims: Arc<dyn JobClaims>,
+    /// The measurements from event files that earlier attempts have reported, for the current attempt of a trial. The files
+    /// are in the job-dir, which all attempts of a trial share, so that an agent reads them again.
+    earlier_events: Mutex<HashMap<TrialKey, (u64, Arc<KnownReports>)>>,
+}
+
+impl AgentReports {
+    /// A service for the attempts in `inbox`.
+    pub fn new(
+        store: Arc<dyn Store>,
+        live: Arc<LiveTrials>,
+        inbox: Arc<Inbox>,
+        clock: Arc<dyn Clock>,
+        directory: DirectoryOf,
+        documents: Option<Arc<dyn Documents>>,
+        claims: Arc<dyn JobClaims>,
+    ) -> Self {
+        let earlier_events = Mutex::default();
+        let inner = Inner { store, live, inbox, clock, directory, documents, claims, earlier_events };
+        Self { inner: Arc::new(inner), relay: None }
+    }
+
+    /// The same beside other servers, which `relay` reaches.
+    #[must_use]
+    pub fn with_relay(self, relay: Option<Arc<dyn Relay>>) -> Self {
+        Self { relay, ..self }
+    }
+
+    /// The way to the server that runs a job, for requests that [`AgentError::OtherServer`] refuses; `None` if there is one server.
+    pub fn relay(&self) -> Option<Arc<dyn Relay>> {
+        self.relay.clone()
+    }
+
+    /// Receives a report of `run`. What the answer confirms is stored.
+    ///
+    /// # Errors
+    /// [`AgentError`]. A part of the report may be stored; repeating it has no further effect.
+    pub async fn receive(&self, run: &AuthorizedRun, report: AgentReport) -> Result<AgentResponse, AgentError> {
+        let (inner, id) = (&self.inner, run.id());
+        let folder = (inner.directory)(&id.job);
+        let superseded = |reason: &str| AgentError::Superseded { id: id.clone(), reason: reason.to_owned() };
+        let agent = AgentId { run: id.clone(), task: report.task.clone() };
+        let (inbox, known) = (Arc::clone(&inner.inbox), agent.clone());
+        let (is_open, recorded, agents) =
+            blocking(id, move || Ok((inbox.is_open(&known.run)?, inbox.end_of(&known)?, inbox.agents(&known.run)?)))
+                .await?;
+        let wanted = report.first_measurement + report.measurements.len() as u64;
+        match recorded {
+            // The answer to the first report of the end was lost.
+            Some(end) if report.end.as_ref() == Some(&end) => {
+                let logs = report.logs.iter().map(|piece| {
+                    let offset = piece.position.offset + piece.bytes.len() as u64;
+                    LogPosition { offset, ..piece.position.clone() }
+                });
+                let (logs, command) = (logs.collect(), AgentCommand::Continue);
+                return Ok(AgentResponse {
+                    next_measurement: wanted,
+                    logs,
+                    addresses: Vec::new(),
+                    command,
+                    ended: true,
+                });
+            }
+            Some(_) => return Err(superseded("the server has recorded its end")),
+            None if !is_open => {
+                self.current(id).await?;
+                self.check_owner(id).await?;
+                return Err(superseded("the server does not know it any more"));
+            }
+            None => {}
+        }
+        let trial = self.current(id).await?;
+        if !agents.contains(&agent) {
+            let known = agents.into_iter().filter_map(|agent| agent.task).collect();
+            return Err(AgentError::NoReplica { id: id.clone(), task: agent.task.unwrap_or_default(), known });
+        }
+        let is_master = agents.first() == Some(&agent);
+        if !report.logs.is_empty() {
+            let (inbox, asked) = (Arc::clone(&inner.inbox), agent.clone());
+            let known = blocking(id, move || inbox.tasks_of(&asked)).await?;
+            if let Some(piece) = report.logs.iter().find(|piece| !known.contains(&piece.position.task)) {
+                return Err(AgentError::NoTask { id: id.clone(), task: piece.position.task.clone(), known });
+            }
+        }
+        let (inbox, known) = (Arc::clone(&inner.inbox), agent.clone());
+        let (received, report) = blocking(id, move || Ok((inbox.receive(&known, &folder, &report)?, report))).await?;
+        let next_measurement = match trial {
+            Some(trial) if is_master => self.deliver(id, trial, &report).await?,
+            // A job without hyperparameters has no measurements, and the metric is that of the master.
+            _ => wanted,
+        };
+        let complete = next_measurement == wanted
+            && report
+                .logs
+                .iter()
+                .zip(&received.logs)
+                .all(|(piece, position)| position.offset >= piece.position.offset + piece.bytes.len() as u64);
+        let ended = match report.end {
+            Some(end) if complete => {
+                let (inbox, known, wanted) = (Arc::clone(&inner.inbox), agent, end.clone());
+                blocking(id, move || inbox.close(&known, end)).await? == wanted
+            }
+            _ => false,
+        };
+        if let Some(trial) = id.trial.filter(|_| ended && is_master) {
+            self.inner.earlier_events.lock().remove(&TrialKey { study: StudyId::from(&id.job), trial });
+        }
+        let Received { logs, addresses, command } = received;
+        Ok(AgentResponse { next_measurement, logs, addresses, command, ended })
+    }
+
+    /// Checks that no other server has claimed the job of `id`: the files of its attempts are on that server.
+    async fn check_owner(&self, id: &ExecutorJobId) -> Result<(), AgentError> {
+        let reason = match self.inner.claims.owner(&id.job).await? {
+            Some(owner) if owner.is_self => return Ok(()),
+            Some(owner) if owner.is_current => {
+                format!("its job is run by {}; send the report to that server", owner.name)
+            }
+            Some(owner) => format!("its job was run by {}, which does not answer; send the report again", owner.name),
+            None => return Ok(()),
+        };
+        Err(AgentError::OtherServer { id: id.clone(), reason })
+    }
+
+    /// Checks that `token` is that of the attempt `id`. Costs the same for every request.
+    ///
+    /// # Errors
+    /// [`AgentError::WrongToken`], or if the secret of the job cannot be read.
+    pub async fn authorize(&self, id: &ExecutorJobId, token: &str) -> Result<AuthorizedRun, AgentError> {
+        let inner = &self.inner;
+        let secret = match &inner.documents {
+            Some(documents) => existing_shared_secret(&**documents, &id.job).await?,
+            None => {
+                let folder = (inner.directory)(&id.job);
+                blocking(id, move || existing_secret(&folder)).await?
+            }
+        };
+        // A timing attack is not possible: the token is a digest of a secret.
+        if secret.is_none_or(|secret| attempt_token(&secret, id) != token) {
+            return Err(AgentError::WrongToken(id.clone()));
+        }
+        Ok(AuthorizedRun(id.clone()))
+    }
+
+    /// Opens a package of the job of `run`.
+    ///
+    /// # Errors
+    /// [`AgentError::NoPackage`], or if the file cannot be opened.
+    pub async fn package(&self, run: &AuthorizedRun, sha256: &str, file_name: &str) -> Result<File, AgentError> {
+        let id = run.id();
+        self.check_owner(id).await?;
+        let unknown = || AgentError::NoPackage { id: id.clone(), name: format!("{sha256}/{file_name}") };
+        // A valid name refers to no other folder.
+        let (project, _) = id.job.parts();
+        PackageName::new(project, sha256, file_name).map_err(|_| unknown())?;
+        let path = (self.inner.directory)(&id.job).join(STAGED_PACKAGES).join(sha256).join(file_name);
+        let opened = blocking(id, move || match File::open(&path) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        });
+        opened.await?.ok_or_else(unknown)
+    }
+
+    /// Returns the trial of `id`; `None` for a job without hyperparameters.
+    async fn current(&self, id: &ExecutorJobId) -> Result<Option<Trial>, AgentError> {
+        let superseded = |reason: String| AgentError::Superseded { id: id.clone(), reason };
+        let store = &self.inner.store;
+        let job = store.job(&id.job).await.optional()?;
+        let job = job.ok_or_else(|| superseded("its job was deleted".to_owned()))?;
+        if job.state.is_final() {
+            return Err(superseded(format!("its job is {}", job.state)));
+        }
+        let (Some(study), Some(number)) = (&job.study, id.trial) else { return Ok(None) };
+        let trial = store.trial(study, number).await.optional()?;
+        let trial = trial.ok_or_else(|| superseded("its trial was deleted".to_owned()))?;
+        if trial.attempt != id.attempt {
+            return Err(superseded(format!("its trial is at attempt {}", trial.attempt)));
+        }
+        if trial.state.is_final() {
+            return Err(superseded(format!("its trial is {}", trial.state)));
+        }
+        Ok(Some(trial))
+    }
+
+    /// Stores the measurements of `report` that follow the stored ones, and returns the number of the next one.
+    async fn deliver(&self, id: &ExecutorJobId, mut trial: Trial, report: &AgentReport) -> Result<u64, AgentError> {
+        let inner = &self.inner;
+        let study = StudyId::from(&id.job);
+        let key = TrialKey { study: study.clone(), trial: trial.id };
+        for _ in 0..MAX_DELIVERY_TRIES {
+            let Some(skipped) = trial.delivered.checked_sub(report.first_measurement) else { break };
+            let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+            let Some(new) = report.measurements.get(skipped..).filter(|new| !new.is_empty()) else { break };
+            let measurements = self.unknown(&key, &trial, new).await?;
+            let from = trial.delivered;
+            let change = TrialChange::Deliver {
+                attempt: id.attempt,
+                from,
+                to: from + new.len() as u64,
+                measurements: measurements.clone(),
+                at: inner.clock.now(),
+            };
+            match inner.store.change_trial(&study, trial.id, change).await {
+                Ok(changed) => {
+                    if let Some(live) = inner.live.get(&key).filter(|live| live.attempt == id.attempt) {
+                        live.extend(&measurements, changed.measurement_count);
+                        live.reported.notify_one();
+                    }
+                    return Ok(changed.delivered);
+                }
+                Err(StoreError::Refused(TransitionError::OutOfSequence { .. })) => {
+                    trial = inner.store.trial(&study, trial.id).await?;
+                }
+                Err(StoreError::Refused(
+                    error @ (TransitionError::Fenced { .. } | TransitionError::WrongState { .. }),
+                )) => return Err(AgentError::Superseded { id: id.clone(), reason: error.to_string() }),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(trial.delivered)
+    }
+
+    /// Returns the measurements of `new` that no earlier attempt has reported.
+    async fn unknown(
+        &self,
+        key: &TrialKey,
+        trial: &Trial,
+        new: &[Measurement],
+    ) -> Result<Vec<Measurement>, AgentError> {
+        let is_event = |one: &Measurement| matches!(one.key, ReportKey::EventFile { .. });
+        if trial.attempt <= 1 || !new.iter().any(is_event) {
+            return Ok(new.to_vec());
+        }
+        let cached =
+            self.inner.earlier_events.lock().get(key).filter(|(attempt, _)| *attempt == trial.attempt).cloned();
+        let earlier = match cached {
+            Some((_, earlier)) => earlier,
+            None => {
+                let stored = pages::measurements(&*self.inner.store, &key.study, trial).await?;
+                let earlier: Arc<KnownReports> = Arc::new(stored.iter().filter(|one| is_event(one)).collect());
+                self.inner.earlier_events.lock().insert(key.clone(), (trial.attempt, Arc::clone(&earlier)));
+                earlier
+            }
+        };
+        Ok(new.iter().filter(|one| !earlier.contains(one)).cloned().collect())
+    }
+}
+
+/// Runs `work` on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    id: &ExecutorJobId,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, AgentError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(io::Error::other(error)))
+        .map_err(|source| AgentError::Files { id: id.clone(), source })
+}

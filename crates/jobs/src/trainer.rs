@@ -1,0 +1,355 @@
+//! Arguments and environment of a trainer, identical on every executor.
+//!
+//! The user's arguments come first, with `{trial}` replaced by the trial number and `{{trial}}` by `{trial}`; then
+//! `--<parameter>=<value>` for each parameter, by name; then `--job-dir=<jobDir>/<trialId>`. The environment has AI
+//! Platform's variables, and `TUNESMITH_` variables for HTTP reports. The executor sets `TF_CONFIG`, since replica
+//! addresses are unknown here.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tunesmith_domain::{Job, JobPlan, MachinePlan, ProgramPlan, StudyId, Trial};
+use tunesmith_executor::reports::{ReportSources, metric_file};
+use tunesmith_executor::{
+    AgentPackages, ExecutorJobId, ExecutorJobSpec, METRIC_FILE_VARIABLE, Placement, Program, Replica, Role,
+    ServerAccess,
+};
+
+use crate::allowed_folders::JobFolder;
+use crate::resource_pool::Grant;
+
+/// Inputs for starting a program.
+pub(super) struct Launch<'a> {
+    pub(super) job: &'a Job,
+    pub(super) plan: &'a JobPlan,
+    /// Job folder of the plan.
+    pub(super) folder: &'a JobFolder,
+    /// `None` for a job without hyperparameters.
+    pub(super) trial: Option<&'a Trial>,
+    pub(super) id: ExecutorJobId,
+    /// Folder of the attempt.
+    pub(super) directory: PathBuf,
+    /// Python interpreter of the environment with the packages.
+    pub(super) python: Option<&'a Path>,
+    /// Packages installed by an agent; `python` is then [`ENVIRONMENT_PYTHON`](tunesmith_executor::ENVIRONMENT_PYTHON).
+    pub(super) packages: Option<&'a AgentPackages>,
+    /// Base address for HTTP reports.
+    pub(super) endpoint: &'a str,
+    /// Trial token for HTTP reports.
+    pub(super) token: String,
+    pub(super) grant: &'a Grant,
+}
+
+impl Launch<'_> {
+    pub(super) fn spec(self) -> ExecutorJobSpec {
+        let trial_job_dir = job_dir(self.plan, self.trial);
+        let args = self.args(trial_job_dir.as_deref());
+        let machines = &self.plan.machines;
+        let mut replicas = vec![self.replica(Role::Master, 0, &self.plan.program, &args)];
+        replicas[0].resources = machines.resources.clone();
+        for group in &self.plan.replicas {
+            let program = group.program.as_ref().unwrap_or(&self.plan.program);
+            replicas.extend((0..group.count).map(|index| Replica {
+                resources: group.resources.clone(),
+                ..self.replica(group.role, index, program, &args)
+            }));
+        }
+        for (index, replica) in replicas.iter_mut().enumerate() {
+            replica.devices = self.grant.devices(index);
+        }
+        ExecutorJobSpec {
+            replicas,
+            training_input: self.job.training_input.clone(),
+            master_is_chief: self.plan.master_is_chief,
+            environment: self.environment(),
+            working_directory: self.plan.working_directory.clone(),
+            program_folders: local_job_dir(self.plan, self.trial).into_iter().collect(),
+            reports: report_sources(self.plan, self.trial, Some(self.folder)),
+            server: ServerAccess { address: self.endpoint.to_owned(), token: self.token.clone() },
+            time_limit: self.plan.trial_time_limit,
+            grace: self.plan.grace,
+            start_port: None,
+            packages: self.packages.cloned(),
+            part: None,
+            placement: placement(machines),
+            id: self.id,
+            directory: self.directory,
+        }
+    }
+
+    fn args(&self, trial_job_dir: Option<&str>) -> Vec<String> {
+        let mut args: Vec<String> = self.expanded(&self.plan.args).collect();
+        if let Some(trial) = self.trial {
+            args.extend(trial.parameters.iter().map(|(name, value)| format!("--{name}={value}")));
+        }
+        let flag = self.plan.job_dir_flag.as_deref().unwrap_or("job-dir");
+        args.extend(trial_job_dir.map(|dir| format!("--{flag}={dir}")));
+        args
+    }
+
+    /// User arguments with the trial number inserted; unchanged in a job without hyperparameters.
+    fn expanded<'a>(&self, arguments: &'a [String]) -> impl Iterator<Item = String> + use<'a> {
+        let trial = self.trial.map(|trial| trial.id.to_string());
+        arguments.iter().map(move |argument| match &trial {
+            Some(trial) => expand(argument, trial),
+            None => argument.clone(),
+        })
+    }
+
+    fn replica(&self, role: Role, index: u32, program: &ProgramPlan, args: &[String]) -> Replica {
+        let program = match program {
+            ProgramPlan::PythonModule { module, .. } => {
+                let python = self.python.or(self.plan.machines.python.as_deref());
+                let python = python.map_or_else(|| "python3".to_owned(), |path| path.display().to_string());
+                let mut argv = vec![python, "-m".to_owned(), module.clone()];
+                argv.extend_from_slice(args);
+                Program::Command { argv }
+            }
+            ProgramPlan::Command { argv } => {
+                Program::Command { argv: self.expanded(argv).chain(args.iter().cloned()).collect() }
+            }
+            ProgramPlan::Container { image, command, args: fixed } => Program::Container {
+                image: image.clone(),
+                command: self.expanded(command).collect(),
+                args: self.expanded(fixed).chain(args.iter().cloned()).collect(),
+                mounts: self.plan.local_job_dir().into_iter().chain([self.directory.clone()]).collect(),
+            },
+        };
+        Replica::new(role, index, program)
+    }
+
+    fn environment(&self) -> BTreeMap<String, String> {
+        let mut environment = BTreeMap::from([
+            ("CLOUD_ML_JOB_ID".to_owned(), self.job.id.parts().1.to_owned()),
+            ("CLOUD_ML_JOB".to_owned(), self.job.training_input.to_string()),
+            ("CLOUD_ML_HP_METRIC_TAG".to_owned(), self.plan.metric_tag.clone()),
+            (METRIC_FILE_VARIABLE.to_owned(), metric_file(&self.directory).display().to_string()),
+            // Python buffers output to files by default.
+            ("PYTHONUNBUFFERED".to_owned(), "1".to_owned()),
+        ]);
+        if let Some(trial) = self.trial {
+            environment.extend([
+                ("CLOUD_ML_TRIAL_ID".to_owned(), trial.id.to_string()),
+                ("TUNESMITH_ENDPOINT".to_owned(), self.endpoint.to_owned()),
+                ("TUNESMITH_STUDY".to_owned(), study_name(self.job)),
+                ("TUNESMITH_TRIAL".to_owned(), format!("{}/trials/{}", study_name(self.job), trial.id)),
+                ("TUNESMITH_TOKEN".to_owned(), self.token.clone()),
+            ]);
+        }
+        environment
+    }
+}
+
+/// Replaces `{trial}` by `trial` and `{{trial}}` by `{trial}`. Other braces stay, so JSON arguments pass unchanged.
+fn expand(argument: &str, trial: &str) -> String {
+    let literal = argument.split("{{trial}}").map(|part| part.replace("{trial}", trial));
+    literal.collect::<Vec<_>>().join("{trial}")
+}
+
+/// Placement of the programs of a job.
+pub(super) fn placement(machines: &MachinePlan) -> Placement {
+    let MachinePlan { executor, queue, options, .. } = machines;
+    Placement { executor: executor.clone(), queue: queue.clone(), options: options.clone() }
+}
+
+/// Report sources of the program of `trial`, or of a job without hyperparameters. Event files are read in `folder`, the
+/// job folder of `plan`, if given.
+pub(super) fn report_sources(plan: &JobPlan, trial: Option<&Trial>, folder: Option<&JobFolder>) -> ReportSources {
+    let here = match folder {
+        Some(JobFolder::Here(here)) => Some(here),
+        _ => None,
+    };
+    ReportSources {
+        tag: plan.metric_tag.clone(),
+        further_tags: plan.further_tags.clone(),
+        stdout: plan.metric_from_stdout,
+        metric_folder: plan.metric_folder.clone(),
+        event_dir: match (folder, here) {
+            (_, Some(here)) => Some(here.of(trial.map(|trial| trial.id)).path()),
+            // An agent reads them on its machine.
+            (Some(JobFolder::Elsewhere), None) => local_job_dir(plan, trial),
+            _ => None,
+        },
+        event_dir_without_links: here.is_some_and(|here| here.is_without_links),
+        event_user: here.and_then(|here| here.user.clone()),
+        event_closed: here.map(|here| Arc::clone(here.of(None).closed())).unwrap_or_default(),
+        event_url: job_dir(plan, trial).filter(|_| matches!(folder, Some(JobFolder::Objects(_)))),
+    }
+}
+
+/// Folder for models and events of `trial`, or of the job.
+fn job_dir(plan: &JobPlan, trial: Option<&Trial>) -> Option<String> {
+    let job_dir = plan.job_dir.as_deref()?;
+    Some(match trial {
+        Some(trial) => format!("{}/{}", job_dir.trim_end_matches('/'), trial.id),
+        None => job_dir.to_owned(),
+    })
+}
+
+fn local_job_dir(plan: &JobPlan, trial: Option<&Trial>) -> Option<PathBuf> {
+    let job_dir = plan.local_job_dir()?;
+    Some(match trial {
+        Some(trial) => job_dir.join(trial.id.to_string()),
+        None => job_dir,
+    })
+}
+
+/// Resource name of a job's study.
+pub(super) fn study_name(job: &Job) -> String {
+    let (project, id) = job.id.parts();
+    format!("projects/{project}/locations/{}/studies/{id}", StudyId::JOBS_LOCATION)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use jiff::Timestamp;
+    use tunesmith_algorithms::problem::{ParameterValue, TrialId};
+
+    use super::*;
+    use crate::resource_pool::{Capacity, Claim, Device, PoolSettings, ResourcePool};
+    use tunesmith_domain::{
+        Accelerators, JobFields, JobState, MachinePlan, NewTrial, ReplicaPlan, Resources, TrialStart,
+    };
+
+    fn job() -> Job {
+        Job::restore(JobFields {
+            id: "census_1".parse().unwrap(),
+            state: JobState::Running,
+            study: None,
+            training_input: serde_json::json!({"region": "r"}),
+            plan: Ok(plan(ProgramPlan::Command { argv: vec![] })),
+            fingerprint: String::new(),
+            labels: BTreeMap::new(),
+            policy: serde_json::Value::Null,
+            create_time: Timestamp::UNIX_EPOCH,
+            requeue_time: None,
+            former_attempts: 0,
+            start_time: None,
+            end_time: None,
+            error_message: String::new(),
+            notices: Vec::new(),
+            revision: 0,
+        })
+    }
+
+    fn plan(program: ProgramPlan) -> JobPlan {
+        JobPlan {
+            max_trials: 1,
+            max_parallel_trials: 1,
+            max_failed_trials: 0,
+            metric_tag: "acc".into(),
+            further_tags: Vec::new(),
+            metric_from_stdout: false,
+            metric_folder: None,
+            job_dir_flag: None,
+            program,
+            replicas: vec![ReplicaPlan {
+                role: Role::Worker,
+                count: 2,
+                program: None,
+                resources: Resources { milli_cpus: Some(500), ..Resources::default() },
+            }],
+            args: vec!["--data=d".into()],
+            working_directory: "/w".into(),
+            job_dir: Some("/models/".into()),
+            master_is_chief: false,
+            priority: 0,
+            max_wait_time: None,
+            max_running_time: None,
+            trial_time_limit: None,
+            grace: Duration::from_secs(1),
+            max_lost_attempts: 3,
+            machines: MachinePlan { queue: Some("gpu".into()), ..MachinePlan::default() },
+            principal: None,
+        }
+    }
+
+    #[test]
+    fn only_the_placeholder_of_the_trial_is_replaced() {
+        for (argument, expanded) in [
+            ("--output-dir=out/{trial}", "--output-dir=out/7"),
+            ("{trial}{trial}-{trial}", "77-7"),
+            ("{{trial}}", "{trial}"),
+            ("{{trial}}/{trial}", "{trial}/7"),
+            (r#"{"trial": 1, "a": {"b": "{x}"}}"#, r#"{"trial": 1, "a": {"b": "{x}"}}"#),
+            ("{ trial } {} {{}} {Trial} ${HOME} {job}", "{ trial } {} {{}} {Trial} ${HOME} {job}"),
+        ] {
+            assert_eq!(expand(argument, "7"), expanded);
+        }
+    }
+
+    #[test]
+    fn arguments_have_the_published_order_and_form() {
+        let job = job();
+        let plan = plan(ProgramPlan::PythonModule {
+            package_uris: vec![],
+            package_path: None,
+            requirements: vec![],
+            module: "trainer.task".into(),
+        });
+        let trial = Trial::new(NewTrial {
+            id: TrialId(7),
+            parameters: [
+                ("lr".to_owned(), ParameterValue::Double(1e-5)),
+                ("batch".to_owned(), ParameterValue::Discrete(32.0)),
+                ("layers".to_owned(), ParameterValue::Integer(2)),
+            ]
+            .into(),
+            origin: None,
+            fallback_reason: None,
+            client_id: "c".into(),
+            start: TrialStart::Given,
+            create_time: Timestamp::UNIX_EPOCH,
+            request_key: None,
+        })
+        .unwrap();
+        let id = ExecutorJobId { job: job.id.clone(), trial: Some(trial.id), attempt: 1 };
+        let device = Device { id: "GPU-7".into(), kind: None };
+        let capacity = Capacity { devices: Some(vec![device]), ..Capacity::default() };
+        let pool = ResourcePool::new(PoolSettings { capacity, ..PoolSettings::default() });
+        let claim = Claim {
+            job: job.id.clone(),
+            trial: None,
+            principal: None,
+            executor: None,
+            replicas: vec![Resources {
+                accelerators: Some(Accelerators { kind: None, count: 1 }),
+                ..Resources::default()
+            }],
+            trials: 1,
+            since: Timestamp::UNIX_EPOCH,
+        };
+        let grant = pool.adopt(&id, claim, Some(vec![vec!["GPU-7".into()]]));
+        let folder = JobFolder::Elsewhere;
+        let spec = Launch {
+            folder: &folder,
+            grant: &grant,
+            job: &job,
+            plan: &plan,
+            trial: Some(&trial),
+            id,
+            directory: "/a".into(),
+            python: Some(Path::new("/env/bin/python")),
+            packages: None,
+            endpoint: "http://127.0.0.1:1",
+            token: "t".into(),
+        }
+        .spec();
+        let Program::Command { argv } = &spec.replicas[0].program else { panic!("not a command") };
+        assert_eq!(
+            argv.join(" "),
+            "/env/bin/python -m trainer.task --data=d --batch=32 --layers=2 --lr=1e-5 --job-dir=/models/7"
+        );
+        assert_eq!(spec.replicas.iter().map(|replica| replica.index).collect::<Vec<_>>(), [0, 0, 1]);
+        let devices = spec.replicas.iter().map(|replica| replica.devices.clone()).collect::<Vec<_>>();
+        assert_eq!(devices, [Some(vec!["GPU-7".to_owned()]), Some(vec![]), Some(vec![])]);
+        assert_eq!(spec.replicas[1].resources.milli_cpus, Some(500));
+        assert_eq!(spec.placement.queue.as_deref(), Some("gpu"));
+        assert_eq!(spec.environment["CLOUD_ML_TRIAL_ID"], "7");
+        assert_eq!(spec.environment["CLOUD_ML_HP_METRIC_FILE"], "/a/metrics/output.metrics");
+        assert_eq!(spec.environment["TUNESMITH_TRIAL"], "projects/local/locations/jobs/studies/census_1/trials/7");
+    }
+}

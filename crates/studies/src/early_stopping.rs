@@ -1,0 +1,164 @@
+//! Early stopping, based on the curves of completed and running trials.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use tunesmith_algorithms::early_stopping::{
+    CompletedCurve, CurvePoint, EarlyStopDecision, PreparedStoppingRule, StoppingRule,
+};
+use tunesmith_algorithms::problem::{MetricSpec, TrialId};
+
+use crate::study_cache::StudyCache;
+use tunesmith_domain::{CurveAxis, Measurement, Study, StudyId, Trial, TrialState, folder_order};
+use tunesmith_store::{Store, StoreError, pages};
+
+/// Stopping rule of one study, with the curves of its trials.
+pub struct EarlyStopping {
+    study: Study,
+    rule: StoppingRule,
+    curves: Mutex<Curves>,
+}
+
+#[derive(Default)]
+struct Curves {
+    completed: Vec<Completed>,
+    running: BTreeMap<TrialId, Vec<CurvePoint>>,
+    /// First folder, by [`folder_order`], of the event files with the curves of completed trials.
+    best_folder: Option<Arc<str>>,
+    /// Built from the completed trials on first use after a change.
+    prepared: Option<PreparedStoppingRule>,
+}
+
+struct Completed {
+    curve: Vec<CurvePoint>,
+    stopped_early: bool,
+}
+
+impl EarlyStopping {
+    pub fn new(rule: StoppingRule, study: &Study) -> Self {
+        Self { study: study.clone(), rule, curves: Mutex::default() }
+    }
+
+    fn metric(&self) -> &MetricSpec {
+        &self.study.problem.metrics()[0]
+    }
+
+    /// Adds the curve of a trial with a result; call it once per trial. Trials violating a constraint are skipped,
+    /// since feasible ones may be unable to reach their values.
+    pub async fn learn(&self, store: &dyn Store, trial: &Trial) -> Result<(), StoreError> {
+        if trial.state != TrialState::Succeeded || !self.study.is_feasible(trial) {
+            self.curves.lock().running.remove(&trial.id);
+            return Ok(());
+        }
+        let mut curve = Vec::new();
+        let mut pages = pin!(pages::curve_pages(store, &self.study.id, trial));
+        while let Some(page) = pages.try_next().await? {
+            curve.extend(self.points(&page));
+        }
+        let mut curves = self.curves.lock();
+        curves.running.remove(&trial.id);
+        curves.completed.push(Completed { curve, stopped_early: trial.stopped_early });
+        curves.prepared = None;
+        if let Some(folder) = trial.metric_folders.taken(&self.metric().name)
+            && curves.best_folder.as_ref().is_none_or(|best| folder_order(folder, best) == Ordering::Less)
+        {
+            curves.best_folder = Some(Arc::clone(folder));
+        }
+        Ok(())
+    }
+
+    pub fn points(&self, reports: &[Measurement]) -> Vec<CurvePoint> {
+        let points = reports.iter().filter_map(|report| {
+            let step = match self.study.stopping_axis {
+                CurveAxis::Step => report.step,
+                // Whole milliseconds; curves are compared at the positions of their reports.
+                CurveAxis::ElapsedTime => (report.elapsed_secs? * 1e3) as i64,
+            };
+            Some(CurvePoint { step, value: report.value(&self.metric().name)? })
+        });
+        points.collect()
+    }
+
+    /// Reason to stop the running `trial`, if any. `folder` is the source of `curve`. A curve from a less relevant
+    /// series than those of completed trials, such as the training loss, is not compared.
+    pub fn decide(&self, trial: TrialId, folder: Option<&str>, curve: Vec<CurvePoint>) -> Option<String> {
+        let mut curves = self.curves.lock();
+        if let (Some(folder), Some(best)) = (folder, &curves.best_folder)
+            && folder_order(best, folder) == Ordering::Less
+        {
+            curves.running.remove(&trial);
+            return None;
+        }
+        let Curves { completed, running, prepared, .. } = &mut *curves;
+        let prepared = prepared.get_or_insert_with(|| {
+            let completed = completed.iter().map(|Completed { curve, stopped_early }| CompletedCurve {
+                points: curve,
+                stopped_early: *stopped_early,
+            });
+            self.rule.prepare(self.metric().goal, completed)
+        });
+        let others = running.iter().filter(|(other, _)| **other != trial).map(|(_, curve)| curve.as_slice());
+        let decision = prepared.decide(&curve, others);
+        running.insert(trial, curve);
+        match decision {
+            EarlyStopDecision::Stop(evidence) => Some(evidence.explain(&self.metric().name).to_string()),
+            EarlyStopDecision::TooEarly | EarlyStopDecision::Continue(_) => None,
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct StoppingRules {
+    pub(crate) rules: StudyCache<tokio::sync::Mutex<StudyRule>>,
+}
+
+pub(crate) struct StudyRule {
+    /// Distinguishes studies of the same name.
+    create_time: Timestamp,
+    rule: EarlyStopping,
+    /// Study revision up to which final trials have been read.
+    revision: u64,
+}
+
+impl StoppingRules {
+    /// Reason to stop `trial` with the measurements `curve`, if any.
+    pub(crate) async fn decide(
+        &self,
+        store: &dyn Store,
+        study: &Study,
+        trial: TrialId,
+        curve: &[Measurement],
+    ) -> Result<Option<String>, StoreError> {
+        let Some(rule) = study.stopping_rule else { return Ok(None) };
+        let fresh = || StudyRule { create_time: study.create_time, rule: EarlyStopping::new(rule, study), revision: 0 };
+        let known = self.rules.get_or_insert(&study.id, 0, || tokio::sync::Mutex::new(fresh()));
+        let mut known = known.lock().await;
+        if known.create_time != study.create_time {
+            *known = fresh();
+        }
+        known.refresh(store, &study.id).await?;
+        Ok(known.rule.decide(trial, None, known.rule.points(curve)))
+    }
+
+    pub(crate) fn forget(&self, study: &StudyId) {
+        self.rules.remove(study);
+    }
+}
+
+impl StudyRule {
+    async fn refresh(&mut self, store: &dyn Store, study: &StudyId) -> Result<(), StoreError> {
+        let mut changed = pin!(pages::changed_trials(store, study, self.revision));
+        while let Some(trial) = changed.try_next().await? {
+            if trial.state.is_final() {
+                self.rule.learn(store, &trial).await?;
+            }
+            self.revision = trial.revision;
+        }
+        Ok(())
+    }
+}

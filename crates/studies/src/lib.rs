@@ -1,0 +1,286 @@
+#![doc = include_str!("../README.md")]
+
+mod cancellation;
+pub mod clock;
+mod completion;
+mod digests;
+pub mod early_stopping;
+mod figures;
+mod filter;
+mod keyed_queue;
+mod leases;
+mod memory;
+mod number_set;
+mod operations;
+mod optimal;
+mod pending;
+mod reports;
+pub mod search_policy;
+mod study_cache;
+pub mod study_end;
+mod suggestion;
+mod summaries;
+mod trials;
+mod views;
+
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use serde_json::Value;
+use tunesmith_algorithms::problem::{TrialId, ValueError};
+
+use self::cancellation::Cancellations;
+use self::early_stopping::StoppingRules;
+pub use self::figures::{EndedFigures, MAX_POINTS, StudyFigures};
+pub use self::filter::StudyFilter;
+use self::keyed_queue::KeyedQueues;
+use self::leases::Presence;
+use self::operations::SuggestionOperations;
+pub use self::operations::SuggestionProgress;
+pub use self::pending::PendingSuggestions;
+use self::suggestion::AlgorithmFailures;
+pub use self::suggestion::Suggested;
+use self::summaries::Summaries;
+pub use self::trials::TrialPage;
+pub use self::trials::{add_trial, request_of_trial};
+use self::views::StudyViews;
+pub use self::views::ViewedColumns;
+use crate::clock::Clock;
+use crate::search_policy::{SearchPolicy, SearchPolicyError};
+use crate::study_cache::StudyCache;
+use crate::study_end::EndedTrials;
+use tunesmith_domain::{ReportedOutcome, Study, StudyChange, StudyId, SuggestionOperation, SuggestionRequest, Trial};
+use tunesmith_store::{Documents, Store, StoreError, pages};
+pub use tunesmith_views::{most_at_once, running_at_once};
+
+/// Why a request about a study failed. Nothing was changed, unless the store reports an unknown outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum StudiesError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    NoSuggestion(SearchPolicyError),
+    #[error("study {0}: the suggestion was cancelled")]
+    Cancelled(StudyId),
+    /// Only the job's runner may change the trials of its study.
+    #[error("study {0} belongs to a job: its trials are run by the service")]
+    OfJob(StudyId),
+    /// A computation panicked, or was cut off by the end of the process.
+    #[error("a computation for study {study} was interrupted")]
+    Interrupted {
+        study: StudyId,
+        #[source]
+        source: tokio::task::JoinError,
+    },
+    /// Pending suggestions could not be stored or read.
+    #[error("pending suggestions cannot be stored or read")]
+    Pending(#[source] std::io::Error),
+    #[error("the parameters are outside the study's search space: {0}")]
+    ForeignPoint(#[source] ValueError),
+    /// A result lacks a metric of the study.
+    #[error(
+        "metric {metric:?} is missing: the measurement has {}; the study's metrics are {}",
+        quoted(seen),
+        quoted(expected)
+    )]
+    MissingMetric {
+        metric: String,
+        seen: Vec<String>,
+        /// Required metrics.
+        expected: Vec<String>,
+    },
+    /// Completion from measurements, but there are none.
+    #[error("trial {0} has no measurement: give finalMeasurement, add a measurement, or set trialInfeasible")]
+    NoMeasurement(TrialId),
+    /// Completion from measurements, but none has all metrics.
+    #[error(
+        "no measurement of trial {trial} has all metrics of the study: the measurements have {}; the study's metrics \
+         are {}",
+        quoted(seen),
+        quoted(expected)
+    )]
+    NoCompleteMeasurement {
+        trial: TrialId,
+        seen: Vec<String>,
+        /// Required metrics.
+        expected: Vec<String>,
+    },
+}
+
+fn quoted(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
+}
+
+impl From<SearchPolicyError> for StudiesError {
+    fn from(error: SearchPolicyError) -> Self {
+        match error {
+            SearchPolicyError::Store(error) => Self::Store(error),
+            SearchPolicyError::Cancelled(study) => Self::Cancelled(study),
+            error => Self::NoSuggestion(error),
+        }
+    }
+}
+
+/// A trial, and the attempt whose owner sends the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrialRef {
+    pub study: StudyId,
+    pub trial: TrialId,
+    /// `None` for the first attempt.
+    pub attempt: Option<u64>,
+}
+
+impl TrialRef {
+    /// Attempt whose owner sends the request, given the current `trial`.
+    fn attempt_at(&self, trial: &Trial) -> u64 {
+        // A trial at attempt 0 was never assigned to a client; its user runs it.
+        self.attempt.unwrap_or(trial.attempt.min(1))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialOfStudy {
+    pub study: Study,
+    pub trial: Trial,
+}
+
+/// Use cases of studies whose users run the trials themselves.
+///
+/// A missing study or trial is [`StoreError::NotFound`]; changing a study of a job is [`StudiesError::OfJob`].
+pub struct Studies {
+    store: Arc<dyn Store>,
+    policy: Arc<SearchPolicy>,
+    clock: Arc<dyn Clock>,
+    /// Serializes the computation of suggestions per study, but not their commits.
+    study_queues: KeyedQueues<StudyId>,
+    /// Serializes suggestion requests per client of a study.
+    client_queues: KeyedQueues<(StudyId, String)>,
+    failures: AlgorithmFailures,
+    stopping: StoppingRules,
+    ends: StudyCache<tokio::sync::Mutex<EndedTrials>>,
+    operations: SuggestionOperations,
+    cancellations: Cancellations,
+    summaries: Summaries,
+    views: StudyViews,
+    pending: PendingSuggestions,
+    presence: Presence,
+}
+
+impl Studies {
+    pub fn new(store: Arc<dyn Store>, policy: Arc<SearchPolicy>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            policy,
+            clock,
+            study_queues: KeyedQueues::default(),
+            client_queues: KeyedQueues::default(),
+            failures: AlgorithmFailures::default(),
+            stopping: StoppingRules::default(),
+            ends: StudyCache::default(),
+            operations: SuggestionOperations::default(),
+            cancellations: Cancellations::default(),
+            summaries: Summaries::default(),
+            views: StudyViews::default(),
+            pending: PendingSuggestions::default(),
+            presence: Presence::default(),
+        }
+    }
+
+    /// Shares the studies, including background suggestions, with other servers through `documents`.
+    #[must_use]
+    pub fn with_servers(self, documents: Arc<dyn Documents>) -> Self {
+        let pending = PendingSuggestions::shared(Arc::clone(&documents));
+        Self { pending, presence: Presence::of_servers(documents), ..self }
+    }
+
+    /// Persists background suggestions in `pending`, for [`Self::resume_suggestions`] of the next process. Otherwise
+    /// they end with the process.
+    #[must_use]
+    pub fn with_pending(self, pending: PendingSuggestions) -> Self {
+        Self { pending, ..self }
+    }
+
+    /// Adds a study and returns it.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyExists`].
+    pub async fn create_study(&self, study: Study) -> Result<Study, StudiesError> {
+        self.store.create_study(study.clone()).await?;
+        Ok(study)
+    }
+
+    /// Transitive source studies for a study after `studies`: each once, after its own sources.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] for the first missing study.
+    pub async fn source_studies(&self, studies: &[StudyId]) -> Result<Vec<StudyId>, StudiesError> {
+        let mut sources: Vec<StudyId> = Vec::new();
+        for id in studies {
+            let study = self.store.study(id).await?;
+            let new: Vec<StudyId> = study.with_sources().filter(|source| !sources.contains(source)).cloned().collect();
+            sources.extend(new);
+        }
+        Ok(sources)
+    }
+
+    pub async fn study(&self, id: &StudyId) -> Result<Study, StudiesError> {
+        Ok(self.store.study(id).await?)
+    }
+
+    /// Filters and maps studies that belong to no job, by ID; `parent` restricts them to a project and location.
+    pub async fn pick<T>(
+        &self,
+        parent: Option<(&str, &str)>,
+        mut pick: impl FnMut(Study) -> Option<T> + Send,
+    ) -> Result<Vec<T>, StudiesError> {
+        let mut studies = std::pin::pin!(pages::studies(&*self.store, parent));
+        let mut picked = Vec::new();
+        while let Some(study) = studies.try_next().await? {
+            picked.extend(pick(study));
+        }
+        Ok(picked)
+    }
+
+    /// Raises the maximum number of trials, which reactivates the study. `config` is the updated configuration, in the
+    /// format used at creation.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StudiesError::OfJob`]; [`StoreError::Refused`] if the number does not grow, or the
+    /// study has none.
+    pub async fn extend_study(&self, id: &StudyId, max_trials: u64, config: Value) -> Result<Study, StudiesError> {
+        refuse_study_of_job(id)?;
+        let _entered = self.study_queues.enter(id).await;
+        let change = StudyChange::Extend { max_trials, config: Arc::new(config) };
+        Ok(self.store.change_study(id, change).await?)
+    }
+
+    /// Deletes a study with its trials, and cancels its suggestions.
+    pub async fn delete_study(&self, id: &StudyId) -> Result<(), StudiesError> {
+        refuse_study_of_job(id)?;
+        self.cancellations.cancel_all(id);
+        let _entered = self.study_queues.enter(id).await;
+        self.store.delete_study(id).await?;
+        self.policy.forget(id);
+        self.failures.forget(id);
+        self.stopping.forget(id);
+        self.ends.remove(id);
+        self.summaries.forget(id);
+        self.views.forget(id);
+        Ok(())
+    }
+
+    /// Optimal trials: with one metric, the best trial (the first among equals); otherwise the Pareto front, best first
+    /// as in [`tunesmith_domain::best_first`]. Incremental: reads only changes since the previous call or the stored
+    /// summary.
+    pub async fn optimal_trials(&self, study: &Study) -> Result<Vec<TrialId>, StudiesError> {
+        Ok(self.summaries.optimal(&self.store, study).await?)
+    }
+}
+
+fn refuse_study_of_job(study: &StudyId) -> Result<(), StudiesError> {
+    if study.is_of_job() { Err(StudiesError::OfJob(study.clone())) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

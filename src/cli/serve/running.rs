@@ -1,0 +1,285 @@
+//! Lifecycle of a server.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use reqwest::Url;
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+use super::background::{self, SWEEP_INTERVAL};
+#[cfg(feature = "console")]
+use super::facts;
+use super::open_files::connection_limits;
+use super::signals::{EndSignals, failing_writes_beyond_limits};
+use super::{AuditFailure, ServeArgs};
+use crate::cli::output::{notice, print};
+use crate::cli::self_signed;
+use crate::composition::{self, AccessSettings, Application, Isolation};
+use crate::copied;
+use crate::data_dir::DataDir;
+#[cfg(feature = "postgres")]
+use crate::data_dir::StoreKind;
+use crate::executors::{self, ExecutorOptions};
+use crate::pages::{self, Pages};
+use crate::server_settings::ServerSettings;
+use tunesmith_admission::{Access, ServiceAccess};
+use tunesmith_http::server::{self, Connections};
+use tunesmith_http::{AllowedHosts, answer_other_servers};
+use tunesmith_jobs::Control;
+use tunesmith_jobs::QueueSettings;
+use tunesmith_jobs::allowed_folders::AllowedFolders;
+use tunesmith_store::{Condition, StoreFault};
+use tunesmith_studies::clock::{Clock, SystemClock};
+
+/// Grace period for responses after the store has stopped.
+const LAST_RESPONSES: Duration = Duration::from_millis(500);
+
+/// Serves until SIGINT or SIGTERM, or until the store stops.
+pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
+    let data_dir = open(args).await?;
+    let access = access(args, &data_dir)?;
+    let executor = args.executor.options(&settings.executor);
+    let hosts = hosts(args, &executor)?;
+    let isolation = isolation(args, &settings, &data_dir, &access, &executor)?;
+    #[cfg(feature = "console")]
+    let listed = settings.allowed_folders.clone();
+    let Listening { connections, url, endpoint } = listen(args).await?;
+    let (container, lease) = (args.container.options()?, Duration::from_secs(args.job_lease));
+    let composed =
+        composition::compose_shared(&data_dir, container, isolation, executor, settings, args.memory_bytes(), lease);
+    let application = composed.await?;
+    resume(&application).await?;
+    #[cfg(feature = "console")]
+    let facts = facts::facts(args, &listed, &data_dir, &application, url.clone(), endpoint.clone());
+    let endpoint_is_secure = endpoint.starts_with("https:");
+    let (set_control, control) = watch::channel(Control::Run);
+    let slots = composition::slots(args.job_slots, args.remote_job_slots);
+    let jobs = Arc::clone(&application.jobs);
+    let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
+    let mut tasks = background::start(args, &application);
+    print(&format!("listening on {url}\n"))?;
+    let signals = EndSignals::new()?;
+    let _writes_beyond_limits_fail = failing_writes_beyond_limits()?;
+    let mut store_stopped = pin!(until_stopped(application.store.condition()));
+    let (all_ended, jobs_ended) = oneshot::channel();
+    let (end_console, console_ended) = watch::channel(false);
+    let ends = args.ends();
+    let ended = async move {
+        end_jobs(signals, ends, &set_control, running).await;
+        end_console.send_replace(true);
+        let _ = all_ended.send(());
+    };
+    let timeout = Duration::from_secs(args.request_timeout);
+    let service = application.http_service(ServiceAccess::Checked(Box::new(access)), Some(hosts), timeout)?;
+    tasks.spawn(answer_other_servers(service.agents.clone()));
+    let pages = Pages {
+        #[cfg(feature = "console")]
+        server: Some(facts),
+        is_secure: endpoint_is_secure,
+        ended: console_ended,
+    };
+    let router = pages::router(service, pages);
+    let serving = server::serve(connections, router, Duration::from_secs(args.idle_timeout), ended);
+    // Closes connections open longer than any request may take.
+    let cut_off = async move {
+        let _ = jobs_ended.await;
+        tokio::time::sleep(timeout + SWEEP_INTERVAL).await;
+    };
+    tokio::select! {
+        () = serving => {}
+        fault = &mut store_stopped => {
+            // Sends responses that wait for the store before exiting.
+            tokio::time::sleep(LAST_RESPONSES).await;
+            return Err(anyhow::Error::from(fault)).context("the store has stopped; restart the server");
+        }
+        () = cut_off => tracing::warn!("connections were closed before they ended"),
+    }
+    Ok(())
+}
+
+async fn open(args: &ServeArgs) -> anyhow::Result<Arc<DataDir>> {
+    let who = format!("tunesmith serve --listen {}", args.listen);
+    let data_dir = Arc::new(DataDir::open(&args.data_dir, args.store.source()?, &who)?);
+    copied::settle(&data_dir, &*data_dir.store().await?, args.copy.resume_copied, |_| true).await?;
+    share_tokens(&data_dir).await?;
+    Ok(data_dir)
+}
+
+/// Isolation of programs from the server, and the folders they may name.
+fn isolation(
+    args: &ServeArgs,
+    settings: &ServerSettings,
+    data_dir: &DataDir,
+    access: &Access,
+    executor: &ExecutorOptions,
+) -> anyhow::Result<Isolation> {
+    let principals = access.authenticator.valid_principals(SystemClock.now())?;
+    let unisolated = executors::unisolated(data_dir.path(), executor, &settings.machines.other_executors())?;
+    let isolation = args.identity.isolation(&args.environment, principals, unisolated.as_deref())?;
+    let allowed_folders = Arc::new(allowed_folders(args, settings, data_dir)?);
+    Ok(Isolation { allowed_folders, ..isolation })
+}
+
+struct Listening {
+    connections: Connections,
+    /// Address with its scheme.
+    url: String,
+    /// Address under which programs reach the server.
+    endpoint: String,
+}
+
+async fn listen(args: &ServeArgs) -> anyhow::Result<Listening> {
+    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
+    let address = listener.local_addr()?;
+    let limits = connection_limits(args);
+    let (scheme, connections) = match certificate(args)? {
+        Some((certificate, key)) => ("https", Connections::tls(listener, limits, &certificate, &key)?),
+        None => ("http", Connections::plain(listener, limits)),
+    };
+    let endpoint = match &args.public_url {
+        Some(url) => url.as_str().trim_end_matches('/').to_owned(),
+        None => format!("{scheme}://{}", reachable(address)),
+    };
+    Ok(Listening { connections, url: format!("{scheme}://{address}"), endpoint })
+}
+
+/// Resumes unfinished work of an earlier server on the data folder.
+async fn resume(application: &Application) -> anyhow::Result<()> {
+    application.packages.remove_unfinished()?;
+    application.studies.check_leases().await?;
+    application.jobs.stop_jobs_of_other_servers().await?;
+    application.jobs.resume_unfinished().await?;
+    application.studies.resume_suggestions().await?;
+    Ok(())
+}
+
+/// Waits for a signal, then until jobs end as `ends` specifies for the first and second signal. Reports are accepted
+/// until the awaited programs have ended.
+async fn end_jobs(
+    mut signals: EndSignals,
+    ends: [Control; 2],
+    set_control: &watch::Sender<Control>,
+    running: JoinHandle<()>,
+) {
+    signals.next().await;
+    notice(ending_text(ends[0]));
+    set_control.send_replace(ends[0]);
+    let second = async {
+        signals.next().await;
+        notice(ending_text(ends[1]));
+        set_control.send_replace(ends[1]);
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        ended = running => if let Err(error) = ended {
+            tracing::error!(error = &error as &dyn std::error::Error, "running the jobs stopped unexpectedly");
+        },
+        () = second => {}
+    }
+}
+
+/// Paths of the certificate and key; `None` without HTTPS.
+fn certificate(args: &ServeArgs) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
+    if let Some(folder) = &args.tls_self_signed {
+        let host = args.public_url.as_ref().and_then(Url::host_str);
+        let pair = self_signed::pair(folder, args.listen.ip(), host)?;
+        return Ok(Some((pair.certificate, pair.key)));
+    }
+    Ok(args.tls_certificate.clone().zip(args.tls_key.clone()))
+}
+
+/// Host names of the server, including those that executor settings give to agents.
+fn hosts(args: &ServeArgs, executor: &ExecutorOptions) -> anyhow::Result<AllowedHosts> {
+    let mut configured = args.allowed_host.clone();
+    // An address without a host is rejected when the executor is built.
+    let of_agents = executor.servers().filter_map(|server| server.parse::<Url>().ok()?.host_str()?.parse().ok());
+    configured.extend(of_agents);
+    if let Some(url) = &args.public_url {
+        let host = url.host_str().with_context(|| format!("--public-url {url}: a host is missing"))?;
+        configured.push(host.parse().with_context(|| format!("--public-url {url}"))?);
+    }
+    Ok(AllowedHosts::new(args.listen.ip(), configured))
+}
+
+/// Builds the access rules. Without a valid token, only loopback clients are allowed.
+fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
+    let authenticator = composition::authenticator(data_dir)?;
+    if !args.listen.ip().is_loopback() && authenticator.has_no_valid_token(SystemClock.now())? {
+        bail!(
+            "--listen {}: without a token, every client that reaches this address has all permissions; make a token \
+             first (tunesmith tokens create --data-dir {}) or listen on the loopback interface (127.0.0.1 or [::1])",
+            args.listen,
+            args.data_dir.display()
+        );
+    }
+    let settings = AccessSettings {
+        request_rate: NonZeroU32::new(args.request_rate),
+        concurrent_suggestions: NonZeroU32::new(args.concurrent_suggestions),
+        records_reads: args.data_access_log,
+        refuses_unrecorded: args.on_audit_failure == AuditFailure::Refuse,
+    };
+    composition::access(data_dir, authenticator, settings)
+}
+
+/// Folders and buckets that jobs may name: any, until the first token is created.
+fn allowed_folders(args: &ServeArgs, settings: &ServerSettings, data_dir: &DataDir) -> anyhow::Result<AllowedFolders> {
+    let listed = settings.allowed_folders.iter().chain(&args.allowed_folder).cloned().collect();
+    let authenticator = composition::authenticator(data_dir)?;
+    let applies = Box::new(move || authenticator.requires_tokens());
+    AllowedFolders::new(listed, data_dir.path(), applies).context("allowed folders")
+}
+
+/// Address under which a local program reaches a server listening on `address`.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// Mirrors tokens shared between servers to the data folder, immediately and from then on.
+#[cfg(feature = "postgres")]
+async fn share_tokens(data_dir: &DataDir) -> anyhow::Result<()> {
+    if data_dir.kind() == StoreKind::Postgres {
+        data_dir.store().await?;
+    }
+    if let Some(shared) = data_dir.shared_store() {
+        let documents = Arc::new(tunesmith_store::PostgresDocuments::new(shared));
+        let tokens = crate::shared_tokens::SharedTokens::new(documents, data_dir.path());
+        tokens.pull().await?;
+        tokio::spawn(tokens.follow());
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn share_tokens(_data_dir: &DataDir) -> anyhow::Result<()> {
+    Ok(())
+}
+
+/// Message on the fate of running trials when the server exits.
+fn ending_text(control: Control) -> &'static str {
+    match control {
+        Control::Drain => "ending after the running trials; another signal leaves them to the next server",
+        Control::Interrupt => "ending, and stopping the running trials; another signal kills them",
+        Control::Kill => "killing the running trials",
+        Control::Run | Control::Detach => "ending; running trials go on, and the next server adopts them",
+    }
+}
+
+/// Waits until the store is read-only until reopened, and returns the reason.
+async fn until_stopped(mut condition: watch::Receiver<Condition>) -> StoreFault {
+    match condition.wait_for(|now| matches!(now, Condition::Stopped(_))).await.as_deref() {
+        Ok(Condition::Stopped(fault)) => fault.clone(),
+        Ok(_) | Err(_) => std::future::pending().await,
+    }
+}
