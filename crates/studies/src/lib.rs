@@ -49,7 +49,7 @@ use crate::clock::Clock;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
 use crate::study_cache::StudyCache;
 use crate::study_end::EndedTrials;
-use tunesmith_domain::{ReportedOutcome, Study, StudyChange, StudyId, SuggestionOperation, SuggestionRequest, Trial};
+use tunesmith_domain::{Code, Refusal, ReportedOutcome, Study, StudyChange, StudyId, SuggestionOperation, SuggestionRequest, Trial};
 use tunesmith_store::{Documents, Store, StoreError, pages};
 pub use tunesmith_views::{most_at_once, running_at_once};
 
@@ -118,6 +118,44 @@ impl From<SearchPolicyError> for StudiesError {
             SearchPolicyError::Store(error) => Self::Store(error),
             SearchPolicyError::Cancelled(study) => Self::Cancelled(study),
             error => Self::NoSuggestion(error),
+        }
+    }
+}
+
+impl From<StudiesError> for Refusal {
+    fn from(error: StudiesError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&StudiesError> for Refusal {
+    fn from(error: &StudiesError) -> Self {
+        match error {
+            StudiesError::Store(error) => error.into(),
+            StudiesError::Interrupted { .. } => {
+                tracing::error!(error = error as &dyn std::error::Error, "a computation was interrupted");
+                Self::new(Code::Internal, error.to_string())
+            }
+            StudiesError::Cancelled(_) => Self::new(Code::Cancelled, error.to_string()),
+            StudiesError::NoSuggestion(SearchPolicyError::TooLong { .. }) => {
+                Self::new(Code::DeadlineExceeded, error.to_string())
+            }
+            StudiesError::NoSuggestion(_) => {
+                tracing::error!(error = error as &dyn std::error::Error, "no suggestion could be computed");
+                Self::new(Code::Internal, error.to_string())
+            }
+            StudiesError::Pending(_) => {
+                tracing::error!(
+                    error = error as &dyn std::error::Error,
+                    "a suggestion cannot be continued after a restart"
+                );
+                Self::new(Code::Unavailable, error.to_string())
+            }
+            StudiesError::OfJob(_) | StudiesError::NoMeasurement(_) | StudiesError::NoCompleteMeasurement { .. } => {
+                Self::new(Code::FailedPrecondition, error.to_string())
+            }
+            StudiesError::ForeignPoint(_) => Self::invalid("parameters", error.to_string()),
+            StudiesError::MissingMetric { .. } => Self::invalid("finalMeasurement.metrics", error.to_string()),
         }
     }
 }
