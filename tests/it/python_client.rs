@@ -1,4 +1,4 @@
-//! The Python client of `clients/python`: its own tests against real servers, its types, and its form.
+//! The Python package of `clients/python`: its own tests against real servers and with the engine, its types, and its form.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,6 +25,12 @@ fn tool(folder: &Path, module: &str, arguments: &[&str]) -> Command {
     command
 }
 
+/// Adds the extension module, which was built with this program, to the package in `folder`.
+fn add_engine(folder: &Path) {
+    let built = std::env::current_exe().unwrap().with_file_name("lib_core.so");
+    std::fs::copy(&built, folder.join("tunesmith").join("_core.abi3.so")).unwrap();
+}
+
 #[track_caller]
 fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap();
@@ -47,6 +53,7 @@ fn the_python_client_passes_its_tests_as_it_is_installed() {
     let [name, about] = &names[..] else { panic!("{names:?}") };
     assert!(name == "tunesmith" && about.ends_with(".dist-info"), "{names:?}");
     assert!(installed.join("tunesmith").join("py.typed").exists());
+    add_engine(&installed);
     let summary = succeed(
         tool(folder.path(), "pytest", &["-q"])
             .env("PYTHONPATH", &installed)

@@ -18,7 +18,7 @@ use tunesmith_studies::search_policy::SearchPolicy;
 use tunesmith_studies::{PendingSuggestions, Studies};
 
 /// Studies in memory or in a data folder.
-#[pyclass(frozen, module = "tunesmith._core")]
+#[pyclass(frozen, weakref, module = "tunesmith._core")]
 pub(crate) struct Engine {
     store: Arc<dyn Store>,
     studies: Arc<Studies>,

@@ -213,7 +213,11 @@ struct MetricRequest {
 }
 
 fn parsed<T: DeserializeOwned>(body: &str) -> Result<T, Refusal> {
-    serde_json::from_str(body).map_err(|error| Refusal::new(Code::InvalidArgument, error.to_string()))
+    let mut deserializer = serde_json::Deserializer::from_str(body);
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        Refusal::invalid(&path, error.into_inner().to_string())
+    })
 }
 
 fn written(message: impl Serialize) -> Result<Value, Refusal> {

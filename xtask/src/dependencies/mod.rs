@@ -13,8 +13,8 @@ const EDGES: &str = "\
 algorithms:
 domain: algorithms
 telemetry:
-data-dir: domain store
 store: algorithms domain telemetry
+data-dir: domain store
 files:
 filter:
 executor: domain files metrics objects
@@ -39,8 +39,8 @@ statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
-    executor files \
-    harness http jobs kubernetes metrics objects packages ray slurm store studies telemetry
+    executor files harness http jobs kubernetes metrics objects packages ray slurm store studies telemetry
+python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
 xtask:
 ";

@@ -7,7 +7,6 @@ import json
 import ssl
 import time
 import uuid
-from typing import Any
 from urllib.parse import urlencode
 
 from . import _status

@@ -1,4 +1,4 @@
-"""The interface between the objects of this package and what runs their requests: a server, or the engine in process."""
+"""The interface to what runs the requests of this package: a server, or the engine in process."""
 
 from __future__ import annotations
 

@@ -48,21 +48,27 @@ def of_answer(http_status: int, body: bytes, request_id: str) -> ApiError:
     try:
         error = json.loads(body)["error"]
         name, message = str(error["status"]), str(error["message"])
-        violations = _violations(error)
-        reasons = [detail.get("reason") for detail in error.get("details", [])]
+        violations, reasons = _violations(error), _reasons(error)
     except (ValueError, KeyError, TypeError, AttributeError):
         name = _BY_HTTP_STATUS.get(http_status, "UNKNOWN")
         message = f"HTTP {http_status}: {body[:300].decode('utf-8', 'replace').strip() or 'no text'}"
         violations, reasons = [], []
-    exception = errors.StudyCompleted if "STUDY_COMPLETED" in reasons else _BY_NAME.get(name, ApiError)
-    return exception(http_status, name, message, violations, request_id)
+    return _exception(name, reasons)(http_status, name, message, violations, request_id)
 
 
 def of_operation(status: Mapping[str, Any]) -> ApiError:
     """Returns the exception for the `google.rpc.Status` of a failed operation."""
     name, http_status = _BY_NUMBER.get(int(status.get("code", 2)), ("UNKNOWN", 500))
     message = str(status.get("message", "the operation failed without a message"))
-    return _BY_NAME[name](http_status, name, message, _violations(status))
+    return _exception(name, _reasons(status))(http_status, name, message, _violations(status))
+
+
+def _exception(name: str, reasons: list[str]) -> type[ApiError]:
+    return errors.StudyCompleted if "STUDY_COMPLETED" in reasons else _BY_NAME.get(name, ApiError)
+
+
+def _reasons(status: Mapping[str, Any]) -> list[str]:
+    return [str(detail.get("reason", "")) for detail in status.get("details", [])]
 
 
 def _violations(status: Mapping[str, Any]) -> list[FieldViolation]:

@@ -184,7 +184,7 @@ class Optimizer:
         return Optimizer._in_folder, (self._service.folder, self._study.id)
 
     def close(self) -> None:
-        """Ends the use of the search, and releases the data folder once its last optimizer in this process is closed."""
+        """Ends the search, and releases the data folder once its last optimizer in this process is closed."""
         self._service.close()
 
     def __enter__(self) -> Optimizer:
