@@ -4,6 +4,7 @@ mod images;
 mod package;
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -20,8 +21,11 @@ const GLIBC: &str = "2.17";
 /// The linker, whose libraries of glibc have every version, and the subcommand of cargo that calls it.
 const ZIG: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 
-/// The front end of Python's build systems.
-const BUILD: &str = "build==1.6.1";
+/// Front end of Python's build systems, and the back end of the wheel.
+const BUILD: [&str; 2] = ["build==1.6.1", "maturin==1.16.0"];
+
+/// Platform tag of the wheel, which promises [`GLIBC`].
+const PLATFORM: &str = "manylinux2014";
 
 const CARGO_CYCLONEDX: (&str, &str) = ("cargo-cyclonedx", "0.5.9");
 
@@ -117,12 +121,9 @@ impl Release<'_> {
     /// Builds the program for an old C library, and writes its completion scripts and man pages.
     fn program(&self) -> Result<()> {
         let zig = process::python_tools(self.root, &ZIG)?;
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::join_paths(std::iter::once(zig.clone()).chain(std::env::split_paths(&path)))
-            .context("PATH has an invalid folder")?;
         let mut build = Command::new(zig.join("cargo-zigbuild"));
         build.args(["zigbuild", "--locked", "--release", "--package", "tunesmith", "--bin", "tunesmith", "--target"]);
-        build.arg(format!("{}.{GLIBC}", self.host)).env("PATH", path).env(COMMIT, &self.commit).current_dir(self.root);
+        build.arg(format!("{}.{GLIBC}", self.host)).env("PATH", path_with(&zig)?).env(COMMIT, &self.commit).current_dir(self.root);
         process::run(&mut build)?;
         let built = process::target(self.root).join(&self.host).join("release/tunesmith");
         let program = std::fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
@@ -135,11 +136,13 @@ impl Release<'_> {
         package::generated(self)
     }
 
-    /// Builds the wheel and the source distribution of the Python client.
+    /// Builds the wheel, with the staged program and an engine for an old C library, and the source distribution.
     fn wheel(&self) -> Result<()> {
-        let python = process::python_tools(self.root, &[BUILD])?.join("python");
-        let mut build = Command::new(python);
-        process::run(build.args(["-m", "build", "--outdir"]).arg(&self.output).arg(self.root.join("clients/python")))
+        let tools = process::python_tools(self.root, &[BUILD[0], BUILD[1], ZIG[0]])?;
+        let mut build = Command::new(tools.join("python"));
+        build.args(["-m", "build", "--no-isolation", "--sdist", "--wheel", "--outdir"]).arg(&self.output).arg(self.root);
+        build.env("PATH", path_with(&tools)?).env("TUNESMITH_PROGRAM", self.staging().join("tunesmith"));
+        process::run(build.env("MATURIN_PEP517_ARGS", format!("--zig --compatibility {PLATFORM}")))
     }
 
     /// Writes the software bill of materials of the program, in the JSON format of CycloneDX.
@@ -176,6 +179,13 @@ impl Release<'_> {
         println!("{}:\n{}", self.output.display(), String::from_utf8_lossy(&sums));
         Ok(())
     }
+}
+
+/// `PATH` with `folder` first.
+fn path_with(folder: &Path) -> Result<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path)))
+        .context("PATH has an invalid folder")
 }
 
 /// The minor version of the newest symbols of glibc 2 that a program needs, or 0.
