@@ -1,6 +1,7 @@
 //! A Python environment with real packages, installed once.
 
 use std::fs::{self, File};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -28,6 +29,25 @@ pub(crate) fn interpreter(requirements: &[&str]) -> PathBuf {
         fs::write(done, text).unwrap();
     }
     python
+}
+
+/// Lays the package with its engine into `folder`, for `PYTHONPATH`: links to the sources and to the extension module that
+/// was built with this program.
+pub(crate) fn lay_package(folder: &Path) {
+    let package = folder.join("tunesmith");
+    fs::create_dir_all(&package).unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/python/src/tunesmith");
+    for entry in fs::read_dir(sources).unwrap().map(Result::unwrap) {
+        if entry.path().extension().is_none_or(|extension| extension != "so") {
+            symlink(entry.path(), package.join(entry.file_name())).unwrap();
+        }
+    }
+    symlink(engine(), package.join("_core.abi3.so")).unwrap();
+}
+
+/// The extension module that was built with this program.
+pub(crate) fn engine() -> PathBuf {
+    std::env::current_exe().unwrap().with_file_name("lib_core.so")
 }
 
 fn run(command: &mut Command) {

@@ -25,10 +25,9 @@ fn tool(folder: &Path, module: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// Adds the extension module, which was built with this program, to the package in `folder`.
+/// Adds the extension module to the package in `folder`.
 fn add_engine(folder: &Path) {
-    let built = std::env::current_exe().unwrap().with_file_name("lib_core.so");
-    std::fs::copy(&built, folder.join("tunesmith").join("_core.abi3.so")).unwrap();
+    std::fs::copy(crate::python::engine(), folder.join("tunesmith").join("_core.abi3.so")).unwrap();
 }
 
 #[track_caller]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{files, read, root};
-use crate::python::{REPORTERS, interpreter};
+use crate::python::{REPORTERS, interpreter, lay_package};
 use crate::server::Server;
 use crate::slurm::cluster::{Cluster, Shape};
 use crate::support::{Finished, Workspace, finished};
@@ -163,6 +163,7 @@ impl Session {
         let programs = workspace.path().join(".bin");
         std::fs::create_dir(&programs).unwrap();
         symlink(env!("CARGO_BIN_EXE_tunesmith"), programs.join("tunesmith")).unwrap();
+        lay_package(&workspace.path().join(".python"));
         let mut path = vec![programs];
         if !requirements.is_empty() {
             path.push(interpreter(requirements).parent().unwrap().to_owned());
@@ -209,7 +210,7 @@ impl Session {
         }
         command.env("PATH", &self.path).env("PYTHONDONTWRITEBYTECODE", "1").env("COLUMNS", "100");
         command.envs(self.cluster.iter().map(|cluster| ("SLURM_CONF", cluster.configuration())));
-        command.env("PYTHONPATH", root().join("clients/python/src"));
+        command.env("PYTHONPATH", self.workspace.path().join(".python"));
         command
     }
 
