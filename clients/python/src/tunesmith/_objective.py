@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
-import threading
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -84,18 +83,16 @@ class Running:
     def __init__(self, call: Call, trial: RunningTrial) -> None:
         self.call = call
         self.trial = trial
-        with _LOCK:
-            _RUNNING[call.key] = trial
+        _RUNNING[call.key] = trial
 
     def end(self) -> None:
         """Releases the trial: its objective, if it still runs, cannot report any more."""
-        with _LOCK:
-            _RUNNING.pop(self.call.key, None)
+        _RUNNING.pop(self.call.key, None)
         self.trial.release()
 
 
+# Without a lock, which an interrupt could leave locked: each use is one operation.
 _RUNNING: dict[int, RunningTrial] = {}
-_LOCK = threading.Lock()
 
 
 def reason_of(error: BaseException) -> str:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import signal
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -15,7 +19,7 @@ from ._objective import Call, Catch, Objective, Outcome, Running, reason_of
 from ._progress import Progress, progress_display
 from ._space import SearchSpace, Space
 from ._workers import CallingThread, ExecutorWorkers, Threads, WorkerFailed, Workers
-from .current import RunningTrial
+from .current import RunningTrial, running_trial
 from .errors import (
     AllTrialsFailed,
     ExecutorFailed,
@@ -28,6 +32,7 @@ from .errors import (
 from .metrics import Metric
 from .result import Result
 from .study_config import Algorithm, AutomatedStopping, FinalMeasurement
+from .trial import Trial
 
 if TYPE_CHECKING:
     from .optimizer import Optimizer
@@ -142,9 +147,14 @@ class _Run:
         else:
             self._workers = CallingThread() if count == 1 else Threads(count)
         self._running: dict[int, Running] = {}
+        self._trials: dict[int, Trial] = {}
         self._deadline = None if options.timeout is None else time.monotonic() + options.timeout
-        before = [record for record in optimizer.trials if record.state == "COMPLETED"]
+        trials = optimizer.trials
+        before = [record for record in trials if record.state == "COMPLETED"]
+        # The owners of trials that an earlier run has left unfinished.
+        self._owners = deque(record.client_id for record in trials if record.state != "COMPLETED")
         self._left = max(options.trials - len(before), 0)
+        self._outer = running_trial.get()
         self._has_ended = False
         self._told = 0
         self._caught: list[str] = []
@@ -165,17 +175,30 @@ class _Run:
             self._loop()
         except KeyboardInterrupt:
             is_interrupted = True
-            self._workers.end()
-            self._tell_finished()
         finally:
-            self._workers.end()
+            with _without_interrupts():
+                self._end(is_interrupted)
+        with _without_interrupts():
+            is_stored = self._options.storage is not None
+            result = Result.of_optimizer(self._optimizer, self._space, is_interrupted, is_stored)
+        if self._failure is not None:
+            raise self._failure(result) from self._cause
+        if is_interrupted and self._outer is not None:
+            # The interrupt is meant for the surrounding run as well.
+            raise KeyboardInterrupt
+        return result
+
+    def _end(self, is_interrupted: bool) -> None:
+        # An interrupt just before a call may have left its trial.
+        running_trial.set(self._outer)
+        self._workers.end()
+        try:
+            if is_interrupted:
+                self._tell_finished()
+        finally:
             for running in list(self._running.values()):
                 running.end()
             self._progress.end()
-        result = Result.of_optimizer(self._optimizer, self._space, is_interrupted, self._options.storage is not None)
-        if self._failure is not None:
-            raise self._failure(result) from self._cause
-        return result
 
     def _loop(self) -> None:
         self._progress.update()
@@ -198,32 +221,44 @@ class _Run:
 
     def _start(self) -> None:
         try:
-            trial = self._optimizer.ask()
+            trial = self._next_trial()
         except SearchEnded:
             self._has_ended = True
             return
         parameters = self._space.decoded(trial.parameters)
         call = Call(self._objective, parameters, trial.number, self._options.caught)
+        self._trials[call.key] = trial
         self._running[call.key] = Running(call, RunningTrial(trial.number, parameters, trial))
         self._left -= 1
         self._workers.start(call)
 
+    def _next_trial(self) -> Trial:
+        while self._owners:
+            # Asking in the name of its owner returns the unfinished trial itself.
+            trials = self._optimizer.study.suggest(1, client_id=self._owners.popleft())
+            if trials:
+                return trials[0]
+        return self._optimizer.ask()
+
     def _tell_finished(self) -> None:
         """Tells the outcomes that an interrupt has left behind, without waiting for others."""
-        try:
-            while (finished := self._workers.head(0)) is not None:
+        while (finished := self._workers.head(0)) is not None:
+            call, _ = finished
+            if self._optimizer.study.trial(call.number).state == "COMPLETED":
+                # The interrupt came after the result was told.
+                self._forget(call)
+                self._workers.pop()
+                continue
+            try:
                 self._finish(finished)
-        except KeyboardInterrupt:
-            # Another thread was interrupted as well.
-            self._workers.pop()
-            self._tell_finished()
+            except KeyboardInterrupt:  # Raised in the objective, in a thread.
+                self._workers.pop()
 
     def _finish(self, finished: tuple[Call, Outcome] | None) -> None:
         if finished is None:
             return
         call, outcome = finished
         if outcome.error is None or isinstance(outcome.error, Exception):
-            # Telling the same outcome twice, after an interrupt, has one effect.
             self._tell(call, outcome)
             self._forget(call)
             self._workers.pop()
@@ -235,6 +270,7 @@ class _Run:
             raise outcome.error
 
     def _forget(self, call: Call) -> None:
+        self._trials.pop(call.key, None)
         running = self._running.pop(call.key, None)
         if running is not None:
             running.end()
@@ -249,13 +285,14 @@ class _Run:
                 error.__cause__,
             )
             return
+        trial = self._trials[call.key]
         if error is None:
             try:
-                record = self._optimizer.tell(call.number, outcome.result)
+                record = self._optimizer.tell(trial, outcome.result)
             except (InvalidArgument, FailedPrecondition, TypeError, ValueError) as refusal:
                 error, reason = refusal, reason_of(refusal)
         if error is not None:
-            record = self._optimizer.tell(call.number, infeasible=reason)
+            record = self._optimizer.tell(trial, infeasible=reason)
             if outcome.is_caught:
                 self._caught.append(f"trial {call.number}: {reason}")
             else:
@@ -304,6 +341,21 @@ def _metrics(goal: Goal, metrics: Sequence[str | Metric] | None) -> list[Metric]
             f"{', '.join(repr(metric.name) for metric in made) or 'an empty list'}"
         )
     return made
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Ignores Ctrl-C while the block runs: a second one, from an impatient user, does not lose the results."""
+    former = signal.getsignal(signal.SIGINT)
+    # Only the main thread may set handlers, and only those that Python has set can be restored.
+    if threading.current_thread() is not threading.main_thread() or former is None:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, former)
 
 
 def _check_count(name: str, count: object) -> None:

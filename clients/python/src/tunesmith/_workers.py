@@ -104,9 +104,10 @@ class Threads:
         """Hands the call to a thread. There are as many threads as calls at a time, up to the number given."""
         if self._threads < self._count:
             context = contextvars.copy_context()
-            name = f"tunesmith-{self._threads + 1}"
-            threading.Thread(target=context.run, args=(self._work,), name=name, daemon=True).start()
+            # Counted first, so that `end` reaches a thread whose start was interrupted.
             self._threads += 1
+            name = f"tunesmith-{self._threads}"
+            threading.Thread(target=context.run, args=(self._work,), name=name, daemon=True).start()
         self._tasks.put(call)
 
     def end(self) -> None:

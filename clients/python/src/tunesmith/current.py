@@ -144,6 +144,10 @@ class CurrentTrial:
             self._api.post(f"/v1/{self._name}:addMeasurement", body)
             self._steps = max(step, self._steps)
 
+    def should_stop(self) -> bool:
+        """Returns whether the trial should end early. Each call is a request; the service also sends SIGTERM then."""
+        return bool(self._api.get(f"/v1/{self._name}")["state"] == "STOPPING")
+
     def __repr__(self) -> str:
         return f"CurrentTrial({self.name!r})"
 

@@ -1,0 +1,191 @@
+"""Ctrl-C in every phase of a run, and its continuation from the storage."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import tunesmith
+from objectives import parabola
+from tunesmith import _run
+
+LINE: dict[str, Any] = {"x": (-2.0, 2.0)}
+
+
+def number() -> int:
+    """The number of the current trial."""
+    trial = tunesmith.current_trial()
+    assert trial is not None
+    return trial.number
+
+
+@pytest.mark.parametrize("at", [1, 5, 9])
+def test_an_interrupt_in_the_objective_returns_the_result_so_far(at: int, tmp_path: Path) -> None:
+    calls = []
+
+    def objective(parameters: dict[str, Any]) -> float:
+        calls.append(number())
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return parabola(parameters)
+
+    result = tunesmith.minimize(objective, LINE, trials=9, seed=1, storage=tmp_path / "data", name="s")
+    assert result.interrupted
+    assert [trial.state for trial in result.trials] == ["COMPLETED"] * (at - 1) + ["ACTIVE"]
+    assert "interrupted" in repr(result)
+    if at == 1:
+        with pytest.raises(tunesmith.NoResult):
+            _ = result.best
+    else:
+        assert result.value == min(parabola(dict(trial.parameters)) for trial in result.trials[:-1])
+
+    continued = tunesmith.minimize(objective, LINE, trials=9, seed=1, storage=tmp_path / "data", name="s")
+    assert not continued.interrupted
+    assert [trial.state for trial in continued.trials] == ["COMPLETED"] * 9
+    assert continued.trials[: at - 1] == result.trials[: at - 1]
+    assert calls == [*range(1, at + 1), *range(at, 10)]
+    assert [trial.metrics["value"] for trial in continued.trials] == [
+        parabola(dict(trial.parameters)) for trial in continued.trials
+    ]
+
+
+def test_a_finished_run_in_a_storage_runs_no_more_trials_until_there_are_to_be_more(tmp_path: Path) -> None:
+    calls = []
+
+    def objective(parameters: dict[str, Any]) -> float:
+        calls.append(number())
+        return parabola(parameters)
+
+    for trials in (3, 3, 5):
+        result = tunesmith.minimize(objective, LINE, trials=trials, seed=1, storage=tmp_path / "data")
+        assert [trial.number for trial in result.trials] == list(range(1, trials + 1))
+    assert calls == [1, 2, 3, 4, 5]
+
+
+def test_another_space_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    tunesmith.minimize(parabola, LINE, trials=1, seed=1, storage=tmp_path / "data")
+    with pytest.raises(tunesmith.StudyDiffers):
+        tunesmith.minimize(parabola, {"x": (-2.0, 3.0)}, trials=1, seed=1, storage=tmp_path / "data")
+    result = tunesmith.minimize(parabola, {"x": (-2.0, 3.0)}, trials=1, seed=1, storage=tmp_path / "data", name="b")
+    assert len(result.trials) == 1
+
+
+@pytest.mark.parametrize("at", [4, 9, 20])
+def test_a_signal_releases_the_threads(at: int, tmp_path: Path) -> None:
+    """The signal comes while trial `at` and three others run, which end only after the run has returned."""
+    returned = threading.Event()
+    ended = threading.Semaphore(0)
+    refused: list[int] = []
+    stopped: list[int] = []
+    blocked = threading.Barrier(4, timeout=60)
+
+    def objective(parameters: dict[str, Any]) -> float:
+        trial = tunesmith.current_trial()
+        assert trial is not None
+        if trial.number > at - 4:
+            trial.report(1.0)
+            assert not trial.should_stop()
+            if blocked.wait() == 0:
+                os.kill(os.getpid(), signal.SIGINT)
+            assert returned.wait(60)
+            if trial.should_stop():
+                stopped.append(trial.number)
+            try:
+                trial.report(2.0)
+            except tunesmith.TrialLost:
+                refused.append(trial.number)
+            finally:
+                ended.release()
+        return parabola(parameters)
+
+    result = tunesmith.minimize(objective, LINE, trials=20, seed=1, parallel=4, storage=tmp_path / "data")
+    returned.set()
+    assert result.interrupted
+    for _ in range(4):
+        assert ended.acquire(timeout=60)
+    running = list(range(at - 3, at + 1))
+    assert sorted(refused) == sorted(stopped) == running
+    assert [trial.number for trial in result.trials] == list(range(1, at + 1))
+    assert [trial.number for trial in result.trials if trial.state != "COMPLETED"] == running
+    for trial in result.trials[: at - 4]:
+        assert trial.metrics["value"] == parabola(dict(trial.parameters))
+
+    continued = tunesmith.minimize(parabola, LINE, trials=20, seed=1, storage=tmp_path / "data")
+    assert [trial.state for trial in continued.trials] == ["COMPLETED"] * 20
+    assert [trial.parameters for trial in continued.trials[:at]] == [trial.parameters for trial in result.trials]
+
+
+def test_an_interrupt_in_a_thread_ends_the_run() -> None:
+    barrier = threading.Barrier(3, timeout=60)
+
+    def objective(parameters: dict[str, Any]) -> float:
+        if number() in (7, 8, 9):
+            barrier.wait()
+            raise KeyboardInterrupt
+        return parabola(parameters)
+
+    result = tunesmith.minimize(objective, LINE, trials=30, seed=1, parallel=3)
+    assert result.interrupted
+    assert [trial.state for trial in result.trials] == ["COMPLETED"] * 6 + ["ACTIVE"] * 3
+
+
+def test_an_interrupt_of_an_inner_run_reaches_the_outer_one() -> None:
+    def inner(_: dict[str, Any]) -> float:
+        raise KeyboardInterrupt
+
+    result = tunesmith.minimize(lambda _: tunesmith.minimize(inner, LINE, trials=3).value, LINE, trials=5, seed=1)
+    assert result.interrupted
+    assert len(result.trials) == 1
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_an_interrupt_on_any_line_of_the_loop_loses_no_result(parallel: int) -> None:
+    """Raises at each line of the modules of the loop in turn, until a run comes to its end without one."""
+    files = {_run.__file__, sys.modules["tunesmith._workers"].__file__, sys.modules["tunesmith._objective"].__file__}
+    at, interrupted = 0, 0
+    while True:
+        returned: list[float] = []
+        lines = 0
+        is_in_loop = False
+
+        def objective(parameters: dict[str, Any], returned: list[float] = returned) -> float:
+            value = parabola(parameters)
+            returned.append(value)
+            return value
+
+        def trace(frame: FrameType, event: str, _: Any) -> Any:
+            nonlocal lines, is_in_loop
+            if frame.f_code.co_name == "_loop" and event in ("call", "return"):
+                is_in_loop = event == "call"
+            if frame.f_code.co_filename not in files:
+                return None
+            if event == "line" and is_in_loop:
+                lines += 1
+                if lines == at + 1:
+                    raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            result = tunesmith.minimize(objective, LINE, trials=3, seed=1, parallel=parallel, algorithm="random_search")
+        finally:
+            sys.settrace(None)
+        assert tunesmith.current_trial() is None
+        completed = [trial for trial in result.trials if trial.state == "COMPLETED"]
+        for trial in completed:
+            assert trial.metrics["value"] == parabola(dict(trial.parameters))
+        if not result.interrupted:
+            assert len(completed) == 3
+            break
+        # Results of threads may come after the interrupt; the calling thread may lose the one that it is receiving.
+        assert len(returned) - len(completed) <= parallel
+        interrupted += 1
+        at += 1
+    assert interrupted > 100
