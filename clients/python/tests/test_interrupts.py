@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -14,7 +15,6 @@ import pytest
 
 import tunesmith
 from objectives import parabola
-from tunesmith import _run
 
 LINE: dict[str, Any] = {"x": (-2.0, 2.0)}
 
@@ -147,36 +147,10 @@ def test_an_interrupt_of_an_inner_run_reaches_the_outer_one() -> None:
 
 @pytest.mark.parametrize("parallel", [1, 2])
 def test_an_interrupt_on_any_line_of_the_loop_loses_no_result(parallel: int) -> None:
-    """Raises at each line of the modules of the loop in turn, until a run comes to its end without one."""
-    files = {_run.__file__, sys.modules["tunesmith._workers"].__file__, sys.modules["tunesmith._objective"].__file__}
-    at, interrupted = 0, 0
+    """Interrupts runs at the first line, the second line, and so on, until a run ends before the interrupt."""
+    at = 0
     while True:
-        returned: list[float] = []
-        lines = 0
-        is_in_loop = False
-
-        def objective(parameters: dict[str, Any], returned: list[float] = returned) -> float:
-            value = parabola(parameters)
-            returned.append(value)
-            return value
-
-        def trace(frame: FrameType, event: str, _: Any) -> Any:
-            nonlocal lines, is_in_loop
-            if frame.f_code.co_name == "_loop" and event in ("call", "return"):
-                is_in_loop = event == "call"
-            if frame.f_code.co_filename not in files:
-                return None
-            if event == "line" and is_in_loop:
-                lines += 1
-                if lines == at + 1:
-                    raise KeyboardInterrupt
-            return trace
-
-        sys.settrace(trace)
-        try:
-            result = tunesmith.minimize(objective, LINE, trials=3, seed=1, parallel=parallel, algorithm="random_search")
-        finally:
-            sys.settrace(None)
+        result, returned = run_with_interrupt(at, parallel)
         assert tunesmith.current_trial() is None
         completed = [trial for trial in result.trials if trial.state == "COMPLETED"]
         for trial in completed:
@@ -185,7 +159,67 @@ def test_an_interrupt_on_any_line_of_the_loop_loses_no_result(parallel: int) -> 
             assert len(completed) == 3
             break
         # Results of threads may come after the interrupt; the calling thread may lose the one that it is receiving.
-        assert len(returned) - len(completed) <= parallel
-        interrupted += 1
+        assert returned - len(completed) <= parallel
         at += 1
-    assert interrupted > 100
+    assert at > 100
+
+
+def run_with_interrupt(at: int, parallel: int) -> tuple[tunesmith.Result, int]:
+    """Runs three trials with an interrupt before line `at` of the loop. Returns the number of calls that returned."""
+    files = {sys.modules[f"tunesmith.{name}"].__file__ for name in ("_run", "_workers", "_objective")}
+    returned = lines = 0
+    is_in_loop = False
+
+    def objective(parameters: dict[str, Any]) -> float:
+        nonlocal returned
+        value = parabola(parameters)
+        returned += 1
+        return value
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal lines, is_in_loop
+        if frame.f_code.co_filename not in files:
+            return None
+        if frame.f_code.co_name == "_loop" and event in ("call", "return"):
+            is_in_loop = event == "call"
+        if event == "line" and is_in_loop:
+            lines += 1
+            if lines == at + 1:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        result = tunesmith.minimize(objective, LINE, trials=3, seed=1, parallel=parallel, algorithm="random_search")
+    finally:
+        sys.settrace(None)
+    return result, returned
+
+
+PROGRAM = """
+import threading, tunesmith
+
+def objective(parameters):
+    if tunesmith.current_trial().number > 3:
+        print("waiting", flush=True)
+        threading.Event().wait()
+    return parameters["x"]
+
+result = tunesmith.minimize(objective, {"x": (0.0, 1.0)}, trials=9, seed=1, parallel=PARALLEL, storage="data")
+print(result.interrupted, sum(trial.state == "COMPLETED" for trial in result.trials))
+"""
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_a_program_whose_objective_hangs_ends_after_ctrl_c(parallel: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", PROGRAM.replace("PARALLEL", str(parallel))]
+    for _ in range(2):  # The second run repeats the unfinished trials.
+        process = subprocess.Popen(
+            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+        )
+        assert process.stdout is not None
+        for _ in range(parallel):
+            assert process.stdout.readline() == "waiting\n"
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+        assert (output, errors, process.returncode) == ("True 3\n", "", 0)

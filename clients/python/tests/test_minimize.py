@@ -79,8 +79,8 @@ def test_a_constraint_limits_the_best_trial() -> None:
     def objective(parameters: dict[str, Any]) -> dict[str, float]:
         return {"loss": -parameters["x"], "size": parameters["x"]}
 
-    metrics = ["loss", tunesmith.minimize("size", safety_threshold=0.5)]
-    result = tunesmith.minimize(objective, LINE, trials=20, seed=1, metrics=metrics)
+    limit = tunesmith.minimize("size", safety_threshold=0.5)
+    result = tunesmith.minimize(objective, LINE, trials=20, seed=1, metrics=["loss", limit])
     assert result.best.metrics["size"] <= 0.5
     assert result.value == result.best.metrics["loss"] == -result.parameters["x"]
 
@@ -125,7 +125,7 @@ def test_a_coroutine_function_is_refused() -> None:
         return 1.0
 
     with pytest.raises(TypeError, match="coroutine function"):
-        tunesmith.minimize(objective, LINE)  # type: ignore[call-overload]
+        tunesmith.minimize(objective, LINE)  # type: ignore[arg-type]
 
 
 def test_reports_decide_where_the_objective_returns_none() -> None:

@@ -142,7 +142,7 @@ def test_a_coroutine_as_the_result_is_closed() -> None:
         return 1.0
 
     with pytest.raises(tunesmith.ObjectiveFailed, match="of type coroutine"):
-        tunesmith.minimize(lambda _: later(), LINE, trials=1)  # type: ignore[call-overload]
+        tunesmith.minimize(lambda _: later(), LINE, trials=1)  # type: ignore[arg-type, return-value]
 
 
 @pytest.mark.parametrize("parallel", [1, 3])

@@ -170,8 +170,8 @@ class NotebookDisplay:
 
 def duration(seconds: float) -> str:
     """Returns a duration for people, such as `42 s` or `1 h 5 min`."""
-    if seconds < 60:
-        return f"{seconds:.0f} s" if seconds >= 1 else "1 s"
+    if seconds < 59.5:
+        return f"{max(seconds, 1):.0f} s"
     minutes = round(seconds / 60)
     if minutes < 60:
         return f"{minutes} min"

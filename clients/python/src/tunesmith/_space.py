@@ -15,11 +15,11 @@ from .records import TrialRecord
 Choice: TypeAlias = "str | int | float | bool | None"
 """An element of a list of choices."""
 
-Shorthand: TypeAlias = "tuple[float, float] | tuple[float, float, Scale] | Sequence[Any] | Parameter"
-"""A range `(low, high)` or `(low, high, scale)`, a list of choices, or a parameter."""
+Space: TypeAlias = "Sequence[Parameter] | Mapping[str, object]"
+"""Parameters, or shorthand by name: a range `(low, high)` or `(low, high, scale)`, a list of choices, or a parameter.
 
-Space: TypeAlias = "Sequence[Parameter] | Mapping[str, Shorthand]"
-"""Parameters, or shorthand by name."""
+Type checkers infer `object` for a dict of several kinds of shorthand, so that only the run checks them.
+"""
 
 _ALLOWED = "(low, high), (low, high, scale), a list of choices, or a parameter"
 

@@ -58,20 +58,18 @@ class Views:
         """
         from ._plots import figure
 
-        made: plotly.graph_objects.Figure = figure(self._view(), kind, metric, _plotly())
+        go = optional("plotly.graph_objects", "plotly")
+        made: plotly.graph_objects.Figure = figure(self._view(), kind, metric, go)
         return made
 
 
 def optional(package: str, extra: str) -> Any:
     """Imports an optional package; `extra` is the extra of tunesmith that installs it."""
+    top = package.partition(".")[0]
     try:
-        return import_module(package)
+        import_module(top)
     except ModuleNotFoundError as error:
-        if error.name != package.partition(".")[0]:
+        if error.name != top:
             raise
-        raise ImportError(f"{error.name} is not installed: pip install tunesmith[{extra}]", name=error.name) from error
-
-
-def _plotly() -> Any:
-    optional("plotly.subplots", "plotly")
-    return optional("plotly.graph_objects", "plotly")
+        raise ImportError(f"{top} is not installed: pip install tunesmith[{extra}]", name=top) from error
+    return import_module(package)
