@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -205,16 +207,11 @@ def test_a_finite_space_ends_the_run() -> None:
 
 
 def test_no_trial_starts_after_the_timeout() -> None:
-    started = []
-
-    def objective(parameters: dict[str, Any]) -> float:
-        started.append(parameters)
-        threading.Event().wait(0.2)
-        return parabola(parameters)
-
-    result = tunesmith.minimize(objective, LINE, trials=1000, seed=1, timeout=0.1)
-    assert len(result.trials) == len(started) == 1
-    assert result.trials[0].state == "COMPLETED"
+    assert len(tunesmith.minimize(parabola, LINE, trials=5, seed=1, timeout=3600).trials) == 5
+    late = tunesmith.minimize(parabola, LINE, trials=5, seed=1, timeout=1e-9)
+    assert late.trials == []
+    assert repr(late) == "Result: 0 trials\n  no result"
+    assert not late.interrupted
 
 
 def test_the_objective_may_change_its_parameters() -> None:
@@ -252,3 +249,35 @@ def test_a_result_is_shown_as_text_and_html() -> None:
     assert "<th>&lt;x&gt;</th>" in html
     assert "<td>0.5</td>" in html
     assert "<x>" not in html
+
+
+def test_results_and_failures_can_be_pickled() -> None:
+    def objective(parameters: dict[str, Any]) -> float:
+        trial = tunesmith.current_trial()
+        assert trial is not None
+        if trial.number == 3:
+            raise ValueError("no")
+        return float(parameters["x"])
+
+    with pytest.raises(tunesmith.ObjectiveFailed) as caught:
+        tunesmith.minimize(objective, {"x": (-2.0, 2.0), "c": [None, 1]}, trials=5, seed=1)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+    assert copy.trial == caught.value.trial
+    assert copy.result.trials == caught.value.result.trials
+    assert copy.result.best == caught.value.result.best
+
+
+def test_concurrent_runs_of_one_study_are_refused(tmp_path: Path) -> None:
+    storage = tmp_path / "data"
+
+    def objective(parameters: dict[str, Any]) -> float:
+        with pytest.raises(tunesmith.ConfigurationError, match=r"another run of study 'a' in .* is in progress"):
+            tunesmith.minimize(parabola, LINE, trials=1, seed=1, storage=str(storage), name="a")
+        other = tunesmith.minimize(parabola, LINE, trials=1, seed=1, storage=tmp_path / "other", name="a")
+        return other.value
+
+    for trials in (1, 2):
+        assert (
+            len(tunesmith.minimize(objective, LINE, trials=trials, seed=1, storage=storage, name="a").trials) == trials
+        )

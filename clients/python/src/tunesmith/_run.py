@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import signal
 import threading
 import time
@@ -22,6 +23,7 @@ from ._workers import CallingThread, ExecutorWorkers, Threads, WorkerFailed, Wor
 from .current import RunningTrial, running_trial
 from .errors import (
     AllTrialsFailed,
+    ConfigurationError,
     ExecutorFailed,
     FailedPrecondition,
     InvalidArgument,
@@ -105,11 +107,18 @@ def run(goal: Goal, objective: Objective, space: Space, options: Options) -> Res
     search_space = SearchSpace(space)
     metrics = _metrics(goal, options.metrics)
     workers = options.workers
+    if options.storage is None:
+        return _search(objective, search_space, metrics, options, workers)
+    with _sole_run(options.storage, options.name):
+        return _search(objective, search_space, metrics, options, workers)
+
+
+def _search(objective: Objective, space: SearchSpace, metrics: list[Metric], options: Options, workers: int) -> Result:
     # The client of a server works without the engine.
     from .optimizer import Optimizer
 
     optimizer = Optimizer(
-        search_space.parameters,
+        space.parameters,
         metrics,
         algorithm=options.algorithm,
         seed=options.seed,
@@ -121,7 +130,7 @@ def run(goal: Goal, objective: Objective, space: Space, options: Options) -> Res
         name=options.name,
     )
     try:
-        return _Run(objective, search_space, options, workers, optimizer).run()
+        return _Run(objective, space, options, workers, optimizer).run()
     finally:
         if options.storage is not None:
             optimizer.close()
@@ -341,6 +350,25 @@ def _metrics(goal: Goal, metrics: Sequence[str | Metric] | None) -> list[Metric]
             f"{', '.join(repr(metric.name) for metric in made) or 'an empty list'}"
         )
     return made
+
+
+_STUDIES: set[tuple[str, str]] = set()
+
+
+@contextmanager
+def _sole_run(storage: str | PathLike[str], name: str) -> Iterator[None]:
+    """Refuses concurrent runs of one study, which would take each other's trials for unfinished ones."""
+    study = (os.path.realpath(storage), name)
+    if study in _STUDIES:
+        raise ConfigurationError(
+            f"another run of study {name!r} in {study[0]!r} is in progress in this process; "
+            "use parallel= for concurrent trials, or another name"
+        )
+    try:
+        _STUDIES.add(study)
+        yield
+    finally:
+        _STUDIES.discard(study)
 
 
 @contextmanager

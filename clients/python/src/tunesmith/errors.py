@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .records import TrialRecord
@@ -64,6 +64,9 @@ class RunFailed(TunesmithError):
         super().__init__(message)
         self.result = result
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.result)
+
 
 class ObjectiveFailed(RunFailed):
     """The objective raised an exception, `__cause__`, or returned no valid result. `trial` is the infeasible trial."""
@@ -71,6 +74,9 @@ class ObjectiveFailed(RunFailed):
     def __init__(self, message: str, result: Result, trial: TrialRecord) -> None:
         super().__init__(message, result)
         self.trial = trial
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.result, self.trial)
 
 
 class AllTrialsFailed(RunFailed):
