@@ -16,6 +16,9 @@ import objectives
 import tunesmith
 from objectives import parabola
 
+# Since Python 3.12, for a fork beside threads.
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
 LINE: dict[str, Any] = {"x": (-2.0, 2.0)}
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -223,3 +224,70 @@ def test_a_program_whose_objective_hangs_ends_after_ctrl_c(parallel: int, tmp_pa
         process.send_signal(signal.SIGINT)
         output, errors = process.communicate(timeout=60)
         assert (output, errors, process.returncode) == ("True 3\n", "", 0)
+
+
+def test_an_interrupt_cancels_the_calls_that_an_executor_has_not_started(tmp_path: Path) -> None:
+    submitted = threading.Semaphore(0)
+    returned = threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def submit(self, function: Any, /, *arguments: Any, **options: Any) -> Future[Any]:
+            future = super().submit(function, *arguments, **options)
+            submitted.release()
+            return future
+
+    def objective(parameters: dict[str, Any]) -> float:
+        for _ in range(3):
+            assert submitted.acquire(timeout=60)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert returned.wait(60)
+        return parabola(parameters)
+
+    with Pool(1) as pool:
+        result = tunesmith.minimize(
+            objective, LINE, trials=9, seed=1, executor=pool, parallel=3, storage=tmp_path / "data"
+        )
+        returned.set()
+    assert result.interrupted
+    assert [trial.state for trial in result.trials] == ["ACTIVE"] * 3
+    continued = tunesmith.minimize(parabola, LINE, trials=9, seed=1, storage=tmp_path / "data")
+    assert [trial.state for trial in continued.trials] == ["COMPLETED"] * 9
+    assert [trial.parameters for trial in continued.trials[:3]] == [trial.parameters for trial in result.trials]
+
+
+PROCESSES = """
+import multiprocessing, os, threading, tunesmith
+from concurrent.futures import ProcessPoolExecutor
+
+def objective(parameters):
+    if tunesmith.current_trial().number > 3:
+        os.write(1, b"waiting\\n")
+        threading.Event().wait()
+    return parameters["x"]
+
+if __name__ == "__main__":
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("METHOD")) as pool:
+        result = tunesmith.minimize(objective, {"x": (0.0, 1.0)}, trials=9, seed=1, storage="data", executor=pool)
+        print(result.interrupted, sum(trial.state == "COMPLETED" for trial in result.trials))
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_ctrl_c_in_a_terminal_interrupts_the_processes_of_an_executor(method: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROCESSES.replace("METHOD", method))
+    process = subprocess.Popen(
+        [sys.executable, "program.py"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    for _ in range(2):
+        assert process.stdout.readline() == "waiting\n"
+    # A terminal sends the signal to all processes of the program.
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert (output, process.returncode) == ("True 3\n", 0)

@@ -41,7 +41,7 @@ class Outcome:
     reason: str = ""
     """Type and text of the exception."""
     is_caught: bool = False
-    """Whether the exception is one that the user expects."""
+    """True if the exception is one of `catch`."""
 
 
 @dataclass(frozen=True)

@@ -252,9 +252,11 @@ class _Run:
     def _tell_finished(self) -> None:
         """Tells the outcomes that an interrupt has left behind, without waiting for others."""
         while (finished := self._workers.head(0)) is not None:
-            call, _ = finished
-            if self._optimizer.study.trial(call.number).state == "COMPLETED":
-                # The interrupt came after the result was told.
+            call, outcome = finished
+            # A result may have been told just before the interrupt. An executor has cancelled calls, and Ctrl-C in a
+            # terminal reaches its processes as well, which breaks it: neither is a failure to report.
+            is_over = isinstance(outcome.error, WorkerFailed)
+            if is_over or self._optimizer.study.trial(call.number).state == "COMPLETED":
                 self._forget(call)
                 self._workers.pop()
                 continue

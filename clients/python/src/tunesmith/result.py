@@ -71,7 +71,7 @@ class Result(Views):
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the run."""
+        """True if Ctrl-C ended the run."""
         return self._interrupted
 
     def importance(self, metric: str | None = None) -> dict[str, float]:

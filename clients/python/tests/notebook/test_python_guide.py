@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 GUIDE = Path(__file__).parents[4] / "docs" / "guide" / "python.md"
+# Since Python 3.12, there is a warning for a fork beside threads.
+WARNINGS = "error,ignore:This process:DeprecationWarning"
 BLOCK = re.compile(r"^```(\w+) ([^\n]+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
     programs = Path(sys.executable).parent
-    environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONWARNINGS": "error"}
+    environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONWARNINGS": WARNINGS}
     run = 0
     for language, mark, source in BLOCK.findall(GUIDE.read_text()):
         if mark == "test":
