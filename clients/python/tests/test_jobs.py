@@ -22,6 +22,7 @@ assert [type(parameters[name]) for name in ("x", "batch", "drop", "kind")] == [f
 assert trial.name.endswith(f"/trials/{trial.number}") and trial.name.startswith(trial.study)
 for step in (10, 20):
     trial.report(parameters["x"] / step, step=step)
+    assert not trial.should_stop()
 trial.report({"score": parameters["x"], "other": 1})
 """
 

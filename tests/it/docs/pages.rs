@@ -42,6 +42,7 @@ pages! {
     first_tuning_job: "docs/guide/first-tuning-job.md", 2, &[];
     postgresql: "docs/guide/postgresql.md", 3, &[];
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];
+    python: "docs/guide/python.md", 1, &["pandas==3.1.1", "plotly==7.1.0", "joblib==1.6.0"];
     reading_explain: "docs/guide/reading-explain.md", 0, &[];
     security: "docs/guide/security.md", 2, &[];
     several_metrics: "docs/guide/several-metrics.md", 0, &[];

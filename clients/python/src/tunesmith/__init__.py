@@ -1,6 +1,11 @@
 """Tunesmith: hyperparameter search in this process, or by its service.
 
-In process, an `Optimizer` suggests parameters and learns from results:
+In this process, `minimize` and `maximize` search the parameters of a function:
+
+    result = tunesmith.minimize(lambda parameters: (parameters["x"] - 1) ** 2, {"x": (-2.0, 2.0)}, trials=20)
+    print(result.value, result.parameters)
+
+An `Optimizer` suggests parameters and learns from results; the loop is yours:
 
     search = tunesmith.Optimizer([tunesmith.double("x", -2, 2)], [tunesmith.minimize("loss")])
     for _ in range(20):
@@ -16,30 +21,37 @@ As a client of the service, a worker requests trials, reports measurements, and 
         with trial:
             trial.report((trial.parameters["x"] - 1) ** 2)
 
-A program that the service started as a trial of a job gets this trial from `current_trial`.
+`current_trial` returns the trial of the surrounding objective, or of the job that started the program.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ._minimize import maximize, minimize
+from ._space import Space
 from ._version import __version__
 from ._wire import ParameterValue
 from .client import Client
-from .current import CurrentTrial, current_trial
+from .current import CurrentTrial, RunningTrial, current_trial
 from .errors import (
     Aborted,
+    AllTrialsFailed,
     AlreadyExists,
     ApiError,
     ConfigurationError,
     ConnectionFailed,
+    ExecutorFailed,
     FailedPrecondition,
     FieldViolation,
     InvalidArgument,
     JobEnded,
     NoResult,
     NotFound,
+    ObjectiveFailed,
     PermissionDenied,
+    ReportsUnavailable,
     ResourceExhausted,
+    RunFailed,
     SearchEnded,
     ServerError,
     StudyDiffers,
@@ -51,9 +63,10 @@ from .errors import (
     Unavailable,
 )
 from .jobs import Job, JobTrial
-from .metrics import Metric, maximize, minimize
+from .metrics import Metric
 from .parameters import Parameter, categorical, discrete, double, integer
 from .records import Measurement, TrialRecord
+from .result import Result
 from .study import Study
 from .trial import Trial
 
@@ -85,12 +98,14 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "Aborted",
+    "AllTrialsFailed",
     "AlreadyExists",
     "ApiError",
     "Client",
     "ConfigurationError",
     "ConnectionFailed",
     "CurrentTrial",
+    "ExecutorFailed",
     "FailedPrecondition",
     "FieldViolation",
     "InvalidArgument",
@@ -101,13 +116,19 @@ __all__ = [
     "Metric",
     "NoResult",
     "NotFound",
+    "ObjectiveFailed",
     "Optimizer",
     "Parameter",
     "ParameterValue",
     "PermissionDenied",
+    "ReportsUnavailable",
     "ResourceExhausted",
+    "Result",
+    "RunFailed",
+    "RunningTrial",
     "SearchEnded",
     "ServerError",
+    "Space",
     "Study",
     "StudyDiffers",
     "StudyInactive",

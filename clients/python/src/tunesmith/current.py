@@ -1,4 +1,4 @@
-"""The trial that this program runs, if the service started it as part of a job."""
+"""The current trial: of the objective that surrounds the call, or of the job that started this program."""
 
 from __future__ import annotations
 
@@ -6,19 +6,89 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 from ._api import Api
 from ._service import Service
 from ._transport import Transport
 from ._wire import metrics_message
-from .errors import ConfigurationError
+from .errors import ConfigurationError, ReportsUnavailable, TrialLost
 from .records import TrialRecord, number_of
 from .trial import by_metric
 
 _VARIABLES = ("TUNESMITH_ENDPOINT", "TUNESMITH_STUDY", "TUNESMITH_TRIAL", "TUNESMITH_TOKEN")
 _METRIC = "CLOUD_ML_HP_METRIC_TAG"
 _DEFAULT_METRIC = "training/hptuning/metric"
+
+
+class Reportable(Protocol):
+    """Trial of the search behind a `RunningTrial`."""
+
+    def report(self, value: float | Mapping[str, float], *, step: int | None = None) -> None:
+        """Adds a measurement."""
+
+    def should_stop(self) -> bool:
+        """Returns whether the trial should end early."""
+
+
+class RunningTrial:
+    """The trial whose objective `tunesmith.minimize` or `tunesmith.maximize` is calling.
+
+    Reports need the process of the search: in another process, of an executor, only number and parameters are known.
+    """
+
+    def __init__(self, number: int, parameters: Mapping[str, Any], trial: Reportable | None) -> None:
+        self._number = number
+        self._parameters = dict(parameters)
+        self._trial = trial
+        self._lock = threading.Lock()
+        self._is_released = False
+
+    @property
+    def number(self) -> int:
+        """Number in the study, from 1."""
+        return self._number
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The values to try by name, as the objective receives them."""
+        return dict(self._parameters)
+
+    def report(self, value: float | Mapping[str, float], *, step: int | None = None) -> None:
+        """Adds a measurement: the value of the only metric, or values by metric.
+
+        By default `step` is one more than the last one, starting with 1. Raises `ReportsUnavailable` in another process
+        than that of the search, and `TrialLost` after the run was interrupted.
+        """
+        with self._lock:
+            if self._is_released:
+                raise TrialLost(f"trial {self._number} was released: its run has ended")
+            if self._trial is None:
+                raise ReportsUnavailable(
+                    f"trial {self._number} runs in another process than its search and cannot report: "
+                    "return the result, or run trials in threads (parallel=N without an executor)"
+                )
+            self._trial.report(value, step=step)
+
+    def should_stop(self) -> bool:
+        """Returns whether the trial should end early: by the stopping rule, or because the run was interrupted."""
+        with self._lock:
+            if self._is_released:
+                return True
+            return self._trial is not None and self._trial.should_stop()
+
+    def release(self) -> None:
+        """Detaches the trial from the search, once a report in progress has ended."""
+        with self._lock:
+            self._is_released = True
+
+    def __repr__(self) -> str:
+        return f"RunningTrial({self._number}, {self._parameters})"
+
+
+running_trial: ContextVar[RunningTrial | None] = ContextVar("tunesmith.running_trial", default=None)
+"""The trial of the surrounding objective."""
 
 
 class CurrentTrial:
@@ -75,15 +145,24 @@ class CurrentTrial:
             self._api.post(f"/v1/{self._name}:addMeasurement", body)
             self._steps = max(step, self._steps)
 
+    def should_stop(self) -> bool:
+        """Returns whether the trial should end early. Each call is a request; the service also sends SIGTERM then."""
+        return bool(self._api.get(f"/v1/{self._name}")["state"] == "STOPPING")
+
     def __repr__(self) -> str:
         return f"CurrentTrial({self.name!r})"
 
 
-def current_trial(*, timeout: float = 60.0, retry_for: float = 120.0) -> CurrentTrial | None:
-    """Returns the trial that this program was started for, or `None` if it was not started by a job.
+def current_trial(*, timeout: float = 60.0, retry_for: float = 120.0) -> RunningTrial | CurrentTrial | None:
+    """Returns the trial of the surrounding objective, else that of the job that started this program, else `None`.
 
-    Raises `ConfigurationError` if only some of the variables that the service sets are set.
+    A thread that the objective starts has the trial only if it runs in a copy of the objective's context
+    (`contextvars.copy_context`), as with `asyncio.to_thread`. `timeout` and `retry_for` concern requests of a job's
+    trial, in seconds. Raises `ConfigurationError` if only some of the variables that the service sets are set.
     """
+    running = running_trial.get()
+    if running is not None:
+        return running
     values = {name: os.environ.get(name, "") for name in _VARIABLES}
     missing = [name for name, value in values.items() if not value]
     if len(missing) == len(_VARIABLES):

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .records import TrialRecord
+    from .result import Result
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,40 @@ class StudyDiffers(TunesmithError):
 
 class JobEnded(TunesmithError):
     """A job failed or was cancelled."""
+
+
+class ReportsUnavailable(TunesmithError):
+    """An objective runs in another process than its search, where it cannot report."""
+
+
+class RunFailed(TunesmithError):
+    """A run of `tunesmith.minimize` or `tunesmith.maximize` ended early. `result` has all trials so far."""
+
+    def __init__(self, message: str, result: Result) -> None:
+        super().__init__(message)
+        self.result = result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.result)
+
+
+class ObjectiveFailed(RunFailed):
+    """The objective raised an exception, `__cause__`, or returned no valid result. `trial` is the infeasible trial."""
+
+    def __init__(self, message: str, result: Result, trial: TrialRecord) -> None:
+        super().__init__(message, result)
+        self.trial = trial
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.result, self.trial)
+
+
+class AllTrialsFailed(RunFailed):
+    """Each of a run's first trials raised an exception of `catch`; the text has the reasons."""
+
+
+class ExecutorFailed(RunFailed):
+    """The executor could not run a trial, which stays unfinished: a process died, or the objective is not picklable."""
 
 
 class ApiError(TunesmithError):

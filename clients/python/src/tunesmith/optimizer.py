@@ -11,6 +11,7 @@ from typing import Any, overload
 
 from . import _engine
 from ._engine import EngineService
+from ._views import View, Views
 from ._wire import ParameterValue
 from .metrics import Metric
 from .parameters import Parameter
@@ -24,7 +25,7 @@ class UnknownNotice(UserWarning):
     """A field of the configuration that has no effect, or not the one that may be expected."""
 
 
-class Optimizer:
+class Optimizer(Views):
     """A search in this process, in memory or in a data folder. Threads may share it.
 
     `parameters` and `metrics` define the problem; the first metric is the objective, a metric with a `safety_threshold`
@@ -162,6 +163,9 @@ class Optimizer:
     def importance(self, metric: str | None = None) -> dict[str, float]:
         """Returns the share of the variance of `metric` in which each parameter takes part; `Study.importance`."""
         return self._study.importance(metric)
+
+    def _view(self) -> View:
+        return View(self.trials, self.parameters, self.metrics, self.importance)
 
     def to_json(self) -> str:
         """Returns the study with all its trials as text, for `from_json`."""
