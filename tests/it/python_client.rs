@@ -61,6 +61,38 @@ fn the_python_client_passes_its_tests_as_it_is_installed() {
     assert!(summary.contains(" passed in ") && !summary.contains("skipped"), "{summary}");
 }
 
+/// Makes one test for each folder of tests with packages of its own, below `clients/python/tests`.
+macro_rules! groups {
+    ($($name:ident: $folder:literal, $requirements:expr;)+) => {
+        $(
+            #[test]
+            fn $name() {
+                pass($folder, $requirements);
+            }
+        )+
+    };
+}
+
+groups! {
+    plots_and_tables: "plots", &["pandas==3.1.1", "plotly==7.1.0"];
+    processes_of_joblib: "processes", &["joblib==1.6.0"];
+    tutorial_notebook: "notebook", &[
+        "ipykernel==7.4.0", "nbclient==0.11.0", "nbformat==5.11.1", "pandas==3.1.1", "plotly==7.1.0", "scikit-learn==1.9.1",
+    ];
+}
+
+/// Runs the tests in `folder` with the engine and the `requirements`.
+#[track_caller]
+fn pass(folder: &str, requirements: &[&str]) {
+    let work = TempDir::new().unwrap();
+    crate::python::lay_package(work.path());
+    let mut command = crate::support::program(interpreter(&[&[TOOLS[0]], requirements].concat()));
+    command.args(["-m", "pytest", "-q"]).arg(Path::new("tests").join(folder)).current_dir(package());
+    command.env("PYTHONPATH", work.path()).env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::null());
+    let summary = succeed(command.env("TUNESMITH_BINARY", env!("CARGO_BIN_EXE_tunesmith")));
+    assert!(summary.contains(" passed in ") && !summary.contains("skipped"), "{summary}");
+}
+
 #[test]
 fn the_python_client_and_its_example_are_typed_and_in_form() {
     let folder = TempDir::new().unwrap();
