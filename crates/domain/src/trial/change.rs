@@ -122,6 +122,7 @@ pub enum TrialChange {
     Retry,
     /// Deletes the trial. Stores answer later changes with a not-found error.
     Delete {
+        /// Current time.
         at: Timestamp,
     },
 }
