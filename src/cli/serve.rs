@@ -88,8 +88,8 @@ pub(super) struct ServeArgs {
     /// from the store on demand.
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u16).range(32..))]
     memory: u16,
-    /// Maximum number of connections: one per running agent, plus those of users. At most, and by default, half of the
-    /// open file limit (ulimit -Hn), up to 8192 by default.
+    /// Maximum number of connections: one per running agent, plus those of users. At most half of the open file limit
+    /// (ulimit -Hn), which is the default up to 8192.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections: Option<u32>,
     /// Maximum number of connections per client address, such as a load balancer in front of all agents. By default,

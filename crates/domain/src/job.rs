@@ -95,7 +95,7 @@ pub struct JobFields {
     pub study: Option<StudyId>,
     /// Submitted `TrainingInput` as canonical JSON, including Tunesmith's extensions.
     pub training_input: Document,
-    /// How the job runs; an error if the stored plan was unreadable for this version.
+    /// Settings of the job's runs; an error if the stored plan was unreadable for this version.
     pub plan: Result<JobPlan, UnreadablePlan>,
     /// Digest of the settings that a submission must share with this job to resume it.
     pub fingerprint: String,
