@@ -61,6 +61,7 @@ struct FollowArgs {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DeleteArgs {
+    /// Names of the jobs, or unique prefixes.
     #[arg(required = true)]
     jobs: Vec<JobId>,
     #[command(flatten)]
