@@ -350,7 +350,7 @@ fn not_started(reason: String) -> AgentEnd {
 }
 
 /// End of an attempt with a program in `state`, after a preemption `notice`, if any. A program that exits by itself in
-/// time keeps its result. `is_out_of_memory` tells whether the kernel killed a process of the container for lack of
+/// time keeps its result. `is_out_of_memory` states whether the kernel killed a process of the container for lack of
 /// memory.
 fn end_of(mut state: ExecutorJobState, notice: Option<String>, was_asked: bool, is_out_of_memory: bool) -> AgentEnd {
     if let ExecutorJobState::Ended(ExitStatus { end: end @ ProgramEnd::Signaled(SIGKILL), stopped: None }) = &mut state

@@ -21,7 +21,7 @@ pub struct AgentReport {
     pub first_measurement: u64,
     /// Consecutive measurements from `first_measurement` on.
     pub measurements: Vec<Measurement>,
-    /// All metric tags seen so far; sent only when new ones appear.
+    /// Metric tags not reported before.
     pub seen_tags: BTreeSet<String>,
     /// New problems in reading metrics.
     pub problems: Vec<String>,
