@@ -2,15 +2,11 @@
 //!
 //! | file | written by | meaning |
 //! |---|---|---|
-//! `spec.json`
-//! the submitter
-//! the attempt is submitted; never replaced
+//! | `spec.json` | the submitter | the attempt is submitted; never replaced |
 //! | `lock` | both | locked (`flock`) while the supervisor lives; contains its process ID |
 //! | `stop.json` | the client that stops it | the requested stop mode |
 //! | `started.json` | the supervisor | written before a program starts: the attempt must never start again |
-//! `exit.json`
-//! the supervisor, or a client that finds the attempt lost
-//! the end; never replaced
+//! | `exit.json` | the supervisor, or a client that finds the attempt lost | the end; never replaced |
 //!
 //! Module `shared` documents the additional files of attempts on another machine.
 //!

@@ -6,16 +6,10 @@
 //!
 //! | file | written by | meaning |
 //! |---|---|---|
-//! `started.json`
-//! the first supervisor, by a hard link
-//! claims the attempt; other supervisors do nothing
+//! | `started.json` | the first supervisor, by a hard link | claims the attempt; other supervisors do nothing |
 //! | `alive.json` | the supervisor, four times per lease | changes while the supervisor lives |
-//! `engine.json`
-//! the submitter
-//! the submitter's record of the engine's job
-//! `loss.json`
-//! the submitter
-//! the attempt counts as lost; a supervisor still alive kills its programs
+//! | `engine.json` | the submitter | the submitter's record of the engine's job |
+//! | `loss.json` | the submitter | the attempt counts as lost; a supervisor still alive kills its programs |
 //!
 //! **A lost machine is not a dead process.** An attempt is therefore reported as lost only after its supervisor has
 //! written its end, or after its heartbeat has been missing for the lease. Within the lease, a supervisor that cannot

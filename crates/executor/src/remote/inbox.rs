@@ -3,21 +3,11 @@
 //! | file | written by | meaning |
 //! |---|---|---|
 //! | `spec.json` | the executor | the attempt is open; the input of its agent |
-//! `replicas.json`
-//! the executor
-//! tasks of an attempt with several agents, in replica order
-//! `stop.json`
-//! the executor
-//! requested stop mode, for the responses to the next reports
-//! `summary.json`
-//! the service
-//! metrics seen by the agents
-//! `outcome.json`
-//! the service, or the executor
-//! end of an attempt with agents still running
-//! `end.json`
-//! the service, or an executor that finds the agent gone
-//! the end; never replaced
+//! | `replicas.json` | the executor | tasks of an attempt with several agents, in replica order |
+//! | `stop.json` | the executor | requested stop mode, for the responses to the next reports |
+//! | `summary.json` | the service | metrics seen by the agents |
+//! | `outcome.json` | the service, or the executor | end of an attempt with agents still running |
+//! | `end.json` | the service, or an executor that finds the agent gone | the end; never replaced |
 //!
 //! Files of one agent, in a folder named after its task if there are several:
 //!
@@ -25,15 +15,9 @@
 //! |---|---|---|
 //! | `spec.json` | the executor | the input of the agent |
 //! | `contact` | the service | the agent has reported at least once |
-//! `node`
-//! the service
-//! name of its node
-//! `address`
-//! the service
-//! address of its replica for its peers
-//! `preemption.json`
-//! the service
-//! the agent received a preemption notice
+//! | `node` | the service | name of its node |
+//! | `address` | the service | address of its replica for its peers |
+//! | `preemption.json` | the service | the agent received a preemption notice |
 //! | `end.json` | the service, or the executor | its end; never replaced |
 //!
 //! An attempt ends with its master, or with the first other agent that is lost, fails to start its program or runs out

@@ -2,8 +2,7 @@
 //!
 //! | Optimizer | here |
 //! |---|---|
-//! `Study`
-//! [`tunesmith_domain::Study`], with its `studyConfig` stored as sent
+//! | `Study` | [`tunesmith_domain::Study`], with its `studyConfig` stored as sent |
 //! | `childParameterSpecs` | parameters with a [`tunesmith_algorithms::problem::Condition`] |
 //! | `Trial` | [`tunesmith_domain::Trial`]; `COMPLETED` is `SUCCEEDED` or `INFEASIBLE` |
 
