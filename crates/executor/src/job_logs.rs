@@ -31,7 +31,6 @@ impl JobLogs {
     ///
     /// # Errors
     /// If the log cannot be read.
-    /// If the log cannot be read.
     pub async fn read(self, name: LogName, start: LogStart, limit: usize) -> io::Result<Option<LogChunk>> {
         self.blocking(move |folder| logs::read(folder, &name, start, limit)).await
     }
