@@ -20,8 +20,8 @@ pub(super) struct LogArgs {
     /// Maximum disk space of the logs of a job in MiB; 0 for no limit. The oldest logs keep their head and their tail.
     #[arg(long, value_name = "MIB", default_value_t = JOB_QUOTA_MIB)]
     job_log_quota: u32,
-    /// Maximum disk space of the logs of all jobs of a project in MiB; 0 for no limit. Jobs that ended earliest lose
-    /// logs first.
+    /// Maximum disk space of the logs of all jobs of a project in MiB; 0 for no limit. The logs of the jobs that ended
+    /// earliest are shortened first.
     #[arg(long, value_name = "MIB", default_value_t = PROJECT_QUOTA_MIB)]
     project_log_quota: u32,
     /// Remove the logs of jobs that ended this many days ago. By default, logs are never removed.

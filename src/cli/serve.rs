@@ -65,7 +65,7 @@ pub(super) struct ServeArgs {
     public_url: Option<Url>,
     /// Additional host name of the server; may be repeated. Loopback names, the address of --listen and the hosts of
     /// --public-url and of agent addresses (--kubernetes-server) are always allowed. Requests to other host names are
-    /// rejected, as are requests from their web pages.
+    /// rejected, as are requests from web pages of other sites.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<HostName>,
     /// Folder or bucket that jobs may use as jobDir and in packageUris on a server with tokens: /FOLDER,

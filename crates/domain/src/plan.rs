@@ -125,7 +125,7 @@ pub struct ReplicaPlan {
 pub enum Role {
     /// Its end is the end of the attempt.
     Master,
-    /// Computes gradients.
+    /// Runs a part of the training.
     Worker,
     /// Holds the model's parameters.
     ParameterServer,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tunesmith_objects::{Buckets, EventMirror, ObjectError};
 
-/// Interval between two listings of the objects, each of which is a billed cloud request.
+/// Interval between two listings of the objects, at one cloud request each.
 const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Time limit of one update while the program runs; the next one resumes.
