@@ -1,4 +1,4 @@
-//! The NVIDIA accelerators of this machine.
+//! NVIDIA accelerators of this machine.
 
 use std::process::{Command, Stdio};
 
@@ -6,13 +6,13 @@ use anyhow::{Context, bail};
 
 use tunesmith_jobs::resource_pool::Device;
 
-/// The program that lists them.
+/// Program that lists them.
 const PROGRAM: &str = "nvidia-smi";
 
-/// What follows an error of [`PROGRAM`].
+/// Suffix of errors of [`PROGRAM`].
 const ADVICE: &str = "list the devices under resources.devices of the server configuration, or remove discoverDevices";
 
-/// Returns the accelerators that `nvidia-smi` lists, by UUID.
+/// Accelerators listed by `nvidia-smi`, by UUID.
 ///
 /// # Errors
 /// If it cannot be run, fails or lists none.
@@ -42,7 +42,7 @@ fn parse(text: &str) -> Vec<Device> {
     text.lines().filter_map(line).filter(|device| !device.id.is_empty()).collect()
 }
 
-/// The kind of the product `name`: its words up to the first with a digit, in lower case, without those of the maker.
+/// Kind of the product `name`: its words up to the first with a digit, in lower case, without the manufacturer.
 fn kind(name: &str) -> Option<String> {
     let mut words = Vec::new();
     for word in name.split([' ', '-']).map(str::to_lowercase).filter(|word| !word.is_empty()) {

@@ -1,4 +1,4 @@
-//! The settings of engines, of those that a server configuration, the environment and flags state.
+//! Conversion of configured engine settings, from the server configuration, the environment and flags.
 
 #[cfg(feature = "kubernetes")]
 pub(crate) mod kubernetes;
@@ -14,10 +14,10 @@ use tunesmith_config::{SlurmConfig, Words};
 use tunesmith_executor::local::shared::SharedTimes;
 use tunesmith_slurm::SlurmSettings;
 
-/// Interval at which a supervisor looks for requests, as a part of its lease.
+/// Request polls of a supervisor per lease.
 const CHECKS_PER_LEASE: u32 = 60;
 
-/// The settings of Slurm in `config`, apart from those of its data folder.
+/// Slurm settings in `config`, except those of its data folder.
 ///
 /// # Errors
 /// If the lease is too long.
@@ -41,7 +41,7 @@ pub(crate) fn slurm(config: SlurmConfig) -> anyhow::Result<SlurmSettings> {
     })
 }
 
-/// The URL `text` of a server; `None` if it is not one with HTTP or HTTPS and a host.
+/// URL of a server; `None` unless it has a host and uses HTTP or HTTPS.
 #[cfg(any(feature = "kubernetes", feature = "ray"))]
 fn server_url(text: &str) -> Option<reqwest::Url> {
     text.parse().ok().filter(|url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host())

@@ -30,18 +30,18 @@ const MAX_MARKER_BYTES: u64 = 64;
 /// Report interval of an agent on this machine.
 const AGENT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What runs the programs.
+/// Engine that runs the programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExecutorKind {
     /// Processes and containers on this machine. The default.
     Local,
-    /// Processes on this machine with an agent beside each, which reports over HTTP: as where no disk is shared.
+    /// Processes on this machine, each with an agent that reports over HTTP, as on machines without shared storage.
     Agent,
-    /// Jobs of Slurm, from a machine with its commands. The nodes must see the data folder and this program.
+    /// Slurm jobs, submitted from a machine with its commands. The nodes must see the data folder and this program.
     Slurm,
-    /// Jobs of a Ray cluster, with an agent beside each.
+    /// Ray cluster jobs, each with an agent.
     Ray,
-    /// Jobs of a Kubernetes cluster, with an agent in the container of each.
+    /// Kubernetes cluster jobs, with an agent in each container.
     Kubernetes,
 }
 

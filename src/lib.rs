@@ -1,6 +1,6 @@
-//! The `tunesmith` program: the command line, and the composition of the application from its crates.
+//! The `tunesmith` program: command line, and composition of the application from its crates.
 //!
-//! The crates and the direction of their dependencies are described in `docs/architecture.md`.
+//! `docs/architecture.md` describes the crates and their dependency direction.
 
 mod allocator;
 pub mod cli;

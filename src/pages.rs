@@ -1,4 +1,4 @@
-//! The router of a server, with the console if this program has it.
+//! Router of a server, including the console if compiled in.
 
 use axum::Router;
 use tokio::sync::watch;
@@ -8,19 +8,19 @@ use tunesmith_http::server::{self, Service};
 #[cfg(feature = "console")]
 pub(crate) use tunesmith_console::{ServerFacts, Setting};
 
-/// The state of a server that its console shows or follows.
+/// Server state for the console.
 #[cfg_attr(not(feature = "console"), expect(dead_code, reason = "only the console reads it"))]
 pub(crate) struct Pages {
-    /// The start of the server; `None` in a process that serves no others.
+    /// `None` in a process that serves no other clients.
     #[cfg(feature = "console")]
     pub(crate) server: Option<ServerFacts>,
-    /// Whether browsers reach the server over HTTPS only, so that cookies are never sent without it.
+    /// Whether browsers reach the server only over HTTPS, so that cookies can be restricted to it.
     pub(crate) is_secure: bool,
-    /// Becomes true when the server ends, and open streams with it.
+    /// Becomes true when the server, and thus its open streams, ends.
     pub(crate) ended: watch::Receiver<bool>,
 }
 
-/// The routes of `service` and the pages of the console.
+/// Routes of `service` and pages of the console.
 #[cfg(feature = "console")]
 pub(crate) fn router(service: Service, pages: Pages) -> Router {
     let Pages { server, is_secure, ended } = pages;
@@ -35,7 +35,7 @@ pub(crate) fn router(service: Service, pages: Pages) -> Router {
     server::router_with_pages(service, |control| tunesmith_console::router(console, control))
 }
 
-/// The routes of `service`. Pages of the console answer that they are missing.
+/// Routes of `service`. Console pages answer that they are not compiled in.
 #[cfg(not(feature = "console"))]
 pub(crate) fn router(service: Service, _: Pages) -> Router {
     let missing = || async {

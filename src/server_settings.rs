@@ -1,4 +1,4 @@
-//! The settings that a server configuration gives to the services.
+//! Service settings from a server configuration.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use tunesmith_jobs::QueueLimits;
 use tunesmith_jobs::allowed_folders::{AllowedFolder, AllowedFolderError};
 use tunesmith_jobs::resource_pool::{Capacity, Device, PoolSettings, RunningLimits};
 
-/// The machines and limits of the services. The default knows the published names, and counts and limits nothing.
+/// Machines and limits of the services. By default, the published names without accounting or limits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServerSettings {
-    /// What runs the programs, as far as the file states it.
+    /// Executor settings, as far as configured.
     pub(crate) executor: ExecutorConfig,
-    /// What the names of machines mean.
+    /// Resolution of machine names.
     pub(crate) machines: Arc<MachineMap>,
-    /// The resources of programs, and the limits on running trials.
+    /// Resources of programs, and limits on running trials.
     pub(crate) pool: PoolSettings,
-    /// The limits on queued jobs.
+    /// Limits on queued jobs.
     pub(crate) queue: QueueLimits,
-    /// The folders and buckets that jobs may name on a server with tokens.
+    /// Folders and buckets that jobs may use on a server with tokens.
     pub(crate) allowed_folders: Vec<AllowedFolder>,
 }
 
-/// Why a server configuration cannot be used.
+/// Failures to use a server configuration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
     #[error(transparent)]
@@ -41,7 +41,7 @@ pub(crate) enum SettingsError {
 }
 
 impl ServerSettings {
-    /// Reads the server configuration at `path` for a server with `executor`. Without one, the settings are the default.
+    /// Loads the server configuration at `path` for a server with `executor`; defaults without a path.
     ///
     /// # Errors
     /// [`SettingsError`].

@@ -1,4 +1,4 @@
-//! The access tokens of servers on one database: a document, of which the token file of each data folder is a copy.
+//! Access tokens of servers that share a database. The token file of each data folder is a copy of one document.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use tunesmith_data_dir::{DataDir, DataDirError, StoreKind, tokens_of};
 use tunesmith_access::TokenFile;
 use tunesmith_store::{Documents, PostgresDocuments, StoreError};
 
-/// The kind and the name of the document.
+/// Kind and name of the document.
 const KIND: &str = "tokens";
 const NAME: &str = "all";
 
-/// The file in a data folder that states that its tokens are those of the database.
+/// File in a data folder that marks its tokens as those of the database.
 const COPIED: &str = "tokens.shared";
 
-/// Interval at which a server reads the tokens. A token that was revoked is accepted for so long at most.
+/// Polling interval of the tokens, and thus the maximum delay of a revocation.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The tokens of a database, and their copy in a data folder.
+/// Tokens of a database, and their copy in a data folder.
 pub(crate) struct SharedTokens {
     documents: Arc<dyn Documents>,
     file: TokenFile,
@@ -28,15 +28,15 @@ pub(crate) struct SharedTokens {
 }
 
 impl SharedTokens {
-    /// The tokens of `documents`, copied to `folder`.
+    /// Tokens of `documents`, copied to `folder`.
     pub(crate) fn new(documents: Arc<dyn Documents>, folder: &Path) -> Self {
         Self { documents, file: TokenFile::new(tokens_of(folder)), copied: folder.join(COPIED) }
     }
 
-    /// The tokens of the database of the data folder `folder`; `None` if its store is in the folder, or it has none yet.
+    /// Tokens of the database of the data folder `folder`; `None` if the store is in the folder, or there is none yet.
     ///
     /// # Errors
-    /// If the database cannot be used.
+    /// If the database is unusable.
     pub(crate) async fn of_folder(folder: &Path) -> anyhow::Result<Option<Self>> {
         let data_dir = match DataDir::open_read_only(folder, "tunesmith tokens") {
             Ok(data_dir) => data_dir,
@@ -51,11 +51,11 @@ impl SharedTokens {
         Ok(Some(Self::new(Arc::new(PostgresDocuments::new(shared)), data_dir.path())))
     }
 
-    /// Copies the tokens of the database to the folder. Those of a folder that is used with the database for the first
-    /// time become those of the database, unless it has some.
+    /// Copies the database's tokens to the folder. On first use with the database, the folder's own tokens are uploaded
+    /// unless the database has some.
     ///
     /// # Errors
-    /// If the database does not answer, or the file cannot be read or written.
+    /// If the database does not respond, or the file is not readable or writable.
     pub(crate) async fn pull(&self) -> anyhow::Result<()> {
         let mut shared = self.documents.part(KIND, NAME, 0).await?;
         let own = self.file.content()?;
@@ -72,10 +72,11 @@ impl SharedTokens {
         Ok(())
     }
 
-    /// Makes `change` of the copy in the folder, and passes it on to the database.
+    /// Applies `change` to the folder's copy and uploads it.
     ///
     /// # Errors
-    /// That of the change; or if another server has changed the tokens meanwhile, or the database does not answer.
+    /// Errors of the change; or if another server has changed the tokens in the meantime, or the database does not
+    /// respond.
     pub(crate) async fn change<T>(&self, change: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
         self.pull().await?;
         let before = self.file.content()?;
@@ -85,7 +86,7 @@ impl SharedTokens {
             None => self.documents.remove(KIND, NAME).await.map(|()| true),
             Some(content) => self.documents.replace(KIND, NAME, before, content).await,
         };
-        // A repeated statement may have found its own result.
+        // A retried statement may find its own result.
         let is_stored = match stored {
             Ok(true) => true,
             Ok(false) => self.documents.part(KIND, NAME, 0).await? == after,

@@ -1,4 +1,4 @@
-//! What a process shares with other servers on the same database: the ownership of jobs, documents, and a clock.
+//! State shared with other servers on the same database: job ownership, documents, and a clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,27 +9,27 @@ use tunesmith_store::{Documents, JobClaims, OnlyServer, Relay, RunningTrials, St
 use tunesmith_studies::clock::SharedClock;
 use tunesmith_studies::clock::{Clock, SystemClock};
 
-/// The lease of the jobs of commands that have no option for it.
+/// Job lease for commands without that option.
 pub(crate) const JOB_LEASE: Duration = Duration::from_secs(30);
 
-/// Interval between two readings of the clock that servers share. The clocks of machines differ by less than a millisecond
-/// after it.
+/// Interval between two synchronisations with the shared clock. Clocks of machines drift by less than a millisecond in
+/// this time.
 #[cfg(feature = "postgres")]
 const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What the services of this process share with other servers.
+/// Shared state, as used by the services of this process.
 pub(crate) struct Sharing {
     pub(crate) claims: Arc<dyn JobClaims>,
-    /// The running trials of all servers; `None` if there is one server.
+    /// Running trials of all servers; `None` for a single server.
     pub(crate) running: Option<Arc<dyn RunningTrials>>,
-    /// The way to the other servers; `None` if there is one server.
+    /// Connection to the other servers; `None` for a single server.
     pub(crate) relay: Option<Arc<dyn Relay>>,
-    /// `None` if there is one server.
+    /// `None` for a single server.
     pub(crate) documents: Option<Arc<dyn Documents>>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
-/// What the only server on `store` uses.
+/// State of the only server on `store`.
 fn alone(store: &Arc<dyn Store>) -> Sharing {
     Sharing {
         claims: Arc::new(OnlyServer::new(Arc::clone(store))),
@@ -40,11 +40,11 @@ fn alone(store: &Arc<dyn Store>) -> Sharing {
     }
 }
 
-/// Returns what this process shares with other servers on the store of `data_dir`, whose jobs are taken over `lease` after
-/// their server has died.
+/// Opens the state shared with other servers on the store of `data_dir`. Their jobs are taken over `lease` after a
+/// server has died.
 ///
 /// # Errors
-/// If the database does not answer, or the ID of this server cannot be stored.
+/// If the database does not respond, or the ID of this server cannot be stored.
 #[cfg(feature = "postgres")]
 pub(crate) async fn open(data_dir: &DataDir, store: &Arc<dyn Store>, lease: Duration) -> anyhow::Result<Sharing> {
     use anyhow::Context;
@@ -63,26 +63,26 @@ pub(crate) async fn open(data_dir: &DataDir, store: &Arc<dyn Store>, lease: Dura
     Ok(Sharing { claims, running: Some(running), relay: Some(relay), documents: Some(documents), clock })
 }
 
-/// As the other function of this name, without databases.
+/// Variant without databases.
 #[cfg(not(feature = "postgres"))]
 pub(crate) async fn open(_data_dir: &DataDir, store: &Arc<dyn Store>, _lease: Duration) -> anyhow::Result<Sharing> {
     Ok(alone(store))
 }
 
-/// Sets `clock` by the time of the database while it is in use.
+/// Synchronises `clock` with the database's time while it is in use.
 #[cfg(feature = "postgres")]
 async fn follow(clock: std::sync::Weak<SharedClock>, documents: Arc<dyn Documents>) {
     loop {
         tokio::time::sleep(CLOCK_INTERVAL).await;
         let Some(clock) = clock.upgrade() else { return };
-        // While the database does not answer, the clock goes on by itself.
+        // The clock keeps running while the database does not respond.
         if let Ok(now) = documents.now().await {
             clock.set(now);
         }
     }
 }
 
-/// The random ID of the server with the data folder `folder`, which it keeps.
+/// Random, persistent ID of the server with the data folder `folder`.
 #[cfg(feature = "postgres")]
 fn server_id(folder: &std::path::Path) -> std::io::Result<String> {
     use std::fs;

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArgs {
-    /// Shell that the script is for.
+    /// Target shell.
     shell: Shell,
 }
 

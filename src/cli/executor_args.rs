@@ -1,14 +1,13 @@
-//! Arguments that choose what runs the programs of jobs.
+//! Arguments that select the executor of jobs.
 
 use clap::{Args, Command, FromArgMatches, ValueEnum};
 
 use crate::executors::{ExecutorKind, ExecutorOptions};
 use tunesmith_config::{ExecutorConfig, KubernetesConfig, RayConfig, SlurmConfig};
 
-/// The executor and its settings.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ExecutorArgs {
-    /// What runs the programs. An existing data folder keeps its executor.
+    /// Executor that runs the programs. An existing data folder keeps its executor.
     #[arg(long, value_enum, env = "TUNESMITH_EXECUTOR")]
     executor: Option<ExecutorKind>,
     #[command(flatten)]

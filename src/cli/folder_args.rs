@@ -1,4 +1,4 @@
-//! Arguments of the commands that work on a data folder.
+//! Arguments of commands that operate on a data folder.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,28 +12,28 @@ use tunesmith_config::KnownExecutor;
 #[cfg(feature = "postgres")]
 use tunesmith_store::DatabaseAddress;
 
-/// The default data folder: a folder in the current one, visible to its user.
+/// Default data folder, relative to the current folder.
 pub(super) const DEFAULT_DATA_DIR: &str = ".tunesmith";
 
-/// The variables with the options of the container engine.
+/// Variables with options of the container engine.
 const ENGINE_OPTIONS: &str = "TUNESMITH_CONTAINER_OPTIONS";
 const RUN_OPTIONS: &str = "TUNESMITH_CONTAINER_RUN_OPTIONS";
 
-/// How containers are started.
+/// Container options.
 #[derive(Debug, Args)]
 pub(super) struct ContainerArgs {
-    /// Options of docker or podman before `run`, as words of a shell: separated by spaces, with quotes.
+    /// Options of docker or podman before `run`, separated by spaces and quoted as in a shell.
     #[arg(long = "container-options", value_name = "OPTIONS", env = ENGINE_OPTIONS)]
     #[arg(allow_hyphen_values = true)]
     options: Vec<String>,
-    /// Options of docker or podman after `run`, as words of a shell: separated by spaces, with quotes.
+    /// Options of docker or podman after `run`, separated by spaces and quoted as in a shell.
     #[arg(long = "container-run-options", value_name = "OPTIONS", env = RUN_OPTIONS)]
     #[arg(allow_hyphen_values = true)]
     run_options: Vec<String>,
 }
 
 impl ContainerArgs {
-    /// Returns the options that the arguments give.
+    /// Options given by the arguments.
     ///
     /// # Errors
     /// If a quote is not closed.
@@ -48,7 +48,7 @@ impl ContainerArgs {
     }
 }
 
-/// Returns the options that the environment gives to commands without [`ContainerArgs`].
+/// Options from the environment, for commands without [`ContainerArgs`].
 ///
 /// # Errors
 /// If a quote is not closed.
@@ -57,30 +57,30 @@ pub(super) fn container_options_of_environment() -> anyhow::Result<ContainerOpti
     Ok(ContainerOptions { engine: of_variable(ENGINE_OPTIONS)?, run: of_variable(RUN_OPTIONS)? })
 }
 
-/// Splits `text` into words as a shell does. A blank text has none.
+/// Splits `text` into words like a shell. Blank text has none.
 pub(super) fn words(name: &str, text: &str) -> anyhow::Result<Vec<String>> {
     shlex::split(text).ok_or_else(|| anyhow::anyhow!("{name}: {text:?} has a quote that is not closed"))
 }
 
-/// Treatment of the jobs of a copied data folder.
+/// Treatment of jobs in a copied data folder.
 #[derive(Debug, Args)]
 pub(super) struct CopyArgs {
-    /// Run the unfinished jobs of a data folder that was copied, or restored from a backup. Without it they are not run, since
-    /// the original may run them.
+    /// Run unfinished jobs of a data folder that was copied, or restored from a backup. By default they do not run,
+    /// since the original may be running them.
     #[arg(long)]
     pub(super) resume_copied: bool,
 }
 
-/// The machines and limits.
+/// Machines and limits.
 #[derive(Debug, Args)]
 pub(super) struct ServerConfigArgs {
-    /// Server configuration: executors, machine types and the like, shared resources, and limits.
+    /// Server configuration: executors, machine types, shared resources, and limits.
     #[arg(long, value_name = "FILE")]
     server_config: Option<PathBuf>,
 }
 
 impl ServerConfigArgs {
-    /// Returns the settings of the file, for a server with `executor`. Without one, they are the default.
+    /// Settings from the file, for a server with `executor`; defaults without a file.
     ///
     /// # Errors
     /// If the file has errors, or devices cannot be found.
@@ -88,27 +88,27 @@ impl ServerConfigArgs {
         ServerSettings::load(self.server_config.as_deref(), executor)
     }
 
-    /// Returns the path of the file.
     #[cfg(feature = "console")]
     pub(super) fn path(&self) -> Option<&std::path::Path> {
         self.server_config.as_deref()
     }
 }
 
-/// Where the store is.
+/// Location of the store.
 #[derive(Debug, Args)]
 pub(super) struct StoreArgs {
-    /// Store of a new data folder: sqlite, one file; sled, which may lose its last changes with the power; or
-    /// postgres://USER@HOST:PORT/DATABASE, which several servers share. Other users of the machine see a password in the
-    /// address: give it in PGPASSWORD, PGPASSFILE or --store-password-file.
+    /// Store of a new data folder: sqlite, a single file; sled, which may lose its latest changes in a power failure;
+    /// or postgres://USER@HOST:PORT/DATABASE, which several servers share. A password in the address is visible to
+    /// other users of the machine: use PGPASSWORD, PGPASSFILE or --store-password-file.
     #[arg(long, value_name = "STORE", env = "TUNESMITH_STORE", hide_env_values = true, default_value = "sqlite")]
     store: StoreText,
-    /// File whose first line is the password of the database.
+    /// File whose first line is the database password.
     #[arg(long, value_name = "FILE", env = "TUNESMITH_STORE_PASSWORD_FILE")]
     store_password_file: Option<PathBuf>,
 }
 
-/// The value of `--store`. Its errors would quote a password, so an address is read later.
+/// Value of `--store`. Parsing an address is deferred, because error messages of the argument parser would quote a
+/// password.
 #[derive(Debug, Clone)]
 enum StoreText {
     Kind(StoreKind),
@@ -129,10 +129,10 @@ impl FromStr for StoreText {
 }
 
 impl StoreArgs {
-    /// Returns the store that the arguments name.
+    /// Store named by the arguments.
     ///
     /// # Errors
-    /// If the address of a database or the file of its password cannot be read.
+    /// If the database address or the password file is unreadable.
     pub(super) fn source(&self) -> anyhow::Result<StoreSource> {
         let source = match &self.store {
             StoreText::Kind(kind) => StoreSource::Folder(*kind),

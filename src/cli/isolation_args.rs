@@ -1,4 +1,4 @@
-//! Arguments that determine what the programs of jobs may reach.
+//! Arguments that limit the resources accessible to programs.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -6,23 +6,23 @@ use clap::Args;
 use crate::composition::Isolation;
 use tunesmith_executor::local::{Identities, PASS_ENVIRONMENT, PassedEnvironment};
 
-/// Default of `--log-quota`. A guess, far above the output of usual trainers.
+/// Default of `--log-quota`; a guess, far above the usual output of trainers.
 const DEFAULT_LOG_QUOTA_MIB: u32 = 256;
 
-/// What programs inherit, and how much they may write to their logs.
+/// Inherited environment and log quota of programs.
 #[derive(Debug, Args)]
 pub(super) struct EnvironmentArgs {
-    /// Environment variable that programs inherit in addition to the documented list: NAME, PREFIX* or *. May be given
-    /// several times.
+    /// Environment variable that programs inherit in addition to the documented list: NAME, PREFIX* or *. May be
+    /// repeated.
     #[arg(long = "pass-environment", value_name = "NAME", env = PASS_ENVIRONMENT, value_delimiter = ',')]
     pass_environment: Vec<String>,
-    /// Maximum disk space of the logs of one attempt, in MiB; 0 for any. A larger log keeps its head and its tail.
+    /// Maximum disk space of the logs of one attempt, in MiB; 0 for no limit. A larger log keeps its head and its tail.
     #[arg(long, value_name = "MIB", default_value_t = DEFAULT_LOG_QUOTA_MIB)]
     log_quota: u32,
 }
 
 impl EnvironmentArgs {
-    /// Returns the variables that the arguments give.
+    /// Variables selected by the arguments.
     ///
     /// # Errors
     /// If a name is invalid.
@@ -31,32 +31,32 @@ impl EnvironmentArgs {
         PassedEnvironment::parse(names).context("--pass-environment")
     }
 
-    /// Returns the quota of the logs of one attempt in bytes.
+    /// Log quota per attempt in bytes.
     pub(super) fn log_quota_bytes(&self) -> Option<u64> {
         Some(u64::from(self.log_quota) << 20).filter(|bytes| *bytes > 0)
     }
 }
 
-/// The users as which a server runs programs.
+/// Users that programs run as.
 #[derive(Debug, Args)]
 pub(super) struct IdentityArgs {
-    /// User of the programs, for a server that root runs: USER, or PROJECT=USER for one project. May be given several
-    /// times. By default programs run as the user of the server.
+    /// User of the programs, for a server run by root: USER, or PROJECT=USER for one project. May be repeated. By
+    /// default, programs run as the user of the server.
     #[arg(long, value_name = "[PROJECT=]USER")]
     run_as: Vec<String>,
-    /// Serve several principals although programs run as the user of the server, and can read and change all its files. Not needed
-    /// where programs run on Ray or Kubernetes only.
+    /// Serve several principals although programs run as the user of the server, and can read and change all its files.
+    /// Not needed if programs run only on Ray or Kubernetes.
     #[arg(long)]
     allow_unisolated_programs: bool,
-    /// Fetch packages also from addresses that are not public, such as 127.0.0.1 or 10.0.0.1, and take requirements that
-    /// name addresses or paths.
+    /// Also fetch packages from non-public addresses, such as 127.0.0.1 or 10.0.0.1, and accept requirements with
+    /// addresses or paths.
     #[arg(long)]
     allow_private_package_addresses: bool,
 }
 
 impl IdentityArgs {
-    /// Returns the isolation that the arguments give. Refuses to serve `principals` without one if programs run on the executor
-    /// `unisolated`, as the user of the server.
+    /// Isolation given by the arguments. Refuses to serve several `principals` without isolation if programs run on the
+    /// executor `unisolated`, as the user of the server.
     ///
     /// # Errors
     /// If a user is invalid, or several principals are not isolated.

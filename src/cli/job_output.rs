@@ -1,4 +1,4 @@
-//! The output of a job without hyperparameters, shown while it runs.
+//! Live output of a job without hyperparameters.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -6,23 +6,22 @@ use std::path::PathBuf;
 use super::output::{Followed, Writers, write_line};
 use tunesmith_executor::logs::{self, LogName, LogStream, MASTER};
 
-/// Shows the output of a job's program, line by line.
+/// Prints the output of a job's program, line by line.
 pub(super) struct JobOutput {
-    /// Folder of the job's files.
     directory: PathBuf,
     followed: Followed,
 }
 
 impl JobOutput {
-    /// Follows the logs below `directory`. Lines that they have already are not shown.
+    /// Follows the logs below `directory` from their current ends.
     pub(super) fn new(directory: PathBuf) -> io::Result<Self> {
         let mut output = Self { directory, followed: Followed::default() };
         output.each_line(Writers::Alive, |_, _| Ok(()))?;
         Ok(output)
     }
 
-    /// Writes the new lines to standard output and standard error. Lines of other tasks than the master have the name
-    /// of the task in front.
+    /// Writes new lines to standard output and standard error. Lines of tasks other than the master are prefixed with
+    /// the task.
     pub(super) fn print(&mut self, writers: Writers) -> io::Result<()> {
         self.each_line(writers, |name, line| {
             let mut stream: Box<dyn Write> = match name.stream {
@@ -42,7 +41,7 @@ impl JobOutput {
         writers: Writers,
         mut each: impl FnMut(&LogName, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        // The progress of the job shows the output of the installer.
+        // The job's progress display shows the installer's output.
         let is_shown = |name: &LogName| name.trial.is_none() && *name != LogName::packages();
         for log in logs::logs(&self.directory, None)?.into_iter().filter(|log| is_shown(&log.name)) {
             let path = logs::path(&log.name, &self.directory);

@@ -47,13 +47,13 @@ pub(super) struct TrainArgs {
     #[arg(long, value_name = "MODULE")]
     module_name: Option<String>,
     /// Folder of the trainer's Python package, which is not installed. Packages in the current folder are found without
-    /// it.
+    /// this option.
     #[arg(long, value_name = "DIR")]
     package_path: Option<PathBuf>,
     /// Folder for models and events. The trainer gets `--job-dir=DIR`.
     #[arg(long, value_name = "DIR")]
     job_dir: Option<String>,
-    /// Run a master with workers and parameter servers, which get their addresses in TF_CONFIG.
+    /// Run a master with workers and parameter servers, with their addresses in TF_CONFIG.
     #[arg(long)]
     distributed: bool,
     /// Number of workers, with --distributed [default: 2].
@@ -65,13 +65,13 @@ pub(super) struct TrainArgs {
     /// Number of evaluators.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     evaluator_count: u32,
-    /// First port of the replicas in TF_CONFIG, which get consecutive ports, with --distributed [default: free ports].
+    /// First of the consecutive ports of the replicas in TF_CONFIG, with --distributed [default: free ports].
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     start_port: Option<u16>,
-    /// Folder in which the output is kept. Without it, the output is only printed.
+    /// Folder in which to keep the output. By default, output is only printed.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Arguments of the trainer.
+    /// Arguments for the trainer.
     #[arg(last = true, value_name = "ARGS")]
     args: Vec<String>,
 }

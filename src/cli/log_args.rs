@@ -1,4 +1,4 @@
-//! Options on the disk space of the logs of jobs, and the task that keeps it.
+//! Log quota options, and the task that enforces them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,31 +6,30 @@ use std::time::Duration;
 use clap::Args;
 use tunesmith_jobs::{Jobs, LogLimiter, LogLimits};
 
-/// Time between two checks. Programs can exceed a quota by what they write in this time.
+/// Check interval. Programs can exceed a quota by their output in this time.
 const INTERVAL: Duration = Duration::from_secs(30);
 
-/// Default of `--job-log-quota`. A guess, far above what people read.
+/// Default of `--job-log-quota`; a guess, far above what people read.
 const JOB_QUOTA_MIB: u32 = 10 << 10;
 
-/// Default of `--project-log-quota`. A guess.
+/// Default of `--project-log-quota`; a guess.
 const PROJECT_QUOTA_MIB: u32 = 100 << 10;
 
 #[derive(Debug, Args)]
 pub(super) struct LogArgs {
-    /// Maximum disk space of the logs of a job in MiB; 0 for any. The oldest logs keep their head and their tail.
+    /// Maximum disk space of the logs of a job in MiB; 0 for no limit. The oldest logs keep their head and their tail.
     #[arg(long, value_name = "MIB", default_value_t = JOB_QUOTA_MIB)]
     job_log_quota: u32,
-    /// Maximum disk space of the logs of all jobs of a project in MiB; 0 for any. The logs of the jobs that ended first
-    /// are shortened first.
+    /// Maximum disk space of the logs of all jobs of a project in MiB; 0 for no limit. The logs of the jobs that ended
+    /// earliest are shortened first.
     #[arg(long, value_name = "MIB", default_value_t = PROJECT_QUOTA_MIB)]
     project_log_quota: u32,
-    /// Remove the logs of jobs that ended this long ago. They are kept by default.
+    /// Remove the logs of jobs that ended this many days ago. By default, logs are never removed.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     log_retention: Option<u32>,
 }
 
 impl LogArgs {
-    /// Returns the limits that the arguments give.
     pub(super) fn limits(&self) -> LogLimits {
         let bytes = |mib: u32| Some(u64::from(mib) << 20).filter(|bytes| *bytes > 0);
         LogLimits {
@@ -41,7 +40,7 @@ impl LogArgs {
     }
 }
 
-/// Keeps the logs of `jobs` within `limits`. Never completes.
+/// Enforces `limits` on the logs of `jobs`. Never completes.
 pub(super) async fn keep(jobs: Arc<Jobs>, limits: LogLimits) {
     let mut limiter = LogLimiter::new(limits);
     let mut interval = tokio::time::interval(INTERVAL);

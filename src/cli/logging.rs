@@ -1,4 +1,4 @@
-//! Logs on standard error. `TUNESMITH_LOG` sets the filter, in the syntax of `tracing`.
+//! Logging to standard error. `TUNESMITH_LOG` sets the filter, in the syntax of `tracing`.
 
 use std::io::IsTerminal;
 
@@ -8,7 +8,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
-/// Format of the log.
+/// Log format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum LogFormat {
     /// Plain text.
@@ -17,27 +17,28 @@ pub(super) enum LogFormat {
     Json,
 }
 
-/// Environment variables that ask for traces, which are sent by programs that are built with the feature `otlp`.
+/// Environment variables that request traces, which only programs built with the feature `otlp` send.
 #[cfg(not(feature = "otlp"))]
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
 
-/// The variable with the filter.
+/// Variable with the filter.
 const FILTER: &str = "TUNESMITH_LOG";
 
-/// Turns off the warnings of the Kubernetes client, which name no address. The executor logs each outage once, with the address.
-/// A filter that names the target replaces it.
+/// Silences warnings of the Kubernetes client, which name no address; the executor logs each outage once, with the
+/// address. Overridden by a filter that names the target.
 const WITHOUT_CONTEXT: &str = "kube_client::client=off";
 
-/// Stops logging when it is dropped.
+/// Stops logging when dropped.
 pub(super) struct Logging {
     #[cfg(feature = "otlp")]
     _traces: Option<super::traces::Traces>,
 }
 
-/// Starts logging. The text format logs warnings, and progress is shown apart; the JSON format logs progress, too.
+/// Starts logging. The text format logs warnings, since progress is displayed separately; the JSON format also logs
+/// progress.
 ///
 /// # Errors
-/// If `TUNESMITH_LOG` is not a filter, or if traces are enabled and the exporter cannot be created.
+/// If `TUNESMITH_LOG` is not a valid filter, or if traces are enabled and the exporter cannot be created.
 pub(super) fn init(format: LogFormat) -> anyhow::Result<Logging> {
     let default = match format {
         LogFormat::Text => "warn",
@@ -54,7 +55,7 @@ pub(super) fn init(format: LogFormat) -> anyhow::Result<Logging> {
     #[cfg(feature = "otlp")]
     {
         let (layer, traces) = super::traces::layer().context("traces over OTLP")?.unzip();
-        // With the spans of libraries, the exporter would trace itself.
+        // With spans of libraries, the exporter would trace itself.
         let ours = tracing_subscriber::filter::Targets::new().with_target("tunesmith", tracing::Level::INFO);
         registry.with(layer.with_filter(ours)).init();
         Ok(Logging { _traces: traces })

@@ -10,11 +10,11 @@ use super::help;
 
 #[derive(Debug, Args)]
 pub(super) struct ManPagesArgs {
-    /// Folder for the pages. It is created.
+    /// Folder for the pages, created if necessary.
     folder: PathBuf,
 }
 
-/// Writes one page for each command, with all of its flags.
+/// Writes one page per command, with all of its flags.
 pub(super) fn run(args: &ManPagesArgs) -> anyhow::Result<ExitCode> {
     let folder = &args.folder;
     let failed = || format!("cannot write man pages to {}", folder.display());

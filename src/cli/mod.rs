@@ -1,7 +1,7 @@
-//! The command line.
+//! Command line.
 //!
 //! Exit codes: 0 success; 1 the job failed or was cancelled; 2 invalid input (arguments, configuration, data folder);
-//! 74 the disk takes no writes; 130 interrupted. `local train` returns the exit code of the trainer instead.
+//! 74 the disk is rejecting writes; 130 interrupted. `local train` returns the exit code of the trainer instead.
 
 #[cfg(feature = "bench")]
 mod bench;
@@ -57,14 +57,14 @@ use tunesmith_store::StoreFault;
 
 /// Exit code for invalid input.
 const BAD_INPUT: u8 = 2;
-/// Exit code if the disk of the data folder takes no writes, or the store was changed by another program (`EX_IOERR`).
+/// Exit code if the disk of the data folder is rejecting writes, or another program changed the store (`EX_IOERR`).
 const STORE_FAILED: u8 = 74;
 /// Exit code after Ctrl-C, as in shells.
 const INTERRUPTED: u8 = 130;
-/// Exit code when the reader of the output has ended, as in shells: 128 and the number of SIGPIPE.
+/// Exit code after the reader of the output has exited, as in shells: 128 plus the number of SIGPIPE.
 const CLOSED_OUTPUT: u8 = 141;
 
-/// Tunes hyperparameters. Takes the hptuning_config.yaml, the trainers and the REST clients of AI Platform unchanged.
+/// Tune hyperparameters. Works with the hptuning_config.yaml, trainers and REST clients of AI Platform unchanged.
 #[derive(Debug, Parser)]
 #[command(name = "tunesmith", version = version::version(), propagate_version = true)]
 #[command(after_help = "Exit codes: 0 success, 1 the job failed, 2 invalid input, 74 the disk takes no writes, \
@@ -93,9 +93,9 @@ enum Command {
     Init(init::InitArgs),
     /// Check a configuration and print its search space.
     Validate(validate::Args),
-    /// Check this machine for what jobs need, and print what to do.
+    /// Check this machine for the requirements of jobs, and suggest remedies.
     Doctor(doctor::DoctorArgs),
-    /// Submit, inspect, change and cancel the jobs of a server or of a data folder.
+    /// Submit, inspect, change and cancel jobs of a server or data folder.
     #[command(subcommand)]
     Jobs(client::JobsCommand),
     /// Create, inspect and delete studies whose trials you run yourself.
@@ -104,15 +104,16 @@ enum Command {
     /// Request trials, report their results, and export them.
     #[command(subcommand)]
     Trials(client::TrialsCommand),
-    /// Analyse a job or a study, also while it runs: the importance of its hyperparameters, the predicted optimum, and how
-    /// reliable both are.
+    /// Analyse a job or study, even while it runs: the importance of its hyperparameters, the predicted optimum, and
+    /// how reliable both are.
     Explain(explain::ExplainArgs),
-    /// Write the summary, plots and trials of a job or a study as one HTML page that needs no server and no internet access.
+    /// Write the summary, plots and trials of a job or study as a single HTML page that needs no server or internet
+    /// access.
     Report(report::ReportArgs),
     /// Compare search algorithms offline, on problems with known optima.
     #[cfg(feature = "bench")]
     Bench(Box<bench::BenchArgs>),
-    /// Run one attempt of a trial for a server, as an engine starts it. See docs/reference/agent.md.
+    /// Run one attempt of a trial for a server; started by engines. See docs/reference/agent.md.
     #[command(hide = true)]
     Agent(AgentArgs),
     /// Print a completion script for a shell.
@@ -125,7 +126,7 @@ enum Command {
 }
 
 impl Command {
-    /// Whether other users of the machine must not read the files of the command.
+    /// Whether the command writes files that other users of the machine must not read.
     fn writes_secrets(&self) -> bool {
         #[cfg(feature = "bench")]
         if matches!(self, Self::Bench(_)) {
@@ -135,14 +136,14 @@ impl Command {
     }
 }
 
-/// Whether the reader of the output, such as `head`, has ended. A program that does not ignore SIGPIPE ends then without
-/// a message.
+/// Whether the reader of the output, such as `head`, has exited. Like a program killed by SIGPIPE, the command then
+/// ends without a message.
 fn is_closed_output(error: &anyhow::Error) -> bool {
     let is_pipe = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
     error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>()).any(is_pipe)
 }
 
-/// Parses the arguments of the process, runs the command, and returns the exit code.
+/// Parses the process arguments, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
     keep_free_memory();
     let (command, arguments) = help::command_and_arguments(std::env::args_os());
@@ -184,14 +185,14 @@ pub fn main() -> ExitCode {
         if is_closed_output(&error) {
             return ExitCode::from(CLOSED_OUTPUT);
         }
-        // The text of configuration errors begins with `error:` already.
+        // The text of configuration errors already starts with `error:`.
         let errors = error.downcast_ref::<tunesmith_config::ConfigErrors>();
         notice(&errors.map_or_else(|| format!("error: {error:#}"), ToString::to_string));
         ExitCode::from(if is_of_the_medium(&error) { STORE_FAILED } else { BAD_INPUT })
     })
 }
 
-/// Whether the cause of `error` is a disk that takes no writes, or a store that another program has changed.
+/// Whether `error` is due to a disk that is rejecting writes, or to a store changed by another program.
 fn is_of_the_medium(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let of_system = cause.downcast_ref::<io::Error>().map(StoreFault::from);

@@ -1,14 +1,14 @@
-//! Commands of gcloud that have no counterpart here, with the reason.
+//! gcloud commands without a counterpart, and the reasons.
 
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
 
-/// The page about gcloud and this program.
+/// Page about migrating from gcloud.
 const PAGE: &str = "docs/guide/from-ai-platform.md";
 
-/// Commands of `gcloud ai-platform` about deployed models, and `gcloud config`.
+/// Commands of `gcloud ai-platform` for deployed models, and `gcloud config`.
 #[derive(Debug, Subcommand)]
 pub(super) enum NoCounterpart {
     /// Models for prediction. No counterpart.
@@ -28,14 +28,13 @@ pub(super) enum NoCounterpart {
     Config(AnyArgs),
 }
 
-/// Any arguments.
 #[derive(Debug, Args)]
 pub(super) struct AnyArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
     arguments: Vec<String>,
 }
 
-/// States what to use in place of the command.
+/// Names an alternative to the command.
 ///
 /// # Errors
 /// Always.
@@ -55,7 +54,7 @@ pub(super) fn refuse(command: &NoCounterpart) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// States that models are not deployed, and where they are.
+/// Explains that models are not deployed, and where to find them.
 ///
 /// # Errors
 /// Always.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tunesmith_files::RootedPath;
 
-/// Whether a file may still grow.
+/// State of a file's writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writers {
     /// An incomplete last line is held back.

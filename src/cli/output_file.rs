@@ -1,11 +1,11 @@
-//! Checks the files that a command writes at its end, before it begins.
+//! Early checks of files that a command writes at its end.
 
 use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 
-/// Checks that the file `path`, given by `flag`, can be written. Leaves it as it is.
+/// Checks that the file `path`, given by `flag`, is writable, without changing it.
 ///
 /// # Errors
 /// The flag, the path and the reason.

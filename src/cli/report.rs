@@ -1,4 +1,4 @@
-//! `tunesmith report`: writes a study, or that of a job, as one page that needs no server.
+//! `tunesmith report`: writes a study, possibly of a job, as a self-contained HTML page.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,22 +14,21 @@ use tunesmith_domain::JobId;
 
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
-    /// Name of the job, or the start of it.
+    /// Name of the job, or a unique prefix.
     #[arg(required_unless_present = "study", conflicts_with = "study")]
     job: Option<JobId>,
-    /// Name of a study, in place of a job.
+    /// Name of a study, instead of a job.
     #[arg(long, value_name = "STUDY")]
     study: Option<String>,
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten)]
     location: LocationArgs,
-    /// File to write, as HTML. An existing file is replaced. NAME.html in the current folder by default.
+    /// HTML file to write, replacing an existing one. By default, NAME.html in the current folder.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     out: Option<PathBuf>,
 }
 
-/// Runs the command.
 pub(super) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     if let Some(out) = &args.out {
         output_file::check("--out", out)?;

@@ -47,15 +47,15 @@ use tunesmith_http::server;
 use tunesmith_jobs::{AgentReports, Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
 
-/// Maximum size of the file that contains a port.
+/// Maximum size of the port file in bytes.
 const MAX_PORT_BYTES: u64 = 16;
 
-/// Interval between two updates of the display and two reads of the followed logs.
+/// Refresh interval of the display and the followed logs.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// Training input with its hyperparameters: AI Platform's hptuning_config.yaml, in YAML or JSON.
+    /// Training input with hyperparameters: AI Platform's hptuning_config.yaml, in YAML or JSON.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
     /// Folder of the trainer's Python package, which is installed. Its parent folder may contain a setup.py.
@@ -67,15 +67,15 @@ pub(super) struct RunArgs {
     /// Folder for models and events. Each trial gets `--job-dir=DIR/<trial>`.
     #[arg(long, value_name = "DIR")]
     job_dir: Option<String>,
-    /// Name of the job. The name of an unfinished job resumes it. Generated from the name of the file by default.
+    /// Name of the job. The name of an unfinished job resumes it. By default, generated from the file name.
     #[arg(long, value_name = "ID")]
     job_id: Option<JobId>,
     #[command(flatten)]
     again: AgainArgs,
-    /// Number of trials to run at once, instead of maxParallelTrials.
+    /// Number of concurrent trials; overrides maxParallelTrials.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     parallel: Option<u64>,
-    /// Seed of all random choices. Drawn at random and stored by default.
+    /// Seed of all random choices. By default, drawn at random and stored.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Data folder with jobs, trials and logs.
@@ -85,10 +85,10 @@ pub(super) struct RunArgs {
     store: StoreArgs,
     #[command(flatten)]
     copy: CopyArgs,
-    /// Write the job resource with its trials, best first, to this file as JSON.
+    /// Write the job resource with its trials, best first, to this JSON file.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write the trials to this file as CSV.
+    /// Write the trials to this CSV file.
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
     /// Print the output of the programs, labelled by trial.
@@ -106,12 +106,11 @@ pub(super) struct RunArgs {
     gcloud: GcloudArgs,
     #[command(flatten)]
     table: TableArgs,
-    /// Command of the trainer, or the arguments of the trainer if a package or an image is given.
+    /// Command of the trainer, or arguments for the trainer if a package or image is given.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-/// Runs the command.
 pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCode> {
     let mut config = match tunesmith_config::load_completed(&args.config, &args.gcloud.completion()?) {
         Ok(config) => config,
@@ -144,19 +143,19 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
             return Ok(ExitCode::from(BAD_INPUT));
         }
     };
-    // What is left to an earlier job is read from the store, which is not opened for a configuration that is refused.
+    // Inherited fields are read from the store, which is not opened for an invalid configuration.
     let submission = match inherited_fields(&config.training_input).is_empty() {
         true => Some(submission(&args, &config, &settings.machines)?),
         false => None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(run_job(&args, config, submission, settings, log_format == LogFormat::Json));
-    // Does not wait for threads that still read files.
+    // Abandons threads still reading files.
     runtime.shutdown_background();
     outcome
 }
 
-/// The job of `config` on a server with these machines. Prints the fields without effect.
+/// Submission of `config` for a server with these machines. Prints the fields without effect.
 fn submission(args: &RunArgs, config: &HptuningConfig, machines: &MachineMap) -> anyhow::Result<Submission> {
     let command_line = CommandLine {
         package_path: args.package_path.as_deref().map(std::path::absolute).transpose()?,
@@ -185,7 +184,7 @@ fn submission(args: &RunArgs, config: &HptuningConfig, machines: &MachineMap) ->
     })
 }
 
-/// Prints which fields have no effect, or not the one that may be expected.
+/// Prints fields without effect, or with an unexpected one.
 fn print_machine_notices(config: &HptuningConfig, plan: &JobPlan, flags: &[&'static str]) {
     let notices = &plan.machines.notices;
     let (without, others): (Vec<&MachineNotice>, Vec<&MachineNotice>) =
@@ -230,7 +229,7 @@ async fn run_job(
             self::submission(args, &config, &machines)?
         }
     };
-    // Before the new job, which is one of this folder.
+    // Before the submission, which adds a job to this folder.
     copied::settle(&data_dir, store, false, |_| false).await?;
     let submitted = args.again.submit(jobs, submission).await?;
     let job = submitted.job().clone();
@@ -259,7 +258,7 @@ async fn run_job(
         let settings = RunSettings { endpoint, parallel: args.parallel, events: Some(events) };
         async move { jobs.run_one(&id, settings, control).await }
     });
-    // The output of a job without trials is shown as it is, unless the log is read by programs.
+    // Output of a job without trials is printed unchanged, unless programs read the log.
     let mut output = match (&job.study, json) {
         (None, false) => Some(JobOutput::new(directory.clone())?),
         _ => None,
@@ -280,7 +279,7 @@ async fn run_job(
                     output.print(Writers::Alive)?;
                 }
                 if print_logs(&mut logs, &progress, Writers::Alive).is_err() {
-                    // The reader of the output has ended. The results, which cannot be printed either, report that.
+                    // The reader of the output has exited. Printing the results fails, too, and reports that.
                     logs = None;
                     set_control.send_replace(Control::Interrupt);
                 }
@@ -308,7 +307,7 @@ async fn run_job(
     }
 }
 
-/// Interrupts the job at the first call, and kills its programs at the second.
+/// Interrupts the job on the first call, and kills its programs on the second.
 fn raise(control: &watch::Sender<Control>, progress: &Progress) {
     control.send_modify(|now| {
         *now = if *now == Control::Run { Control::Interrupt } else { Control::Kill };
@@ -319,7 +318,7 @@ fn raise(control: &watch::Sender<Control>, progress: &Progress) {
     });
 }
 
-/// Prints the new lines of the followed logs.
+/// Prints new lines of the followed logs.
 fn print_logs(logs: &mut Option<RunLogs>, progress: &Progress, writers: Writers) -> std::io::Result<()> {
     match logs {
         Some(logs) => progress.suspend(|| logs.print(writers)),
@@ -390,8 +389,8 @@ async fn conclude(
     Ok(if job.state == JobState::Succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Serves reports over HTTP on the loopback interface, and returns the base address. Takes the port of the earlier
-/// process if it is free, so that the programs which that process started can continue to report.
+/// Serves reports over HTTP on the loopback interface, and returns the base address. Reuses the port of the previous
+/// process if it is free, so that programs started by that process can continue to report.
 async fn serve_reports(directory: &Path, reports: TrialReports, agents: AgentReports) -> anyhow::Result<String> {
     let remembered = directory.join("endpoint");
     let text =
@@ -424,8 +423,8 @@ async fn serve_reports(directory: &Path, reports: TrialReports, agents: AgentRep
     Ok(format!("http://{address}"))
 }
 
-/// Returns the first part of a generated job name: the file name of the configuration, with other characters than
-/// letters and digits replaced by underscores.
+/// Prefix of a generated job name: the configuration's file name, with characters other than letters and digits
+/// replaced by underscores.
 fn name_prefix(config: &Path) -> String {
     let stem = config.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let name: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();

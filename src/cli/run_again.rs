@@ -1,4 +1,4 @@
-//! Submits the job of `tunesmith run`, and retries or extends it if it exists.
+//! Submission by `tunesmith run`, which retries or extends an existing job.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -14,17 +14,17 @@ use tunesmith_jobs::{Submission, Submitted};
 
 #[derive(Debug, Args)]
 pub(super) struct AgainArgs {
-    /// Run the failed and lost trials of a job again. Without --job-id, the newest job with the same content.
+    /// Rerun the failed and lost trials of a job. Without --job-id, the newest job with the same content.
     #[arg(long)]
     retry: bool,
-    /// Number of trials, instead of maxTrials. With the name of an existing job, extends it: 20 for twenty trials in all,
-    /// +10 for ten more.
+    /// Total number of trials; overrides maxTrials. With the name of an existing job, extends it: 20 for twenty trials
+    /// in total, +10 for ten more.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     trials: Option<TrialCount>,
 }
 
 impl AgainArgs {
-    /// Replaces the number of trials in `config`.
+    /// Overrides the number of trials in `config`.
     pub(super) fn apply(&self, config: &mut HptuningConfig) -> anyhow::Result<()> {
         let Some(trials) = self.trials else { return Ok(()) };
         let Some(hyperparameters) = &mut config.training_input.hyperparameters else {
@@ -36,7 +36,7 @@ impl AgainArgs {
         Ok(())
     }
 
-    /// Submits the job. An existing job is retried or extended, as required.
+    /// Submits the job. An existing job is retried or extended, as requested.
     pub(super) async fn submit(&self, jobs: &Jobs, mut submission: Submission) -> anyhow::Result<Submitted> {
         let needs_job = self.retry || matches!(self.trials, Some(TrialCount::More(_)));
         if needs_job && submission.id.is_none() {

@@ -1,4 +1,4 @@
-//! The flags of gcloud that `tunesmith run` accepts, so that a command of `jobs submit training` also runs on this machine.
+//! gcloud flags accepted by `tunesmith run`, so that a `jobs submit training` command also runs locally.
 
 use clap::Args;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::client::{TRAINING_FLAGS, TrainingFlags, label};
 use tunesmith_config::{Completion, HptuningConfig};
 
-/// Flags of `jobs submit training` beside those that `run` has itself.
+/// Flags of `jobs submit training` in addition to those of `run`.
 #[derive(Debug, Args)]
 pub(super) struct GcloudArgs {
     #[command(flatten)]
@@ -17,25 +17,25 @@ pub(super) struct GcloudArgs {
     /// Wheels and source archives of the trainer.
     #[arg(long, value_name = "PACKAGE", value_delimiter = ',')]
     packages: Vec<String>,
-    /// Arguments of the trainer, in front of those after `--`.
+    /// Arguments for the trainer, preceding those after `--`.
     #[arg(long, value_name = "ARG", value_delimiter = ',', allow_hyphen_values = true)]
     args: Vec<String>,
     /// Bucket for packages. No effect.
     #[arg(long, value_name = "BUCKET")]
     staging_bucket: Option<String>,
-    /// Wait for the end of the job. No effect: `run` always does.
+    /// Wait for the end of the job. No effect: `run` always waits.
     #[arg(long)]
     stream_logs: bool,
-    /// Return before the end of the job. No effect: `run` waits.
+    /// Return before the end of the job. No effect: `run` always waits.
     #[arg(long = "async")]
     async_: bool,
-    /// Never ask. No effect: `run` does not.
+    /// Never ask. No effect: `run` never asks.
     #[arg(long, short)]
     quiet: bool,
 }
 
 impl GcloudArgs {
-    /// The fields of the training input that the flags set.
+    /// Training input fields set by the flags.
     ///
     /// # Errors
     /// If a value is invalid.
@@ -47,13 +47,13 @@ impl GcloudArgs {
         Ok(Completion { input, flags: TRAINING_FLAGS, is_open: false })
     }
 
-    /// Adds the arguments and labels of the flags to `config`.
+    /// Adds the flags' arguments and labels to `config`.
     pub(super) fn apply(&self, config: &mut HptuningConfig) {
         config.training_input.args.extend(self.args.iter().cloned());
         config.labels.extend(self.labels.iter().cloned());
     }
 
-    /// The given flags that set no field and have no effect.
+    /// Given flags that set no field and have no effect.
     pub(super) fn without_effect(&self) -> Vec<&'static str> {
         let given = [
             ("--staging-bucket", self.staging_bucket.is_some()),

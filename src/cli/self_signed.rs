@@ -1,4 +1,4 @@
-//! The certificate that a server makes for itself.
+//! Self-signed certificate of a server.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -13,16 +13,16 @@ use rcgen::{
 
 use super::output::notice;
 
-/// Days for which a certificate is valid. Ten years: a new certificate has to be given to every client.
+/// Validity in days. Ten years, since a new certificate must be distributed to every client.
 const VALID_DAYS: i64 = 3650;
 
-/// The files of a certificate and its key.
+/// Paths of a certificate and its key.
 pub(super) struct Pair {
     pub(super) certificate: PathBuf,
     pub(super) key: PathBuf,
 }
 
-/// Returns the certificate and key in `folder`. If there are none, makes a certificate for this machine's name, its
+/// Returns the certificate and key in `folder`. If there are none, creates a certificate for this machine's name, its
 /// loopback addresses, `listen`, and `public_host`.
 ///
 /// # Errors
@@ -44,13 +44,13 @@ pub(super) fn pair(folder: &Path, listen: IpAddr, public_host: Option<&str>) -> 
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let now = std::time::SystemTime::now();
-    // A client whose clock is behind accepts the certificate as well.
+    // Tolerates clients whose clock is behind.
     params.not_before = (now - std::time::Duration::from_secs(86_400)).into();
     params.not_after = params.not_before + std::time::Duration::from_secs(VALID_DAYS.unsigned_abs() * 86_400);
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
     let certificate = params.self_signed(&key)?;
     fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
-    // The key comes first: without it the certificate has no use.
+    // Key first: the certificate is useless without it.
     write(&pair.key, &key.serialize_pem(), 0o600)?;
     write(&pair.certificate, &certificate.pem(), 0o644)?;
     File::open(folder).and_then(|folder| folder.sync_all())?;
@@ -77,7 +77,7 @@ fn names(listen: IpAddr, public_host: Option<&str>) -> Vec<String> {
     names
 }
 
-/// Writes a new file durably.
+/// Durably writes a new file.
 fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     let create = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;

@@ -30,7 +30,7 @@ use tunesmith_jobs::allowed_folders::AllowedFolder;
 
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Address to listen on. Port 0 takes a free port.
+    /// Address to listen on. Port 0 selects a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// Data folder with jobs, studies and trials.
@@ -40,14 +40,14 @@ pub(super) struct ServeArgs {
     store: StoreArgs,
     #[command(flatten)]
     copy: CopyArgs,
-    /// Seconds after which another server on the same database continues the jobs of this one if it has died.
+    /// Seconds after which another server on the same database takes over the jobs of this one if it has died.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     job_lease: u64,
-    /// Number of jobs to run at once whose programs run on this machine. The number of processors by default.
+    /// Number of concurrent jobs with programs on this machine. By default, the number of processors.
     #[arg(long, value_name = "N")]
     job_slots: Option<NonZeroU16>,
-    /// Number of jobs to run at once whose programs run on other machines, by Slurm, Ray or Kubernetes. They take memory of this
-    /// machine, but no processor. 256 by default.
+    /// Number of concurrent jobs with programs on other machines, run by Slurm, Ray or Kubernetes. They use memory of
+    /// this machine, but no processor. 256 by default.
     #[arg(long, value_name = "N")]
     remote_job_slots: Option<NonZeroU16>,
     /// Certificate chain in PEM format. Enables HTTPS.
@@ -56,63 +56,65 @@ pub(super) struct ServeArgs {
     /// Private key of the certificate in PEM format.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
-    /// Folder of a certificate that the server makes for itself, unless it exists: certificate.pem and key.pem.
-    /// Enables HTTPS. Clients trust it with TUNESMITH_CA_FILE=DIR/certificate.pem.
+    /// Folder for a self-signed certificate: certificate.pem and key.pem, created if missing. Enables HTTPS. Clients
+    /// trust it with TUNESMITH_CA_FILE=DIR/certificate.pem.
     #[arg(long, value_name = "DIR", conflicts_with = "tls_certificate")]
     tls_self_signed: Option<PathBuf>,
-    /// Base URL under which trainers reach the server. http(s)://ADDRESS by default.
+    /// Base URL at which trainers reach the server. By default, http(s)://ADDRESS.
     #[arg(long, value_name = "URL")]
     public_url: Option<Url>,
-    /// Another name under which clients address the server; may be repeated. Loopback names, the address of --listen and
-    /// the hosts of --public-url and of the addresses for agents (--kubernetes-server) need not be given. Requests for other names are refused, as are those of web pages.
+    /// Additional host name of the server; may be repeated. Loopback names, the address of --listen and the hosts of
+    /// --public-url and of agent addresses (--kubernetes-server) are always allowed. Requests to other host names are
+    /// rejected, as are requests from web pages of other sites.
     #[arg(long, value_name = "NAME")]
     allowed_host: Vec<HostName>,
-    /// Folder or bucket that jobs may name as jobDir and in packageUris on a server with tokens: /FOLDER, gs://BUCKET[/FOLDER] or
-    /// s3://BUCKET[/FOLDER]; with PROJECT= before it, for jobs of this project only. May be given several times. Jobs on this
-    /// machine also have an area of their project in the data folder. Without tokens, any folder is allowed.
+    /// Folder or bucket that jobs may use as jobDir and in packageUris on a server with tokens: /FOLDER,
+    /// gs://BUCKET[/FOLDER] or s3://BUCKET[/FOLDER]; with the prefix PROJECT=, only for jobs of this project. May be
+    /// repeated. Jobs on this machine can also use their project's area of the data folder. Without tokens, any folder
+    /// is allowed.
     #[arg(long, value_name = "[PROJECT=]FOLDER")]
     allowed_folder: Vec<AllowedFolder>,
-    /// Maximum number of requests per second and principal; 0 for any number. Has no effect without tokens.
+    /// Rate limit: maximum number of requests per second and principal; 0 for no limit. No effect without tokens.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     request_rate: u32,
-    /// Maximum number of suggestions that a principal waits for at once, together of at most ten times as many trials; 0 for
-    /// any number. Has no effect without tokens.
+    /// Maximum number of concurrent suggestion requests of a principal, together for at most ten times as many trials;
+    /// 0 for no limit. No effect without tokens.
     #[arg(long, value_name = "N", default_value_t = 100)]
     concurrent_suggestions: u32,
-    /// Maximum duration of a request in seconds.
+    /// Request timeout in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     request_timeout: u64,
-    /// Memory budget in MiB. When the process holds more, histories and models of the least recently used studies are
-    /// dropped, and read from the store again at their next use.
+    /// Memory limit in MiB. Above it, histories and models of the least recently used studies are evicted, and reloaded
+    /// from the store on demand.
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u16).range(32..))]
     memory: u16,
-    /// Maximum number of connections, one for each running agent and more for people. At most half of the files that the process may
-    /// open (ulimit -Hn), which is the default, up to 8192.
+    /// Maximum number of connections: one per running agent, plus those of users. At most half of the open file limit
+    /// (ulimit -Hn), which is the default up to 8192.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections: Option<u32>,
-    /// Maximum number of connections of one address, such as that of a load balancer before all agents. Half of --connections by
-    /// default.
+    /// Maximum number of connections per client address, such as a load balancer in front of all agents. By default,
+    /// half of --connections.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections_per_address: Option<u32>,
-    /// Seconds after which a connection is closed whose client sends no complete head of a request or takes no response.
+    /// Idle timeout: close connections that send no complete request or stop reading, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=3600))]
     idle_timeout: u64,
-    /// Also record reading requests, in audit/data_access.jsonl of the data folder. Changes are always recorded.
+    /// Also audit reads, in audit/data_access.jsonl of the data folder. Changes are always audited.
     #[arg(long)]
     data_access_log: bool,
-    /// Remove uploaded packages and installed environments that no job has used for this time. They are kept by
-    /// default.
+    /// Remove uploaded packages and installed environments that no job has used for this many days. By default, they
+    /// are never removed.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     retention: Option<u32>,
     #[command(flatten)]
     logs: LogArgs,
-    /// What happens to changes while the audit log cannot be written.
+    /// Handling of changes while the audit log is not writable.
     #[arg(long, value_enum, default_value_t = AuditFailure::Refuse)]
     on_audit_failure: AuditFailure,
-    /// At SIGINT or SIGTERM, wait until the running trials have ended. A second signal leaves them to the next server.
+    /// On SIGINT or SIGTERM, wait for running trials to end. A second signal leaves them to the next server.
     #[arg(long, conflicts_with = "stop_trials")]
     drain: bool,
-    /// At SIGINT or SIGTERM, stop the running trials; the next server runs them again. A second signal kills them.
+    /// On SIGINT or SIGTERM, stop running trials; the next server reruns them. A second signal kills them.
     #[arg(long)]
     stop_trials: bool,
     #[command(flatten)]
@@ -127,22 +129,22 @@ pub(super) struct ServeArgs {
     executor: ExecutorArgs,
 }
 
-/// What happens to changes that cannot be recorded.
+/// Handling of changes that cannot be audited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AuditFailure {
-    /// They are refused with status 503, and the server is not ready.
+    /// Rejected with status 503; the server is not ready.
     Refuse,
-    /// They are made, and recorded later if the server is still running.
+    /// Applied, and audited later if the server is still running.
     Allow,
 }
 
 impl ServeArgs {
-    /// The memory budget in bytes.
+    /// Memory limit in bytes.
     fn memory_bytes(&self) -> usize {
         usize::from(self.memory) << 20
     }
 
-    /// What the first and the second signal do to the running trials. By default they run on, and the next server adopts
+    /// Effect of the first and second signal on running trials. By default they continue, and the next server adopts
     /// them.
     fn ends(&self) -> [Control; 2] {
         match (self.drain, self.stop_trials) {

@@ -1,4 +1,4 @@
-//! A study with its trials for analysis and display, from a store or from responses.
+//! Study with its trials for analysis and display, from a store or from responses.
 
 use std::sync::Arc;
 
@@ -43,10 +43,10 @@ impl StudyView {
         }
     }
 
-    /// The study in `message` with `trials`. That of a job has the parameters in the order of its `input`.
+    /// Study in `message` with `trials`. The study of a job has its parameters in the order of `input`.
     ///
     /// # Errors
-    /// If they have a form that this version does not know.
+    /// If this version does not support their form.
     pub(super) fn of_messages<'a>(
         message: &StudyMessage,
         input: Option<&TrainingInput>,
@@ -66,7 +66,7 @@ impl StudyView {
                     .spec
             }
         };
-        // A study whose client gave no seed has the drawn one among the additions.
+        // For a study created without a seed, the additions contain the drawn one.
         let seed = config.tunesmith.seed.or(message.tunesmith.seed).context("the study has no seed")?;
         let view = |trial: &TrialMessage| {
             let parameters = point(spec.problem.search_space(), &trial.parameters).map_err(refused)?;
@@ -107,8 +107,9 @@ impl StudyView {
         (completed, pending)
     }
 
-    /// The tried point with the best expected result of the first metric, by a Gaussian process. With noise it is a better choice than
-    /// the best result, which is also the luckiest (docs/experiments/016). `None` if there are too few results for a model.
+    /// Tried point with the best expected result of the first metric, according to a Gaussian process. Under noise, a
+    /// better choice than the best result, which is also the luckiest (docs/experiments/016). `None` with too few
+    /// results for a model.
     pub(super) fn recommended(&self) -> Option<Recommendation> {
         let (completed, pending) = self.history();
         let metric = &self.problem.metrics()[0].name;
@@ -125,7 +126,7 @@ impl StudyView {
         })
     }
 
-    /// The parameters of the best trial that are at an end of their range; empty if there are none.
+    /// Parameters of the best trial at a bound of their range; empty if there are none.
     pub(super) fn at_bounds_text(&self) -> String {
         let bound = |found: &AtBound| match found.bound {
             Bound::Lower => format!("{} (lower, {})", found.parameter, RoundedValue(&found.limit)),

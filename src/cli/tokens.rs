@@ -18,13 +18,13 @@ use tunesmith_studies::clock::{Clock, SystemClock};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum TokensCommand {
-    /// Create a token and print it. It cannot be printed again. A running server accepts it at once.
+    /// Create a token and print it. It cannot be printed again. A running server accepts it immediately.
     Create(CreateArgs),
     /// List the tokens without their secrets.
     List(ListArgs),
-    /// Revoke a token. A running server refuses it at once.
+    /// Revoke a token. A running server rejects it immediately.
     Revoke(RevokeArgs),
-    /// Remove all tokens, also if their file is missing or damaged. From its next start on, a server needs no token.
+    /// Remove all tokens, even if their file is missing or damaged. After its next start, a server requires no token.
     Reset(FolderArgs),
 }
 
@@ -50,11 +50,11 @@ pub(super) struct CreateArgs {
     /// Owner of the token: user:NAME, serviceAccount:NAME or group:NAME.
     #[arg(long, value_name = "WHO")]
     principal: Principal,
-    /// Role of the owner: ml.admin, ml.developer or ml.viewer, in all projects or, as ROLE@PROJECT, in one. May be
-    /// given several times.
+    /// Role of the owner: ml.admin, ml.developer or ml.viewer, in all projects, or in one with ROLE@PROJECT. May be
+    /// repeated.
     #[arg(long = "role", value_name = "ROLE[@PROJECT]", required = true)]
     roles: Vec<Grant>,
-    /// Number of days until the token expires. It does not expire by default.
+    /// Number of days until the token expires. By default, it never expires.
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=36_500))]
     expires_in_days: Option<u32>,
 }

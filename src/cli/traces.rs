@@ -1,4 +1,4 @@
-//! Sends traces over OTLP (HTTP, protobuf): one span for each request, with the names of the OpenTelemetry conventions.
+//! Traces over OTLP (HTTP, protobuf): one span per request, named by OpenTelemetry conventions.
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::Resource;
@@ -10,7 +10,7 @@ use tracing_subscriber::registry::LookupSpan;
 /// Each enables traces. The exporter reads their values and the other `OTEL_` variables.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
 
-/// Sends the remaining traces when it is dropped.
+/// Sends remaining traces when dropped.
 pub(super) struct Traces {
     provider: SdkTracerProvider,
 }
@@ -23,7 +23,7 @@ impl Drop for Traces {
     }
 }
 
-/// Returns the layer that turns spans into traces, if an endpoint is set.
+/// Layer that exports spans as traces, if an endpoint is set.
 ///
 /// # Errors
 /// If the environment does not describe a valid exporter.
@@ -34,7 +34,7 @@ where
     if ENDPOINTS.into_iter().all(|name| std::env::var_os(name).is_none()) {
         return Ok(None);
     }
-    // The exporter's client needs a provider even without encryption. An error means that one is installed already.
+    // The exporter's client needs a provider even without encryption. An error means that one is already installed.
     drop(rustls::crypto::ring::default_provider().install_default());
     let exporter = opentelemetry_otlp::SpanExporter::builder().with_http().build()?;
     let resource = Resource::builder().with_service_name("tunesmith").build();

@@ -1,13 +1,13 @@
-//! A number of trials as an argument.
+//! Trial count argument.
 
 use std::str::FromStr;
 
-/// The number of trials of a job or study.
+/// Number of trials of a job or study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TrialCount {
-    /// `20`: this many in all.
+    /// `20`: in total.
     Total(u64),
-    /// `+10`: so many more than now.
+    /// `+10`: in addition to the current number.
     More(u64),
 }
 
@@ -15,7 +15,7 @@ pub(super) enum TrialCount {
 const MAX: u64 = i32::MAX as u64;
 
 impl TrialCount {
-    /// Returns the number in all, for a job or study that has `now` as its maximum.
+    /// Total for a job or study whose maximum is `now`.
     pub(super) fn total(self, now: u64) -> u64 {
         match self {
             Self::Total(count) => count,

@@ -20,11 +20,11 @@ pub(super) struct Args {
     schema: bool,
 }
 
-/// Runs the command. Writes the search space to `out`, warnings and errors to `err`. The exit code is 0 if the
-/// configuration is valid, otherwise 2.
+/// Writes the search space to `out`, warnings and errors to `err`. The exit code is 0 for a valid configuration,
+/// otherwise 2.
 ///
 /// # Errors
-/// If `out` or `err` cannot be written.
+/// If `out` or `err` is not writable.
 pub(super) fn run(args: &Args, out: &mut impl Write, err: &mut impl Write) -> io::Result<ExitCode> {
     let Some(path) = &args.config else {
         writeln!(out, "{:#}", tunesmith_config::json_schema().to_value())?;

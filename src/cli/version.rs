@@ -1,10 +1,10 @@
-//! The version that the program reports.
+//! Program version.
 
 use std::sync::LazyLock;
 
-/// The version of the workspace. A release adds the commit that it was built from: `0.1.0 (1f2e3d4c)`.
+/// Version of the workspace. Releases append the commit they were built from: `0.1.0 (1f2e3d4c)`.
 ///
-/// `cargo xtask release` sets the variable while it compiles. A build script would compile this crate again for every commit.
+/// `cargo xtask release` sets the variable at compile time. A build script would recompile this crate for every commit.
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let version = env!("CARGO_PKG_VERSION");
     match option_env!("TUNESMITH_COMMIT") {
@@ -13,7 +13,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     }
 });
 
-/// The version of the program, with the commit in releases.
+/// Program version, with the commit in releases.
 pub(crate) fn version() -> &'static str {
     &VERSION
 }

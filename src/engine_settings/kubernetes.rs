@@ -1,4 +1,4 @@
-//! The settings of Kubernetes.
+//! Kubernetes settings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use super::server_url;
 use tunesmith_config::KubernetesConfig;
 use tunesmith_kubernetes::{ClusterChoice, KubernetesSettings, PodSettings, PodTemplate, PodTemplateError};
 
-/// The path of the program in the image of the agent.
+/// Path of the program in the agent image.
 const AGENT_PATH: &str = "/usr/local/bin/tunesmith-agent";
 
-/// The settings of Kubernetes in `config`, with records in `registry`.
+/// Kubernetes settings in `config`, with records in `registry`.
 ///
 /// # Errors
-/// If the image of agents is missing, or a value cannot be used.
+/// If the agent image is missing, or a value is invalid.
 pub(crate) fn settings(config: KubernetesConfig, registry: PathBuf) -> anyhow::Result<KubernetesSettings> {
     let Some(agent_image) = config.agent_image else {
         bail!(
@@ -59,7 +59,7 @@ pub(crate) fn settings(config: KubernetesConfig, registry: PathBuf) -> anyhow::R
     })
 }
 
-/// Reads the template of the key `place` of a server configuration.
+/// Parses the template at the key `place` of a server configuration.
 fn pod_template(place: &str, template: serde_json::Map<String, serde_json::Value>) -> anyhow::Result<PodTemplate> {
     PodTemplate::new(serde_json::Value::Object(template)).map_err(|PodTemplateError { field, fault }| {
         let separator = if field.is_empty() { "" } else { "." };
@@ -67,7 +67,7 @@ fn pod_template(place: &str, template: serde_json::Map<String, serde_json::Value
     })
 }
 
-/// The claims of volumes by their path in pods.
+/// Volume claims by path in pods.
 fn claims_by_path(volumes: BTreeMap<String, String>) -> anyhow::Result<BTreeMap<String, String>> {
     let mut claims = BTreeMap::new();
     for (claim, path) in volumes {

@@ -1,4 +1,4 @@
-//! The settings of Ray.
+//! Ray settings.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,16 @@ use crate::composition::this_program;
 use tunesmith_config::RayConfig;
 use tunesmith_ray::{AgentProgram, RaySettings, RayToken};
 
-/// The variable with the token of a Ray cluster. It is not an argument, which other users of the machine would see.
+/// Variable with the token of a Ray cluster; not an argument, which other users of the machine would see.
 const RAY_TOKEN: &str = "TUNESMITH_RAY_TOKEN";
 
-/// The address of the dashboard of a cluster on this machine.
+/// Dashboard address of a cluster on this machine.
 const RAY_ADDRESS: &str = "http://127.0.0.1:8265";
 
-/// The settings of Ray in `config`, with records in `registry`.
+/// Ray settings in `config`, with records in `registry`.
 ///
 /// # Errors
-/// If the address cannot be used, or the agent is not found.
+/// If the address is invalid, or the agent is not found.
 pub(crate) fn settings(config: RayConfig, registry: PathBuf) -> anyhow::Result<RaySettings> {
     let address = config.address.as_deref().unwrap_or(RAY_ADDRESS);
     let variable = |name: &str| std::env::var_os(name);
@@ -38,7 +38,7 @@ pub(crate) fn settings(config: RayConfig, registry: PathBuf) -> anyhow::Result<R
     })
 }
 
-/// Returns the program of agents on other machines: `tunesmith-agent` beside this program, which needs no C library of theirs, or else
+/// Agent program for other machines: `tunesmith-agent` beside this program, which needs no C library there, or else
 /// this program.
 fn agent_program() -> anyhow::Result<PathBuf> {
     let this = this_program()?;

@@ -1,4 +1,4 @@
-//! The attempt of an agent: its order from the server, its packages, its program and its end.
+//! Lifecycle of an attempt in an agent: its specification, packages, program and end.
 
 use std::fs;
 use std::io;
@@ -31,36 +31,36 @@ const ENDPOINT: &str = "TUNESMITH_ENDPOINT";
 const TOKEN: &str = "TUNESMITH_TOKEN";
 const TRIAL: &str = "TUNESMITH_TRIAL";
 
-/// The signal by which the kernel ends a process for lack of memory.
+/// Signal by which the kernel kills a process that exceeds its memory limit.
 const SIGKILL: i32 = 9;
 
 /// Maximum size of a specification file in bytes.
 const MAX_SPEC_BYTES: u64 = 64 << 20;
 
-/// An attempt that is reported to its server.
+/// Attempt reported to its server.
 pub(super) struct Attempt {
     settings: AgentSettings,
-    /// The address of the server.
+    /// Server address.
     address: String,
     spec: ExecutorJobSpec,
     executor: LocalExecutor,
     client: Client,
-    /// The address of the replica, until its program binds it.
+    /// Address of the replica, reserved until its program binds it.
     reserved: Option<Reserved>,
-    /// The addresses of all replicas, once they are known.
+    /// Addresses of all replicas, once known.
     addresses: Arc<OnceLock<Vec<String>>>,
     /// Requests of the server.
     events: mpsc::UnboundedReceiver<Event>,
     signals: Signals,
     end: watch::Sender<Option<AgentEnd>>,
-    /// The notice of a preemption.
+    /// Preemption notice.
     notice: watch::Sender<Option<String>>,
-    /// The kills of the container since its program was started; `None` for an agent that does not have it for itself.
+    /// Memory kills in the container since the program started; `None` for an agent that shares its container.
     oom_kills: Option<OomKills>,
 }
 
 impl Attempt {
-    /// Reads the specification of `settings`, and begins to report to its server.
+    /// Reads the specification of `settings` and starts reporting to its server.
     pub(super) async fn begin(settings: AgentSettings) -> Result<Self, AgentFailure> {
         let spool_error = |source| AgentFailure::Spool { path: settings.spool.clone(), source };
         let AgentSpec { spec, log_quota_bytes, .. } = read_spec(&settings.spec)?;
@@ -108,7 +108,7 @@ impl Attempt {
             rendezvous,
             settings: &settings,
         };
-        // It ends when it has nothing left to do, and its channel with it.
+        // Ends, and closes its channel, when nothing is left to deliver.
         tokio::spawn(Shipper::new(shipping).run());
         let signals = Signals::new().map_err(spool_error)?;
         let oom_kills = None;
@@ -128,10 +128,10 @@ impl Attempt {
         })
     }
 
-    /// Starts the program once the server wants it and its packages are installed. Returns the outcome of an attempt that is over
-    /// before, without an end to report.
+    /// Starts the program once its packages are installed and the server wants it to run. Returns the outcome of an
+    /// attempt that is over before that, without an end to report.
     pub(super) async fn start_program(&mut self) -> Result<Option<AgentOutcome>, AgentFailure> {
-        // The first answer states whether the attempt is wanted, before anything is started.
+        // Wait for the first response before starting anything: it states whether the attempt is wanted.
         let mut event = tokio::select! {
             event = self.events.recv() => event,
             _ = self.signals.received() => Some(Event::Stop(StopMode::Graceful)),
@@ -139,7 +139,7 @@ impl Attempt {
         if let (Some(Event::Wanted), Some(packages)) = (event, self.spec.packages.take()) {
             event = self.install(&packages).await;
         }
-        // Only the first process of a container has the control group for itself.
+        // Only the first process of a container has the control group to itself.
         self.oom_kills = (std::process::id() == 1).then(|| OomKills::since_now(Path::new(CONTROL_GROUPS)));
         match event {
             Some(Event::Wanted) if self.end.borrow().is_some() => {}
@@ -170,10 +170,10 @@ impl Attempt {
         Ok(None)
     }
 
-    /// Installs `packages`, and returns the next event: [`Event::Wanted`] unless the attempt is to end. If they cannot be installed,
-    /// that is the end of the attempt.
+    /// Installs `packages` and returns the next event: [`Event::Wanted`] unless the attempt is about to end. A failed
+    /// installation ends the attempt.
     async fn install(&mut self, packages: &AgentPackages) -> Option<Event> {
-        // The replicas of an attempt install the same packages: one log is enough.
+        // All replicas of an attempt install the same packages: one log is enough.
         let log = self.spec.has_master().then(|| {
             let trial = self.spec.id.trial.map(|trial| trial.0);
             logs::path(&LogName::packages_of(trial, self.spec.id.attempt), &self.settings.spool.join("job"))
@@ -193,11 +193,11 @@ impl Attempt {
         Some(Event::Wanted)
     }
 
-    /// Waits for the end of the program, stops it when that is asked for, and returns when the server knows its end.
+    /// Waits for the end of the program, stops it on request, and returns once its end is delivered.
     pub(super) async fn watch_program(self) -> Result<AgentOutcome, AgentFailure> {
         let Self { settings, address, spec, executor, mut events, mut signals, end, notice, oom_kills, .. } = self;
         let mut outcome = AgentOutcome::Delivered;
-        // Whether this process has asked the program to end, for another reason than a preemption.
+        // Whether this process asked the program to end for a reason other than preemption.
         let mut was_asked = false;
         let waiting = executor.wait(&spec.id);
         tokio::pin!(waiting);
@@ -236,7 +236,7 @@ impl Attempt {
                             );
                             StopMode::Graceful
                         }
-                        // The shipper has nothing left to do.
+                        // The shipper has nothing left to deliver.
                         None => {
                             if !is_over {
                                 ended(waiting.as_mut().await?, was_asked)?;
@@ -258,7 +258,7 @@ impl Attempt {
     }
 }
 
-/// The signals by which the place of an agent is taken.
+/// Signals that announce a preemption.
 struct Signals {
     terminated: Signal,
     interrupted: Signal,
@@ -269,7 +269,7 @@ impl Signals {
         Ok(Self { terminated: signal(SignalKind::terminate())?, interrupted: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for the next signal, and returns its name.
+    /// Waits for the next signal and returns its name.
     async fn received(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminated.recv() => "SIGTERM",
@@ -294,7 +294,7 @@ fn read_spec(path: &Path) -> Result<AgentSpec, AgentFailure> {
     Ok(spec)
 }
 
-/// Gives the program of `spec` an address of this process for its reports over HTTP, which are spooled and passed on to the server at
+/// Gives the program of `spec` a local address for reports over HTTP, which are spooled and forwarded to the server at
 /// `address`.
 async fn serve_reports(
     spec: &mut ExecutorJobSpec,
@@ -304,7 +304,7 @@ async fn serve_reports(
 ) -> Result<(), AgentFailure> {
     let server = address.trim_end_matches('/').to_owned();
     if !spec.has_master() {
-        // The metric is that of the master. What another replica reports by itself goes to the server.
+        // Only the master reports the metric. Reports of other replicas go directly to the server.
         if let Some(endpoint) = spec.environment.get_mut(ENDPOINT) {
             *endpoint = server;
         }
@@ -316,7 +316,7 @@ async fn serve_reports(
     Ok(())
 }
 
-/// Reserves an address for the replica of `spec`, if the attempt has others in other places.
+/// Reserves an address for the replica of `spec` if others run elsewhere.
 async fn reserve(
     settings: &AgentSettings,
     spec: &ExecutorJobSpec,
@@ -332,7 +332,7 @@ async fn reserve(
     Reserved::new(host, port).map(Some).map_err(AgentFailure::Address)
 }
 
-/// The specification for a run whose files are below the folder `job` of this machine.
+/// Adapts the specification to a run with files below the local folder `job`.
 fn relocated(mut spec: ExecutorJobSpec, job: &Path) -> ExecutorJobSpec {
     let attempt = format!("attempt-{}", spec.id.attempt);
     let directory = match spec.id.trial {
@@ -340,7 +340,7 @@ fn relocated(mut spec: ExecutorJobSpec, job: &Path) -> ExecutorJobSpec {
         None => job.join(attempt),
     };
     spec.move_to(directory);
-    // The engine has placed the agent.
+    // The engine has already placed the agent.
     spec.placement = Placement::default();
     spec
 }
@@ -349,15 +349,16 @@ fn not_started(reason: String) -> AgentEnd {
     AgentEnd::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), stopped: None })
 }
 
-/// The end of an attempt whose program is in `state`, after the `notice` of a preemption. A program that ends by itself
-/// in time keeps its result. `is_out_of_memory` states whether the kernel has killed a process of the container for lack of memory.
+/// End of an attempt with a program in `state`, after a preemption `notice`, if any. A program that exits by itself in
+/// time keeps its result. `is_out_of_memory` states whether the kernel killed a process of the container for lack of
+/// memory.
 fn end_of(mut state: ExecutorJobState, notice: Option<String>, was_asked: bool, is_out_of_memory: bool) -> AgentEnd {
     if let ExecutorJobState::Ended(ExitStatus { end: end @ ProgramEnd::Signaled(SIGKILL), stopped: None }) = &mut state
         && is_out_of_memory
     {
         *end = ProgramEnd::OutOfMemory;
     }
-    // An engine may signal all processes of a place, and the supervisor first.
+    // An engine may signal all processes of a container, the supervisor first.
     let is_signalled =
         matches!(&state, ExecutorJobState::Ended(status) if status.stopped == Some(StopReason::Requested));
     let notice = notice.or_else(|| (is_signalled && !was_asked).then(|| "SIGTERM".to_owned()));

@@ -1,4 +1,4 @@
-//! Sends reports to the server.
+//! Client for delivering reports to the server.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use tunesmith_api::agent::{SyncRequest, SyncResponse, run_name};
 use tunesmith_client::{Client as ApiClient, ClientError, ClientFailure, DownloadError, Refusal, Server};
 use tunesmith_executor::ExecutorJobSpec;
 
-/// The server of one attempt.
 #[derive(Clone)]
 pub(super) struct Client {
     server: Server,
@@ -18,27 +17,26 @@ pub(super) struct Client {
     run: String,
 }
 
-/// What became of a report.
+/// Result of sending a report.
 #[derive(Debug)]
 pub(super) enum Sent {
-    /// It was received.
+    /// Received by the server.
     Answered(SyncResponse),
-    /// The server does not want the attempt any more.
+    /// The server has superseded the attempt.
     Superseded(String),
-    /// There was no answer, or one that asks to try again.
+    /// No response, or one that asks for a retry.
     Unreached(String),
 }
 
-/// What became of the request for a package.
+/// Result of a package download.
 #[derive(Debug)]
 pub(super) enum Download {
-    /// All of it was received.
     Complete,
-    /// The server does not give it.
+    /// Refused by the server.
     Refused(String),
-    /// What was received cannot be kept.
+    /// The received bytes could not be stored.
     NotKept(io::Error),
-    /// There was no answer, not all of it, or one that asks to try again.
+    /// No complete response, or one that asks for a retry.
     Unreached(String),
 }
 
@@ -61,7 +59,7 @@ impl Client {
         &self.server
     }
 
-    /// Gets a package, and gives its bytes to `keep`.
+    /// Downloads a package, passing its bytes to `keep`.
     pub(super) async fn package(
         &self,
         sha256: &str,

@@ -1,4 +1,4 @@
-//! The command line of the agent: the subcommand `agent` of `tunesmith` and of `tunesmith-agent`.
+//! Command line of the agent: the subcommand `agent` of `tunesmith` and of `tunesmith-agent`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,9 +10,9 @@ use tokio::runtime::Builder;
 use super::{AgentFailure, AgentOutcome, AgentSettings, run};
 use tunesmith_executor::local::PassedEnvironment;
 
-/// The exit code for an attempt that the server does not want any more.
+/// Exit code for a superseded attempt.
 const SUPERSEDED: u8 = 3;
-/// The exit code for a server that was not reached for too long.
+/// Exit code after the server was unreachable for too long.
 const OUT_OF_REACH: u8 = 4;
 
 /// Arguments of the subcommand `agent`.
@@ -21,24 +21,24 @@ pub struct AgentArgs {
     /// File with the specification of the attempt.
     #[arg(long, value_name = "FILE")]
     spec: PathBuf,
-    /// Folder on a local disk that belongs to this attempt alone.
+    /// Folder on a local disk, for this attempt only.
     #[arg(long, value_name = "FOLDER")]
     spool: PathBuf,
-    /// Folder that the agents of this node share, for packages and their environments; default: tunesmith in XDG_CACHE_HOME or
-    /// ~/.cache, or else in the spool folder.
+    /// Folder shared by the agents of this node, for packages and their environments; default: tunesmith in
+    /// XDG_CACHE_HOME or ~/.cache, or else in the spool folder.
     #[arg(long, value_name = "FOLDER", env = "TUNESMITH_AGENT_CACHE")]
     cache: Option<PathBuf>,
-    /// Address of the server; default: that in the specification.
+    /// Address of the server; default: the one in the specification.
     #[arg(long, value_name = "URL", env = "TUNESMITH_SERVER")]
     server: Option<String>,
-    /// Token of the attempt; default: that in the specification.
+    /// Token of the attempt; default: the one in the specification.
     #[arg(long, value_name = "TOKEN", env = "TUNESMITH_AGENT_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// IP address of this machine for the other replicas of the attempt, which have agents of their own; default: that on the way to
-    /// the server.
+    /// IP address of this machine for the attempt's other replicas, which have their own agents; default: the address
+    /// used to reach the server.
     #[arg(long, value_name = "ADDRESS", env = "TUNESMITH_AGENT_HOST")]
     host: Option<std::net::IpAddr>,
-    /// Seconds without an answer of the server after which the program is ended.
+    /// Seconds without a server response after which the program is stopped.
     #[arg(long, value_name = "SECONDS", env = "TUNESMITH_AGENT_OUT_OF_REACH", default_value_t = 600.0, value_parser = seconds)]
     out_of_reach: f64,
     /// Milliseconds between two reports.
@@ -46,13 +46,13 @@ pub struct AgentArgs {
     interval_ms: u64,
 }
 
-/// Reads a duration in seconds.
+/// Parses a duration in seconds.
 fn seconds(text: &str) -> Result<f64, String> {
     let parsed = text.parse::<f64>().ok().filter(|seconds| Duration::try_from_secs_f64(*seconds).is_ok());
     parsed.ok_or_else(|| "expected a number of seconds, such as 600".to_owned())
 }
 
-/// The folder of this program among the caches of the user.
+/// Folder of this program in the user's cache folder.
 fn user_cache() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))?;
@@ -60,10 +60,10 @@ fn user_cache() -> Option<PathBuf> {
 }
 
 impl AgentArgs {
-    /// Runs an attempt, and returns the exit code.
+    /// Runs an attempt and returns the exit code.
     ///
     /// # Errors
-    /// As [`run`].
+    /// Those of [`run`].
     pub fn run(self) -> Result<ExitCode, AgentFailure> {
         let spool = absolute(&self.spool)?;
         let cache = self.cache.or_else(user_cache).unwrap_or_else(|| spool.join("cache"));

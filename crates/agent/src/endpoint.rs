@@ -1,7 +1,7 @@
-//! The address at which the program of the attempt reports over HTTP.
+//! Local endpoint for reports of the program over HTTP.
 //!
-//! It is on the loopback interface of the node, so that a program needs no connection to the server, and a report is
-//! accepted while the server is away. Other requests with the token of the attempt are passed on.
+//! It listens on the node's loopback interface, so that a program needs no connection to the server, and reports are
+//! accepted while the server is unreachable. Other requests with the token of the attempt are forwarded.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -24,21 +24,20 @@ use tunesmith_api::ai_platform::proto_json;
 /// Maximum size of a report in bytes.
 const MAX_BODY_BYTES: usize = 4 << 20;
 
-/// What the endpoint needs.
 pub(super) struct Endpoint {
-    /// The client and the address of the server.
+    /// HTTP client and address of the server.
     pub(super) http: reqwest::Client,
     pub(super) server: String,
-    /// The name of the trial, as in `TUNESMITH_TRIAL`.
+    /// Name of the trial, as in `TUNESMITH_TRIAL`.
     pub(super) trial: String,
-    /// The token that the program has.
+    /// Token given to the program.
     pub(super) token: String,
-    /// The reports for the server.
+    /// Reports for the server.
     pub(super) outbox: Arc<Outbox>,
 }
 
 impl Endpoint {
-    /// Starts to accept reports, and returns the address.
+    /// Starts accepting reports, and returns the address.
     ///
     /// # Errors
     /// If no port is free.

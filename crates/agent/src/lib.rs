@@ -25,40 +25,40 @@ pub use self::command::AgentArgs;
 
 #[derive(Debug)]
 pub struct AgentSettings {
-    /// The file with the specification.
+    /// File with the specification.
     pub spec: PathBuf,
-    /// Absolute path of the folder of this attempt.
+    /// Absolute path of the attempt's folder.
     pub spool: PathBuf,
-    /// Absolute path of a folder that the agents of a node share: the packages of attempts, and their environments.
+    /// Absolute path of a folder shared by the agents of a node, for packages and their environments.
     pub cache: PathBuf,
-    /// Replaces the address of the server in the specification.
+    /// Overrides the server address in the specification.
     pub server: Option<String>,
-    /// Replaces the token in the specification.
+    /// Overrides the token in the specification.
     pub token: Option<String>,
-    /// The address of this machine for the other replicas of the attempt; `None` for that on the way to the server.
+    /// Address of this machine for the attempt's other replicas; `None` for the one used to reach the server.
     pub host: Option<IpAddr>,
-    /// Time without an answer of the server after which the program is ended.
+    /// Time without a server response after which the program is stopped.
     pub out_of_reach: Duration,
-    /// Time between two reports.
+    /// Interval between two reports.
     pub interval: Duration,
-    /// The program that calls [`supervise_if_asked`](tunesmith_executor::local::supervise_if_asked).
+    /// Program that calls [`supervise_if_asked`](tunesmith_executor::local::supervise_if_asked).
     pub supervisor: PathBuf,
-    /// The variables of this process that programs inherit.
+    /// Variables of this process that programs inherit.
     pub environment: PassedEnvironment,
 }
 
-/// How the work of an agent ended.
+/// Outcome of an agent's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentOutcome {
     /// The end of the program was delivered.
     Delivered,
     /// The server refused the attempt: it is superseded.
     Superseded,
-    /// The server was not reached for too long.
+    /// The server was unreachable for too long.
     OutOfReach,
 }
 
-/// Why an agent could not do its work.
+/// Failures of an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentFailure {
     #[error("the specification {} {reason}", path.display())]
@@ -91,10 +91,10 @@ pub enum AgentFailure {
     Executor(#[from] ExecutorError),
 }
 
-/// Runs the attempt of `settings`, reports it, and returns when the server knows its end or has superseded the attempt.
+/// Runs and reports the attempt of `settings`. Returns once the server knows its end or has superseded it.
 ///
 /// # Errors
-/// [`AgentFailure`]; a program that was started is ended when this process ends.
+/// [`AgentFailure`]; a program already started is stopped when this process exits.
 pub async fn run(settings: AgentSettings) -> Result<AgentOutcome, AgentFailure> {
     let mut attempt = Attempt::begin(settings).await?;
     match attempt.start_program().await? {

@@ -1,7 +1,7 @@
-//! `tunesmith-agent`: the agent by itself, for images and nodes without `tunesmith`.
+//! `tunesmith-agent`: the agent as a separate program, for images and nodes without `tunesmith`.
 //!
-//! Its arguments are those of `tunesmith`, so that engines start either. Built as a static program, it runs in any image of Linux
-//! (docs/experiments/090).
+//! It takes the same arguments as `tunesmith`, so that engines can start either. Statically linked, it runs in any
+//! Linux image (docs/experiments/090).
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use tunesmith_files::use_private_umask;
 /// Exit code for invalid input.
 const BAD_INPUT: u8 = 2;
 
-/// Runs trials for a server. See docs/reference/agent.md.
+/// Run trials for a server. See docs/reference/agent.md.
 #[derive(Debug, Parser)]
 #[command(name = "tunesmith-agent", version, propagate_version = true)]
 struct Cli {
@@ -30,7 +30,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run one attempt of a trial for a server, as an engine starts it.
+    /// Run one attempt of a trial for a server; started by engines.
     Agent(AgentArgs),
 }
 
@@ -51,7 +51,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// Starts logging on standard error. `TUNESMITH_LOG` sets the filter: levels by target, such as `info,tunesmith_agent=debug`.
+/// Starts logging to standard error. `TUNESMITH_LOG` sets the filter: levels by target, such as
+/// `info,tunesmith_agent=debug`.
 fn start_log() {
     let filter = std::env::var("TUNESMITH_LOG").ok().and_then(|text| text.parse().ok());
     let filter: Targets = filter.unwrap_or_else(|| Targets::new().with_default(Level::WARN));

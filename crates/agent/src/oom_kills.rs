@@ -1,25 +1,26 @@
-//! Kills for lack of memory in the control group of this agent.
+//! Memory kills in this agent's control group.
 //!
-//! The kernel may kill the program of a trial and spare its agent. The container then goes on, so that its engine reports no lack of
-//! memory.
+//! The kernel may kill the program of a trial but spare its agent. The container then keeps running, and its engine
+//! reports no lack of memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The mount point of control groups.
+/// Mount point of control groups.
 pub(super) const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
-/// Files with the number of kills below the mount point: of version 2, where a container sees its own group, and of version 1.
+/// Files with the number of kills, below the mount point: for version 2, where a container sees its own group, and for
+/// version 1.
 const COUNTERS: [&str; 2] = ["memory.events", "memory/memory.oom_control"];
 
-/// A watch on the number of processes that the kernel kills for lack of memory.
+/// Counter of processes the kernel killed for lack of memory.
 pub(super) struct OomKills {
     mount: PathBuf,
     at_start: u64,
 }
 
 impl OomKills {
-    /// Counts from now on, in the control group that is mounted at `mount`.
+    /// Starts counting in the control group mounted at `mount`.
     pub(super) fn since_now(mount: &Path) -> Self {
         Self { mount: mount.to_owned(), at_start: count(mount) }
     }
@@ -30,7 +31,7 @@ impl OomKills {
     }
 }
 
-/// The number of kills; 0 if no counter can be read.
+/// Number of kills; 0 if no counter is readable.
 fn count(mount: &Path) -> u64 {
     let kills = |text: String| text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse().ok());
     COUNTERS.iter().find_map(|file| kills(fs::read_to_string(mount.join(file)).ok()?)).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! The outbox: measurements that the server has not confirmed, shared by the tasks that read reports.
+//! Outbox: measurements not yet confirmed by the server, shared by the tasks that read reports.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,11 +9,11 @@ use super::spool::Spool;
 use parking_lot::{Mutex, MutexGuard};
 use tunesmith_domain::Measurement;
 
-/// The measurements of an attempt for the server.
+/// Measurements of an attempt for the server.
 #[derive(Debug)]
 pub(super) struct Outbox {
     spool: Mutex<Spool>,
-    /// The names of metrics in reports over HTTP.
+    /// Metric names in reports over HTTP.
     tags: Mutex<BTreeSet<String>>,
     stopping: AtomicBool,
 }
@@ -26,7 +26,7 @@ impl Outbox {
         Ok(Self { spool: Mutex::new(Spool::open(folder)?), tags, stopping })
     }
 
-    /// Locks the file of the measurements.
+    /// Locks the spool.
     pub(super) fn spool(&self) -> MutexGuard<'_, Spool> {
         self.spool.lock()
     }
@@ -37,17 +37,17 @@ impl Outbox {
         self.spool().append(&[measurement])
     }
 
-    /// The names of metrics in reports over HTTP.
+    /// Metric names in reports over HTTP.
     pub(super) fn tags(&self) -> BTreeSet<String> {
         self.tags.lock().clone()
     }
 
-    /// Records that the program is asked to end.
+    /// Records that the program was asked to stop.
     pub(super) fn set_stopping(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the program is asked to end.
+    /// Whether the program was asked to stop.
     pub(super) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
     }

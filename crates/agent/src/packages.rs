@@ -1,7 +1,7 @@
-//! Installs the Python packages of an attempt, which come from its server.
+//! Installation of an attempt's Python packages, downloaded from its server.
 //!
 //! ```text
-//! <cache>/archives/<sha256>/<file name>     a package, complete and checked
+//! <cache>/archives/<sha256>/<file name>     a package, complete and verified
 //! <cache>/environments/                     as `tunesmith-packages` describes it
 //! ```
 
@@ -18,20 +18,20 @@ use tunesmith_executor::{AgentArchive, AgentPackages, ENVIRONMENT_PYTHON, Execut
 use tunesmith_files::RootedPath;
 use tunesmith_packages::{EnvironmentRequest, Environments, Package, Step};
 
-/// Pause before a server that is away is asked again.
+/// Pause before retrying an unreachable server.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Time between two looks at the output of the installer.
+/// Polling interval for the installer's output.
 const COPY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Maximum number of bytes that are copied at once. A guess, far above what pip writes in that time.
+/// Maximum number of bytes per copy; a guess, far above pip's output in the interval.
 const MAX_COPIED_BYTES: u64 = 1 << 20;
 
-/// Returns the interpreter of the environment with `packages` below the folder `cache`. Makes it if necessary, and waits for a server
-/// that is away. The output of the installer is appended to `log` while it grows.
+/// Returns the interpreter of the environment with `packages` below the folder `cache`. Creates the environment if
+/// necessary, waiting for an unreachable server. The installer's output is appended to `log` as it grows.
 ///
 /// # Errors
-/// Why the packages cannot be installed.
+/// The reason the packages cannot be installed.
 pub(super) async fn install(
     client: &Client,
     cache: &Path,
@@ -68,7 +68,7 @@ pub(super) async fn install(
             prepared = &mut preparing => Some(prepared),
             _ = interval.tick() => None,
         };
-        // The last one is that of the installer which has made the environment, or makes it.
+        // The last one belongs to the installer that created the environment, or is doing so.
         while let Ok(output) = reported.try_recv() {
             copy = log.map(|log| LogCopy { from: output, to: log.to_owned(), copied: 0 });
         }
@@ -81,16 +81,16 @@ pub(super) async fn install(
     }
 }
 
-/// A copy of the output of an installer in the folder of an attempt, from which the server gets it.
+/// Copy of an installer's output in the attempt's folder, from which it is sent to the server.
 struct LogCopy {
     from: PathBuf,
     to: PathBuf,
-    /// Number of bytes of `from` in the copy.
+    /// Bytes of `from` already copied.
     copied: u64,
 }
 
 impl LogCopy {
-    /// Appends what `from` has more than before, and returns the copy. Its failures are logged: it is shown for information.
+    /// Appends new output of `from`, and returns the copy. Failures are only logged, since the output is informational.
     async fn update(mut self) -> Option<Self> {
         let updating = tokio::task::spawn_blocking(move || {
             if let Err(error) = self.append() {
@@ -117,7 +117,7 @@ impl LogCopy {
     }
 }
 
-/// Lets the commands of `spec` run the interpreter `python`.
+/// Makes the commands of `spec` run the interpreter `python`.
 pub(super) fn use_environment(spec: &mut ExecutorJobSpec, python: &Path) {
     for replica in &mut spec.replicas {
         if let Program::Command { argv } = &mut replica.program
@@ -128,7 +128,7 @@ pub(super) fn use_environment(spec: &mut ExecutorJobSpec, python: &Path) {
     }
 }
 
-/// Returns the file of `archive` below `folder`. Gets it from the server unless it is there.
+/// Returns the file of `archive` below `folder`, downloading it if missing.
 async fn fetch(client: &Client, folder: &Path, archive: &AgentArchive) -> Result<PathBuf, String> {
     let AgentArchive { sha256, file_name } = archive;
     let is_name = |name: &str| !name.is_empty() && !name.contains('/') && !name.starts_with('.');
@@ -171,7 +171,7 @@ async fn fetch(client: &Client, folder: &Path, archive: &AgentArchive) -> Result
     }
 }
 
-/// The message of `error` with those of its causes.
+/// Message of `error`, including its causes.
 pub(super) fn error_text(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

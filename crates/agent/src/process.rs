@@ -1,7 +1,7 @@
-//! The simplest place for agents: a process of this machine, detached from the one that starts it.
+//! Simplest engine for agents: a detached process on the local machine.
 //!
-//! It shows how the pieces fit, and lets tests and users try the agent without a cluster. An agent holds the lock of its
-//! folder from its start to its end, as its standard input, so that any process can tell whether it is there.
+//! It demonstrates how the parts fit together, and lets tests and users try the agent without a cluster. An agent holds
+//! the lock of its folder from start to end, as its standard input, so that any process can tell whether it is alive.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,28 +17,27 @@ use tunesmith_domain::JobId;
 use tunesmith_executor::remote::{AgentEngine, AgentId, AgentState};
 use tunesmith_executor::{Capabilities, ExecutorError, ExecutorJobId, ExecutorJobSpec, LossCause, StopMode};
 
-/// Settings of a [`ProcessEngine`].
 #[derive(Debug, Clone)]
 pub struct ProcessSettings {
     /// The program `tunesmith`.
     pub program: PathBuf,
-    /// Folder with one spool folder for each attempt.
+    /// Folder with one spool folder per attempt.
     pub folder: PathBuf,
-    /// Time between two reports of an agent.
+    /// Report interval of an agent.
     pub interval: Duration,
 }
 
-/// Starts agents as processes of this machine.
+/// Starts agents as processes on this machine.
 #[derive(Debug, Clone)]
 pub struct ProcessEngine(Arc<ProcessSettings>);
 
 impl ProcessEngine {
-    /// An engine with `settings`. Does no IO.
+    /// Does no IO.
     pub fn new(settings: ProcessSettings) -> Self {
         Self(Arc::new(settings))
     }
 
-    /// Returns the spool folder of the agent `id`.
+    /// Spool folder of the agent `id`.
     pub fn spool(&self, id: &AgentId) -> PathBuf {
         self.0.folder.join(id.to_string())
     }
@@ -71,7 +70,7 @@ impl ProcessEngine {
         let mut command = tokio::process::Command::new(&settings.program);
         command.arg("agent").arg("--spec").arg(file).arg("--spool").arg(&spool);
         command.arg("--interval-ms").arg(settings.interval.as_millis().to_string());
-        // A new process group, so that Ctrl-C in a terminal is not sent to it.
+        // Own process group, which Ctrl-C in a terminal does not reach.
         command.process_group(0).stdin(lock).stdout(Stdio::null()).stderr(log);
         let mut child = command.spawn()?;
         // The wait only prevents a zombie.
@@ -87,7 +86,7 @@ impl ProcessEngine {
         if flock(&lock_file(&spool)?, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Ok(AgentState::Running);
         }
-        // The supervisor of an agent that was killed ends the program first.
+        // The supervisor of a killed agent ends the program first.
         let supervised = spool.join("executions").join(id.run.to_string());
         if supervised.try_exists()?
             && flock(&lock_file(&supervised)?, FlockOperation::NonBlockingLockExclusive).is_err()
@@ -99,7 +98,7 @@ impl ProcessEngine {
     }
 }
 
-/// Opens the file whose lock is held by the process that works in `folder`.
+/// Opens the lock file of the process that works in `folder`.
 fn lock_file(folder: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(folder.join("lock"))
 }
@@ -120,7 +119,7 @@ impl AgentEngine for ProcessEngine {
     }
 
     async fn stop(&self, _: &AgentId, _: StopMode) -> Result<(), ExecutorError> {
-        // The answer to the agent's next report has the request.
+        // The response to the agent's next report carries the request.
         Ok(())
     }
 

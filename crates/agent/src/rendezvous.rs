@@ -1,4 +1,4 @@
-//! The address of a replica whose attempt has others in other places.
+//! Address of a replica in an attempt with replicas elsewhere.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,10 +7,10 @@ use tokio::net::{TcpSocket, UdpSocket};
 
 use tunesmith_client::addresses;
 
-/// A port of this machine that no other process gets before the program starts.
+/// Port reserved on this machine until the program starts.
 #[derive(Debug)]
 pub(super) struct Reserved {
-    /// It is bound and does not listen, so that no connection of another replica ends here.
+    /// Bound but not listening, so that connections of other replicas are refused.
     _socket: TcpSocket,
     pub(super) address: SocketAddr,
 }
@@ -29,10 +29,10 @@ impl Reserved {
     }
 }
 
-/// The address of this machine on the way to the server `url`. Sends nothing.
+/// Address of this machine used to reach the server `url`. Sends nothing.
 ///
 /// # Errors
-/// If there is no way.
+/// If there is no route.
 pub(super) async fn host_towards(url: &reqwest::Url) -> io::Result<IpAddr> {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let port = url.port_or_known_default().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Reads what the program writes, and delivers it.
+//! Delivery of the program's output and measurements.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -18,52 +18,52 @@ use tunesmith_executor::remote::{AgentCommand, AgentEnd, AgentReport, LogPiece, 
 use tunesmith_executor::reports::Reports;
 use tunesmith_executor::{ExecutorJobId, StopMode, host_name};
 
-/// Maximum number of bytes of logs in a report. With base64 it stays far below the server's limit of a request.
+/// Maximum number of log bytes per report; base64 encoded, far below the server's request limit.
 const MAX_LOG_BYTES: usize = 512 << 10;
-/// Maximum number of measurements in a report.
+/// Maximum number of measurements per report.
 const MAX_MEASUREMENTS: usize = 1000;
-/// Maximum time for one report.
+/// Time limit for one report.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
-/// The least time that a report gets, for a server that is reached at the last moment.
+/// Minimum time limit for a report, when the server is close to out of reach.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What the server, or its absence, asks of the agent.
+/// Request of the server, or consequence of its absence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The server has answered for the first time, and wants the attempt to run.
+    /// First response of the server, which wants the attempt to run.
     Wanted,
-    /// The program has to end.
+    /// The program must stop.
     Stop(StopMode),
-    /// The server does not want the attempt any more.
+    /// The server has superseded the attempt.
     Superseded,
-    /// The server was not reached for too long.
+    /// The server was unreachable for too long.
     OutOfReach,
 }
 
-/// The inputs of a [`Shipper`].
+/// Inputs of a [`Shipper`].
 pub(super) struct Shipping<'a> {
     pub(super) client: Client,
     pub(super) reports: Box<dyn Reports>,
-    /// The folder of the job's files on this machine.
+    /// Local folder of the job's files.
     pub(super) job: PathBuf,
     pub(super) id: ExecutorJobId,
     pub(super) ended: watch::Receiver<Option<AgentEnd>>,
     pub(super) preempted: watch::Receiver<Option<String>>,
     pub(super) events: mpsc::UnboundedSender<Event>,
     pub(super) outbox: Arc<Outbox>,
-    /// The replica, of an attempt with several agents.
+    /// Present for an attempt with several agents.
     pub(super) rendezvous: Option<Rendezvous>,
     pub(super) settings: &'a AgentSettings,
 }
 
-/// What an agent of several sends to the others, and gets from them.
+/// Exchange of addresses between the agents of an attempt.
 #[derive(Debug)]
 pub(super) struct Rendezvous {
-    /// The task of its replica.
+    /// Task of this agent's replica.
     pub(super) task: String,
-    /// The address of its replica.
+    /// Address of this agent's replica.
     pub(super) address: SocketAddr,
-    /// The addresses of all replicas, once they are known.
+    /// Addresses of all replicas, once known.
     pub(super) addresses: Arc<OnceLock<Vec<String>>>,
 }
 
@@ -80,7 +80,7 @@ pub(super) struct Shipper {
     interval: Duration,
     outbox: Arc<Outbox>,
     rendezvous: Option<Rendezvous>,
-    /// The bytes of each log that the server has.
+    /// Bytes of each log received by the server.
     delivered: Vec<(LogName, u64)>,
     sent_tags: BTreeSet<String>,
     sent_problems: usize,
@@ -115,7 +115,7 @@ impl Shipper {
         }
     }
 
-    /// Delivers until the server has the end, refuses the attempt, or is out of reach for too long.
+    /// Delivers until the server has the end, refuses the attempt, or is unreachable for too long.
     pub(super) async fn run(mut self) {
         loop {
             let end = self.ended.borrow_and_update().clone();
@@ -138,7 +138,7 @@ impl Shipper {
                     else => std::future::pending().await,
                 }
             };
-            // A server that is away is asked at the same interval: an agent sends little.
+            // No back-off for an unreachable server: an agent sends little.
             let _ = tokio::time::timeout(interval, changed).await;
         }
     }
@@ -151,7 +151,7 @@ impl Shipper {
         let has_more = !request.measurements.is_empty() || !request.logs.is_empty();
         // The end follows everything else.
         request.end = end.as_ref().filter(|_| !has_more).map(EndMessage::from);
-        // A network that answers nothing must not keep the program running for longer than it may.
+        // An unresponsive network must not keep the program running beyond its limit.
         let left = self.out_of_reach.saturating_sub(self.reached.elapsed());
         let limit = SEND_TIMEOUT.min(left.max(LEAST_TIMEOUT));
         let sent = tokio::time::timeout(limit, self.client.send(&request)).await;
@@ -211,9 +211,9 @@ impl Shipper {
         })
     }
 
-    /// Puts new measurements into the spool; all remaining ones if the program `is_over`.
+    /// Spools new measurements; all remaining ones if the program `is_over`.
     async fn collect(&mut self, is_over: bool) -> io::Result<()> {
-        // A read may block, and the runtime has other work.
+        // A read may block.
         let Some(mut reports) = self.reports.take() else {
             return Err(io::Error::other("the reader of the reports failed"));
         };
@@ -273,17 +273,17 @@ impl Shipper {
     }
 
     fn emit(&self, event: Event) {
-        // The agent ends when it drops the receiver.
+        // The agent drops the receiver when it ends.
         let _ = self.events.send(event);
     }
 }
 
-/// What a report has achieved.
+/// Result of a report.
 enum Progress {
-    /// There may be more to send at once.
+    /// More may be sent immediately.
     More,
-    /// Nothing is left to send now.
+    /// Nothing to send at the moment.
     Idle,
-    /// Nothing will be left to send.
+    /// Nothing more to send, ever.
     Done,
 }

@@ -1,7 +1,7 @@
-//! The measurements that the server has not confirmed, in a file.
+//! Spool file of measurements not yet confirmed by the server.
 //!
-//! One line for each measurement of the attempt, in order. The file is kept until the end, so that a server that was
-//! restored from a copy can be given all of them again.
+//! One line per measurement of the attempt, in order. The file remains until the end, so that a server restored from a
+//! backup can receive all of them again.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
@@ -10,18 +10,18 @@ use std::path::Path;
 use tunesmith_api::agent::NumberedMeasurement;
 use tunesmith_domain::Measurement;
 
-/// The measurements of one attempt.
+/// Measurements of one attempt.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: File,
     /// Number of measurements in the file, and its size.
     written: (u64, u64),
-    /// Number of measurements that the server has, and where the next one starts.
+    /// Number of measurements confirmed by the server, and offset of the next one.
     confirmed: (u64, u64),
 }
 
 impl Spool {
-    /// Opens the spool in `folder`. Lines that an earlier agent has written stay; an unfinished one is removed.
+    /// Opens the spool in `folder`, keeping complete lines of an earlier agent.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join("measurements.jsonl");
         let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
@@ -37,7 +37,7 @@ impl Spool {
         Ok(Self { file, written: (count, size), confirmed: (0, 0) })
     }
 
-    /// Returns all measurements of the attempt number `attempt`, which an earlier agent may have spooled.
+    /// All measurements of the attempt number `attempt`, including those of an earlier agent.
     pub(super) fn all(&self, attempt: u64) -> io::Result<Vec<Measurement>> {
         let mut measurements = Vec::new();
         for (index, line) in self.reader(0)?.lines().enumerate() {
@@ -49,7 +49,6 @@ impl Spool {
         Ok(measurements)
     }
 
-    /// Appends measurements.
     pub(super) fn append(&mut self, measurements: &[Measurement]) -> io::Result<()> {
         let mut text = Vec::new();
         for measurement in measurements {
@@ -61,7 +60,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Records that the server has the measurements before the number `next`.
+    /// Records that the server has the measurements before index `next`.
     pub(super) fn confirm(&mut self, next: u64) -> io::Result<()> {
         if next < self.confirmed.0 {
             self.confirmed = (0, 0);
@@ -78,7 +77,7 @@ impl Spool {
         Ok(())
     }
 
-    /// The number of the next measurement that the server lacks, and up to `limit` from there on.
+    /// Index of the next unconfirmed measurement, and up to `limit` measurements from it on.
     pub(super) fn next(&self, limit: usize) -> io::Result<(u64, Vec<NumberedMeasurement>)> {
         let (number, offset) = self.confirmed;
         let lines = self.reader(offset)?.lines().take(limit);
@@ -122,7 +121,7 @@ mod tests {
         assert_eq!(steps(&spool, 2), (0, vec![10, 11]));
         spool.confirm(2).unwrap();
         assert_eq!(steps(&spool, 9), (2, vec![12]));
-        // A server that was restored from a copy lacks some.
+        // A server restored from a backup lacks some.
         spool.confirm(1).unwrap();
         assert_eq!(steps(&spool, 9), (1, vec![11, 12]));
         drop(spool);

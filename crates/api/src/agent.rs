@@ -24,39 +24,39 @@ const MAX_PROBLEMS: usize = 1_000;
 /// Length in characters to which notices, problems and reasons are truncated. They are logged and shown.
 const MAX_TEXT_LENGTH: usize = 1_000;
 
-/// A report of an agent: the sign that it is alive, and everything that is new.
+/// Report of an agent: heartbeat and everything new.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "SyncAttemptRequest")]
 pub struct SyncRequest {
-    /// The task of the replica that the agent runs, such as `worker-0`; empty for an agent that runs all of the attempt.
+    /// Task of the agent's replica, such as `worker-0`; empty for an agent that runs the whole attempt.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub task: String,
-    /// The name of the node, in the first report; empty afterwards. At most 253 characters.
+    /// Name of the node, in the first report; empty afterwards. At most 253 characters.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub node: String,
-    /// The address and port at which the other replicas reach this one, such as `10.0.0.7:2222`, until the answer has those of all;
-    /// empty otherwise.
+    /// Address and port of this replica for the other ones, such as `10.0.0.7:2222`, until the response contains those
+    /// of all replicas; empty otherwise.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub address: String,
     /// Parts of logs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<LogPart>,
-    /// Number of the first of `measurements` among those of the attempt, from 0.
+    /// Index of the first of `measurements` within the attempt, from 0.
     pub first_measurement: Int64,
-    /// The measurements from there on, in the order of arrival.
+    /// Consecutive measurements, in order of arrival.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub measurements: Vec<NumberedMeasurement>,
-    /// Names of metrics that were seen and not reported before.
+    /// Names of metrics seen but not yet reported.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen_tags: Vec<String>,
-    /// What the agent could not read, and has not reported before.
+    /// Read errors not yet reported.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
-    /// The notice by which the place of the program is taken for other work, such as `SIGTERM`; empty without one.
+    /// Preemption notice, such as `SIGTERM`; empty without one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub preempted: String,
-    /// The end of the program, once everything else was received.
+    /// End of the program, once everything else was received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<EndMessage>,
 }
@@ -65,16 +65,16 @@ pub struct SyncRequest {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct LogPart {
-    /// The task, such as `master-0`.
+    /// Task, such as `master-0`.
     pub task: String,
     /// `stdout` or `stderr`.
     pub stream: String,
     /// Offset of the first byte.
     pub offset: Int64,
-    /// Number of bytes before that offset that were removed, since the log exceeded its quota.
+    /// Number of bytes before that offset that were removed because the log exceeded its quota.
     #[serde(skip_serializing_if = "is_none_removed")]
     pub removed: Int64,
-    /// The bytes in base64.
+    /// Bytes in base64.
     pub data: String,
 }
 
@@ -84,7 +84,7 @@ pub struct LogPart {
 pub struct NumberedMeasurement {
     /// Training step, not negative.
     pub step: Int64,
-    /// Time of the report by the trainer's clock, in seconds since 1970; 0 if it is not known.
+    /// Time of the report by the trainer's clock, in seconds since 1970; 0 if unknown.
     #[serde(default)]
     pub wall_time: Double,
     /// Seconds since the start of the trial.
@@ -92,46 +92,46 @@ pub struct NumberedMeasurement {
     pub elapsed: Option<Double>,
     /// `METRIC_FILE`, `EVENT_FILE`, `STANDARD_OUTPUT` or `HTTP`.
     pub source: String,
-    /// The offset in bytes of a line of standard output.
+    /// Byte offset of a line of standard output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<Int64>,
-    /// The folder of an event file below that of the trial, `.` for that itself; at most 512 bytes.
+    /// Folder of an event file relative to the trial's folder, `.` for that folder; at most 512 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// The values.
+    /// Values of the metrics.
     pub metrics: Vec<MetricPart>,
 }
 
-/// The value of one metric.
+/// Value of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricPart {
     /// Name of the metric.
     pub metric: String,
-    /// Its value; `"NaN"`, `"Infinity"` and `"-Infinity"` are allowed.
+    /// Value; `"NaN"`, `"Infinity"` and `"-Infinity"` are allowed.
     pub value: Double,
 }
 
-/// The end of an attempt: exactly one of `exitCode`, `signal`, `outOfMemory`, `notStarted`, `preempted` and `lost`.
+/// End of an attempt: exactly one of `exitCode`, `signal`, `outOfMemory`, `notStarted`, `preempted` and `lost`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct EndMessage {
-    /// The exit code of the program.
+    /// Exit code of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The signal that killed the program.
+    /// Signal that killed the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
     /// Whether the kernel killed the program for lack of memory.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub out_of_memory: bool,
-    /// Why the program could not be started.
+    /// Reason the program could not be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_started: Option<String>,
-    /// The notice by which the place was taken for other work.
+    /// Preemption notice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preempted: Option<String>,
-    /// Why the program was lost.
+    /// Reason the program was lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
     /// `REQUESTED` or `TIME_LIMIT` if the agent stopped the program; empty otherwise.
@@ -154,29 +154,29 @@ pub fn run_id(job: JobId, name: &str) -> Option<ExecutorJobId> {
     Some(ExecutorJobId { job, trial: trial.map(TrialId), attempt })
 }
 
-/// The answer to a report.
+/// Response to a report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(rename = "SyncAttemptResponse")]
 pub struct SyncResponse {
-    /// Number of the next measurement: all earlier ones are stored.
+    /// Index of the next measurement; all earlier ones are stored.
     pub next_measurement: Int64,
-    /// Where each log of the report continues: all earlier bytes are stored.
+    /// Next offset of each reported log; all earlier bytes are stored.
     pub logs: Vec<LogEnd>,
-    /// The addresses of all replicas, in the order of the attempt, if the request has one and all are known.
+    /// Addresses of all replicas in the order of the attempt, once known, if the request contains one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
-    /// `CONTINUE`; `STOP`: end the program with its grace period; `KILL`: end it at once.
+    /// `CONTINUE`; `STOP`: end the program with its grace period; `KILL`: end it immediately.
     pub command: String,
-    /// Whether the end is stored: the agent has nothing left to do.
+    /// Whether the end is stored, so that the agent is done.
     pub ended: bool,
 }
 
-/// Where a log continues.
+/// Next offset of a log.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LogEnd {
-    /// The task.
+    /// Task of the log.
     pub task: String,
     /// `stdout` or `stderr`.
     pub stream: String,

@@ -1,4 +1,4 @@
-//! The database of a data folder: its address, and its identity, so that the folder is not used with another one.
+//! Database of a data folder: its address, and its identity, which prevents use of the folder with another database.
 //!
 //! The file DATABASE has two lines: the address without a password, and the random ID of the database.
 
@@ -11,10 +11,10 @@ use tunesmith_store::{DatabaseAddress, OpenMode, PostgresStore, StoreError};
 
 const FILE: &str = "DATABASE";
 
-/// The variable with the address, which may contain the password.
+/// Variable with the address, which may contain the password.
 const VARIABLE: &str = "TUNESMITH_STORE";
 
-/// Opens the store at `address` for `folder`, and notes the database in the folder.
+/// Opens the store at `address` for `folder`, and records the database in the folder.
 ///
 /// # Errors
 /// [`DataDirError::OtherDatabase`] if the folder belongs to another database; [`DataDirError::Store`],
@@ -46,7 +46,7 @@ pub(super) async fn open(folder: &Path, address: &DatabaseAddress) -> Result<Pos
     }
 }
 
-/// The address of the database of `folder`: that of the variable, which may contain the password, or the noted one.
+/// Database address of `folder`: the variable, which may contain the password, or else the recorded one.
 pub(super) fn address_of(folder: &Path) -> Result<DatabaseAddress, DataDirError> {
     let given = std::env::var(VARIABLE).ok().filter(|text| DatabaseAddress::is_address(text));
     let text = match given {

@@ -1,5 +1,5 @@
-//! The marker of the kind of store in a folder. It is written once, after the store was created, so that a missing
-//! store is detected.
+//! Marker with the kind of store in a folder. It is written once, after the store is created, so that a missing store
+//! is detected.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use tunesmith_store::StoreError;
 
 const FILE: &str = "STORE";
 
-/// The start of the markers of versions before 0.1.0.
+/// Prefix of markers written by versions before 0.1.0.
 const BEFORE_RELEASE: &str = "tunesmith data folder 1, ";
 
-/// Returns the kind of store in `folder`, from its marker, or from the store if the first start ended before the marker
-/// was written; `None` in a new folder.
+/// Kind of store in `folder`, according to its marker, or to the store itself if the first start was interrupted before
+/// writing the marker; `None` in a new folder.
 pub(super) fn held_kind(folder: &Path) -> Result<Option<StoreKind>, DataDirError> {
     if let Some(kind) = read(folder)? {
         return Ok(Some(kind));
@@ -23,17 +23,16 @@ pub(super) fn held_kind(folder: &Path) -> Result<Option<StoreKind>, DataDirError
     Ok(StoreKind::ALL.into_iter().find(is_there))
 }
 
-/// Whether the marker exists.
 pub(super) fn is_written(folder: &Path) -> Result<bool, DataDirError> {
     Ok(read(folder)?.is_some())
 }
 
-/// Writes the marker durably.
+/// Durably writes the marker.
 pub(super) fn write(folder: &Path, kind: StoreKind) -> Result<(), DataDirError> {
     replace(folder, FILE, &format!("{}\n", text_of(kind)))
 }
 
-/// Replaces the file `name` of `folder` durably, as a whole.
+/// Durably and atomically replaces the file `name` of `folder`.
 pub(super) fn replace(folder: &Path, name: &str, content: &str) -> Result<(), DataDirError> {
     let (path, new) = (folder.join(name), folder.join(format!("{name}.new")));
     let write = || {
@@ -61,7 +60,7 @@ fn read(folder: &Path) -> Result<Option<StoreKind>, DataDirError> {
     kind.map(Some).ok_or(DataDirError::UnknownMarker { path, found: text })
 }
 
-/// Returns the content of the marker. It names the first version with this form of the folder.
+/// Content of the marker. It names the first version with this folder format.
 fn text_of(kind: StoreKind) -> String {
     format!("tunesmith data folder of 0.1.0, store {kind}")
 }

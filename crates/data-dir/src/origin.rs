@@ -1,8 +1,8 @@
-//! Distinguishes a data folder from its copies.
+//! Detection of copied data folders.
 //!
-//! A file in the folder contains its own number in the file system and the time at which it was created there. Both stay when
-//! the folder is renamed, mounted under another path, or used by another machine or container on the same volume. A copy of the
-//! folder has a new file with the content of the old one. A copy of the whole volume cannot be distinguished from it.
+//! A file in the folder contains its own inode number and creation time. Both survive renaming the folder, mounting it
+//! under another path, or using it from another machine or container on the same volume. A copy of the folder has a new
+//! file with the old content. A copy of the whole volume is not detected.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -12,26 +12,25 @@ use rustix::fs::{AtFlags, StatxFlags, statx};
 
 const FILE: &str = "FOLDER";
 
-/// Maximum size of the file in bytes: more than any path.
+/// Maximum file size in bytes, above that of any path.
 const MAX_BYTES: u64 = 16 << 10;
 
-/// The folder of which another one is a copy.
+/// Folder that was copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Original {
-    /// Where it was used last.
+    /// Path at its last use.
     pub path: PathBuf,
-    /// The name of the machine that used it last.
+    /// Machine of its last use.
     pub host: String,
 }
 
-/// The content of the file.
+/// Content of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Note {
     file: FileId,
     original: Original,
 }
 
-/// The identity of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FileId {
     inode: u64,
@@ -66,8 +65,8 @@ impl Note {
     }
 }
 
-/// Returns the folder of which `folder` is a copy; `None` if it is none, or has been used by no version that records it. A folder
-/// that is no copy records where it is used.
+/// Original of `folder`; `None` if it is not a copy, or no version that records its identity has used it. A folder that
+/// is not a copy records its current location.
 pub(super) fn of_copy(folder: &Path) -> io::Result<Option<Original>> {
     let mut file = match OpenOptions::new().read(true).write(true).open(folder.join(FILE)) {
         Ok(file) => file,
@@ -76,7 +75,7 @@ pub(super) fn of_copy(folder: &Path) -> io::Result<Option<Original>> {
     };
     let mut text = String::new();
     (&mut file).take(MAX_BYTES).read_to_string(&mut text)?;
-    // A file whose first write did not end is that of no copy.
+    // A file whose first write was interrupted does not belong to a copy.
     let Some(known) = Note::parse(&text) else { return settle(folder).map(|()| None) };
     let own = note(&file, folder)?;
     if own.file != known.file {
@@ -88,9 +87,9 @@ pub(super) fn of_copy(folder: &Path) -> io::Result<Option<Original>> {
     Ok(None)
 }
 
-/// Records that `folder` is no copy from now on.
+/// Records `folder` as an original.
 pub(super) fn settle(folder: &Path) -> io::Result<()> {
-    // In place, since another file would have another number.
+    // Written in place, since another file would have another inode.
     let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(folder.join(FILE))?;
     let note = note(&file, folder)?;
     write(&mut file, &note)
@@ -129,7 +128,7 @@ mod tests {
         assert_eq!(of_copy(&at("c")).unwrap(), Some(original), "until that is settled");
         settle(&at("c")).unwrap();
         assert_eq!((of_copy(&at("c")).unwrap(), of_copy(&at("b")).unwrap()), (None, None));
-        // A restored copy in the place of the original.
+        // Restored backup at the path of the original.
         std::fs::rename(at("b"), at("old")).unwrap();
         let copied = std::process::Command::new("cp").arg("-a").args([at("old"), at("b")]).status().unwrap();
         assert!(copied.success());

@@ -1,11 +1,11 @@
-//! Takes the access of other users to an existing data folder away.
+//! Revocation of other users' access to an existing data folder.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// The names in a data folder. Other entries belong to the user.
+/// Names in a data folder. Other entries belong to the user.
 const NAMES: [&str; 19] = [
     "LOCK",
     "STORE",
@@ -28,8 +28,8 @@ const NAMES: [&str; 19] = [
     "tokens.json.new",
 ];
 
-/// Makes the entries of the data folder `path` private. A restored backup may have other modes. Other
-/// users may still pass through folders, which programs of `--run-as` need.
+/// Makes the entries of the data folder `path` private; a restored backup may have other modes. Other users may still
+/// traverse folders, as programs of `--run-as` must.
 pub(super) fn make_private(path: &Path) -> io::Result<()> {
     for name in NAMES {
         let entry = path.join(name);

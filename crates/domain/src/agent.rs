@@ -1,4 +1,4 @@
-//! Reports of agents, which run programs on machines that share no files with the server.
+//! Reports of agents, which run programs on machines without shared storage.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -7,95 +7,89 @@ use serde::{Deserialize, Serialize};
 
 use super::{ExitStatus, LogStream, Measurement};
 
-/// The content of one report of an agent.
+/// Content of one agent report.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentReport {
-    /// The task of the replica that the agent runs; `None` if it runs all of the attempt.
+    /// Replica task the agent runs; `None` if it runs the whole attempt.
     pub task: Option<String>,
-    /// The name of the node, in the first report.
+    /// Node name, sent in the first report.
     pub node: Option<String>,
-    /// The address at which the others of the attempt reach this replica, until theirs are known.
+    /// Address of this replica for its peers, sent until the addresses of all replicas are known.
     pub address: Option<SocketAddr>,
-    /// Parts of logs.
     pub logs: Vec<LogPiece>,
-    /// Number of the first of `measurements` among those of the attempt, from 0.
+    /// Index of the first of `measurements` within the attempt, from 0.
     pub first_measurement: u64,
-    /// The measurements that follow.
+    /// Consecutive measurements from `first_measurement` on.
     pub measurements: Vec<Measurement>,
-    /// The names of all metrics that were seen, if they are new.
+    /// Metric tags not reported before.
     pub seen_tags: BTreeSet<String>,
     /// New problems in reading metrics.
     pub problems: Vec<String>,
-    /// The preemption notice.
+    /// Preemption notice.
     pub preempted: Option<String>,
-    /// The end, after everything else was delivered.
+    /// End of the attempt, sent after everything else was delivered.
     pub end: Option<AgentEnd>,
 }
 
-/// A part of a log.
+/// Consecutive bytes of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPiece {
     /// Position of the first byte.
     pub position: LogPosition,
-    /// The number of bytes before them that were removed, since the log exceeded its quota.
+    /// Bytes dropped before this piece because the log exceeded its quota.
     pub removed: u64,
     pub bytes: Vec<u8>,
 }
 
-/// A position in a log of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPosition {
-    /// The replica, such as `master-0`.
+    /// Replica, such as `master-0`.
     pub task: String,
-    /// The output stream.
     pub stream: LogStream,
-    /// Offset in bytes.
+    /// Byte offset.
     pub offset: u64,
 }
 
 /// End of an attempt, as reported by its agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AgentEnd {
-    /// Its program ended.
+    /// The program ended.
     Ended(ExitStatus),
-    /// Its place was taken for other work.
+    /// Preempted by the scheduler in favour of other work.
     Preempted {
-        /// The notice.
+        /// Preemption notice.
         reason: String,
     },
-    /// It did not get places for all of its replicas, and gave back those that it had. Agents do not report that.
+    /// Only some replicas could be placed; their slots were released. Not reported by agents.
     NotPlaced {
-        /// The places that it had.
+        /// Slots that had been obtained.
         reason: String,
     },
     Lost {
-        /// Description of the failure.
         reason: String,
     },
 }
 
-/// The request of a server to an agent.
+/// Command from a server to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AgentCommand {
-    /// Continue.
     Continue,
-    /// End the program, with the grace period.
+    /// End the program; kill it after the grace period.
     Stop,
-    /// Kill the program.
+    /// Kill the program immediately.
     Kill,
 }
 
-/// The response of a server to a report.
+/// Server response to a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentResponse {
-    /// Number of the next measurement of the attempt.
+    /// Index of the next measurement of the attempt the server expects.
     pub next_measurement: u64,
-    /// The next position in each log of the report.
+    /// Next expected position in each reported log.
     pub logs: Vec<LogPosition>,
-    /// The addresses of all replicas, if the report has one and all are known.
+    /// Addresses of all replicas, once known, if the report contains one.
     pub addresses: Vec<String>,
-    /// The request to the agent.
     pub command: AgentCommand,
-    /// Whether the end is recorded.
+    /// Whether the end of the attempt is recorded.
     pub ended: bool,
 }

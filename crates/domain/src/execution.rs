@@ -1,6 +1,6 @@
-//! One run of a program: its name and its end.
+//! Identity and end of one program run.
 //!
-//! Executors keep these values in files, and agents read them, so they have a serialised form.
+//! These values have a serialised form: executors store them in files, and agents read them.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use tunesmith_algorithms::problem::TrialId;
 
 use super::{AttemptLocation, JobId};
 
-/// The name of one run of a program. Names in the engine are derived from it.
+/// Identity of one program run; engines derive job names from it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ExecutorJobId {
     #[serde(with = "text_of_job_id")]
     pub job: JobId,
-    /// The trial; `None` for a job without hyperparameters.
+    /// `None` for a job without hyperparameters.
     pub trial: Option<TrialId>,
-    /// The attempt, from 1.
+    /// From 1.
     pub attempt: u64,
 }
 
 impl ExecutorJobId {
-    /// Whether `text` is that of a run of `job`.
+    /// Whether `text` identifies a run of `job`.
     pub fn is_of(text: &str, job: &JobId) -> bool {
-        // Names of jobs contain no hyphen.
+        // Job names contain no hyphen.
         text.strip_prefix(&Self::file_name_of(job)).is_some_and(|rest| rest.starts_with('-'))
     }
 
-    /// The beginning of the text of every run of `job`. It is used in names of files, so slashes are replaced; names of
-    /// jobs contain no tilde.
+    /// Prefix of the text of every run of `job`, suitable for file names: slashes become tildes, which job names do not
+    /// contain.
     pub fn file_name_of(job: &JobId) -> String {
         job.as_str().replace('/', "~")
     }
@@ -45,42 +45,41 @@ impl fmt::Display for ExecutorJobId {
 }
 
 impl From<&ExecutorJobId> for AttemptLocation {
-    /// The place of a run whose nodes are not known.
+    /// Location without known nodes.
     fn from(id: &ExecutorJobId) -> Self {
         Self { attempt: id.attempt, ..Self::default() }
     }
 }
 
-/// End of the master of a job.
+/// End of the master's program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitStatus {
     pub end: ProgramEnd,
-    /// The reason for which the executor stopped the job; `None` if it did not.
+    /// Reason the executor stopped the program; `None` if it ended by itself.
     pub stopped: Option<StopReason>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgramEnd {
-    /// The program exited with this code; 0 is success.
+    /// Exit code; 0 is success.
     Exited(i32),
-    /// The program was killed by this signal.
+    /// Number of the signal that killed the program.
     Signaled(i32),
-    /// The program was killed because it took more memory than it may.
+    /// Killed for exceeding its memory limit.
     OutOfMemory,
-    /// The program could not be started, for this reason.
+    /// Reason the program could not be started.
     NotStarted(String),
 }
 
-/// The reason for which an executor stopped a job.
+/// Reason for an executor to stop a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopReason {
-    /// A request of the server or a user.
+    /// Requested by the server or a user.
     Requested,
-    /// The job exceeded its time limit.
     TimeLimit,
 }
 
-/// The text of a job ID.
+/// Serialises job IDs as text.
 mod text_of_job_id {
     use crate::JobId;
     use serde::{Deserialize, Deserializer, Serializer, de};

@@ -1,6 +1,6 @@
-//! Choice of a trial's result among its measurements.
+//! Selection of a trial's result from its measurements.
 //!
-//! Not here: results that a client supplies itself, and trials whose program failed.
+//! Not here: results supplied by clients, and trials whose program failed.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use tunesmith_algorithms::problem::ProblemStatement;
 
 use crate::{Completion, FinalMeasurement, Measurement, MetricValue};
 
-/// The result of a trial as its client reports it.
+/// Trial result as reported by a client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReportedOutcome {
     Measured(Measurement),
-    /// The last or the best of the trial's measurements, as the study defines it.
+    /// The last or best measurement of the trial, according to the study.
     FromCurve,
-    /// No result, for this reason.
+    /// Reason for the missing result.
     Infeasible(String),
 }
 
-/// Returns the measurement of `curve` that is the result of a trial of a study with `problem`.
+/// Selects the measurement of `curve` that becomes the result of a trial.
 ///
-/// Only measurements that have a value for every metric and every constraint are considered. The order along the curve is
-/// [`Measurement::curve_order`], then the order of `curve`, which is the order of arrival.
+/// Only measurements with a value for every metric and constraint qualify. They are ordered by
+/// [`Measurement::curve_order`], then by position in `curve`, the order of arrival.
 ///
-/// - [`FinalMeasurement::Last`]: the last along the curve, finite or not.
-/// - [`FinalMeasurement::Best`]: the best finite value of the first metric; among equal values the first along the
-///   curve. If no value is finite: the last along the curve, which the error then names.
+/// - [`FinalMeasurement::Last`]: the last one, finite or not.
+/// - [`FinalMeasurement::Best`]: the best finite value of the first metric; the earliest of equal values. Without a
+///   finite value, the last one, which the error then names.
 ///
-/// If no measurement has all values, as with trainers that report each metric on its own, the result is the measurement of
-/// the first metric that the rule selects, together with the other values of the same step, or otherwise with their last
-/// values along the curve.
+/// Trainers may report each metric separately, so that no measurement has all values. The rule then selects among the
+/// measurements of the first metric, and the other values are added from the same step or, failing that, from their
+/// last measurement along the curve.
 ///
 /// # Errors
-/// [`NoFinalMeasurement`] if there is no such measurement or one of its values is not finite.
+/// [`NoFinalMeasurement`] if no measurement qualifies or one of the selected values is not finite.
 pub fn final_measurement<'a>(
     problem: &ProblemStatement,
     rule: FinalMeasurement,
@@ -43,29 +43,28 @@ pub fn final_measurement<'a>(
     selection.finish()
 }
 
-/// The incremental form of [`final_measurement`], for curves that are read page by page. Memory is bounded for a study with
-/// one value, and otherwise linear in the number of steps.
+/// Incremental form of [`final_measurement`], for curves read in pages. Memory is constant for a study with a single
+/// value, and otherwise linear in the number of steps.
 #[derive(Debug, Clone)]
 pub struct FinalSelection<'a> {
     problem: &'a ProblemStatement,
     is_empty: bool,
-    /// Among the measurements that have all values.
+    /// Selection among measurements with all values.
     complete: Chosen<'a>,
-    /// Among the measurements of the first metric that lack other values.
+    /// Selection among incomplete measurements of the first metric.
     partial: Chosen<'a>,
-    /// For each value but the first: by step, the last one along the curve.
+    /// Last measurement at each step, for every value except the first.
     others: Vec<BTreeMap<i64, Measurement>>,
 }
 
 impl<'a> FinalSelection<'a> {
-    /// A selection without measurements.
     pub fn new(problem: &'a ProblemStatement, rule: FinalMeasurement) -> Self {
         let chosen = Chosen { problem, rule, last: None, best: None };
         let others = problem.value_names().skip(1).map(|_| BTreeMap::new()).collect();
         Self { problem, is_empty: true, complete: chosen.clone(), partial: chosen, others }
     }
 
-    /// Adds the measurement that arrived after those added before.
+    /// Adds a measurement; call in order of arrival.
     pub fn add(&mut self, measurement: &Measurement) {
         self.is_empty = false;
         let mut names = self.problem.value_names();
@@ -88,10 +87,10 @@ impl<'a> FinalSelection<'a> {
         }
     }
 
-    /// The chosen measurement.
+    /// Returns the selected measurement.
     ///
     /// # Errors
-    /// [`NoFinalMeasurement`].
+    /// [`NoFinalMeasurement`] as for [`final_measurement`].
     pub fn finish(self) -> Result<Measurement, NoFinalMeasurement> {
         if self.is_empty {
             return Err(NoFinalMeasurement::NoMeasurement);
@@ -112,7 +111,7 @@ impl<'a> FinalSelection<'a> {
     }
 }
 
-/// The measurement that a rule selects among some that have the first metric.
+/// Running selection among measurements of the first metric.
 #[derive(Debug, Clone)]
 struct Chosen<'a> {
     problem: &'a ProblemStatement,
@@ -135,7 +134,7 @@ impl Chosen<'_> {
         self.best.or(self.last)
     }
 
-    /// Whether `measurement` replaces the best one so far.
+    /// Whether `measurement` is better than the best so far, or equal and earlier along the curve.
     fn is_better(&self, measurement: &Measurement) -> bool {
         let Some(metric) = self.problem.metrics().first() else { return false };
         let Some(value) = measurement.value(&metric.name).filter(|value| value.is_finite()) else { return false };
@@ -146,7 +145,7 @@ impl Chosen<'_> {
     }
 }
 
-/// Reasons why a trial's measurements contain no result.
+/// Reasons for a trial to have no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NoFinalMeasurement {
     #[error("no measurement was reported")]
@@ -161,7 +160,7 @@ impl Measurement {
     /// Returns the measurement if all its values are finite.
     ///
     /// # Errors
-    /// [`NoFinalMeasurement::NotFinite`] for the first value that is not.
+    /// [`NoFinalMeasurement::NotFinite`] for the first other value.
     pub fn require_finite(self) -> Result<Self, NoFinalMeasurement> {
         match self.metrics.iter().find(|metric| !metric.value.is_finite()) {
             None => Ok(self),
@@ -303,7 +302,7 @@ mod tests {
         let infinite = [&curve[..], &[measurement(3, 0.0, &[("size", f64::INFINITY)])]].concat();
         let refused = chosen(FinalMeasurement::Last, &infinite).unwrap_err();
         assert_eq!(refused.to_string(), "the final value of \"size\" is inf, at step 2");
-        // A measurement with all values takes precedence.
+        // Measurements with all values take precedence.
         let complete = [&curve[..], &[measurement(0, 0.0, &[("size", 1.0), ("acc", 0.1), ("loss", 3.0)])]].concat();
         assert_eq!(chosen(FinalMeasurement::Last, &complete), Ok((0, [0.1, 3.0, 1.0])));
     }

@@ -3,24 +3,24 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Maximal number of characters in a job ID (AI Platform's published limit).
+/// Maximum length of a job ID in characters, as published for AI Platform.
 pub const MAX_JOB_ID_LENGTH: usize = 128;
 
-/// The ID of a job, unique across projects.
+/// Job ID, unique across projects.
 ///
-/// As text: `project/id`, or the ID alone for a job of the project [`JobId::LOCAL_PROJECT`]. An ID has letters, digits and
-/// underscores, starts with a letter, and has at most [`MAX_JOB_ID_LENGTH`] characters.
+/// Its text is `project/id`, or only `id` in the project [`JobId::LOCAL_PROJECT`]. The `id` part consists of at most
+/// [`MAX_JOB_ID_LENGTH`] letters, digits and underscores, and starts with a letter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(String);
 
 impl JobId {
-    /// The project of jobs that are submitted without a project.
+    /// Project of jobs submitted without one.
     pub const LOCAL_PROJECT: &str = "local";
 
-    /// The job `id` of `project`.
+    /// Creates the ID of job `id` in `project`.
     ///
     /// # Errors
-    /// [`IdError`] if one of the parts is not valid.
+    /// [`IdError`] if either part is invalid.
     pub fn new(project: &str, id: &str) -> Result<Self, IdError> {
         check_part(project, &PROJECT_CHARACTERS)?;
         let error = |reason| Err(IdError { id: id.to_owned(), reason });
@@ -40,7 +40,7 @@ impl JobId {
         &self.0
     }
 
-    /// The project, and the name of the job in it.
+    /// Returns the project and the job's name within it.
     pub fn parts(&self) -> (&str, &str) {
         self.0.split_once('/').unwrap_or((Self::LOCAL_PROJECT, &self.0))
     }
@@ -57,24 +57,24 @@ impl FromStr for JobId {
     }
 }
 
-/// The ID of a study, unique across projects and locations.
+/// Study ID, unique across projects and locations.
 ///
-/// As text: `project/location/id`. The text of `local/jobs/id`, the study of a job of the local project, is `id` alone
+/// Its text is `project/location/id`, or only `id` for the study of a job in the local project
 /// ([`StudyId::LOCAL_PROJECT`], [`StudyId::JOBS_LOCATION`]).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StudyId(String);
 
 impl StudyId {
-    /// The project of jobs that are submitted without a project.
+    /// Project of jobs submitted without one.
     pub const LOCAL_PROJECT: &str = JobId::LOCAL_PROJECT;
-    /// The location of all studies that belong to jobs.
+    /// Location of all studies that belong to jobs.
     pub const JOBS_LOCATION: &str = "jobs";
 
-    /// The study `id` of `project` at `location`.
+    /// Creates the ID of study `id` in `project` at `location`.
     ///
     /// # Errors
-    /// [`IdError`] if one of them is empty, longer than 128 characters, or has other characters than letters, digits,
-    /// `_`, `-` and `.`; projects may also have `:`, as in `example.com:project`.
+    /// [`IdError`] if a part is empty, longer than 128 characters, or contains anything except letters, digits, `_`,
+    /// `-` and `.`. Projects may also contain `:`, as in `example.com:project`.
     pub fn new(project: &str, location: &str, id: &str) -> Result<Self, IdError> {
         check_part(project, &PROJECT_CHARACTERS)?;
         for part in [location, id] {
@@ -91,7 +91,7 @@ impl StudyId {
         &self.0
     }
 
-    /// The project, the location, and the name of the study in them.
+    /// Returns the project, the location, and the study's name within them.
     pub fn parts(&self) -> (&str, &str, &str) {
         let mut parts = self.0.splitn(3, '/');
         match (parts.next(), parts.next(), parts.next()) {
@@ -126,14 +126,14 @@ impl From<&JobId> for StudyId {
     }
 }
 
-/// Allowed characters besides letters and digits, and the error message of the rule.
+/// Characters allowed besides letters and digits, and the message for others.
 struct Characters(&'static [char], &'static str);
 
 const PROJECT_CHARACTERS: Characters =
     Characters(&['_', '-', '.', ':'], "only letters, digits, '_', '-', '.' and ':' are allowed");
 const NAME_CHARACTERS: Characters = Characters(&['_', '-', '.'], "only letters, digits, '_', '-' and '.' are allowed");
 
-/// Maximal number of characters in each part of a study ID, and in a project.
+/// Maximum length of a project or of one part of a study ID, in characters.
 const MAX_PART_LENGTH: usize = 128;
 
 fn check_part(part: &str, Characters(others, reason): &Characters) -> Result<(), IdError> {
@@ -147,14 +147,14 @@ fn check_part(part: &str, Characters(others, reason): &Characters) -> Result<(),
     if part.len() > MAX_PART_LENGTH {
         return error("it is longer than 128 characters");
     }
-    // Folders have these names, and these two have a meaning of their own there.
+    // Parts name folders, where these two have a special meaning.
     if matches!(part, "." | "..") {
         return error("it is not a name");
     }
     Ok(())
 }
 
-/// A text that is not a valid ID.
+/// Error for text that is not a valid ID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{id:?} is not a valid ID: {reason}")]
 pub struct IdError {

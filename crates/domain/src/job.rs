@@ -1,4 +1,4 @@
-//! Training jobs: one run of the user's program or, with hyperparameters, a study whose trials are such runs.
+//! Training jobs: a single program run or, with hyperparameters, a study whose trials are program runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,27 +9,25 @@ use jiff::Timestamp;
 
 use super::{Document, JobId, JobPlan, PlanError, StudyId, TransitionError, UnreadablePlan};
 
-/// The state of a job, as in AI Platform.
+/// Job state, as defined by AI Platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobState {
-    /// Waits to be started, or to be resumed after an interruption.
+    /// Waiting to start, or to resume after an interruption.
     Queued,
-    /// Installs its program.
+    /// Installing the program.
     Preparing,
-    /// Runs its trials.
+    /// Running its program or trials.
     Running,
-    /// Ended with success.
     Succeeded,
-    /// Ended with an error; the error message contains the reason.
+    /// Ended with the error in the job's error message.
     Failed,
-    /// Being cancelled.
     Cancelling,
     /// Cancelled by a user or by a time limit.
     Cancelled,
 }
 
 impl JobState {
-    /// All states, in the order in which a job passes through them.
+    /// All states, in the order a job passes through them.
     pub const ALL: [Self; 7] = [
         Self::Queued,
         Self::Preparing,
@@ -40,18 +38,17 @@ impl JobState {
         Self::Cancelled,
     ];
 
-    /// Whether only a retry or an extension leaves this state.
+    /// Whether the job has ended. Only a retry or an extension leaves such a state.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
     }
 
-    /// Whether `next` may follow this state.
     fn may_become(self, next: Self) -> bool {
         match self {
             Self::Queued => !matches!(next, Self::Queued | Self::Succeeded),
             Self::Preparing => !matches!(next, Self::Preparing | Self::Succeeded),
             Self::Running => !matches!(next, Self::Running | Self::Preparing),
-            // A time limit that expires while a job is cancelling does not change the outcome.
+            // A time limit expiring during cancellation does not change the outcome.
             Self::Cancelling => matches!(next, Self::Cancelled),
             Self::Succeeded | Self::Failed | Self::Cancelled => false,
         }
@@ -75,59 +72,57 @@ impl fmt::Display for JobState {
 impl FromStr for JobState {
     type Err = UnknownJobState;
 
-    /// Parses a state as [`fmt::Display`] writes it.
+    /// Parses the output of [`fmt::Display`].
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let state = Self::ALL.into_iter().find(|state| state.to_string() == text);
         state.ok_or_else(|| UnknownJobState { text: text.to_owned() })
     }
 }
 
-/// A text that is not a [`JobState`].
+/// Error for text that is not a [`JobState`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a job state")]
 pub struct UnknownJobState {
     pub text: String,
 }
 
-/// The data of a job. [`Job`] gives read access; only a [`JobChange`] changes it.
+/// Data of a job. [`Job`] gives read access; only a [`JobChange`] modifies it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFields {
     pub id: JobId,
     pub state: JobState,
-    /// The study of a job that tunes hyperparameters.
+    /// Study of a job with hyperparameters.
     pub study: Option<StudyId>,
-    /// The submitted `TrainingInput` as canonical JSON, with Tunesmith's additions.
+    /// Submitted `TrainingInput` as canonical JSON, including Tunesmith's extensions.
     pub training_input: Document,
-    /// How the job is run; an error if a store read a plan that this version cannot interpret.
+    /// Settings of the job's runs; an error if the stored plan was unreadable for this version.
     pub plan: Result<JobPlan, UnreadablePlan>,
-    /// Digest of what must be equal for a submission to resume this job.
+    /// Digest of the settings that a submission must share with this job to resume it.
     pub fingerprint: String,
-    /// Labels by key.
     pub labels: BTreeMap<String, String>,
-    /// The access policy, in the form of the protocol it was set by; null if none was set.
+    /// Access policy in the form of the protocol that set it; null if unset.
     pub policy: Document,
-    /// When the job was submitted.
+    /// Time of submission.
     pub create_time: Timestamp,
-    /// When the job was queued again after its end; `None` if it never was.
+    /// Time of the last requeue after an end; `None` if there was none.
     pub requeue_time: Option<Timestamp>,
-    /// Number of attempts at the program of a job without a study that precede its last retry.
+    /// For a job without a study: attempts before its last retry.
     pub former_attempts: u64,
-    /// When the job was first `RUNNING` since it was submitted or queued again.
+    /// First time in state `RUNNING` since submission or the last requeue.
     pub start_time: Option<Timestamp>,
-    /// When the job ended.
     pub end_time: Option<Timestamp>,
-    /// Why the job failed or was cancelled; empty otherwise.
+    /// Cause of failure or cancellation; empty otherwise.
     pub error_message: String,
-    /// Findings of the run about its trials, for people, each once.
+    /// Distinct notices about the trials, for display.
     pub notices: Vec<String>,
     /// Increases with every change.
     pub revision: u64,
 }
 
-/// Maximum number of [`JobFields::notices`]. A guess.
+/// Maximum number of [`JobFields::notices`]; a guess.
 const MAX_NOTICES: usize = 20;
 
-/// A job in a state that its transitions allow.
+/// Job in a state reached by legal transitions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job(JobFields);
 
@@ -139,79 +134,73 @@ impl Deref for Job {
     }
 }
 
-/// A change of one job, applied by a store within one transaction.
+/// Change of one job; stores apply it in one transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobChange {
-    /// Moves the job to another state. No effect if the job is in that state.
+    /// Moves the job to another state. No effect if it is already there.
     Become {
-        /// The next state.
         state: JobState,
-        /// The reason for `FAILED`, `CANCELLING` and `CANCELLED`, otherwise empty. An empty message keeps the former one.
+        /// Cause of `FAILED`, `CANCELLING` or `CANCELLED`, otherwise empty. An empty message keeps the previous one.
         error_message: String,
-        /// The current time.
         at: Timestamp,
     },
-    /// Runs the failed and lost trials of the job again, or the program of a job without a study. A job in a final state is
-    /// queued again. The caller ensures that the job is not being run.
+    /// Reruns failed and lost trials or, in a job without a study, the program. An ended job is queued again. The
+    /// caller ensures that the job is not running.
     Retry {
-        /// Number of attempts at the program of a job without a study so far.
+        /// For a job without a study: attempts so far.
         former_attempts: u64,
-        /// The current time.
         at: Timestamp,
     },
-    /// Changes the numbers of trials in all and at once. A higher number of trials queues a job in a final state again; an
-    /// unfinished job may get a lower one. The caller informs the run of the job, if there is one.
+    /// Changes the limits on total and concurrent trials. Raising the total queues an ended job again; lowering it is
+    /// allowed only while the job is unfinished. The caller notifies the job's run, if there is one.
     Extend {
-        /// The new number of trials; `None` keeps it.
+        /// New total; `None` keeps it.
         max_trials: Option<u64>,
-        /// The new number of trials at once, at least 1; `None` keeps it.
+        /// New concurrency limit, at least 1; `None` keeps it.
         max_parallel_trials: Option<u64>,
-        /// The training input with these numbers.
+        /// Training input with the new limits.
         training_input: Document,
-        /// The revision that the job must have; `None` for any.
+        /// Expected revision; `None` for any.
         revision: Option<u64>,
-        /// The current time.
         at: Timestamp,
     },
-    /// Replaces the labels.
     SetLabels {
         labels: BTreeMap<String, String>,
-        /// The revision that the job must have; `None` for any.
+        /// Expected revision; `None` for any.
         revision: Option<u64>,
     },
-    /// Adds a finding of the run. No effect if the job has it, or has as many as a job may have.
+    /// Adds a notice. No effect on a duplicate, or once the limit is reached.
     Note {
-        /// The finding, for people.
+        /// Text for display.
         notice: String,
     },
-    /// Replaces the access policy.
     SetPolicy {
         policy: Document,
-        /// The revision that the job must have.
+        /// Expected revision.
         revision: u64,
     },
 }
 
 impl Job {
-    /// A new job, or one with stored fields.
+    /// Creates a job from new or stored fields.
     pub fn restore(fields: JobFields) -> Self {
         Self(fields)
     }
 
-    /// The plan of the job.
+    /// Returns the plan.
     ///
     /// # Errors
-    /// [`PlanError`] if this version cannot interpret the stored plan.
+    /// [`PlanError`] if the stored plan is unreadable for this version.
     pub fn plan(&self) -> Result<&JobPlan, PlanError> {
         self.0.plan.as_ref().map_err(|source| PlanError { job: self.id.clone(), source: source.clone() })
     }
 
-    /// Applies `change`. A time before an earlier one of the job, which a changed system clock gives, counts as that
-    /// earlier one.
+    /// Applies `change`. Times never run backwards: a time before an earlier one of the job (the system clock was set
+    /// back) is replaced by that one.
     ///
     /// # Errors
-    /// [`TransitionError::WrongState`] if the state does not allow it, [`TransitionError::Outdated`] if the job
-    /// has another revision than the change requires; the job is then unchanged.
+    /// [`TransitionError::WrongState`] if the state does not allow the change, [`TransitionError::Outdated`] if the
+    /// revision is not the expected one. The job is then unchanged.
     pub fn apply(&mut self, change: JobChange) -> Result<(), TransitionError> {
         match change {
             JobChange::Become { state, error_message, at } => return self.become_state(state, error_message, at),
@@ -245,7 +234,7 @@ impl Job {
         let is_refused = match self.state {
             JobState::Cancelling => true,
             JobState::Failed | JobState::Cancelled => false,
-            // The single program of such a job has not failed.
+            // The only program of such a job has not failed.
             _ => self.study.is_none(),
         };
         if is_refused {
@@ -285,7 +274,7 @@ impl Job {
         Ok(())
     }
 
-    /// Queues a job that has ended. Its waiting and running times start anew.
+    /// Queues an ended job again and resets its waiting and running times.
     fn queue_again(&mut self, at: Timestamp) {
         if !self.state.is_final() {
             return;

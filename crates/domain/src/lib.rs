@@ -48,11 +48,11 @@ pub use tunesmith_algorithms::early_stopping::{StoppingRule, StoppingRuleKind};
 pub use tunesmith_algorithms::problem::TrialId;
 pub use waiting::{WaitKind, Waiting};
 
-/// A JSON document of the protocol that a record was created by. It is stored so that the same protocol can return it;
-/// the domain does not interpret it.
+/// JSON document in the form of the protocol that created a record. Stored for that protocol to return; the domain does
+/// not interpret it.
 pub type Document = serde_json::Value;
 
-/// A change that the current state does not allow. The record is unchanged.
+/// Change that the current state does not allow. The record is unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum TransitionError {
     #[error("cannot {change} {resource}: it is {state}")]
@@ -69,10 +69,10 @@ pub enum TransitionError {
     OutOfSequence {
         trial: TrialId,
         expected: u64,
-        /// The number that the delivery starts at.
+        /// Index of the first delivered measurement.
         given: u64,
     },
-    /// The lease of the owner expired; the trial is queued again.
+    /// The owner's lease expired, and the trial is queued again.
     #[error("the lease of attempt {attempt} of trial {trial} has expired: the trial is offered again")]
     LeaseExpired { trial: TrialId, attempt: u64 },
     #[error("trial {trial} is already completed with {stored}")]
@@ -84,7 +84,7 @@ pub enum TransitionError {
     #[error("measurement {index} of trial {trial} is refused: {reason}")]
     BadMeasurement {
         trial: TrialId,
-        /// The index of the measurement in the report.
+        /// Index of the measurement within the report.
         index: usize,
         reason: String,
     },

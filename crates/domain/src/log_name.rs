@@ -3,33 +3,29 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Prefixes of tasks other than the master.
+/// Task prefixes of replicas other than the master.
 const ROLES: [&str; 3] = ["worker-", "ps-", "evaluator-"];
 
-/// The task of the master.
+/// Task of the master.
 pub const MASTER: &str = "master-0";
 
-/// The task that installs the packages of a job: before the first attempt, or in each one where agents do.
+/// Task that installs a job's packages: once before the first attempt or, with agents, in each attempt.
 pub const PACKAGES: &str = "packages";
 
-/// The name of one log of a job. Its text is `trial-3.attempt-1.worker-0.stdout`; a job without hyperparameters has no
-/// first part, and the output of its installer is `attempt-0.packages.stdout`.
+/// Name of one log of a job, as text `trial-3.attempt-1.worker-0.stdout`. Jobs without hyperparameters omit the first
+/// part; their installer's output is `attempt-0.packages.stdout`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogName {
     pub trial: Option<u64>,
     pub attempt: u64,
-    /// The replica, such as `master-0`, `worker-1`, `ps-0` or `evaluator-0`, or [`PACKAGES`].
+    /// Replica, such as `master-0`, `worker-1`, `ps-0` or `evaluator-0`, or [`PACKAGES`].
     pub task: String,
-    /// The output stream.
     pub stream: LogStream,
 }
 
-/// An output stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogStream {
-    /// Standard error.
     Stderr,
-    /// Standard output.
     Stdout,
 }
 
@@ -53,7 +49,7 @@ impl fmt::Display for LogName {
 }
 
 impl FromStr for LogName {
-    /// The expected form.
+    /// Description of the expected form.
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -74,23 +70,23 @@ impl FromStr for LogName {
 }
 
 impl LogName {
-    /// The output of the installer of a job's packages.
+    /// Output of the installer of a job's packages.
     pub fn packages() -> Self {
         Self::packages_of(None, 0)
     }
 
-    /// The output of the installer of the agent that runs the attempt `attempt`, from 1.
+    /// Output of the installer of the agent that runs `attempt`, from 1.
     pub fn packages_of(trial: Option<u64>, attempt: u64) -> Self {
         Self { trial, attempt, task: PACKAGES.to_owned(), stream: LogStream::Stdout }
     }
 
-    /// Whether `text` names a task: a replica, or [`PACKAGES`].
+    /// Whether `text` is a replica or [`PACKAGES`].
     pub fn is_task(text: &str) -> bool {
         text == MASTER || text == PACKAGES || ROLES.iter().any(|role| after(text, role).is_some())
     }
 }
 
-/// The number in `text` behind `prefix`.
+/// Parses the number after `prefix`.
 fn after(text: &str, prefix: &str) -> Option<u64> {
     canonical_number(text.strip_prefix(prefix)?)
 }

@@ -1,31 +1,30 @@
-//! Measurements that trials report while they run.
+//! Measurements reported by running trials.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// The values of a trial's metrics at one step.
+/// Metric values of a trial at one step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
-    /// Training step as counted by the trainer; 0 without one.
+    /// Training step as counted by the trainer; 0 if it counts none.
     pub step: i64,
-    /// Time of the report by the trainer's clock, in seconds since 1970; 0 if not reported.
+    /// Report time by the trainer's clock, in seconds since 1970; 0 if not reported.
     pub wall_time_secs: f64,
     /// Seconds since the start of the trial, if reported.
     pub elapsed_secs: Option<f64>,
-    /// The origin of the report.
     pub key: ReportKey,
-    /// Values by metric, NaN and infinity included.
+    /// Values, one per metric; may be NaN or infinite.
     pub metrics: Vec<MetricValue>,
 }
 
 impl Measurement {
-    /// The value of `metric`, if it was measured.
+    /// Value of `metric`, if measured.
     pub fn value(&self, metric: &str) -> Option<f64> {
         self.metrics.iter().find(|entry| entry.metric == metric).map(|entry| entry.value)
     }
 
-    /// The folder of the event file, if it is from one. See [`MetricFolders`](crate::MetricFolders).
+    /// Folder of the event file, for a report from one. See [`MetricFolders`](crate::MetricFolders).
     pub fn folder(&self) -> Option<&Arc<str>> {
         match &self.key {
             ReportKey::EventFile { folder } => Some(folder),
@@ -33,7 +32,7 @@ impl Measurement {
         }
     }
 
-    /// Order along a curve: by step, then by wall time, then by elapsed time (0 if not reported).
+    /// Compares positions along a curve: by step, then wall time, then elapsed time (0 if not reported).
     pub fn curve_order(&self, other: &Self) -> Ordering {
         let elapsed_secs = |measurement: &Self| measurement.elapsed_secs.unwrap_or(0.0);
         self.step
@@ -45,49 +44,49 @@ impl Measurement {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricValue {
-    /// The tag.
+    /// Metric tag.
     pub metric: String,
-    /// The value, NaN and infinity included.
+    /// May be NaN or infinite.
     pub value: f64,
 }
 
-/// The origin of a report. Together with step, wall time and first metric it identifies a report in a file, so that
-/// [`KnownReports`] recognises a report that is read again.
+/// Origin of a report. Together with step, wall time and first metric, it identifies a report in a file, so that
+/// [`KnownReports`] detects repeated reads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReportKey {
-    /// The file of an attempt that the `hypertune` package writes. Each line has a time stamp, the wall time.
+    /// File written by the `hypertune` package in one attempt. Every line carries a wall time.
     MetricFile { attempt: u64 },
-    /// A TensorFlow event file below the trial's job-dir, which all attempts share. Each event has a time stamp, the wall
-    /// time.
+    /// TensorFlow event file below the trial's job-dir, shared by all attempts. Every event carries a wall time.
     EventFile {
-        /// The folder of the file below that of the trial, `.` for that itself.
+        /// Folder of the file relative to the trial's folder, `.` for that folder.
         folder: Arc<str>,
     },
-    /// A line of an attempt's standard output.
+    /// Line of an attempt's standard output.
     StandardOutput {
         attempt: u64,
-        /// The offset of the line in bytes.
+        /// Byte offset of the line.
         offset: u64,
     },
-    /// `addMeasurement` over HTTP. Every request is a report of its own: retries are recognised before they are measurements.
+    /// `addMeasurement` over HTTP. Every such report is distinct: retried requests are detected before they become
+    /// measurements.
     Http,
 }
 
-/// A series of reports in files: those with one origin, apart from offsets, and one first metric.
+/// Reports in files that share their origin (ignoring offsets) and first metric.
 type Series = (ReportKey, Option<String>);
 
-/// The reports of one trial that are known: the one rule by which two measurements are the same report. Their keys, steps,
-/// wall times and first metrics are equal. Uses about 16 bytes of memory for each report.
+/// Set of a trial's reports, and the only definition of equal reports: same key, step, wall time and first metric. Uses
+/// about 16 bytes per report.
 #[derive(Debug, Clone, Default)]
 pub struct KnownReports(HashMap<Series, HashSet<(i64, u64)>>);
 
 impl KnownReports {
-    /// Adds `report`. Returns whether it is new; reports over HTTP always are.
+    /// Adds `report` and returns whether it is new; reports over HTTP always are.
     pub fn insert(&mut self, report: &Measurement) -> bool {
         identity(report).is_none_or(|(series, position)| self.0.entry(series).or_default().insert(position))
     }
 
-    /// Whether `report` was added; reports over HTTP never are.
+    /// Whether `report` is in the set; reports over HTTP never are.
     pub fn contains(&self, report: &Measurement) -> bool {
         identity(report)
             .is_some_and(|(series, position)| self.0.get(&series).is_some_and(|known| known.contains(&position)))
@@ -104,7 +103,7 @@ impl<'a> FromIterator<&'a Measurement> for KnownReports {
     }
 }
 
-/// Returns the series of `report`, and its step and position in it; `None` for one over HTTP.
+/// Returns the series of `report` and its step and position in it; `None` for a report over HTTP.
 fn identity(report: &Measurement) -> Option<(Series, (i64, u64))> {
     let (origin, position) = match report.key {
         ReportKey::MetricFile { .. } | ReportKey::EventFile { .. } => {

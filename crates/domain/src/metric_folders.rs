@@ -1,8 +1,8 @@
-//! The series of a metric in event files, and the choice among them.
+//! Choice among the event file folders that contain a metric.
 //!
-//! A series is a metric in one folder. Trainers write one metric to several: Keras `epoch_accuracy` to `train` and
-//! `validation`, an Estimator `loss` to its folder and to `eval`. Exactly one series is the curve of the metric. The
-//! choice depends on the names of the folders alone, so that it is the same in whatever order the files were written.
+//! A series is a metric in one folder. Trainers write the same metric to several: Keras `epoch_accuracy` to `train` and
+//! `validation`, an Estimator `loss` to its own folder and to `eval`. Exactly one series is the metric's curve. The
+//! choice depends on folder names alone, so that it does not depend on the order in which files are written.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -11,25 +11,25 @@ use std::sync::Arc;
 
 use crate::Measurement;
 
-/// Maximum number of folders that are kept of a metric. A guess. Of more, the first ones by [`folder_order`] are kept.
+/// Maximum number of folders per metric; a guess. Beyond it, the first ones by [`folder_order`] remain.
 pub const MAX_FOLDERS: usize = 16;
 
-/// Maximum length of the name of a folder in bytes.
+/// Maximum length of a folder name in bytes.
 pub const MAX_FOLDER_BYTES: usize = 512;
 
-/// The folders of event files in which a trial has reported each metric, in the order of [`folder_order`].
+/// Event file folders in which a trial reported each metric, sorted by [`folder_order`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MetricFolders(BTreeMap<String, Vec<Arc<str>>>);
 
 impl MetricFolders {
-    /// The folders of `found`, in any order.
+    /// Collects metrics and their folders, in any order.
     pub fn new(found: impl IntoIterator<Item = (String, Arc<str>)>) -> Self {
         let mut folders = Self::default();
         found.into_iter().for_each(|(metric, folder)| folders.add(&metric, &folder));
         folders
     }
 
-    /// Adds the folder of `measurement`, if it is from an event file.
+    /// Adds the folder of `measurement`, if it comes from an event file.
     pub fn note(&mut self, measurement: &Measurement) {
         if let Some(folder) = measurement.folder() {
             measurement.metrics.iter().for_each(|metric| self.add(&metric.metric, folder));
@@ -47,27 +47,27 @@ impl MetricFolders {
         }
     }
 
-    /// The folder whose series is the curve of `metric`; `None` if no event file has it.
+    /// Folder whose series is the curve of `metric`; `None` if no event file contains the metric.
     pub fn taken(&self, metric: &str) -> Option<&Arc<str>> {
         self.0.get(metric)?.first()
     }
 
-    /// The metrics with their folders. The first folder is that of the curve; there is at least one.
+    /// Metrics with their folders, at least one each. The first folder contains the curve.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[Arc<str>])> {
         self.0.iter().map(|(metric, folders)| (metric.as_str(), folders.as_slice()))
     }
 
-    /// The metrics that several folders have, with these folders.
+    /// Metrics reported in several folders, with these folders.
     pub fn ambiguous(&self) -> impl Iterator<Item = (&str, &[Arc<str>])> {
         self.iter().filter(|(_, folders)| folders.len() > 1)
     }
 
-    /// Whether `measurement` belongs to the curve of `metric`, if it has a value of it.
+    /// Whether a value of `metric` in `measurement` belongs to the metric's curve.
     pub fn is_of_curve(&self, measurement: &Measurement, metric: &str) -> bool {
         measurement.folder().is_none() || measurement.folder() == self.taken(metric)
     }
 
-    /// Removes the values that belong to no curve from `measurements`, and the measurements that consist of them.
+    /// Removes from `measurements` the values that belong to no curve, and measurements left empty.
     pub fn retain_curves(&self, measurements: &mut Vec<Measurement>) {
         if self.ambiguous().next().is_none() {
             return;
@@ -84,9 +84,9 @@ impl MetricFolders {
     }
 }
 
-/// The order in which folders are taken: evaluation and validation, then test, then folders without such a name, then
-/// training; among these the higher one in the tree; then the one with the higher number (`version_1` before
-/// `version_0`); then by name. The last part of the path with such a word decides.
+/// Order of preference among folders: evaluation and validation, then test, then folders of unknown purpose, then
+/// training. Ties: fewer path levels, then the higher number (`version_1` before `version_0`), then the name. The last
+/// path segment that states a purpose decides.
 pub fn folder_order(a: &str, b: &str) -> Ordering {
     let levels = |folder: &str| folder.split('/').filter(|part| *part != ".").count();
     purpose(a)
@@ -96,7 +96,7 @@ pub fn folder_order(a: &str, b: &str) -> Ordering {
         .then_with(|| a.cmp(b))
 }
 
-/// Data on which the measurements in a folder are made, the best first.
+/// Data set behind the measurements in a folder, in order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Purpose {
     Evaluation,
@@ -109,8 +109,8 @@ fn purpose(folder: &str) -> Purpose {
     folder.rsplit('/').find_map(purpose_of_part).unwrap_or(Purpose::Unknown)
 }
 
-/// The purpose by the words in a part of a path; `None` without one. A part with words of training and another purpose,
-/// such as `eval_train`, is undecided.
+/// Purpose named by the words of a path segment; `None` if there is none. A segment that names training and another
+/// purpose, such as `eval_train`, is [`Purpose::Unknown`].
 fn purpose_of_part(part: &str) -> Option<Purpose> {
     let mut found: Option<Purpose> = None;
     for word in part.split(|character: char| !character.is_alphabetic()) {
@@ -129,7 +129,7 @@ fn purpose_of_part(part: &str) -> Option<Purpose> {
     found
 }
 
-/// The texts and numbers in `folder`, alternately. Larger numbers come first.
+/// Splits `folder` into pairs of text and number. Larger numbers come first.
 fn pieces(folder: &str) -> impl Iterator<Item = (&str, Reverse<u64>)> {
     let mut rest = folder;
     iter::from_fn(move || {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn evaluation_is_taken_before_training_in_any_order() {
-        // Each line is in the order in which its folders are taken.
+        // Each line lists folders in order of preference.
         for folders in [
             &["validation", "train"][..],
             &["eval", "."],
@@ -174,7 +174,7 @@ mod tests {
             &["train_and_evaluate/eval", "train_and_evaluate", "train_and_evaluate/train"],
             &["Validation", "TRAIN"],
             &["a", "b", "a/a"],
-            // These words are parts of others.
+            // Purpose words inside other words do not count.
             &["interval", "retrain", "valley", "training"],
         ] {
             for rotation in 0..folders.len() {

@@ -1,4 +1,4 @@
-//! The order of results: one rule for every list, page, export and command that names the best trial.
+//! Ranking of results: a single rule for every list, page, export and command that names the best trial.
 
 use std::cmp::Ordering;
 
@@ -8,16 +8,15 @@ use tunesmith_algorithms::problem::{ConstraintSpec, ParameterValues, ProblemStat
 use super::measurement::MetricValue;
 use super::trial::{Trial, TrialState};
 
-/// A trial with what its rank depends on.
+/// Trial data that determine its rank.
 pub trait RankedTrial {
     fn id(&self) -> TrialId;
-    /// Its point.
     fn parameters(&self) -> &ParameterValues;
     fn state(&self) -> TrialState;
     fn stopped_early(&self) -> bool;
     fn result(&self) -> Option<&[MetricValue]>;
 
-    /// The value of the metric or constraint `name` in its result.
+    /// Value of the metric or constraint `name` in the result.
     fn value(&self, name: &str) -> Option<f64> {
         self.result()?.iter().find(|metric| metric.metric == name).map(|metric| metric.value)
     }
@@ -45,7 +44,7 @@ impl RankedTrial for Trial {
     }
 }
 
-/// The constraints of `problem` that the result of `trial` violates, in their order; none without a result.
+/// Constraints of `problem` that the result of `trial` violates, in order; empty without a result.
 pub(crate) fn violated<'a>(
     problem: &'a ProblemStatement,
     trial: &'a impl RankedTrial,
@@ -60,17 +59,17 @@ pub fn is_feasible(problem: &ProblemStatement, trial: &impl RankedTrial) -> bool
     trial.result().is_some() && violated(problem, trial).next().is_none()
 }
 
-/// The rank of a result, by the rule of [`best_first`].
+/// Rank of a result; see [`best_first`].
 #[derive(Debug, Clone, PartialEq)]
 struct Rank {
     is_feasible: bool,
     is_whole: bool,
-    /// One per metric, maximised; never NaN.
+    /// Values per metric, in maximisation form; never NaN.
     values: Vec<f64>,
 }
 
 impl Rank {
-    /// `None` if a metric has no value or NaN.
+    /// `None` if a metric is missing or NaN.
     fn of(problem: &ProblemStatement, trial: &impl RankedTrial) -> Option<Self> {
         let metrics = problem.metrics().iter();
         let values = metrics.map(|metric| Some(metric.goal.to_maximized(trial.value(&metric.name)?)));
@@ -79,20 +78,20 @@ impl Rank {
         Some(Self { is_feasible: is_feasible(problem, trial), is_whole: !trial.stopped_early(), values })
     }
 
-    /// Less for the better one.
+    /// `Less` if `self` is better.
     fn compare(&self, other: &Self) -> Ordering {
         let kind = |rank: &Self| (rank.is_feasible, rank.is_whole);
         kind(other).cmp(&kind(self)).then_with(|| compare_values(&self.values, &other.values))
     }
 }
 
-/// Less for the better one of two lists of maximised values, by the first metric, then by the others in their order.
+/// Compares values in maximisation form, metric by metric; `Less` if `a` is better.
 pub fn compare_values(a: &[f64], b: &[f64]) -> Ordering {
     let by_metric = a.iter().zip(b).map(|(a, b)| b.partial_cmp(a).unwrap_or(Ordering::Equal));
     by_metric.fold(Ordering::Equal, Ordering::then)
 }
 
-/// Less for the better one of two trials, by the rule of [`best_first`]; equal without a result of either.
+/// Compares two trials by the rule of [`best_first`]: `Less` if `a` is better, `Equal` if neither has a result.
 pub fn compare_results(problem: &ProblemStatement, a: &impl RankedTrial, b: &impl RankedTrial) -> Ordering {
     compare_ranks(Rank::of(problem, a).as_ref(), Rank::of(problem, b).as_ref())
 }
@@ -104,20 +103,18 @@ fn compare_ranks(a: Option<&Rank>, b: Option<&Rank>) -> Ordering {
     }
 }
 
-/// `trials` from best to worst, those without a result last; equal ones by number.
+/// Sorts `trials` from best to worst: those without a result last, ties by number.
 ///
-/// A result that satisfies every constraint comes before one that does not. Of these, the result of a trial that ran to its end
-/// comes before the last value of one that was stopped early, which is no result of full length. Then the metrics decide, the
-/// first one first.
+/// Results that satisfy every constraint come first. Among them, results of completed trials precede those of trials
+/// stopped early, whose last value is not a full-length result. Then the metrics decide, in order.
 pub fn best_first<'a, T: RankedTrial>(problem: &ProblemStatement, trials: &'a [T]) -> Vec<&'a T> {
     let mut ranked: Vec<(Option<Rank>, &T)> = trials.iter().map(|trial| (Rank::of(problem, trial), trial)).collect();
     ranked.sort_by(|(a, first), (b, second)| compare_ranks(a.as_ref(), b.as_ref()).then(first.id().cmp(&second.id())));
     ranked.into_iter().map(|(_, trial)| trial).collect()
 }
 
-/// The Pareto front of several metrics: the trials that satisfy every constraint and that no other such trial dominates, best
-/// first as in [`best_first`]. Trials that were stopped early are on it only if no trial ran to its end. Empty with one
-/// metric.
+/// Pareto front of several metrics: feasible trials not dominated by another one, sorted as in [`best_first`]. Trials
+/// stopped early are included only if no feasible trial ran to its end. Empty for a single metric.
 pub fn optimal_of_several(problem: &ProblemStatement, trials: &[impl RankedTrial]) -> Vec<TrialId> {
     if problem.metrics().len() < 2 {
         return Vec::new();
@@ -134,12 +131,11 @@ pub fn optimal_of_several(problem: &ProblemStatement, trials: &[impl RankedTrial
     front.into_iter().map(|(_, id)| *id).collect()
 }
 
-/// The number of whole results from which the place of the best one means anything: fewer may lie anywhere by chance. A guess.
+/// Fewest full-length results at which the position of the best one is informative, and not due to chance; a guess.
 const FEWEST_PLACED: usize = 10;
 
-/// The parameters of the best trial that are at an end of their range, which the second or the third best one shares; see
-/// [`at_bounds`]. None with fewer than ten results of trials that ran to their end, and with several metrics, of which the
-/// first alone decides nothing.
+/// Parameter bounds reached by the best trial and by the second or third best; see [`at_bounds`]. Empty with fewer than
+/// ten full-length results, and with several metrics, since the first one alone is not conclusive.
 pub fn best_at_bounds<T: RankedTrial>(problem: &ProblemStatement, trials: &[T]) -> Vec<AtBound> {
     let is_whole = |trial: &&T| trial.state() == TrialState::Succeeded && !trial.stopped_early();
     if problem.metrics().len() > 1 || trials.iter().filter(is_whole).count() < FEWEST_PLACED {
@@ -178,7 +174,7 @@ mod tests {
         Study::restore(StudyFields::new(StudyId::new("p", "l", "s").unwrap(), problem, Timestamp::UNIX_EPOCH))
     }
 
-    /// The trial `number` at `x` with these values of the study's metrics and constraints; none without a result.
+    /// Trial `number` at `x` with the given values of the study's metrics and constraints; without values, no result.
     fn trial(study: &Study, number: u64, x: i64, values: &[f64], stopped_early: bool) -> Trial {
         let values: Vec<MetricValue> = study
             .problem

@@ -1,13 +1,13 @@
-//! The resources that a replica of a job needs.
+//! Resource requests of replicas.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The resources of one replica. `None` is no request: the engine's own default.
+/// Resources of one replica. `None` requests nothing: the engine's default applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Resources {
-    /// Processor time in thousandths of a processor, at least 1.
+    /// CPU time in thousandths of a processor, at least 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub milli_cpus: Option<u32>,
     /// Main memory in bytes, at least 1.
@@ -17,13 +17,12 @@ pub struct Resources {
     pub accelerators: Option<Accelerators>,
 }
 
-/// Accelerators of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Accelerators {
-    /// The kind, in the words of the engine; `None` for any.
+    /// Kind, in the engine's terms; `None` for any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Their number, at least 1.
+    /// At least 1.
     pub count: u32,
 }
 
@@ -35,7 +34,7 @@ impl Resources {
 }
 
 impl fmt::Display for Resources {
-    /// Writes the requests for people, such as `4 cpus, 16 GiB of memory, 2 GPUs of type v100`.
+    /// Formats the request for display, such as `4 cpus, 16 GiB of memory, 2 GPUs of type v100`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cpus = self.milli_cpus.map(|milli| match milli {
             1000 => "1 cpu".to_owned(),
@@ -53,7 +52,7 @@ impl fmt::Display for Resources {
     }
 }
 
-/// A number of bytes, written in the largest binary unit that gives at least 1, with at most one decimal.
+/// Number of bytes, displayed in the largest binary unit of which it is at least 1, with at most one decimal.
 struct ByteSize(u64);
 
 impl fmt::Display for ByteSize {

@@ -1,4 +1,4 @@
-//! Studies: a problem, its search settings, and the progress of the search.
+//! Studies: a problem, its search settings, and the search progress.
 
 use std::fmt;
 use std::ops::Deref;
@@ -14,11 +14,11 @@ use super::{Document, Measurement, NewTrial, StudyId, StudyStopping, TransitionE
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StudyState {
-    /// Trials can be suggested.
+    /// Accepts requests for suggestions.
     Active,
     /// Stopped by an internal error.
     Inactive,
-    /// The search space is exhausted or the maximal number of trials reached.
+    /// Ended: the search space is exhausted, the maximum number of trials reached, or a stopping rule applied.
     Completed,
 }
 
@@ -32,68 +32,63 @@ impl fmt::Display for StudyState {
     }
 }
 
-/// The axis along which trial curves are compared.
+/// Axis along which curves of trials are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CurveAxis {
-    /// The training step of each measurement.
+    /// Training step.
     #[default]
     Step,
-    /// The elapsed time of each measurement.
+    /// Elapsed time.
     ElapsedTime,
 }
 
-/// The measurement that becomes a trial's result.
+/// Rule that selects a trial's result from its measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FinalMeasurement {
-    /// The measurement with the highest step; the latest of those.
+    /// The highest step; the latest of equal steps.
     #[default]
     Last,
-    /// The best measurement by the goal.
+    /// The best value of the first metric.
     Best,
 }
 
-/// The data of a study without its trials. [`Study`] gives read access; only a [`StudyChange`] and changes of its trials
-/// change it. A study is cloned for every request; what never changes is shared.
+/// Data of a study, excluding its trials. [`Study`] gives read access; only a [`StudyChange`] and changes of its trials
+/// modify it. Every request clones the study, so immutable parts are shared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyFields {
     pub id: StudyId,
-    /// The search space and the metrics.
+    /// Search space and metrics.
     pub problem: Arc<ProblemStatement>,
-    /// User-supplied trials, which are suggested first, in this order.
+    /// Initial points supplied by the user, suggested first and in this order.
     pub initial_points: Vec<ParameterValues>,
-    /// The search algorithm.
     pub algorithm: Algorithm,
     /// Seed of all random streams.
     pub seed: u64,
-    /// The early stopping rule; `None` to never stop early.
+    /// Early stopping rule; `None` to run all trials to their end.
     pub stopping_rule: Option<StoppingRule>,
-    /// The axis along which the rule compares curves.
     pub stopping_axis: CurveAxis,
-    /// The rules that end the study.
+    /// Rules that end the study.
     pub study_stopping: StudyStopping,
-    /// The measurement that becomes a trial's result.
     pub final_measurement: FinalMeasurement,
-    /// Source studies, whose trials inform the search of this one.
+    /// Source studies, whose trials inform this search; oldest first.
     pub prior_studies: Vec<StudyId>,
-    /// Maximal number of trials; `None` if the job runner limits it.
+    /// Maximum number of trials; `None` if unlimited, or if the job runner enforces the limit.
     pub max_trials: Option<u64>,
-    /// Default duration of a trial's lease; `None` if ownership does not expire.
+    /// Default lease duration of a trial; `None` if ownership does not expire.
     pub trial_lease: Option<Duration>,
-    /// The configuration as the user sent it, in the canonical form of the protocol it was sent by; null for the
-    /// study of a job.
+    /// User's configuration, in the canonical form of its protocol; null for the study of a job.
     pub config: Arc<Document>,
     pub state: StudyState,
-    /// Why the study is inactive or complete; empty while it is active.
+    /// Reason the study is inactive or completed; empty while it is active.
     pub state_reason: String,
-    /// When the study was created.
     pub create_time: Timestamp,
     pub next_trial_id: TrialId,
-    /// Increases with every change of the study or of any of its trials.
+    /// Increases with every change of the study or any of its trials.
     pub revision: u64,
 }
 
 impl StudyFields {
-    /// A new study: active, without trials, limits, stopping rules or prior knowledge, with random search and the seed 0.
+    /// Defaults of a new study: active, random search with seed 0, no trials, limits, stopping rules or source studies.
     pub fn new(id: StudyId, problem: ProblemStatement, create_time: Timestamp) -> Self {
         Self {
             id,
@@ -118,7 +113,7 @@ impl StudyFields {
     }
 }
 
-/// A study in a state that its transitions allow.
+/// Study in a state reached by legal transitions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Study(StudyFields);
 
@@ -130,30 +125,28 @@ impl Deref for Study {
     }
 }
 
-/// A change of one study, applied by a store within one transaction.
+/// Change of one study; stores apply it in one transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StudyChange {
-    /// Ends the study: its search space is exhausted or its maximal number of trials reached. No effect on a completed
-    /// study.
+    /// Ends the study after its search. No effect on a completed study.
     Complete {
-        /// The reason, for people.
+        /// Text for display.
         reason: String,
     },
     /// Ends the study because of an internal error.
     Deactivate { reason: String },
-    /// Lets an ended study accept trials again. No effect on an active study.
+    /// Reactivates an ended study. No effect on an active one.
     Reopen,
-    /// Raises the maximal number of trials, and lets an ended study accept trials again.
+    /// Raises the maximum number of trials and reactivates an ended study.
     Extend {
-        /// The new maximal number of trials.
         max_trials: u64,
-        /// The configuration with that number, in the form of [`StudyFields::config`].
+        /// Configuration with the new maximum, in the form of [`StudyFields::config`].
         config: Arc<Document>,
     },
 }
 
 impl Study {
-    /// A new study, or one with stored fields.
+    /// Creates a study from new or stored fields.
     pub fn restore(fields: StudyFields) -> Self {
         Self(fields)
     }
@@ -169,10 +162,10 @@ impl Study {
         Err(self.wrong_state("add a trial to"))
     }
 
-    /// Creates the trial `new`, with a revision, and counts it. Its number is [`StudyFields::next_trial_id`].
+    /// Creates the trial `new`, numbered [`StudyFields::next_trial_id`], and assigns it a revision.
     ///
     /// # Errors
-    /// As [`Self::check_accepts_trials`] and [`Trial::new`]; the study is then unchanged.
+    /// Those of [`Self::check_accepts_trials`] and [`Trial::new`]; the study is then unchanged.
     pub fn add_trial(&mut self, new: NewTrial) -> Result<Trial, TransitionError> {
         self.check_accepts_trials()?;
         let trial = Trial::new(NewTrial { id: self.next_trial_id, ..new })?;
@@ -180,11 +173,11 @@ impl Study {
         Ok(trial.with_revision(self.next_revision()))
     }
 
-    /// Applies `change` to `trial` of this study, and returns the changed trial with the measurements to append, as
-    /// [`Trial::apply`] does. The trial gets a new revision if the change has an effect.
+    /// Applies `change` to `trial` as [`Trial::apply`] does. Returns the changed trial and the measurements to append.
+    /// The trial gets a new revision if the change has an effect.
     ///
     /// # Errors
-    /// As [`Trial::apply`]; the study is then unchanged.
+    /// Those of [`Trial::apply`]; the study is then unchanged.
     pub fn change_trial(
         &mut self,
         trial: &Trial,
@@ -198,7 +191,7 @@ impl Study {
         Ok((changed, measurements))
     }
 
-    /// The constraints that the result of `trial` violates, in the order of the problem; none without a result.
+    /// Constraints that the result of `trial` violates, in order; empty without a result.
     pub fn violated<'a>(&'a self, trial: &'a Trial) -> impl Iterator<Item = &'a ConstraintSpec> {
         ranking::violated(&self.problem, trial)
     }
@@ -208,7 +201,7 @@ impl Study {
         ranking::is_feasible(&self.problem, trial)
     }
 
-    /// The source studies of this study, oldest first, and the study itself.
+    /// IDs of the source studies, oldest first, then of this one.
     pub fn with_sources(&self) -> impl Iterator<Item = &StudyId> {
         self.prior_studies.iter().chain([&self.id])
     }
@@ -246,8 +239,8 @@ impl Study {
     /// Applies `change`.
     ///
     /// # Errors
-    /// [`TransitionError::WrongState`] if the state does not allow it, [`TransitionError::NotRaised`] and
-    /// [`TransitionError::NoTrials`] for an extension; the study is then unchanged.
+    /// [`TransitionError::WrongState`] if the state does not allow it; for an extension also
+    /// [`TransitionError::NotRaised`] and [`TransitionError::NoTrials`]. The study is then unchanged.
     pub fn apply(&mut self, change: StudyChange) -> Result<(), TransitionError> {
         let (state, reason, verb) = match change {
             StudyChange::Complete { reason } => (StudyState::Completed, reason, "complete"),

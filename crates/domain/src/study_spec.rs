@@ -1,4 +1,4 @@
-//! The specification of a new study, common to all protocols.
+//! Specification of a new study, common to all protocols.
 
 use std::time::Duration;
 
@@ -9,40 +9,37 @@ use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
 
 use super::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyFields, StudyId, StudyStopping};
 
-/// The problem of a study and the settings of its search.
+/// Problem and search settings of a study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudySpec {
-    /// The search space and the metrics.
     pub problem: ProblemStatement,
-    /// Points that are tried first, in order.
+    /// Points to try first, in order.
     pub initial_points: Vec<ParameterValues>,
-    /// The search algorithm.
     pub algorithm: Algorithm,
-    /// The rule of early stopping; `None` to run all trials to their end.
+    /// Early stopping rule; `None` to run all trials to their end.
     pub stopping_rule: Option<StoppingRule>,
-    /// The axis along which the rule compares curves.
+    /// Axis along which curves are compared.
     pub stopping_axis: CurveAxis,
-    /// The rules that end the study.
+    /// Rules that end the study.
     pub study_stopping: StudyStopping,
-    /// Selects the measurement that becomes the result of a trial.
+    /// Rule that selects a trial's result.
     pub final_measurement: FinalMeasurement,
-    /// Maximum number of trials; `None` for any number, or if a job counts them.
+    /// Maximum number of trials; `None` if unlimited, or if a job enforces the limit.
     pub max_trials: Option<u64>,
-    /// Time after which a trial is taken from a client that does not report; `None` for no limit.
+    /// Time without reports after which a client loses its trial; `None` for no limit.
     pub trial_lease: Option<Duration>,
 }
 
-/// The properties of a new study that are not part of its specification.
+/// Properties of a new study beyond its specification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewStudy {
     pub id: StudyId,
-    /// The seed of all random choices.
+    /// Seed of all random streams.
     pub seed: u64,
-    /// The source studies, oldest first.
+    /// Source studies, oldest first.
     pub prior_studies: Vec<StudyId>,
-    /// The configuration in the form of the API that received it; null for the study of a job.
+    /// Configuration in the form of the receiving API; null for the study of a job.
     pub config: Value,
-    /// The time of its creation.
     pub create_time: Timestamp,
 }
 

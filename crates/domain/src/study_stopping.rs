@@ -1,4 +1,4 @@
-//! Rules that end a whole study: no progress, or a limit of time.
+//! Rules that end a whole study: time limits, or lack of progress.
 
 use std::time::Duration;
 
@@ -6,34 +6,34 @@ use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Goal, TrialId};
 use tunesmith_algorithms::rounded::Rounded;
 
-/// When a study gets no further trials. Running trials go on.
+/// Conditions that end the supply of trials. Running trials continue.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StudyStopping {
-    /// The study goes on before this time.
+    /// Earliest end.
     pub min_time: Option<StudyTime>,
-    /// The study ends at this time.
+    /// Latest end.
     pub max_time: Option<StudyTime>,
-    /// The study goes on while fewer trials have ended.
+    /// Ended trials required before any rule applies.
     pub min_trials: Option<u64>,
-    /// The study ends after this number of ended trials in a row, at least 1, of which none was better than all before.
+    /// Ends the study after this many consecutive ended trials without an improvement; at least 1.
     pub max_trials_without_progress: Option<u64>,
-    /// The study ends if no trial was better than all before for this time.
+    /// Ends the study after this time without an improvement.
     pub max_time_without_progress: Option<Duration>,
-    /// The study ends if the best further trial is expected to improve the first metric by less than this, above 0.
+    /// Ends the study when the expected improvement of the first metric by the best further trial falls below this
+    /// value, above 0.
     pub min_expected_gain: Option<f64>,
 }
 
-/// A time in the course of a study.
+/// Time limit of a study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StudyTime {
     /// Since the creation of the study.
     After(Duration),
-    /// This point in time.
     At(Timestamp),
 }
 
 impl StudyTime {
-    /// Whether the time has come at `now` in a study that was created at `created`.
+    /// Whether the time has passed at `now`, for a study created at `created`.
     fn is_over(self, created: Timestamp, now: Timestamp) -> bool {
         match self {
             Self::After(duration) => elapsed(created, now) >= duration,
@@ -42,26 +42,23 @@ impl StudyTime {
     }
 }
 
-/// An ended trial: when it ended, and its value of the first metric, if it has one.
+/// End time and first metric of an ended trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EndedTrial {
     pub id: TrialId,
-    /// When the trial ended.
     pub end_time: Timestamp,
-    /// The value; `None` for a trial without a result, with one that violates a constraint, or that was stopped early.
+    /// Value of the first metric; `None` for a trial that has no result, violates a constraint, or was stopped early.
     pub value: Option<f64>,
 }
 
 impl StudyStopping {
-    /// Whether no rule ends a study that was created at `created` at `now`, since it is too early or `ended` trials are too
-    /// few.
+    /// Whether the minimum time or the minimum number of trials rules out an end at `now`.
     pub fn is_too_early(&self, ended: usize, created: Timestamp, now: Timestamp) -> bool {
         let is_before = |time: Option<StudyTime>| time.is_some_and(|time| !time.is_over(created, now));
         is_before(self.min_time) || self.min_trials.is_some_and(|least| (ended as u64) < least)
     }
 
-    /// The reason why a study that was created at `created` ends at `now`, if it does. `progress` is that of its ended trials, and
-    /// `gain` is the expected improvement by a further one, if it is known.
+    /// Reason to end the study at `now`, if any. `gain` is the expected improvement by a further trial, if known.
     pub fn reason(
         &self,
         progress: &StudyProgress,
@@ -78,7 +75,7 @@ impl StudyStopping {
                 StudyTime::At(time) => format!("the end time {time} of the study is reached"),
             });
         }
-        // Without any result, the rules of failed trials decide.
+        // Without any result, the rules on failed trials apply.
         let (best, since) = (progress.best?, progress.since);
         if self.max_trials_without_progress.is_some_and(|most| since >= most) {
             let trials = if since == 1 { "trial was" } else { "trials in a row were" };
@@ -93,33 +90,33 @@ impl StudyStopping {
     }
 }
 
-/// The progress of a study: its best trial so far, in the order in which trials ended.
+/// Best trial so far, with trials in the order of their ends.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StudyProgress {
-    /// The number of ended trials.
+    /// Number of ended trials.
     ended: usize,
-    /// The first of the best trials; `None` before the first result.
+    /// Earliest of the best trials; `None` before the first result.
     best: Option<EndedTrial>,
-    /// The number of trials that ended after the best one.
+    /// Number of trials that ended after the best one.
     since: u64,
-    /// The last trial, by the time of its end and its number.
+    /// End time and number of the last trial.
     last: Option<(Timestamp, TrialId)>,
 }
 
 impl StudyProgress {
-    /// The progress of `trials`, in any order.
+    /// Progress after `trials`, in any order.
     pub fn of(goal: Goal, mut trials: Vec<EndedTrial>) -> Self {
         trials.sort_unstable_by_key(|trial| (trial.end_time, trial.id));
         let progress = trials.into_iter().try_fold(Self::default(), |progress, trial| progress.with(goal, trial));
         progress.unwrap_or_default()
     }
 
-    /// The number of ended trials.
+    /// Number of ended trials.
     pub fn ended(&self) -> usize {
         self.ended
     }
 
-    /// The progress with one more trial; `None` if it ended before the last one.
+    /// Progress after another trial; `None` if `trial` does not end after the last one.
     pub fn with(self, goal: Goal, trial: EndedTrial) -> Option<Self> {
         let end = (trial.end_time, trial.id);
         if self.last.is_some_and(|last| end <= last) {
@@ -133,7 +130,7 @@ impl StudyProgress {
     }
 }
 
-/// The time from `start` to `end`; none if the clock was set back.
+/// Time from `start` to `end`; zero if the clock was set back.
 fn elapsed(start: Timestamp, end: Timestamp) -> Duration {
     Duration::try_from(end.duration_since(start)).unwrap_or_default()
 }
@@ -146,7 +143,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// Trials that end at the seconds 1, 2, ...
+    /// Trials that end at seconds 1, 2, ...
     fn trials(values: &[f64]) -> Vec<EndedTrial> {
         let trial = |(number, value): (i64, &f64)| EndedTrial {
             id: TrialId(number.cast_unsigned()),
@@ -164,14 +161,14 @@ mod tests {
     fn study_ends_after_trials_without_progress() {
         let rules = StudyStopping { max_trials_without_progress: Some(3), ..StudyStopping::default() };
         assert_eq!(reason(&rules, &[5.0, 4.0, 4.0, 6.0], 9), None);
-        // A trial without a result and an equal value are no progress.
+        // Trials without a result or with an equal value are no progress.
         let expected = Some("3 trials in a row were not better than trial 2".to_owned());
         assert_eq!(reason(&rules, &[5.0, 4.0, 4.0, 6.0, f64::NAN], 9), expected);
         assert_eq!(reason(&rules, &[5.0, 4.0, 4.0, 6.0, 3.0], 9), None);
         assert_eq!(reason(&rules, &[f64::NAN; 9], 9), None, "there is no result");
         let least = StudyStopping { min_trials: Some(6), ..rules.clone() };
         assert_eq!(reason(&least, &[5.0, 4.0, 4.0, 6.0, f64::NAN], 9), None);
-        // The order of the ends counts, not that of the numbers.
+        // Trials count in the order of their ends, not of their numbers.
         let mut late = trials(&[1.0, 2.0, 3.0, 4.0]);
         late[0].end_time = at(9);
         assert_eq!(rules.reason(&StudyProgress::of(Goal::Minimize, late), None, at(0), at(9)), None);

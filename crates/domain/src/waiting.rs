@@ -1,16 +1,15 @@
-//! Reasons for which trials and jobs wait.
+//! Reasons for waiting trials and jobs.
 
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::TrialId;
 
-/// The reason for which trials or a job wait.
+/// Reason for the wait of trials or a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waiting {
-    /// The kind of the reason.
     pub kind: WaitKind,
-    /// A description for users.
+    /// Description for users.
     pub reason: String,
-    /// The waiting trial; `None` for a job, and for trials that are not created yet.
+    /// The waiting trial; `None` for a job, and for trials not yet created.
     pub trial: Option<TrialId>,
     /// Number of waiting trials; 0 for a job.
     pub trials: u64,
@@ -18,23 +17,23 @@ pub struct Waiting {
     pub since: Timestamp,
 }
 
-/// The kind of resource that a trial or job waits for.
+/// Resource that a trial or job waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitKind {
-    /// A limit on concurrent trials.
+    /// Limit on concurrent trials.
     Limit,
-    /// The limit of one executor on concurrent trials.
+    /// Limit of one executor on concurrent trials.
     ExecutorLimit,
-    /// Processors, memory or accelerators that are in use.
+    /// Processors, memory or accelerators in use.
     Resources,
-    /// A free job slot.
+    /// Free job slot.
     JobSlot,
-    /// The engine that runs the program.
+    /// Engine that runs the program.
     Engine,
 }
 
 impl WaitKind {
-    /// The name of the kind, in lower case.
+    /// Name of the kind in lower case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Limit => "limit",

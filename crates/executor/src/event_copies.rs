@@ -1,4 +1,4 @@
-//! Event files in an object store, copied to the folder of an attempt while its program runs.
+//! Local copies of event files in an object store, updated while the program of an attempt runs.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tunesmith_objects::{Buckets, EventMirror, ObjectError};
 
-/// Time between two lists of the objects, each of which costs a request of the cloud.
+/// Interval between two listings of the objects, at one cloud request each.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Limit of the time for one update while the program runs; the next one continues.
+/// Time limit of one update while the program runs; the next one resumes.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The copies of the event files of one attempt.
+/// Copies of the event files of one attempt.
 #[derive(Debug)]
 pub(super) struct EventCopies {
     mirror: Result<EventMirror, String>,
     updated: Option<Instant>,
-    /// Whether everything was copied after the end of the program.
+    /// Whether everything was copied after the program ended.
     is_complete: bool,
     problems: Vec<String>,
 }
 
 impl EventCopies {
-    /// Copies of the event files below `url` in the folder `copies`. Does no IO.
+    /// Copies the event files below `url` to the folder `copies`. Does no IO.
     pub(super) fn new(url: &str, copies: PathBuf) -> Self {
         let folder = Buckets::of_environment().folder(url);
         let mirror = folder.map(|folder| EventMirror::new(folder, copies)).map_err(|error| error.to_string());
@@ -31,7 +31,7 @@ impl EventCopies {
         Self { mirror, updated: None, is_complete: false, problems }
     }
 
-    /// Copies what was added, if the last time is long ago or it is the `last` time. Blocks.
+    /// Copies additions if an update is due or this is the `last` one. Blocks.
     pub(super) fn update(&mut self, last: bool) {
         let (Ok(mirror), Ok(runtime)) = (&self.mirror, Handle::try_current()) else { return };
         if !last && self.updated.is_some_and(|updated| updated.elapsed() < INTERVAL) {
@@ -41,7 +41,7 @@ impl EventCopies {
         let updated = runtime.block_on(async { tokio::time::timeout(TIMEOUT, mirror.update()).await });
         match updated {
             Ok(Ok(_)) => self.is_complete = last,
-            // The next update makes up for it, if there is one.
+            // The next update retries, if there is one.
             Ok(Err(error)) if error.is_temporary() && !last => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "event files cannot be read now");
             }
@@ -51,7 +51,7 @@ impl EventCopies {
         }
     }
 
-    /// What could not be read, each once.
+    /// Distinct read errors.
     pub(super) fn problems(&self) -> &[String] {
         &self.problems
     }
@@ -68,7 +68,7 @@ impl EventCopies {
 }
 
 impl Drop for EventCopies {
-    /// Removes the copies once they were read. Those of a running program are continued by the next process.
+    /// Removes the copies once read. For a running program, the next process continues with them.
     fn drop(&mut self) {
         if let Ok(mirror) = self.mirror.as_ref()
             && self.is_complete

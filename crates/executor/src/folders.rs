@@ -1,4 +1,4 @@
-//! The folders that a program finds at its start.
+//! Folders created before a program starts.
 
 use std::fs;
 use std::io;
@@ -10,24 +10,24 @@ use super::ExecutorJobSpec;
 use super::reports::metric_file;
 use tunesmith_files::create_folder_for_user;
 
-/// Why the folders of an attempt could not be created.
+/// Failures to create the folders of an attempt.
 #[derive(Debug)]
 pub enum FolderFailure {
-    /// The job names a folder that cannot be created, whenever it is tried.
+    /// The job names a folder that can never be created.
     OfJob(String),
-    /// The file system failed, which may pass.
+    /// The file system failed, possibly only temporarily.
     OfService(io::Error),
 }
 
-/// Creates the folder of the attempt with that of its metric file, and the folders that programs write to in the mode that
-/// the user's umask gives. With `as_another_user`, the latter are left to the engine.
+/// Creates the folder of the attempt, including that of its metric file, and the folders for the program's output with
+/// a mode according to the user's umask. With `as_another_user`, the engine creates the latter.
 ///
 /// # Errors
 /// [`FolderFailure`], which names the folder.
 pub fn create_folders(spec: &ExecutorJobSpec, as_another_user: bool) -> Result<(), FolderFailure> {
     let metrics = metric_file(&spec.directory);
     if let Some(folder) = metrics.parent() {
-        // It is in the data folder of the service, which no job chooses.
+        // Located in the service's data folder, which jobs do not choose.
         fs::create_dir_all(folder).map_err(|error| FolderFailure::OfService(named("its folder", folder, error)))?;
     }
     if as_another_user {
@@ -43,8 +43,8 @@ pub fn create_folders(spec: &ExecutorJobSpec, as_another_user: bool) -> Result<(
     Ok(())
 }
 
-/// Whether an operation that failed with `error` may succeed later: the cause is a shortage or a fault of the machine, such as
-/// a full disk, too many open files or a file server that is away, and not what was asked for.
+/// Whether an operation that failed with `error` may succeed later: the cause is a shortage or fault of the machine,
+/// such as a full disk, too many open files or an unavailable file server, not the request.
 pub fn may_pass(error: &io::Error) -> bool {
     use io::ErrorKind::{
         ExecutableFileBusy, HostUnreachable, NetworkDown, NetworkUnreachable, NotConnected, OutOfMemory, QuotaExceeded,

@@ -1,6 +1,6 @@
-//! The machine of this process.
+//! Local machine.
 
-/// The name of this machine.
+/// Name of the local machine.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! The logs of a job, which every executor keeps in the folder of the job's files.
+//! Logs of a job, which all executors store in the folder of the job's files.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,26 +9,25 @@ use super::logs::{self, LogChunk, LogFile, LogName, LogStart};
 
 #[derive(Debug, Clone)]
 pub struct JobLogs {
-    /// The folder of the job's files.
     folder: PathBuf,
 }
 
 impl JobLogs {
-    /// The logs of the job whose files are in `folder`. Does no IO.
+    /// Logs of the job whose files are in `folder`. Does no IO.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// Returns the logs in order; of one trial only if `trial` names it.
+    /// Lists the logs in order, optionally only those of `trial`.
     ///
     /// # Errors
-    /// If they cannot be listed.
+    /// If the logs cannot be listed.
     pub async fn list(self, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
         self.blocking(move |folder| logs::logs(folder, trial)).await
     }
 
-    /// Reads about `limit` bytes of the log `name`; `None` if there is no such log. A chunk does not end within a character, unless
-    /// the log does.
+    /// Reads about `limit` bytes of the log `name`; `None` if there is no such log. Chunks end at character boundaries,
+    /// unless the log does not.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -36,8 +35,8 @@ impl JobLogs {
         self.blocking(move |folder| logs::read(folder, &name, start, limit)).await
     }
 
-    /// Limits the logs to `max_bytes`, and returns the space that they then take in bytes. Running programs keep the heads and tails
-    /// of theirs.
+    /// Limits the logs to `max_bytes` and returns their remaining disk space in bytes. Logs of running programs keep
+    /// their heads and tails.
     ///
     /// # Errors
     /// If the logs cannot be listed or shortened.
@@ -45,7 +44,7 @@ impl JobLogs {
         self.blocking(move |folder| log_space::limit(folder, max_bytes, SystemTime::now())).await
     }
 
-    /// Removes the logs, none of whose programs runs, and returns their number.
+    /// Removes the logs and returns their number. No program may be running.
     ///
     /// # Errors
     /// If the logs cannot be listed or removed.

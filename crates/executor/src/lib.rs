@@ -37,30 +37,30 @@ pub use tunesmith_domain::{
     StopReason,
 };
 
-/// The environment variable with the path of the file that `hypertune` writes.
+/// Environment variable with the path of the `hypertune` metric file.
 pub const METRIC_FILE_VARIABLE: &str = "CLOUD_ML_HP_METRIC_FILE";
 
 /// Runs programs. The crate documentation contains the contract.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
-    /// What the engine offers to the programs of jobs with `placement`.
+    /// Capabilities for programs of jobs with `placement`.
     fn capabilities(&self, placement: &Placement) -> Capabilities {
         let _ = placement;
         Capabilities::LOCAL
     }
 
-    /// Whether `path` is on a volume that the programs of jobs with `placement` find where they run, and this machine need not have.
+    /// Whether `path` lies on a volume that programs of jobs with `placement` can access, even if this machine cannot.
     fn has_volume(&self, placement: &Placement, path: &Path) -> bool {
         let _ = (placement, path);
         false
     }
 
-    /// Starts the program of `spec`. Returns when the job is registered durably under its ID. The engine creates the folders
-    /// of the attempt and those that the programs write to ([`create_folders`]).
+    /// Starts the program of `spec`. Returns once the job is durably registered under its ID. The engine creates the
+    /// folders of the attempt and those for the program's output ([`create_folders`]).
     ///
     /// # Errors
-    /// [`ExecutorError::Rejected`] and [`ExecutorError::Refused`] if the job can never be started as described; other errors may be
-    /// retried.
+    /// [`ExecutorError::Rejected`] and [`ExecutorError::Refused`] if the job can never start as specified; other errors
+    /// may be retried.
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError>;
 
     /// Returns the current state of `id`.
@@ -69,21 +69,20 @@ pub trait Executor: Send + Sync + 'static {
     /// [`ExecutorError::Unreachable`] if the state cannot be determined.
     async fn state(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError>;
 
-    /// Waits until the state of `id` is another one than `known`, and returns it. Returns at once if the job is not open.
-    /// Dropping the future has no effect on the job.
+    /// Waits until the state of `id` differs from `known`, and returns it. Returns immediately if the job is not open.
+    /// Dropping the future does not affect the job.
     ///
     /// # Errors
-    /// As [`Executor::state`].
+    /// Those of [`Executor::state`].
     async fn changed(&self, id: &ExecutorJobId, known: &ExecutorJobState) -> Result<ExecutorJobState, ExecutorError>;
 
     /// Waits for the end of `id` and returns it: [`ExecutorJobState::Ended`], [`ExecutorJobState::Lost`],
-    /// [`ExecutorJobState::NotPlaced`], or
-    /// [`ExecutorJobState::Unknown`] if there is no such job. It returns neither [`ExecutorJobState::Waiting`] nor
-    /// [`ExecutorJobState::Running`], however long the job waits for its start. Dropping the future has no effect on the
-    /// job.
+    /// [`ExecutorJobState::NotPlaced`], or [`ExecutorJobState::Unknown`] if there is no such job. Never returns
+    /// [`ExecutorJobState::Waiting`] or [`ExecutorJobState::Running`], however long the job waits for its start.
+    /// Dropping the future does not affect the job.
     ///
     /// # Errors
-    /// As [`Executor::state`].
+    /// Those of [`Executor::state`].
     async fn wait(&self, id: &ExecutorJobId) -> Result<ExecutorJobState, ExecutorError> {
         let mut state = ExecutorJobState::Running;
         while state.is_open() {
@@ -92,16 +91,15 @@ pub trait Executor: Send + Sync + 'static {
         Ok(state)
     }
 
-    /// Stops every process of the job, in the way of `how`. Returns when the request is made, before the job has ended.
-    /// A job that waits does not start any more, and has ended with [`StopReason::Requested`]. Has no effect on a job that
-    /// has ended or is unknown.
+    /// Requests the stop of every process of the job, without waiting for its end. A waiting job does not start any
+    /// more, and ends with [`StopReason::Requested`]. No effect on an ended or unknown job.
     ///
     /// # Errors
-    /// [`ExecutorError::Unreachable`] if the request could not be made.
+    /// [`ExecutorError::Unreachable`] if the request failed.
     async fn stop(&self, id: &ExecutorJobId, how: StopMode) -> Result<(), ExecutorError>;
 
-    /// Removes what the engine keeps of the ended job `id`, except its logs, its end and the files of its program. Has no
-    /// effect on a job that runs or is unknown. An engine that keeps nothing does nothing.
+    /// Removes the engine's records of the ended job `id`, except its logs, its end and the files of its program. No
+    /// effect on a running or unknown job. The default does nothing, for engines without records.
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if something could not be removed.
@@ -110,8 +108,8 @@ pub trait Executor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Ends what another server of the same store has started as `id`, as far as the engine finds it: this server has taken the job over,
-    /// and starts the next attempt. What ends may run until its grace period is over.
+    /// Stops the job `id` that another server of the same store started, as far as the engine finds it: this server has
+    /// taken over and starts the next attempt. The stopped job may use its grace period.
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if something could not be removed.
@@ -120,17 +118,17 @@ pub trait Executor: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Removes what the engine still keeps of attempts that are over: [`Executor::clean_up`] or [`Executor::stop`] may have failed, or
-    /// a server may have died before. An engine that keeps nothing does nothing.
+    /// Removes remaining records of ended attempts, left behind by a failed [`Executor::clean_up`] or
+    /// [`Executor::stop`], or by a crashed server. The default does nothing, for engines without records.
     ///
     /// # Errors
-    /// If the engine cannot be reached, or something could not be removed; calling again continues.
+    /// If the engine cannot be reached, or something could not be removed; another call resumes.
     async fn sweep(&self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Returns the replicas of `id` as they were submitted, with the accelerators that were granted to them. `None` if the
-    /// job is unknown, or the engine hands out resources itself.
+    /// Returns the replicas of `id` as submitted, with the accelerators granted to them. `None` if the job is unknown,
+    /// or the engine allocates resources itself.
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if the record cannot be read.
@@ -139,50 +137,49 @@ pub trait Executor: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// Returns where `id` runs or ran, as far as the engine knows. The nodes may be known only after the programs have started, and
-    /// may be forgotten with the records of an ended job.
+    /// Returns the location of `id`, as far as the engine knows it. Nodes may become known only after the programs have
+    /// started, and may be forgotten together with the records of an ended job.
     ///
     /// # Errors
-    /// [`ExecutorError::Unreachable`] if that cannot be determined.
+    /// [`ExecutorError::Unreachable`] if the location cannot be determined.
     async fn nodes(&self, id: &ExecutorJobId) -> Result<AttemptLocation, ExecutorError> {
         Ok(AttemptLocation::from(id))
     }
 
-    /// Opens the reports of an attempt without the trial's measurements `known`. Does no IO.
+    /// Opens the reports of an attempt, excluding the trial's measurements `known`. Does no IO.
     fn reports(&self, attempt: &AttemptReports<'_>, known: &[Measurement]) -> Box<dyn Reports> {
         Box::new(FileReports::new(attempt.sources, attempt.directory, attempt.id.attempt, known))
     }
 
-    /// Forgets all runs of `job`, none of which is running. Their IDs are unknown from then on, and may be used again.
+    /// Forgets all runs of `job`, none of which is running. Their IDs become unknown and may be reused.
     ///
     /// # Errors
-    /// If a record cannot be removed; calling again continues.
+    /// If a record cannot be removed; another call resumes.
     async fn forget(&self, job: &JobId) -> io::Result<()>;
 }
 
-/// What an engine offers.
+/// Capabilities of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Whether programs see the files of the server under the same paths: installed packages, the working directory, local
+    /// Whether programs see the server's files under the same paths: installed packages, working directory, local
     /// job-dirs.
     pub shares_files: bool,
-    /// Whether programs take processors of the server's machine.
+    /// Whether programs use processors of the server's machine.
     pub runs_here: bool,
-    /// Whether an image that is given without a command is started by its entry point.
+    /// Whether an image without a command is started by its entry point.
     pub starts_entry_points: bool,
 }
 
 impl Capabilities {
-    /// Those of the machine of the server.
+    /// Capabilities of the server's machine.
     pub const LOCAL: Self = Self { shares_files: true, runs_here: true, starts_entry_points: true };
-    /// Those of machines that share nothing with it, on which agents start the programs.
+    /// Capabilities of machines without shared storage, where agents start the programs.
     pub const ELSEWHERE: Self = Self { shares_files: false, runs_here: false, starts_entry_points: false };
 }
 
-/// An attempt whose reports are read.
+/// Attempt whose reports are read.
 #[derive(Debug, Clone, Copy)]
 pub struct AttemptReports<'a> {
-    /// The run.
     pub id: &'a ExecutorJobId,
     /// [`ExecutorJobSpec::directory`].
     pub directory: &'a Path,
@@ -190,79 +187,76 @@ pub struct AttemptReports<'a> {
     pub sources: &'a ReportSources,
 }
 
-/// The specification of one run of a program.
+/// Specification of one program run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutorJobSpec {
-    /// Name of the run.
     pub id: ExecutorJobId,
-    /// The replicas, in order. The first is the master; its end is the end of the job.
+    /// Replicas in order. The first is the master; its end is the end of the job.
     pub replicas: Vec<Replica>,
-    /// The `job` part of `TF_CONFIG`: the training input as the user gave it.
+    /// `job` part of `TF_CONFIG`: the training input as submitted by the user.
     pub training_input: serde_json::Value,
-    /// Whether the master is named `chief` in `TF_CONFIG` (`useChiefInTfConfig`).
+    /// Whether `TF_CONFIG` names the master `chief` (`useChiefInTfConfig`).
     pub master_is_chief: bool,
-    /// Environment variables of every replica, in addition to those that the engine passes on.
+    /// Environment variables of every replica, in addition to those passed on by the engine.
     pub environment: BTreeMap<String, String>,
     /// Working directory of the programs.
     pub working_directory: PathBuf,
-    /// Folders that the programs write to, such as their job-dir. An engine that runs programs as another user creates
-    /// them as that user; otherwise they exist.
+    /// Folders the programs write to, such as their job-dir. An engine that runs programs as another user creates them
+    /// as that user; otherwise they exist.
     pub program_folders: Vec<PathBuf>,
-    /// Absolute path of the folder of this attempt. It contains all files that the executor writes (logs, exit
-    /// status). Standard output and error of the master go to `stdout.log` and `stderr.log`, those of other replicas
-    /// to `<role>-<index>-stdout.log` and `-stderr.log`.
+    /// Absolute path of the attempt's folder with all files written by the executor (logs, exit status). The master's
+    /// output goes to `stdout.log` and `stderr.log`, that of other replicas to `<role>-<index>-stdout.log` and
+    /// `-stderr.log`.
     pub directory: PathBuf,
-    /// The reports of the program that are read.
+    /// Sources of the program's reports.
     pub reports: ReportSources,
-    /// The server that an agent beside the program reports to.
+    /// Server that an agent beside the program reports to.
     pub server: ServerAccess,
-    /// Maximum run time of the program. The executor enforces it also if the submitting process has died.
+    /// Time limit of the program; enforced even if the submitting process has died.
     pub time_limit: Option<Duration>,
-    /// Time between a stop request (SIGTERM) and SIGKILL.
+    /// Grace period between a stop request (SIGTERM) and SIGKILL.
     pub grace: Duration,
-    /// The first port of the replicas in `TF_CONFIG`, which get consecutive ports; `None` for free ones.
+    /// First of consecutive ports of the replicas in `TF_CONFIG`; `None` for free ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_port: Option<u16>,
-    /// Where the engine runs the job.
     #[serde(default, skip_serializing_if = "Placement::is_empty")]
     pub placement: Placement,
-    /// The Python packages that an agent installs before it starts the programs; `None` if the programs need none, or find them.
+    /// Python packages that an agent installs before it starts the programs; `None` if none are needed, or they are
+    /// installed already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packages: Option<AgentPackages>,
-    /// The replica that this specification starts; `None` for all of them.
+    /// Replica started by this specification; `None` for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<AttemptPart>,
 }
 
-/// The first word of a command that runs the interpreter of the environment with [`AgentPackages`].
+/// First word of commands that run the interpreter of the environment with [`AgentPackages`].
 pub const ENVIRONMENT_PYTHON: &str = "{environment}/bin/python";
 
-/// Python packages that an agent gets from its server.
+/// Python packages that an agent obtains from its server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentPackages {
     /// Source archives and wheels, installed together.
     pub archives: Vec<AgentArchive>,
-    /// Further requirements in the syntax of pip's command line.
+    /// Further requirements, in the syntax of pip's command line.
     pub requirements: Vec<String>,
-    /// The interpreter of the environment; `None` for `python3`.
+    /// Base interpreter of the environment; `None` for `python3`.
     pub python: Option<PathBuf>,
 }
 
-/// A package archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentArchive {
-    /// SHA-256 of the bytes as 64 lower-case hexadecimal digits.
+    /// SHA-256 as 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// The file name that installers accept.
+    /// File name accepted by installers.
     pub file_name: String,
 }
 
-/// The server of an attempt, and the token of the attempt.
+/// Server of an attempt, with the attempt's token.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ServerAccess {
     /// Base address, such as `http://127.0.0.1:8080`.
     pub address: String,
-    /// The token of the attempt.
     pub token: String,
 }
 
@@ -292,51 +286,50 @@ impl ExecutorJobSpec {
 /// One process of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replica {
-    /// Role in the job.
     pub role: Role,
-    /// Index among the replicas of this role, from 0.
+    /// Index within the role, from 0.
     pub index: u32,
     pub program: Program,
-    /// The resources that the replica needs. An engine with a scheduler requests them from it.
+    /// Resource request. Engines with a scheduler pass it on.
     #[serde(default, skip_serializing_if = "Resources::is_empty")]
     pub resources: Resources,
-    /// The accelerators that were granted to this replica, as `CUDA_VISIBLE_DEVICES` names them. `None` if the engine
-    /// hands them out, or does not count them.
+    /// Accelerators granted to this replica, in the form of `CUDA_VISIBLE_DEVICES`. `None` if the engine allocates
+    /// them, or does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<String>>,
 }
 
 impl Replica {
-    /// A replica that requests no resources.
+    /// Replica without resource requests.
     pub fn new(role: Role, index: u32, program: Program) -> Self {
         Self { role, index, program, resources: Resources::default(), devices: None }
     }
 }
 
-/// A program with its arguments.
+/// Program with its arguments.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Program {
-    /// A process on this machine.
+    /// Process on this machine.
     Command {
         /// Program and arguments; at least the program.
         argv: Vec<String>,
     },
-    /// A container run by docker or podman.
+    /// Container run by docker or podman.
     Container {
         image: String,
-        /// Replacement of the image's entry point and default arguments; empty: not replaced.
+        /// Replaces the image's entry point and default arguments, unless empty.
         command: Vec<String>,
         /// Arguments to the entry point.
         args: Vec<String>,
-        /// Host folders that are mounted in the container under the same path.
+        /// Host folders mounted in the container under the same path.
         mounts: Vec<PathBuf>,
     },
 }
 
-/// How a job is stopped.
+/// Urgency of a stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopMode {
-    /// SIGTERM, the grace period, SIGKILL.
+    /// SIGTERM, then SIGKILL after the grace period.
     Graceful,
     /// SIGKILL.
     Immediate,
@@ -346,32 +339,31 @@ pub enum StopMode {
 pub enum ExecutorJobState {
     /// Never submitted, or no longer recorded.
     Unknown,
-    /// Accepted by the engine, and not started yet.
+    /// Accepted by the engine but not started.
     Waiting {
-        /// The engine's own reason, such as `Resources (no node has 2 free GPUs)`.
+        /// Engine's own reason, such as `Resources (no node has 2 free GPUs)`.
         reason: String,
     },
-    /// Started or starting, and not ended.
+    /// Starting or running.
     Running,
-    /// The master has ended and no process of the job is running.
+    /// The master has ended, and no process of the job is running.
     Ended(ExitStatus),
-    /// The job did not get places for all of its replicas in time, and gave back those that it had. No program was started;
-    /// another attempt may be submitted, which waits before it asks for places.
+    /// Only some replicas could be placed in time, and their slots were released. No program was started. Another
+    /// attempt may be submitted; it pauses before requesting slots.
     NotPlaced {
-        /// The places that it had.
+        /// Slots that had been obtained.
         reason: String,
     },
-    /// The place where the job ran or was to run was lost before the program ended; no process of the job is running.
+    /// The node or supervisor of the job was lost before the program ended; no process of the job is running.
     Lost {
-        /// Whether something failed, or the engine gave the place to other work.
+        /// Failure or preemption.
         cause: LossCause,
-        /// Description of the failure or the preemption.
         reason: String,
     },
 }
 
 impl ExecutorJobState {
-    /// Whether the job waits or runs, so that its end is to come.
+    /// Whether the job is waiting or running.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Waiting { .. } | Self::Running)
     }
@@ -382,11 +374,11 @@ pub enum ExecutorError {
     /// The job can never run as specified; the trial fails with this reason.
     #[error("{id} cannot be run: {reason}")]
     Rejected { id: ExecutorJobId, reason: String },
-    /// The executor refuses every program like this one, such as by the rules of its cluster. The job fails, and the parameters of
-    /// the trial are not to blame.
+    /// The executor refuses every program like this one, for example due to cluster policy. The job fails; the trial's
+    /// parameters are not the cause.
     #[error("{id} is refused: {reason}")]
     Refused { id: ExecutorJobId, reason: String },
-    /// The executor is not reachable; the state of the job is not known and was not changed. Retry.
+    /// The executor is unreachable; the job's state is unknown and unchanged. Retry.
     #[error("{id} cannot be reached")]
     Unreachable {
         id: ExecutorJobId,

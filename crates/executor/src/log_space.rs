@@ -1,7 +1,8 @@
-//! The disk space of logs.
+//! Disk space of logs.
 //!
-//! A log that is too large keeps its head and its tail. The blocks in between are given back to the file system
-//! (`FALLOC_FL_PUNCH_HOLE`), so that offsets in the log stay valid, for readers as for the program that appends to it.
+//! An oversized log keeps its head and its tail. The blocks in between are returned to the file system
+//! (`FALLOC_FL_PUNCH_HOLE`), so that offsets in the log remain valid, for readers and for the program that appends to
+//! it.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -14,31 +15,31 @@ use rustix::fs::{FallocateFlags, fallocate};
 use crate::logs::{LogFile, file_of, logs};
 use tunesmith_files::OpenError;
 
-/// Size of the blocks in which space is given back.
+/// Block size in which space is freed.
 const BLOCK_BYTES: u64 = 4096;
 
-/// Part of the quota that the head and the tail of a log may each take, after the space in between was given back.
+/// Divisor of the quota for the head and the tail of a shortened log.
 const KEPT_PART: u64 = 4;
 
-/// Unit of the number of blocks in the metadata of a file.
+/// Unit of the block count in a file's metadata.
 const STAT_BLOCK_BYTES: u64 = 512;
 
-/// What is kept of each log of a job above its quota, as long as that is enough. A guess: some screens of text at the
-/// beginning and at the end.
+/// Quota per log in a job above its limit, as long as that suffices; a guess: some screens of text at the beginning and
+/// the end.
 const SHORT_BYTES: u64 = 64 << 10;
 
-/// Time since the last change of a log after which all of it may be removed.
+/// Time without changes after which all of a log may be removed.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// Returns the space that a file takes in bytes.
+/// Disk space of a file in bytes.
 pub(crate) fn of(file: &Metadata) -> u64 {
     file.blocks() * STAT_BLOCK_BYTES
 }
 
-/// Gives the space between head and tail of `log` back if it takes more than `max_bytes`.
+/// Frees the space between head and tail of `log` if it takes more than `max_bytes`.
 ///
 /// # Errors
-/// If the file system cannot give space back.
+/// If the file system cannot free space.
 pub(crate) fn shorten(log: &File, max_bytes: u64) -> io::Result<()> {
     let metadata = log.metadata()?;
     if of(&metadata) <= max_bytes.max(KEPT_PART * BLOCK_BYTES) {
@@ -50,12 +51,12 @@ pub(crate) fn shorten(log: &File, max_bytes: u64) -> io::Result<()> {
     remove_range(log, start, end)
 }
 
-/// Limits the logs in the folder `job` to `max_bytes`, and returns the space that they take in bytes. The logs that were
-/// changed longest ago are shortened first, to their heads and tails. If that is not enough, all of the text is removed from
-/// logs that were not changed for a minute before `now`. Blocks.
+/// Limits the logs in the folder `job` to `max_bytes` and returns their disk space in bytes. Logs are shortened to head
+/// and tail, least recently changed first. If that is not enough, logs unchanged for a minute before `now` lose all
+/// their text. Blocks.
 ///
 /// # Errors
-/// If the logs cannot be listed, or if the file system cannot give space back.
+/// If the logs cannot be listed, or the file system cannot free space.
 pub(crate) fn limit(job: &Path, max_bytes: u64, now: SystemTime) -> io::Result<u64> {
     let mut found = logs(job, None)?;
     let mut space = found.iter().map(|log| log.space_bytes).sum::<u64>();
@@ -91,8 +92,7 @@ pub(crate) fn remove(job: &Path) -> io::Result<usize> {
     Ok(found.len())
 }
 
-/// Shortens `log` and returns the number of bytes that this has given back; none if it is no longer the regular file that
-/// it was.
+/// Shortens `log` and returns the number of bytes freed; 0 if it is no longer the same regular file.
 fn give_back(job: &Path, log: &mut LogFile, shorten: impl Fn(&File) -> io::Result<()>) -> io::Result<u64> {
     let file = match file_of(&log.name, job).open_to_change() {
         Ok(file) => file,
@@ -102,7 +102,7 @@ fn give_back(job: &Path, log: &mut LogFile, shorten: impl Fn(&File) -> io::Resul
     };
     let modified = file.metadata()?.modified()?;
     shorten(&file)?;
-    // The age of a log is that of the last change by its program.
+    // The age of a log refers to the last change by its program.
     file.set_modified(modified)?;
     let before = log.space_bytes;
     log.space_bytes = of(&file.metadata()?).min(before);
@@ -126,7 +126,7 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    /// A job whose attempt `number` has written a log of one MiB at the time `age` before `now`.
+    /// Job whose attempt `number` wrote a log of one MiB at `age` before `now`.
     fn write(job: &Path, number: u64, age: Duration, now: SystemTime) {
         let attempt = job.join(format!("attempt-{number}"));
         fs::create_dir_all(&attempt).unwrap();
@@ -137,7 +137,7 @@ mod tests {
         file.set_modified(now - age).unwrap();
     }
 
-    /// The space of the logs of `job` in KiB.
+    /// Space of the logs of `job` in KiB.
     fn space(job: &Path) -> Vec<u64> {
         logs(job, None).unwrap().iter().map(|log| log.space_bytes >> 10).collect()
     }

@@ -1,10 +1,8 @@
-//! Reads the logs of the programs of a job, in chunks, also while they grow.
+//! Reading of a job's logs in chunks, even while they grow.
 //!
-//! An executor writes the output of an attempt to the folder of the attempt: `stdout.log` and `stderr.log` for the
-//! master,
-//! `<role>-<index>-stdout.log` and `<role>-<index>-stderr.log` for other replicas. The output of the installer of a job's
-//! packages is `packages.log` in the folder of the job; where agents install them, it is `packages-stdout.log` in that of the
-//! attempt.
+//! Executors write the output of an attempt to its folder: `stdout.log` and `stderr.log` for the master,
+//! `<role>-<index>-stdout.log` and `<role>-<index>-stderr.log` for other replicas. The output of the package installer
+//! is `packages.log` in the job's folder or, with agents, `packages-stdout.log` in the attempt's folder.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -19,34 +17,34 @@ use tunesmith_domain::canonical_number;
 pub use tunesmith_domain::{LogName, LogStream, MASTER, PACKAGES};
 use tunesmith_files::{Entry, OpenError, RootedPath};
 
-/// A log and its present size.
+/// Log and its current size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
     pub name: LogName,
     pub size_bytes: u64,
-    /// The space that it takes: less than its size after a part of it was removed.
+    /// Disk space; less than the size once a part was removed.
     pub space_bytes: u64,
-    /// The time of its last change.
+    /// Time of the last change.
     pub modified: SystemTime,
 }
 
-/// Where the reading of a log starts.
+/// Start position of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogStart {
-    /// At this offset in bytes.
+    /// Offset in bytes.
     At(u64),
-    /// So that the chunk ends with the log.
+    /// The last part, ending with the log.
     Tail,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogChunk {
-    /// The text. Invalid UTF-8 is replaced.
+    /// Invalid UTF-8 is replaced.
     pub text: String,
     pub next_offset: u64,
 }
 
-/// The file of the log `name` of the job with the folder `job`.
+/// File of the log `name` in the job's folder `job`.
 pub(crate) fn file_of(name: &LogName, job: &Path) -> RootedPath {
     file_in(name, &RootedPath::from(job.to_owned()))
 }
@@ -65,12 +63,12 @@ fn file_in(name: &LogName, job: &RootedPath) -> RootedPath {
     attempts.join(format!("attempt-{attempt}")).join(file)
 }
 
-/// The path of the log `name` of the job with the folder `job`.
+/// Path of the log `name` in the job's folder `job`.
 pub fn path(name: &LogName, job: &Path) -> PathBuf {
     file_of(name, job).path()
 }
 
-/// The logs in the folder `job`, by trial, attempt, task and stream; of one trial only if `trial` names it. Blocks.
+/// Lists the logs in the folder `job` by trial, attempt, task and stream, optionally only those of `trial`. Blocks.
 ///
 /// # Errors
 /// Those of reading folders.
@@ -104,7 +102,7 @@ pub fn logs(job: &Path, trial: Option<u64>) -> io::Result<Vec<LogFile>> {
     Ok(found)
 }
 
-/// The log `name` at `place`; `None` if a program has removed or replaced it meanwhile.
+/// Log `name` at `place`; `None` if a program has removed or replaced it in the meantime.
 fn log_at(name: LogName, place: &RootedPath) -> io::Result<Option<LogFile>> {
     let Some(metadata) = unless_absent(place.metadata())?.filter(std::fs::Metadata::is_file) else { return Ok(None) };
     let (size_bytes, space_bytes) = (metadata.len(), log_space::of(&metadata));
@@ -112,8 +110,8 @@ fn log_at(name: LogName, place: &RootedPath) -> io::Result<Option<LogFile>> {
 }
 
 /// Reads about `limit` bytes of the log `name` in the folder `job`, beginning at `start`; `None` if there is no such
-/// log, or if a program has replaced it by a link, a pipe or a device.
-/// A chunk does not end within a character, unless the log does. Blocks.
+/// log, or if a program replaced it by a link, a pipe or a device. Chunks end at character boundaries, unless the log
+/// does not. Blocks.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -140,8 +138,8 @@ pub fn read(job: &Path, name: &LogName, start: LogStart, limit: usize) -> io::Re
     Ok(Some(LogChunk { text: String::from_utf8_lossy(&bytes).into_owned(), next_offset }))
 }
 
-/// Reads up to `limit` bytes of the log `name` in the folder `job`, from `offset` on, or from the end of the hole that is there.
-/// Returns where they begin, and the bytes; `None` if there is no such log. Blocks.
+/// Reads up to `limit` bytes of the log `name` in the folder `job` from `offset`, or from the end of a hole at
+/// `offset`. Returns the actual offset and the bytes; `None` if there is no such log. Blocks.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -157,21 +155,21 @@ pub fn read_bytes(job: &Path, name: &LogName, offset: u64, limit: usize) -> io::
     Ok(Some((start, bytes)))
 }
 
-/// The next bytes of a log.
+/// Next bytes of a log.
 enum NextData {
-    /// They follow, up to `limit` of them before the next hole.
+    /// At the offset, up to `limit` before the next hole.
     Here { limit: usize },
-    /// They follow a hole: an executor has removed the middle of a log that exceeded a quota.
+    /// After a hole: an executor removed the middle of a log above its quota.
     At { start: u64 },
 }
 
-/// Finds the next bytes of `file` from `offset` on, at most `limit`.
+/// Locates the next bytes of `file` from `offset`, at most `limit`.
 fn next_data(file: &File, offset: u64, limit: usize) -> io::Result<NextData> {
     let start = match seek(file, Position::Data(offset)) {
         Ok(start) => start,
-        // There are no bytes from here on: the end of the log, or a hole at its end.
+        // No data follows: the end of the log, or a hole at its end.
         Err(Errno::NXIO) => file.metadata()?.len().max(offset),
-        // The file system has no holes.
+        // The file system does not support holes.
         Err(Errno::INVAL | Errno::OPNOTSUPP) => return Ok(NextData::Here { limit }),
         Err(error) => return Err(error.into()),
     };
@@ -183,7 +181,7 @@ fn next_data(file: &File, offset: u64, limit: usize) -> io::Result<NextData> {
     Ok(NextData::Here { limit: if until_hole == 0 { limit } else { limit.min(until_hole) } })
 }
 
-/// Returns the number of bytes at the end that start an incomplete character.
+/// Number of bytes of an incomplete character at the end.
 fn unfinished_character(bytes: &[u8]) -> usize {
     let last = bytes.utf8_chunks().last();
     // An incomplete sequence is invalid, ends the text, and has no definite error length.
@@ -202,15 +200,14 @@ fn task_and_stream(file: &str) -> Option<(String, LogStream)> {
     LogName::is_task(task).then(|| (task.to_owned(), stream))
 }
 
-/// Returns the names and places of the entries of `folder` that `wanted` accepts; none if it does not exist or is not a
-/// folder.
+/// Names and paths of the entries of `folder` that `wanted` accepts; empty if it is missing or not a folder.
 fn entries(folder: &RootedPath, wanted: fn(&Entry) -> bool) -> io::Result<Vec<(String, RootedPath)>> {
     let listed = unless_absent(folder.entries())?.unwrap_or_default();
     let named = |entry: Entry| entry.name.into_string().ok().map(|name| (name.clone(), folder.join(name)));
     Ok(listed.into_iter().filter(wanted).filter_map(named).collect())
 }
 
-/// Returns `None` for a file that does not exist or is not regular.
+/// Maps missing and non-regular files to `None`.
 fn unless_absent<T>(result: Result<T, OpenError>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

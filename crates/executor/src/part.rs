@@ -1,22 +1,22 @@
-//! One replica of an attempt whose replicas run in places of their own.
+//! A replica of an attempt with separate slots for its replicas.
 
 use serde::{Deserialize, Serialize};
 
 use super::{ExecutorJobSpec, Replica};
 
-/// The replica of an attempt that one place runs.
+/// Replica of an attempt that runs in one slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptPart {
-    /// Its position in [`ExecutorJobSpec::replicas`].
+    /// Index in [`ExecutorJobSpec::replicas`].
     pub replica: usize,
-    /// The addresses (`host:port`) of all replicas, in their order; empty before they are known.
+    /// Addresses (`host:port`) of all replicas, in order; empty until known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<String>,
 }
 
 impl ExecutorJobSpec {
-    /// The replicas that this specification starts, in order; the end of the first is the end of its run. Empty if its part is
-    /// none of the replicas.
+    /// Replicas started by this specification, in order; the end of the first is the end of its run. Empty if the index
+    /// of its part is out of range.
     pub fn own_replicas(&self) -> &[Replica] {
         match &self.part {
             None => &self.replicas,
@@ -24,7 +24,7 @@ impl ExecutorJobSpec {
         }
     }
 
-    /// Whether the master is one of [`Self::own_replicas`].
+    /// Whether [`Self::own_replicas`] include the master.
     pub fn has_master(&self) -> bool {
         self.part.as_ref().is_none_or(|part| part.replica == 0)
     }

@@ -1,25 +1,25 @@
-//! Where a job runs.
+//! Placement of a job.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The part of an engine that runs a job, in the words of the engine.
+/// Part of an engine that runs a job, in the engine's terms.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// Name of the executor, for a server with several; `None` for its own one. An engine ignores it.
+    /// Executor, for a server with several; `None` for the default one. Engines ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executor: Option<String>,
-    /// A queue of the engine: the partition of Slurm, the namespace of Kubernetes. `None` for the engine's default.
+    /// Queue of the engine, such as a Slurm partition or Kubernetes namespace; `None` for the engine's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// Further settings by name. An engine rejects a job with a setting that it does not know.
+    /// Further options by name. Engines reject jobs with unknown options.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
 }
 
 impl Placement {
-    /// Whether the engine decides.
+    /// Whether the engine decides on the placement.
     pub fn is_empty(&self) -> bool {
         self.queue.is_none() && self.options.is_empty()
     }

@@ -1,8 +1,7 @@
-//! The reports of the programs of an attempt, in the form in which a caller of an executor gets them.
+//! Reports of the programs of an attempt, as returned by executors.
 //!
-//! An engine whose programs write files that this process can read returns [`FileReports`]. Where an agent beside the
-//! program sends the measurements to the server, they arrive there without the executor, and the executor returns
-//! [`SentReports`].
+//! Engines whose programs write files readable by this process return [`FileReports`]. With agents, measurements reach
+//! the server without the executor, which returns [`SentReports`].
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,40 +14,40 @@ use tunesmith_domain::Measurement;
 use tunesmith_files::{FileUser, RootedPath};
 use tunesmith_metrics::{Collector, CollectorConfig, EventFolder};
 
-/// The folder of an attempt for copies of event files in an object store.
+/// Folder of an attempt with copies of event files from an object store.
 const EVENT_COPIES: &str = "events";
 
-/// Which reports of a program are read.
+/// Sources of a program's reports.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ReportSources {
-    /// The first metric's tag.
+    /// Tag of the first metric.
     pub tag: String,
-    /// The tags of the other metrics.
+    /// Tags of the other metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further_tags: Vec<String>,
-    /// Whether lines of standard output are reports.
+    /// Whether standard output is a source.
     pub stdout: bool,
-    /// The only folder of event files whose metrics count, as the end of its path; `None` for all.
+    /// Path suffix of the only event file folder whose metrics count; `None` for all folders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric_folder: Option<String>,
-    /// The folder with event files, at any depth; `None` if there is none that programs write as files.
+    /// Folder searched for event files at any depth; `None` if programs write none as files.
     pub event_dir: Option<PathBuf>,
-    /// Whether no component of the path of that folder may be a link.
+    /// Whether to reject links in the path of that folder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub event_dir_without_links: bool,
-    /// The user whose rights apply to event files, where the server reads them; `None` for those of this process.
+    /// User whose permissions apply when the server reads event files; `None` for those of this process.
     #[serde(skip)]
     pub event_user: Option<Arc<FileUser>>,
-    /// The folders of this machine that are not searched for event files, by device and inode.
+    /// Local folders excluded from the search for event files, by device and inode.
     #[serde(skip)]
     pub event_closed: Arc<[(u64, u64)]>,
-    /// The address of the folder with event files in an object store.
+    /// Address of the event file folder in an object store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_url: Option<String>,
 }
 
 impl ReportSources {
-    /// The place of the folder with event files.
+    /// Folder with event files, with its access restrictions.
     fn event_folder(&self) -> Option<EventFolder> {
         let place = |folder: &Path| {
             let place =
@@ -61,27 +60,27 @@ impl ReportSources {
     }
 }
 
-/// The reports of one attempt. Calls block.
+/// Reports of one attempt. Calls block.
 pub trait Reports: Send {
     /// Whether [`Self::poll`] reads files; false where all measurements reach the service in another way.
     fn has_files(&self) -> bool {
         true
     }
 
-    /// Returns measurements that were not returned before; about 65,536 at most. If the result is not empty there may be more.
+    /// Returns measurements not returned before; about 65,536 at most. After a non-empty result, there may be more.
     fn poll(&mut self) -> Vec<Measurement>;
 
     /// Returns all remaining measurements after the program has ended. May be called again.
     fn finish(&mut self) -> Vec<Measurement>;
 
-    /// The names of all metrics that were seen, whether or not they are wanted.
+    /// All metric tags seen, wanted or not.
     fn seen_tags(&self) -> BTreeSet<String>;
 
-    /// The errors of reading, each once, in the order of occurrence.
+    /// Distinct read errors in order of occurrence.
     fn problems(&self) -> Vec<String>;
 }
 
-/// Reports in files: the file of `hypertune`, event files and standard output.
+/// Reports in files: the `hypertune` file, event files and standard output.
 #[derive(Debug)]
 pub struct FileReports {
     collector: Collector,
@@ -89,8 +88,8 @@ pub struct FileReports {
 }
 
 impl FileReports {
-    /// The reports of the attempt number `attempt`, whose files are in `directory`. `known` are the stored measurements of
-    /// the trial, which are not returned again. Does no IO.
+    /// Reports of the attempt number `attempt`, with files in `directory`. `known` are the trial's stored measurements,
+    /// which are not returned again. Does no IO.
     pub fn new(sources: &ReportSources, directory: &Path, attempt: u64, known: &[Measurement]) -> Self {
         let copies = sources.event_url.as_ref().map(|url| EventCopies::new(url, directory.join(EVENT_COPIES)));
         let copied = copies.as_ref().map(|_| attempt_place(directory).join(EVENT_COPIES));
@@ -130,12 +129,12 @@ impl Reports for FileReports {
     }
 }
 
-/// Reports that an agent sends to the server: none are left to read.
+/// Reports that an agent sends to the server, with nothing left to read.
 #[derive(Debug, Clone, Default)]
 pub struct SentReports {
-    /// The names of the metrics that the agent has seen.
+    /// Metric tags seen by the agent.
     pub seen_tags: BTreeSet<String>,
-    /// What the agent could not read.
+    /// Read errors of the agent.
     pub problems: Vec<String>,
 }
 
@@ -157,12 +156,12 @@ impl Reports for SentReports {
     }
 }
 
-/// The file in the folder `directory` of an attempt that `hypertune` writes.
+/// `hypertune` metric file in the attempt's folder `directory`.
 pub fn metric_file(directory: &Path) -> PathBuf {
     directory.join("metrics").join("output.metrics")
 }
 
-/// Returns the place of the folder of an attempt below its job: trial and attempt must not be links.
+/// Attempt's folder below its job; trial and attempt must not be links.
 pub(crate) fn attempt_place(directory: &Path) -> RootedPath {
     match (directory.parent().and_then(Path::parent), directory.parent(), directory.file_name()) {
         (Some(trials), Some(trial), Some(attempt)) => {

@@ -1,8 +1,8 @@
-//! Several executors of one server: each job runs on the one that its placement names.
+//! Routing of jobs to several executors by their placement.
 //!
-//! The executor of an attempt is recorded before the attempt is submitted, so that a restarted server finds it there, whatever its
-//! configuration names by then. Attempts without a record are those of the server's own executor. Files of jobs are found as with
-//! one executor: all of them leave logs in the same place.
+//! The executor of an attempt is recorded before submission, so that a restarted server finds the attempt even if its
+//! configuration has changed. Attempts without a record belong to the server's own executor. Job files are found as
+//! with one executor: all of them store logs in the same place.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -22,39 +22,39 @@ use tunesmith_domain::{JobId, Measurement};
 
 pub type NamedExecutors = BTreeMap<String, Arc<dyn Executor>>;
 
-/// An executor that passes each job on to one of several.
+/// Executor that delegates each job to one of several.
 pub struct RoutedExecutor {
-    /// Name of the executor of jobs that name none.
+    /// Name of the server's own executor.
     own_name: String,
     own: Arc<dyn Executor>,
     others: NamedExecutors,
-    /// The executor of new attempts that name none; `None` for the own one.
+    /// Executor of new attempts without a named one; `None` for the own one.
     default: Option<String>,
     routes: Submitted,
-    /// The recorded routes that were read: the name of another executor, or `None` for the own one.
+    /// Cached routes: the name of another executor, or `None` for the own one.
     known: Mutex<HashMap<ExecutorJobId, Option<String>>>,
 }
 
 impl RoutedExecutor {
-    /// An executor that runs jobs on `own`, and on `others` by name. Routes are recorded in `folder`. Does no IO.
+    /// Executor that delegates to `own`, or by name to `others`. Routes are recorded in `folder`. Does no IO.
     pub fn new(own_name: String, own: Arc<dyn Executor>, others: NamedExecutors, folder: PathBuf) -> Self {
         Self { own_name, own, others, default: None, routes: Submitted::new(folder), known: Mutex::default() }
     }
 
-    /// The same, which submits attempts that name no executor to the one named `default`. Attempts without a record are those of
-    /// the own one all the same.
+    /// Delegates new attempts without a named executor to `default`. Attempts without a record still belong to the own
+    /// one.
     #[must_use]
     pub fn with_default(self, default: Option<String>) -> Self {
         let default = default.filter(|name| *name != self.own_name);
         Self { default, ..self }
     }
 
-    /// The name of the executor of a new attempt with `placement`; `None` for the own one.
+    /// Executor for a new attempt with `placement`; `None` for the own one.
     fn wanted(&self, placement: &Placement) -> Option<String> {
         placement.executor.clone().or_else(|| self.default.clone()).filter(|name| *name != self.own_name)
     }
 
-    /// The executor named `name`; `None` if this server has none of that name.
+    /// Executor named `name`; `None` if this server has no such executor.
     fn named(&self, name: Option<&str>) -> Option<&Arc<dyn Executor>> {
         match name {
             None => Some(&self.own),
@@ -68,7 +68,7 @@ impl RoutedExecutor {
         names.join(", ")
     }
 
-    /// The name of the executor that `id` was submitted to; `None` for the own one.
+    /// Name of the executor that `id` was submitted to; `None` for the own one.
     fn route(&self, id: &ExecutorJobId) -> io::Result<Option<String>> {
         if let Some(known) = self.known.lock().get(id) {
             return Ok(known.clone());
@@ -81,7 +81,7 @@ impl RoutedExecutor {
         Ok(route)
     }
 
-    /// The executor that `id` was submitted to.
+    /// Executor that `id` was submitted to.
     fn of(&self, id: &ExecutorJobId) -> Result<&Arc<dyn Executor>, ExecutorError> {
         let unreachable = |source| ExecutorError::Unreachable { id: id.clone(), source };
         let route = self.route(id).map_err(unreachable)?;
@@ -107,13 +107,13 @@ impl Executor for RoutedExecutor {
 
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
         let id = &spec.id;
-        // An attempt stays where it was submitted first.
+        // An attempt stays with the executor it was first submitted to.
         let recorded = self.route(id).map_err(|source| ExecutorError::Unreachable { id: id.clone(), source })?;
         let wanted = match recorded {
             Some(recorded) => Some(recorded).filter(|name| *name != self.own_name),
             None => self.wanted(&spec.placement),
         };
-        // The operator, and not the job, can change that.
+        // An error of the operator's configuration, not of the job.
         let executor = self.named(wanted.as_deref()).ok_or_else(|| ExecutorError::Unreachable {
             id: id.clone(),
             source: io::Error::other(format!(
@@ -175,7 +175,7 @@ impl Executor for RoutedExecutor {
     }
 
     fn reports(&self, attempt: &AttemptReports<'_>, known: &[Measurement]) -> Box<dyn Reports> {
-        // The route of a program that runs was read or recorded before.
+        // The route of a running program was read or recorded before.
         match self.of(attempt.id) {
             Ok(executor) => executor.reports(attempt, known),
             Err(error) => {

@@ -1,6 +1,6 @@
-//! The cluster description that a replica gets: `TF_CONFIG`, and `CLUSTER_SPEC` for containers.
+//! Cluster description of a replica: `TF_CONFIG`, and `CLUSTER_SPEC` for containers.
 //!
-//! It is a pure function of the job and the addresses. Not here: the choice of addresses, which is up to the executor.
+//! A pure function of the job and the addresses. Not here: the choice of addresses, which is up to the executor.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use super::{ExecutorJobSpec, Replica, Role};
 
-/// The environment variable that programs in containers get with the value of `TF_CONFIG`. A specification that names it gets it for
-/// commands, too.
+/// Environment variable with the value of `TF_CONFIG` for programs in containers. A specification that sets it gets it
+/// for commands, too.
 pub const CLUSTER_SPEC_VARIABLE: &str = "CLUSTER_SPEC";
 
-/// The addresses of the replicas of one job.
+/// Addresses of the replicas of one job.
 #[derive(Debug)]
 pub struct Cluster<'a> {
     spec: &'a ExecutorJobSpec,
-    /// Addresses by name of the role, in the order of the index; without evaluators.
+    /// Addresses by role name, in index order; without evaluators.
     addresses: BTreeMap<&'static str, Vec<String>>,
 }
 
-/// The published JSON object. The field order is that of the published examples.
+/// Published JSON object, with the field order of the published examples.
 #[derive(Serialize)]
 struct Document<'a> {
     cluster: &'a BTreeMap<&'static str, Vec<String>>,
@@ -41,8 +41,8 @@ struct Task {
 }
 
 impl<'a> Cluster<'a> {
-    /// The cluster of `spec` with `addresses` (`host:port`), one per replica in the same order. The replicas of a role
-    /// must be ordered by index. Addresses of evaluators are ignored.
+    /// Cluster of `spec` with `addresses` (`host:port`), one per replica in the same order. Replicas of a role must be
+    /// ordered by index. Addresses of evaluators are ignored.
     pub fn new(spec: &'a ExecutorJobSpec, addresses: &[String]) -> Self {
         let mut by_role: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
         for (replica, address) in spec.replicas.iter().zip(addresses) {
@@ -69,7 +69,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// Returns the published name of `role`.
+/// Published name of `role`.
 pub fn role_name(role: Role, master_is_chief: bool) -> &'static str {
     match role {
         Role::Master if master_is_chief => "chief",

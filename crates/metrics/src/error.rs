@@ -1,35 +1,35 @@
-//! Errors of reading reports.
+//! Errors in reading reports.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A problem that prevented the reading of reports from one source. Other sources are read.
+/// Problem that prevented reading reports from one source. Other sources are still read.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
     #[error("cannot read {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{} is not a regular file", path.display())]
     NotAFile { path: PathBuf },
-    /// The metric file is larger than its format allows; only its end was read.
+    /// The metric file exceeds the size limit; only its end was read.
     #[error("{} has {size_bytes} bytes, of which only the last {read_bytes} are read", path.display())]
     TooLarge {
         path: PathBuf,
-        /// Its size when the problem was found.
+        /// Size when the problem was found.
         size_bytes: u64,
-        /// The number of bytes that are read from its end.
+        /// Number of bytes read from the end.
         read_bytes: u64,
     },
-    /// The log is longer than any trainer's output; only its beginning is read.
+    /// The log exceeds any trainer's output; only its beginning is read.
     #[error("{} has more than {read_bytes} bytes; the others are not read", path.display())]
     TooLong {
         path: PathBuf,
-        /// The number of bytes that are read from its beginning.
+        /// Number of bytes read from the beginning.
         read_bytes: u64,
     },
     #[error("{} contains lines that are not hypertune reports, such as {excerpt:?}", path.display())]
     ForeignLine {
         path: PathBuf,
-        /// The beginning of the first such line.
+        /// Beginning of the first such line.
         excerpt: String,
     },
     #[error("{} is corrupt at byte {offset}: {reason}; the rest of the file is not read", path.display())]
@@ -42,13 +42,13 @@ pub enum CollectError {
     LongLine {
         path: PathBuf,
         offset: u64,
-        /// Maximum length of a line in bytes.
+        /// Maximum line length in bytes.
         limit: usize,
     },
     #[error("the line {excerpt:?} on standard output is not a report of {tag:?}: {cure}")]
     UnreadLine {
         tag: String,
-        /// The line, or a part of it.
+        /// The line, possibly shortened.
         excerpt: String,
         cure: &'static str,
     },
@@ -58,7 +58,7 @@ pub enum CollectError {
     )]
     LongerNames {
         tag: String,
-        /// The first of the other names, at least two.
+        /// At least two of the other names.
         names: Vec<String>,
     },
     #[error(
@@ -66,7 +66,7 @@ pub enum CollectError {
          instead"
     )]
     BadStep {
-        /// The step in the first such line.
+        /// Step in the first such line.
         step: String,
     },
     #[error(
@@ -76,8 +76,8 @@ pub enum CollectError {
     EventsElsewhere { path: PathBuf, trial: PathBuf },
     #[error("event files have {tag:?} in {}, and tunesmith.metricFolder is {only:?}", quoted(folders))]
     OtherFolders { tag: String, only: String, folders: Vec<String> },
-    /// The metric is a key of an object that is printed over several lines. Such objects are ignored, because they are
-    /// usually configurations.
+    /// The metric is a key of an object printed over several lines. Such objects are ignored, as they are usually
+    /// configurations.
     #[error(
         "{} has {tag:?} at byte {offset} in an object that is printed over several lines, which is not read; a report is \
          printed on one line",

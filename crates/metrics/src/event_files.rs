@@ -1,4 +1,4 @@
-//! Reads the TensorFlow event files below a trial's job-dir.
+//! Reader of the TensorFlow event files below a trial's job-dir.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -14,33 +14,32 @@ use super::{CollectError, EventFolder};
 use tunesmith_domain::{MAX_FOLDERS, ReportKey};
 use tunesmith_files::{OpenError, RootedPath};
 
-/// Reads the records that are appended to the event files of one trial.
+/// Incremental reader of the event files of one trial.
 #[derive(Debug)]
 pub(super) struct EventFiles {
     folder: EventFolder,
     tree: EventTree,
-    /// The tags as cleaned by tensorboardX.
+    /// Tags as sanitised by tensorboardX.
     cleaned_tags: Vec<String>,
     positions: BTreeMap<RootedPath, Position>,
     others: OtherFolders,
 }
 
-/// The folders whose metrics do not count, by index of the tag.
+/// Folders with the metrics outside the configured folder, by tag index.
 #[derive(Debug, Default)]
 struct OtherFolders(BTreeMap<usize, BTreeSet<Arc<str>>>);
 
-/// The read position in one file.
+/// Read position in one file.
 #[derive(Debug)]
 struct Position {
-    /// The folder of the file.
     folder: Arc<str>,
     id: Option<FileId>,
     offset: u64,
-    /// The file's size when it was last read to its end. The file is not read again until its size changes.
+    /// File size at the last complete read. The file is skipped until its size changes.
     size_read: u64,
     /// Whether the record at `offset` is damaged.
     is_corrupt: bool,
-    /// Whether a record that is not an event was found.
+    /// Whether a record was not an event.
     has_malformed: bool,
 }
 
@@ -57,8 +56,8 @@ impl EventFiles {
         self.read_files(intake);
     }
 
-    /// Like [`Self::read`], but searches all folders and reads damaged records again: on a network file system a reader
-    /// may see zeroes in place of data that has not arrived.
+    /// Like [`Self::read`], but searches all folders and retries damaged records: on a network file system, data that
+    /// has not arrived may read as zeroes.
     pub(super) fn finish(&mut self, intake: &mut Intake) {
         self.tree.search_all(intake);
         for position in self.positions.values_mut() {
@@ -69,7 +68,7 @@ impl EventFiles {
         self.note_missing(intake);
     }
 
-    /// Notes where the metrics are that have no report.
+    /// Reports where the metrics without a report were found instead.
     fn note_missing(&self, intake: &mut Intake) {
         if let Some(only) = &self.folder.only {
             for (index, folders) in &self.others.0 {
@@ -112,7 +111,7 @@ impl Position {
         Self { folder, id: None, offset: 0, size_read: 0, is_corrupt: false, has_malformed: false }
     }
 
-    /// Reads appended records. With `others`, the metrics do not count, and their folder is added there.
+    /// Reads appended records. With `others`, the metrics do not count; their folder is recorded there instead.
     fn read(
         &mut self,
         place: &RootedPath,
@@ -127,7 +126,7 @@ impl Position {
         let Some((file, metadata)) = files::open(place, intake) else { return Ok(()) };
         let id = files::file_id(&metadata);
         if self.id.is_some_and(|known| known != id) || metadata.len() < self.offset {
-            // Measurements are identified by time and step, so reading the file again adds no duplicates.
+            // Measurements are identified by time and step, so that rereading adds no duplicates.
             intake.note_problem(CollectError::Restarted { path: place.path() });
             *self = Self::new(Arc::clone(&self.folder));
         }
@@ -211,8 +210,8 @@ impl Position {
     }
 }
 
-/// Returns `tag` as cleaned by tensorboardX: every character other than letters, digits and `-/_.` is replaced by `_`,
-/// and leading slashes are removed. Source: tensorboardX 2.6, `summary.py`, `_clean_tag`.
+/// Returns `tag` as sanitised by tensorboardX: characters other than letters, digits and `-/_.` become `_`, and leading
+/// slashes are removed. Source: tensorboardX 2.6, `summary.py`, `_clean_tag`.
 fn clean_tag(tag: &str) -> String {
     let cleaned: String = tag
         .chars()

@@ -1,4 +1,4 @@
-//! The folder of an event file below that of its trial, and event files outside of it.
+//! Folders of event files relative to their trial, and event files outside of it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,15 +7,15 @@ use super::event_tree::is_event_file;
 use tunesmith_domain::MAX_FOLDER_BYTES;
 use tunesmith_files::RootedPath;
 
-/// Limits of the search outside of the trial's folder: levels and folders. Guesses.
+/// Limits of the search outside the trial's folder: depth and number of folders. Guesses.
 const MAX_DEPTH: usize = 3;
 const MAX_FOLDERS: usize = 200;
 
-/// The end of the name of a folder that contains the rest of a long escaped name.
+/// Suffix of a folder that contains the rest of a long escaped name.
 const CONTINUED: &str = "%+";
 
-/// Returns the folder of the event file `file` below `root`, with slashes between its parts; `.` for `root` itself. Of a
-/// name that is too long, the end is kept.
+/// Folder of the event file `file` relative to `root`, separated by slashes; `.` for `root` itself. Long names lose
+/// their beginning.
 pub(super) fn folder_of(root: &Path, file: &Path, has_escaped_names: bool) -> Arc<str> {
     let below = file.strip_prefix(root).unwrap_or(file);
     let path = if has_escaped_names { unescaped(below) } else { below.to_string_lossy().into_owned() };
@@ -35,7 +35,7 @@ fn unescaped(below: &Path) -> String {
     name.replace("%2F", "/").replace("%25", "%")
 }
 
-/// Whether `folder` is the one that `only` names by the end of its path.
+/// Whether the path `folder` ends with the path segments of `only`.
 pub(super) fn is_named(folder: &str, only: &str) -> bool {
     let only = only.trim_start_matches("./").trim_matches('/');
     folder
@@ -43,7 +43,7 @@ pub(super) fn is_named(folder: &str, only: &str) -> bool {
         .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// Returns an event file in the folder `job` outside of the folders of trials, whose names are numbers.
+/// Finds an event file in the job's folder outside the trials' folders, whose names are numbers.
 pub(super) fn outside_of_trials(job: &RootedPath) -> Option<PathBuf> {
     let mut folders = vec![(job.clone(), 0)];
     let mut listed = 0;
@@ -52,7 +52,7 @@ pub(super) fn outside_of_trials(job: &RootedPath) -> Option<PathBuf> {
         if listed > MAX_FOLDERS {
             return None;
         }
-        // A folder that cannot be read explains nothing.
+        // An unreadable folder explains nothing.
         for entry in folder.entries().into_iter().flatten() {
             if entry.is_file && is_event_file(&entry.name) {
                 return Some(folder.join(&entry.name).path());

@@ -1,4 +1,4 @@
-//! Parser of TensorFlow's `Event` message for the scalars of its summary.
+//! Parser of TensorFlow's `Event` messages, restricted to scalar summaries.
 //!
 //! Field numbers from TensorFlow, `tensorflow/core/util/event.proto` and `tensorflow/core/framework/{summary,tensor,
 //! tensor_shape,types}.proto`.
@@ -10,28 +10,27 @@ use super::protobuf::{FieldValue, Fields, MalformedMessage, take_array, take_var
 /// One record of an event file.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Event<'a> {
-    /// Time of writing in seconds since 1970.
+    /// Time stamp in seconds since 1970.
     pub wall_time_secs: f64,
     /// Training step; 0 if absent.
     pub step: i64,
-    /// The scalar values of its summary.
+    /// Scalars of the summary.
     pub scalars: Vec<Scalar<'a>>,
 }
 
-/// A number with its tag.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scalar<'a> {
-    /// The tag, not necessarily UTF-8.
+    /// Not necessarily UTF-8.
     pub tag: &'a [u8],
-    /// The value; smaller floats are converted exactly.
+    /// Floats of lower precision are converted exactly.
     pub value: f64,
 }
 
 impl<'a> Event<'a> {
-    /// Parses an event. Other fields and values that are not scalars are skipped.
+    /// Parses an event, skipping other fields and non-scalar values.
     ///
     /// # Errors
-    /// If `bytes`, the summary or one of its scalars is not a valid message.
+    /// [`MalformedMessage`] if `bytes`, the summary or one of its scalars is not a valid message.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, MalformedMessage> {
         let mut event = Event { wall_time_secs: 0.0, step: 0, scalars: Vec::new() };
         for field in Fields::new(bytes) {
@@ -80,8 +79,8 @@ fn parse_summary_value(bytes: &[u8]) -> Result<Option<Scalar<'_>>, MalformedMess
     Ok(value.map(|value| Scalar { tag, value }))
 }
 
-/// Whether `SummaryMetadata` declares the tensor as a scalar or declares nothing. Other plugins, such as `hparams`, use
-/// numeric tensors of one element for data that are not metrics.
+/// Whether `SummaryMetadata` declares a scalar, or nothing. Other plugins, such as `hparams`, store non-metric data in
+/// numeric tensors of one element.
 fn is_of_scalars(metadata: &[u8]) -> Result<bool, MalformedMessage> {
     const DATA_CLASS_SCALAR: u64 = 1;
     let mut plugin_name: &[u8] = b"";
@@ -101,7 +100,7 @@ fn is_of_scalars(metadata: &[u8]) -> Result<bool, MalformedMessage> {
     Ok(matches!(plugin_name, b"" | b"scalars"))
 }
 
-/// The supported element types of tensors.
+/// Supported element types of tensors.
 #[derive(Debug, Clone, Copy)]
 enum DataType {
     Float,
@@ -125,7 +124,7 @@ impl DataType {
         })
     }
 
-    /// The field of `TensorProto` that contains elements of this type.
+    /// `TensorProto` field with elements of this type.
     fn value_field(self) -> u64 {
         match self {
             Self::Float => 5,
@@ -136,7 +135,7 @@ impl DataType {
         }
     }
 
-    /// The element in `tensor_content`; `None` if its size is not that of one element.
+    /// Element in `tensor_content`; `None` if there is not exactly one.
     fn read_content(self, mut content: &[u8]) -> Option<f64> {
         let content = &mut content;
         let value = match self {
@@ -152,7 +151,7 @@ impl DataType {
 
     fn read_varint(self, bits: u64) -> Option<f64> {
         match self {
-            // Varints of 32 bits are sign-extended to 64 bits; the low half is the number.
+            // 32-bit varints are sign-extended to 64 bits; the low half is the number.
             Self::Int32 => Some(f64::from(bits as i32)),
             Self::Int64 => Some(i64_to_f64(bits.cast_signed())),
             Self::BFloat16 => u16::try_from(bits).ok().map(|bits| f64::from(bf16::from_bits(bits))),
@@ -161,7 +160,7 @@ impl DataType {
         }
     }
 
-    /// Takes the first element of a packed field from the front of `bytes`.
+    /// Consumes the first element of a packed field.
     fn take_packed(self, bytes: &mut &[u8]) -> Result<Option<f64>, MalformedMessage> {
         Ok(match self {
             Self::Float => Some(f64::from(f32::from_le_bytes(take_array(bytes)?))),
@@ -171,7 +170,7 @@ impl DataType {
     }
 }
 
-/// Returns the element of a `TensorProto` with exactly one element of a numeric type, otherwise `None`.
+/// Parses a `TensorProto`; `None` unless it holds exactly one element of a numeric type.
 fn parse_tensor(bytes: &[u8]) -> Result<Option<f64>, MalformedMessage> {
     let mut data_type = None;
     let mut has_one_element = true;
@@ -213,7 +212,7 @@ fn parse_tensor(bytes: &[u8]) -> Result<Option<f64>, MalformedMessage> {
     Ok(element)
 }
 
-/// Whether a `TensorShapeProto` is of rank 0, or has size 1 in every dimension.
+/// Whether a `TensorShapeProto` has rank 0, or size 1 in every dimension.
 fn is_shape_of_one(shape: &[u8]) -> Result<bool, MalformedMessage> {
     for field in Fields::new(shape) {
         match field? {
@@ -235,7 +234,7 @@ fn is_shape_of_one(shape: &[u8]) -> Result<bool, MalformedMessage> {
     Ok(true)
 }
 
-/// Converts a count to a metric value; integers beyond 2^53 are rounded.
+/// Rounds integers beyond 2^53.
 fn i64_to_f64(value: i64) -> f64 {
     value as f64
 }

@@ -1,6 +1,6 @@
 //! Search for event files below a folder while a trainer runs.
 //!
-//! Symbolic links below the folder are not followed, since they may form cycles or leave the trial's folder.
+//! Symbolic links are not followed, since they may form cycles or leave the trial's folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,16 @@ use super::files::{self, ChangeWatch};
 use super::intake::Intake;
 use tunesmith_files::{OpenError, RootedPath};
 
-/// Maximum number of watched folders; each costs a `stat` per poll. A guess, far above the use of any trainer.
+/// Maximum number of watched folders, at one `stat` each per poll; a guess, far above any trainer's use.
 const MAX_FOLDERS: usize = 10_000;
 
-/// Maximum number of watched event files. A guess, as above.
+/// Maximum number of watched event files; a guess.
 const MAX_FILES: usize = 10_000;
 
-/// The part of file names that the writers of TensorFlow, torch and tensorboardX have in common.
+/// Common part of the file names written by TensorFlow, torch and tensorboardX.
 const NAME_PART: &[u8] = b"tfevents";
 
-/// The known folders and files. A folder is listed again only when it has changed.
+/// Known folders and files. A folder is listed again only after it changed.
 #[derive(Debug)]
 pub(super) struct EventTree {
     root: RootedPath,
@@ -36,7 +36,7 @@ impl EventTree {
         &self.files
     }
 
-    /// Searches the folders that have changed for new files.
+    /// Searches changed folders for new files.
     pub(super) fn search(&mut self, intake: &mut Intake) {
         let mut changed: Vec<RootedPath> = Vec::new();
         let mut gone: Vec<RootedPath> = Vec::new();
@@ -64,7 +64,7 @@ impl EventTree {
         }
     }
 
-    /// Searches every folder for new files.
+    /// Searches all folders for new files.
     pub(super) fn search_all(&mut self, intake: &mut Intake) {
         self.folders.values_mut().for_each(ChangeWatch::forget);
         self.search(intake);
@@ -80,7 +80,7 @@ impl EventTree {
                     self.note_too_many("folders", MAX_FOLDERS, intake);
                     continue;
                 }
-                // The folder is listed now without a stamp, and again at the next search, which records the stamp.
+                // Inserted without a stamp: the next search lists the folder again and records one.
                 self.folders.insert(path.clone(), ChangeWatch::default());
                 new_folders.push(path);
             } else if entry.is_file && is_event_file(&entry.name) && !self.files.contains(&path) {

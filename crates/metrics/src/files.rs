@@ -1,4 +1,4 @@
-//! File access with notes about problems, and detection of changes.
+//! File access that records problems, and change detection.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -7,15 +7,15 @@ use super::CollectError;
 use super::intake::Intake;
 use tunesmith_files::{OpenError, RootedPath};
 
-/// Opens the regular file `place` for reading and returns it with its metadata. Returns `None` if that fails; every
-/// error other than a missing file is noted.
+/// Opens the regular file `place` and returns it with its metadata. Failures give `None` and are recorded, except for a
+/// missing file.
 pub(super) fn open(place: &RootedPath, intake: &mut Intake) -> Option<(File, Metadata)> {
     let opened =
         place.open().and_then(|file| file.metadata().map(|metadata| (file, metadata)).map_err(OpenError::from));
     noted(place, opened, intake)
 }
 
-/// Returns the metadata of `place`; those of a link itself. Errors are handled as in [`open`].
+/// Returns the metadata of `place`, without following a link. Errors are handled as in [`open`].
 pub(super) fn stat(place: &RootedPath, intake: &mut Intake) -> Option<Metadata> {
     noted(place, place.metadata(), intake)
 }
@@ -24,7 +24,7 @@ fn noted<T>(place: &RootedPath, result: Result<T, OpenError>, intake: &mut Intak
     result.map_err(|error| note_error(place, error, intake)).ok()
 }
 
-/// Notes `error`, unless `place` does not exist: trainers may remove files.
+/// Records `error`, unless `place` does not exist: trainers may remove files.
 pub(super) fn note_error(place: &RootedPath, error: impl Into<OpenError>, intake: &mut Intake) {
     match error.into() {
         error if error.is_not_found() => {}
@@ -35,25 +35,24 @@ pub(super) fn note_error(place: &RootedPath, error: impl Into<OpenError>, intake
     }
 }
 
-/// The identity of a file; it changes if the file is replaced by renaming.
+/// Device and inode; a file replaced by renaming gets another one.
 pub(super) type FileId = (u64, u64);
 
-/// Returns the identity of a file.
 pub(super) fn file_id(metadata: &Metadata) -> FileId {
     (metadata.dev(), metadata.ino())
 }
 
-/// Detects by `stat` alone whether a file or folder must be read again.
+/// Detects changes of a file or folder by `stat` alone.
 ///
-/// Time stamps are coarse (4 ms on common kernels, seconds elsewhere), so a change in the same tick as the last reading
-/// is not visible. A stamp therefore counts as settled only after a second reading with the same stamp.
+/// Time stamps are coarse (4 ms on common kernels, seconds elsewhere), so a change within the tick of the last read is
+/// invisible. A stamp therefore counts as settled only after two reads with the same stamp.
 #[derive(Debug, Default)]
 pub(super) struct ChangeWatch {
     stamp: Option<Stamp>,
     settled: bool,
 }
 
-/// The result of `stat` that changes with a file's content.
+/// Result of `stat` that changes with a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     id: FileId,
@@ -62,7 +61,7 @@ struct Stamp {
 }
 
 impl ChangeWatch {
-    /// Whether the caller must read now. `metadata` must be taken before the reading.
+    /// Whether a read is due. `metadata` must have been obtained before the read.
     pub(super) fn must_read(&mut self, metadata: &Metadata) -> bool {
         let stamp = Stamp {
             id: file_id(metadata),
@@ -77,7 +76,7 @@ impl ChangeWatch {
         !std::mem::replace(&mut self.settled, true)
     }
 
-    /// Makes the next call of [`Self::must_read`] return true.
+    /// Makes the next [`Self::must_read`] return true.
     pub(super) fn forget(&mut self) {
         *self = Self::default();
     }

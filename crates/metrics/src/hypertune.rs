@@ -1,10 +1,10 @@
-//! Reader of the file of the `hypertune` package (PyPI `cloudml-hypertune`).
+//! Reader of the `hypertune` package's metric file (PyPI `cloudml-hypertune`).
 //!
-//! At each report the package truncates the file and rewrites it in place with its newest 100 reports: one JSON object
-//! per line, every value but the time stamp a string, the metric's tag as the key of its value. A concurrent reader may
-//! see a part of the file, or the head of the old text joined to the tail of the new one, which may look like a report
-//! that was never made. Two readings cannot contain the same wrong line, since the old text is gone by the second.
-//! Therefore a line counts if two readings contain it. Reports that are replaced between two polls are lost.
+//! On each report the package truncates the file and rewrites it in place with its latest 100 reports: one JSON object
+//! per line, all values strings except the time stamp, and the metric's tag as the key of its value. A concurrent
+//! reader may see a partial file, or the head of the old text joined to the tail of the new one, which can look like a
+//! report. Two reads cannot contain the same spurious line, since the old text is gone by the second. A line therefore
+//! counts once two reads contain it. Reports replaced between two polls are lost.
 
 use serde_json::Value;
 use std::collections::HashSet;
@@ -17,11 +17,11 @@ use super::intake::{Intake, Report};
 use tunesmith_domain::ReportKey;
 use tunesmith_files::RootedPath;
 
-/// Maximum number of bytes that are read from the file's end. 100 reports of the package take about 15 kB.
+/// Maximum number of bytes read from the end of the file. The package's 100 reports take about 15 kB.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// Maximum number of readings until two in a row are equal. A guess. If no two are equal, the lines that any two
-/// readings share are taken.
+/// Maximum number of reads until two consecutive ones agree; a guess. If none agree, lines common to any two reads
+/// count.
 const MAX_READINGS: usize = 8;
 
 /// Keys of a report that are not metrics.
@@ -30,7 +30,7 @@ const BOOKKEEPING: [&str; 4] = ["checkpoint_path", "global_step", "timestamp", "
 /// Maximum length of the excerpt of an invalid line, in characters.
 const EXCERPT_CHARS: usize = 60;
 
-/// Reads one metric file again when it has changed.
+/// Rereads a metric file after changes.
 #[derive(Debug)]
 pub(super) struct MetricFile {
     place: RootedPath,
@@ -43,12 +43,12 @@ impl MetricFile {
         Self { place, attempt, watch: ChangeWatch::default() }
     }
 
-    /// Reads the file if it has changed.
+    /// Reads the file if it changed.
     pub(super) fn read(&mut self, intake: &mut Intake) {
         self.read_lines(false, intake);
     }
 
-    /// Reads the file regardless of its time stamp, including a last line without line end: the writer has ended, and a
+    /// Reads the file regardless of its time stamp, including an unterminated last line: the writer has ended, and a
     /// JSON object that parses is complete.
     pub(super) fn finish(&mut self, intake: &mut Intake) {
         self.watch.forget();
@@ -80,7 +80,7 @@ impl MetricFile {
         }
     }
 
-    /// Takes the lines of the last reading if it equals the one before, otherwise the lines that two readings share.
+    /// Processes the last read if it equals the one before, otherwise the lines common to two reads.
     fn take_lines(&self, readings: &[Vec<u8>], with_unended: bool, intake: &mut Intake) {
         if let [.., before, last] = readings
             && before == last
@@ -132,7 +132,7 @@ impl MetricFile {
     }
 }
 
-/// Reads `file` until two readings in a row are equal, or [`MAX_READINGS`] times. Returns at least two readings.
+/// Reads `file` until two consecutive reads agree, or [`MAX_READINGS`] times. Returns at least two reads.
 fn read_settled(file: &mut File) -> io::Result<Vec<Vec<u8>>> {
     let mut readings = vec![read_end(file)?];
     while readings.len() < MAX_READINGS {
@@ -146,7 +146,7 @@ fn read_settled(file: &mut File) -> io::Result<Vec<Vec<u8>>> {
     Ok(readings)
 }
 
-/// Returns the last [`MAX_FILE_BYTES`] of `file`, from the first line that starts there.
+/// Reads the last [`MAX_FILE_BYTES`] of `file`, without a truncated first line.
 fn read_end(file: &mut File) -> io::Result<Vec<u8>> {
     let size_bytes = file.seek(SeekFrom::End(0))?;
     let start = size_bytes.saturating_sub(MAX_FILE_BYTES);
@@ -160,7 +160,7 @@ fn read_end(file: &mut File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the lines that end with a line feed, and the rest if `with_unended`.
+/// Splits `bytes` into terminated lines, plus an unterminated last one if `with_unended`.
 fn lines(bytes: &[u8], with_unended: bool) -> impl Iterator<Item = &[u8]> {
     bytes.split_inclusive(|byte| *byte == b'\n').filter(move |line| with_unended || line.ends_with(b"\n"))
 }

@@ -1,4 +1,4 @@
-//! The state that all readers add to: new measurements, tags, problems.
+//! Shared state of all readers: new measurements, tags, problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,44 +8,43 @@ use super::CollectError;
 use super::report_line::{self, LineReport, Unread};
 use tunesmith_domain::{KnownReports, Measurement, MetricValue, ReportKey};
 
-/// Maximum number of recorded tags. A guess.
+/// Maximum number of recorded tags; a guess.
 pub const MAX_SEEN_TAGS: usize = 1_000;
 
-/// Maximum length of a recorded tag in bytes. A guess.
+/// Maximum length of a recorded tag in bytes; a guess.
 pub const MAX_SEEN_TAG_BYTES: usize = 256;
 
-/// Maximum length of the excerpt of a line in characters. A guess.
+/// Maximum length of a line excerpt in characters; a guess.
 const MAX_EXCERPT_CHARS: usize = 120;
 
-/// Maximum number of recorded problems. A guess; a trial rarely has one.
+/// Maximum number of recorded problems; a guess, since a trial rarely has one.
 const MAX_PROBLEMS: usize = 64;
 
-/// Collects the findings of the readers and removes duplicates.
+/// Collects and deduplicates the readers' findings.
 #[derive(Debug)]
 pub(super) struct Intake {
-    /// The tags that are read, at least one.
+    /// Wanted tags, at least one.
     tags: Vec<String>,
     known: KnownReports,
     batch: Vec<Measurement>,
     limit: usize,
     seen_tags: BTreeSet<String>,
-    /// The tags with a report, by index.
+    /// Indices of tags with a report.
     reported: BTreeSet<usize>,
-    /// By index of its tag, the first line that has it and cannot be read.
+    /// First unreadable line with each tag, by tag index.
     unread: BTreeMap<usize, (Unread, String)>,
     problems: Vec<CollectError>,
 }
 
-/// A report of metrics, as read.
+/// Report of metrics, as read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Report {
-    /// Training step; negative values are replaced by 0 (no step).
+    /// Training step; negative values become 0 (no step).
     pub step: i64,
-    /// Seconds since 1970; values that are not finite are replaced by 0 (no time).
+    /// Seconds since 1970; non-finite values become 0 (no time).
     pub wall_time_secs: f64,
-    /// The origin.
     pub key: ReportKey,
-    /// The values by index of their tags, at least one, finite or not.
+    /// Values by tag index, at least one, finite or not.
     pub values: Vec<(usize, f64)>,
 }
 
@@ -70,7 +69,7 @@ impl Intake {
         &self.tags
     }
 
-    /// The place of `tag` among those that are read.
+    /// Index of `tag` among the wanted tags.
     pub(super) fn index_of(&self, tag: &str) -> Option<usize> {
         self.tags.iter().position(|known| known == tag)
     }
@@ -80,7 +79,7 @@ impl Intake {
         self.limit = limit;
     }
 
-    /// Whether the batch has reached its limit. Readers then stop and continue from the same place at the next poll.
+    /// Whether the batch is full. Readers then stop, and resume at the next poll.
     pub(super) fn is_full(&self) -> bool {
         self.batch.len() >= self.limit
     }
@@ -105,7 +104,7 @@ impl Intake {
         }
     }
 
-    /// Parses the text of a line of output and records its tags. Returns the reports by index of their tags.
+    /// Parses a line of output and records its tags. Returns the reports by tag index.
     pub(super) fn read_line(&mut self, line: &str) -> Vec<(usize, LineReport)> {
         let Self { tags, seen_tags, unread, .. } = self;
         let seen_before = seen_tags.len();
@@ -125,7 +124,7 @@ impl Intake {
         reports
     }
 
-    /// Notes the first names that end with a tag after another word, once there are two of a tag.
+    /// Records names that end with a tag after another word, once a tag has at least two.
     fn note_longer_names(&mut self) {
         if self.problems.iter().any(|problem| matches!(problem, CollectError::LongerNames { .. })) {
             return;
@@ -139,7 +138,7 @@ impl Intake {
         found.into_iter().for_each(|problem| self.note_problem(problem));
     }
 
-    /// Notes the lines that could not be read, of the tags without any report.
+    /// Records unreadable lines of tags without any report.
     pub(super) fn note_unread_lines(&mut self) {
         for (index, (why, excerpt)) in std::mem::take(&mut self.unread) {
             if !self.is_reported(index) {
@@ -149,12 +148,12 @@ impl Intake {
         }
     }
 
-    /// Whether there is a report of any tag.
+    /// Whether any tag has a report.
     pub(super) fn has_reports(&self) -> bool {
         !self.reported.is_empty()
     }
 
-    /// Whether there is a report of the tag at `index`.
+    /// Whether the tag at `index` has a report.
     pub(super) fn is_reported(&self, index: usize) -> bool {
         self.reported.contains(&index)
     }
@@ -185,12 +184,12 @@ impl Intake {
     }
 }
 
-/// Whether `text` before a name consists of words that belong to a longer name.
+/// Whether `text` before a name consists of words of a longer name.
 fn is_before_name(text: &str) -> bool {
     text.ends_with(' ')
 }
 
-/// Returns the part of `line` around `tag`.
+/// Part of `line` around `tag`.
 fn excerpt(line: &str, tag: &str) -> String {
     let line = line.trim();
     if line.chars().count() <= MAX_EXCERPT_CHARS {

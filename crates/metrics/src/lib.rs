@@ -27,37 +27,34 @@ use self::stdout::StandardOutput;
 use tunesmith_domain::Measurement;
 use tunesmith_files::RootedPath;
 
-/// Number of measurements at which [`Collector::poll`] stops, which bounds its memory. The lines of one metric file may
-/// exceed it. A guess: about 10 MB.
+/// Number of measurements that ends a [`Collector::poll`], to bound its memory. The lines of one metric file may exceed
+/// it. A guess: about 10 MB.
 pub const MAX_MEASUREMENTS_PER_POLL: usize = 65_536;
 
-/// The places where one trial's reports are expected. They need not exist yet. Links below their folders are not
-/// followed.
+/// Sources of one trial's reports. They need not exist yet. Links below their folders are not followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectorConfig {
-    /// The attempt of the trial.
     pub attempt: u64,
-    /// The tags of the metrics, at least one. Event files may also contain them as cleaned by tensorboardX (`x y` becomes
-    /// `x_y`).
+    /// Metric tags, at least one. Event files may contain them as sanitised by tensorboardX (`x y` becomes `x_y`).
     pub tags: Vec<String>,
-    /// The file in `CLOUD_ML_HP_METRIC_FILE`; one per attempt.
+    /// File named by `CLOUD_ML_HP_METRIC_FILE`; one per attempt.
     pub metric_file: RootedPath,
-    /// The trial's job-dir, if its files are in a local folder: searched for event files at any depth.
+    /// Trial's job-dir, if local; searched for event files at any depth.
     pub event_dir: Option<EventFolder>,
-    /// The log of the attempt's standard output, if its lines are to be read.
+    /// Log of the attempt's standard output, if its lines are to be read.
     pub stdout: Option<RootedPath>,
 }
 
-/// A folder with event files.
+/// Folder with event files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFolder {
     pub place: RootedPath,
-    /// Whether the files are copies, in whose names `%2F` stands for the slashes of their paths and `%25` for the percent sign.
-    /// Folders whose names end with `%+` contain the rest of a long name.
+    /// Whether the files are copies whose names escape slashes as `%2F` and percent signs as `%25`. Folders with the
+    /// suffix `%+` contain the rest of a long name.
     pub has_escaped_names: bool,
-    /// The only folder whose metrics count, as the end of its path; `.` for the folder itself. `None` for all.
+    /// Path suffix of the only folder whose metrics count; `.` for the folder itself, `None` for all folders.
     pub only: Option<String>,
-    /// The folder of the job, in which event files outside of the trials' folders are mentioned if the trial has none.
+    /// Folder of the job. If the trial has no event files, those outside the trials' folders are reported.
     pub job: Option<RootedPath>,
 }
 
@@ -67,9 +64,9 @@ impl<P: Into<RootedPath>> From<P> for EventFolder {
     }
 }
 
-/// Follows the reports of one trial.
+/// Incremental reader of the reports of one trial.
 ///
-/// No measurement is returned twice, by the rule of [`KnownReports`](tunesmith_domain::KnownReports).
+/// Measurements are returned once, as defined by [`KnownReports`](tunesmith_domain::KnownReports).
 #[derive(Debug)]
 pub struct Collector {
     metric_file: MetricFile,
@@ -79,8 +76,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// A collector that has not read anything. `known` are the stored measurements of the trial, which are not returned
-    /// again, so that a restarted server continues where it stopped. Does no IO.
+    /// Creates a collector without IO. `known` are the trial's stored measurements, which are not returned again, so
+    /// that a restarted server resumes where it stopped.
     pub fn new(config: CollectorConfig, known: &[Measurement]) -> Self {
         Self {
             metric_file: MetricFile::new(config.metric_file, config.attempt),
@@ -90,11 +87,11 @@ impl Collector {
         }
     }
 
-    /// Returns new measurements with at least one of the tags, file by file in the order in which they were written; about
-    /// [`MAX_MEASUREMENTS_PER_POLL`] at most. If the result is not empty there may be more, and the next call continues
-    /// from there. If nothing has changed, the cost is one `stat` per watched file and folder.
+    /// Returns new measurements with at least one of the tags, file by file and in the order of writing, about
+    /// [`MAX_MEASUREMENTS_PER_POLL`] at most. After a non-empty result, call again for more. Without changes, a poll
+    /// costs one `stat` per watched file and folder.
     ///
-    /// A source that cannot be read is added to [`Self::problems`] and tried again at the next call.
+    /// An unreadable source is added to [`Self::problems`] and retried by the next call.
     pub fn poll(&mut self) -> Vec<Measurement> {
         self.intake.begin_batch(MAX_MEASUREMENTS_PER_POLL);
         self.metric_file.read(&mut self.intake);
@@ -107,9 +104,9 @@ impl Collector {
         self.intake.take_batch()
     }
 
-    /// Returns all remaining measurements after the program has ended. Reads every file again regardless of its time
-    /// stamp, and accepts a last line without line end. The result is not bounded; to keep it small, call
-    /// [`Self::poll`] first until it returns nothing. May be called again.
+    /// Returns all remaining measurements after the program has ended. Rereads every file regardless of its time stamp,
+    /// and accepts an unterminated last line. The result is unbounded; to keep it small, call [`Self::poll`] first
+    /// until it returns nothing. May be called again.
     pub fn finish(&mut self) -> Vec<Measurement> {
         self.intake.begin_batch(usize::MAX);
         self.metric_file.finish(&mut self.intake);
@@ -122,13 +119,14 @@ impl Collector {
         self.intake.take_batch()
     }
 
-    /// Every tag that was seen with a number as its value, including the configured ones, as the trainer wrote it. Used
-    /// in the error message of a trial without reports. The first [`MAX_SEEN_TAGS`] of at most [`MAX_SEEN_TAG_BYTES`].
+    /// Every tag seen with a number as its value, as the trainer wrote it, including the configured ones; used in the
+    /// error message of a trial without reports. Limited to the first [`MAX_SEEN_TAGS`] of at most
+    /// [`MAX_SEEN_TAG_BYTES`].
     pub fn seen_tags(&self) -> &BTreeSet<String> {
         self.intake.seen_tags()
     }
 
-    /// The errors of reading, each once, in the order of occurrence; also logged as warnings. The first 64.
+    /// Distinct read errors in order of occurrence, also logged as warnings. Limited to the first 64.
     pub fn problems(&self) -> &[CollectError] {
         self.intake.problems()
     }

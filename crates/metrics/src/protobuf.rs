@@ -1,9 +1,9 @@
-//! Reader of the wire format of protocol buffers: numbered fields of four wire types.
+//! Reader of the protocol buffers wire format: numbered fields of four wire types.
 //!
-//! Hand-written instead of generated: images and graphs are skipped without copying, and an unknown field does not
-//! affect the others. Source: <https://protobuf.dev/programming-guides/encoding/>.
+//! Not generated code: images and graphs are skipped without copying, and unknown fields do not affect others. Source:
+//! <https://protobuf.dev/programming-guides/encoding/>.
 
-/// The fields of one message, in the order of the bytes.
+/// Fields of one message, in byte order.
 #[derive(Debug, Clone)]
 pub(super) struct Fields<'a> {
     rest: &'a [u8],
@@ -21,7 +21,7 @@ pub(super) enum FieldValue<'a> {
     Fixed32(u32),
 }
 
-/// The error that bytes are not a message, with the reason.
+/// Reason for bytes not to be a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MalformedMessage(pub &'static str);
 
@@ -51,7 +51,7 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Iterator for Fields<'a> {
-    /// Field number and value; the iterator ends after an error.
+    /// Field number and value; iteration ends after an error.
     type Item = Result<(u64, FieldValue<'a>), MalformedMessage>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -66,7 +66,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Takes a variable-length integer of at most 10 bytes from the front of `bytes`.
+/// Consumes a variable-length integer of at most 10 bytes.
 pub(super) fn take_varint(bytes: &mut &[u8]) -> Result<u64, MalformedMessage> {
     let mut value = 0;
     for index in 0..10 {
@@ -80,7 +80,7 @@ pub(super) fn take_varint(bytes: &mut &[u8]) -> Result<u64, MalformedMessage> {
     Err(MalformedMessage("an integer has more than 10 bytes"))
 }
 
-/// Takes `N` bytes from the front of `bytes`.
+/// Consumes `N` bytes.
 pub(super) fn take_array<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], MalformedMessage> {
     let (array, rest) = bytes.split_first_chunk().ok_or(CUT_SHORT)?;
     *bytes = rest;

@@ -1,10 +1,10 @@
 //! Reader of reports in the log of standard output.
 //!
 //! Lines end with a line feed or a carriage return, so that each state of a progress bar is a line. A line without a
-//! step has the highest step of its metric before it plus one, and the first one has step 1: the reports of a trainer
-//! without steps are numbered 1, 2, 3, and a final line without a step follows the others. The key of a report has the byte
-//! offset of its line. Steps and offsets depend only on the text, so reading it again yields the same measurements. The lines of an
-//! object or array that is printed over several lines are no reports.
+//! step gets the highest previous step of its metric plus one, or 1: the reports of a trainer without steps are
+//! numbered 1, 2, 3, and a final line without a step follows the others. Reports are keyed by the byte offset of their
+//! line. Steps and offsets depend only on the text, so that rereading it gives the same measurements. Lines of an
+//! object or array printed over several lines are not reports.
 
 mod printed_object;
 
@@ -20,17 +20,17 @@ use super::report_line;
 use tunesmith_domain::ReportKey;
 use tunesmith_files::RootedPath;
 
-/// Maximum length of a report in bytes. A guess; longer lines are skipped without being held in memory.
+/// Maximum length of a report in bytes; a guess. Longer lines are skipped without buffering.
 const MAX_LINE_BYTES: usize = 64 << 10;
 
-/// Maximum number of bytes of a log that are read. A guess, far above the output of any trainer: it bounds the time for a
-/// log that a program has extended without writing it.
+/// Maximum number of log bytes read; a guess, far above any trainer's output. Bounds the time for a log that a program
+/// extended without writing it.
 const MAX_LOG_BYTES: u64 = 4 << 30;
 
-/// Size of one read in bytes, a multiple of the longest line.
+/// Read size in bytes, a multiple of the maximum line length.
 const CHUNK_BYTES: usize = 4 * MAX_LINE_BYTES;
 
-/// Reads the lines appended to one log.
+/// Incremental reader of one log.
 #[derive(Debug)]
 pub(super) struct StandardOutput {
     place: RootedPath,
@@ -41,15 +41,15 @@ pub(super) struct StandardOutput {
 #[derive(Debug, Default)]
 struct Position {
     id: Option<FileId>,
-    /// End of the processed text: the start of a line, or an offset within a line that is too long.
+    /// End of the processed text: the start of a line, or an offset within an overlong line.
     offset: u64,
-    /// Size of the log when it was last read to its end.
+    /// Log size at the last complete read.
     size_read: u64,
-    /// Whether `offset` is within a line that is too long.
+    /// Whether `offset` is within an overlong line.
     is_in_long_line: bool,
-    /// The object or array that an earlier line opened.
+    /// Object or array opened by an earlier line.
     printed: Option<PrintedObject>,
-    /// The highest step of each tag, by index.
+    /// Highest step per tag index.
     highest_steps: BTreeMap<usize, i64>,
 }
 
@@ -58,12 +58,12 @@ impl StandardOutput {
         Self { place, attempt, position: Position::default() }
     }
 
-    /// Reads the lines that were completed since the last call.
+    /// Reads the lines completed since the last call.
     pub(super) fn read(&mut self, intake: &mut Intake) {
         self.read_lines(false, intake);
     }
 
-    /// Reads all remaining lines, including a last one without line end.
+    /// Reads all remaining lines, including an unterminated last one.
     pub(super) fn finish(&mut self, intake: &mut Intake) {
         self.position.size_read = 0;
         self.read_lines(true, intake);
@@ -122,7 +122,7 @@ impl StandardOutput {
         Ok(())
     }
 
-    /// Takes the complete lines of `bytes` until the batch is full. Returns the number of bytes taken.
+    /// Processes complete lines of `bytes` until the batch is full, and returns the number of bytes consumed.
     fn take_ended_lines(&mut self, bytes: &[u8], intake: &mut Intake) -> usize {
         let mut start = 0;
         for end in memchr::memchr2_iter(b'\n', b'\r', bytes) {
@@ -142,7 +142,7 @@ impl StandardOutput {
         start
     }
 
-    /// Takes the line at the current offset.
+    /// Processes the line at the current offset.
     fn take_line(&mut self, line: &[u8], intake: &mut Intake) {
         if self.position.is_in_long_line {
             return;
@@ -172,7 +172,7 @@ impl StandardOutput {
         intake.add(Report { step, wall_time_secs: 0.0, key, values });
     }
 
-    /// Returns the part of `line` that is outside of objects and arrays printed over several lines.
+    /// Part of `line` outside objects and arrays printed over several lines.
     fn usual_text<'a>(&mut self, line: &'a str) -> Option<&'a str> {
         let mut text = line;
         if let Some(mut printed) = self.position.printed.take() {
@@ -192,7 +192,7 @@ impl StandardOutput {
         Some(text)
     }
 
-    /// Notes the problem if the line at the current offset, within a printed object, has the form of a report.
+    /// Records a problem if the line at the current offset, within a printed object, looks like a report.
     fn note_if_report(&self, line: &str, intake: &mut Intake) {
         let is_noted = |problem: &CollectError| matches!(problem, CollectError::PrintedObject { .. });
         if intake.problems().iter().any(is_noted) {
@@ -205,7 +205,7 @@ impl StandardOutput {
         }
     }
 
-    /// Notes the first step that is not one.
+    /// Records the first invalid step.
     fn note_bad_step(&self, step: String, intake: &mut Intake) {
         let is_noted = |problem: &CollectError| matches!(problem, CollectError::BadStep { .. });
         if !intake.problems().iter().any(is_noted) {
@@ -213,7 +213,7 @@ impl StandardOutput {
         }
     }
 
-    /// Advances by `bytes` within a line that is too long.
+    /// Advances by `bytes` within an overlong line.
     fn skip(&mut self, bytes: usize, intake: &mut Intake) {
         let is_noted = intake.problems().iter().any(|problem| matches!(problem, CollectError::LongLine { .. }));
         if !self.position.is_in_long_line && !is_noted {

@@ -1,16 +1,15 @@
 //! TFRecord framing, the container format of TensorFlow event files.
 //!
-//! A file is a sequence of records, all numbers little-endian: `u64` length, `u32` checksum of these 8 bytes, the data,
+//! A file is a sequence of records with little-endian numbers: `u64` length, `u32` checksum of these 8 bytes, data,
 //! `u32` checksum of the data. The checksum is CRC-32C (Castagnoli), rotated and offset so that it remains effective
 //! for data that contain checksums. Source: TensorFlow, `tensorflow/core/lib/io/record_writer.h`.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-/// Maximum size of a record that is read; larger ones (graphs, images) are skipped. A guess: a record of scalars is
-/// below 1 kB.
+/// Maximum record size; larger records (graphs, images) are skipped. A guess: a record of scalars is below 1 kB.
 const MAX_RECORD_BYTES: u64 = 16 << 20;
 
-/// Size of the read buffer in bytes. A guess: small enough for a thousand files, large enough for speed.
+/// Read buffer in bytes; a guess, small enough for a thousand files and large enough for speed.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Added to the rotated checksum; from TensorFlow, `tensorflow/core/lib/hash/crc32c.h`.
@@ -25,43 +24,43 @@ pub(super) struct RecordReader<R> {
     input: BufReader<R>,
     /// Offset of the next record.
     offset: u64,
-    /// Size of the file.
+    /// File size.
     end: u64,
     record: Vec<u8>,
 }
 
-/// The result of reading at the current offset.
+/// Result of a read at the current offset.
 #[derive(Debug, PartialEq)]
 pub(super) enum Record<'a> {
-    /// A complete record with correct checksums.
+    /// Complete record with correct checksums.
     Data(&'a [u8]),
-    /// A record that is larger than the limit.
+    /// Record above the size limit.
     Skipped,
-    /// The end of the file or an incomplete record, as is normal while the writer runs. The offset is unchanged.
+    /// End of the file, or an incomplete record, as is normal while the writer runs. The offset is unchanged.
     Incomplete,
-    /// A checksum is wrong. The offset is unchanged; that of the next record is not known.
+    /// Wrong checksum. The offset is unchanged; the next record cannot be located.
     Corrupt(&'static str),
 }
 
 impl<R: Read + Seek> RecordReader<R> {
-    /// Reads `input` from `offset`, which must be the start of a record, to `end`, its size; both in bytes.
+    /// Reads `input` from `offset`, the start of a record, to `end`, its size; both in bytes.
     ///
     /// # Errors
-    /// If `input` cannot seek there.
+    /// If `input` cannot seek to `offset`.
     pub(super) fn new(mut input: R, offset: u64, end: u64) -> io::Result<Self> {
         input.seek(SeekFrom::Start(offset))?;
         Ok(Self { input: BufReader::with_capacity(BUFFER_BYTES, input), offset, end, record: Vec::new() })
     }
 
-    /// Offset of the next record, from which another reader can continue.
+    /// Offset of the next record, from which another reader can resume.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the next record. Memory is allocated only for bytes that exist, not for the length that a record claims.
+    /// Reads the next record. Allocates memory only for existing bytes, not for the length a record claims.
     ///
     /// # Errors
-    /// The errors of the input. The reader must not be used after one.
+    /// Errors of the input; the reader must not be used afterwards.
     pub(super) fn next_record(&mut self) -> io::Result<Record<'_>> {
         let available = self.end.saturating_sub(self.offset);
         if available < HEADER_BYTES {
@@ -100,7 +99,7 @@ impl<R: Read + Seek> RecordReader<R> {
         Ok(Record::Data(data))
     }
 
-    /// Fills `bytes`. Returns false if the file has become shorter.
+    /// Fills `bytes`; returns false if the file was truncated.
     fn fill(&mut self, bytes: &mut [u8]) -> io::Result<bool> {
         match self.input.read_exact(bytes) {
             Ok(()) => Ok(true),
@@ -114,7 +113,7 @@ impl<R: Read + Seek> RecordReader<R> {
     }
 }
 
-/// Returns the checksum as it is stored.
+/// Checksum in stored form.
 pub(super) fn masked_crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(MASK_DELTA)
 }

@@ -20,9 +20,9 @@ pub(super) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
-    /// Write one report on several result folders.
+    /// Write one report about several result folders.
     Report(report::ReportArgs),
-    /// Compare two result folders. Exit code 1 if the results became worse.
+    /// Compare two result folders. Exit code 1 if the results got worse.
     Compare(report::CompareArgs),
     /// List suites, algorithms, and the problems of a suite.
     List(list::ListArgs),

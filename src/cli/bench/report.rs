@@ -22,7 +22,7 @@ const WORSE: u8 = 1;
 /// Arguments of `tunesmith bench report`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ReportArgs {
-    /// Result folders. Of several runs of one optimizer, problem and seed, the last counts.
+    /// Result folders. If an optimizer, problem and seed ran several times, the last run counts.
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
     /// Folder for report.html and report.md.
@@ -32,13 +32,13 @@ pub(super) struct ReportArgs {
     options: ReportOptions,
 }
 
-/// The content of a report.
+/// Content of a report.
 #[derive(Debug, Default, Clone, clap::Args)]
 pub(super) struct ReportOptions {
     /// Only these optimizers, in this order.
     #[arg(long = "contestants", value_name = "NAME,...", value_delimiter = ',')]
     optimizers: Vec<String>,
-    /// Optimizer that the others are tested against [default: the first].
+    /// Optimizer against which the others are tested [default: the first].
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
     /// Only these suites.
@@ -47,10 +47,10 @@ pub(super) struct ReportOptions {
     /// Heading of the report.
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Remark, as a paragraph of its own. May be given several times.
+    /// Remark in a separate paragraph. May be repeated.
     #[arg(long, value_name = "TEXT")]
     note: Vec<String>,
-    /// Print all columns of the tables, also if they do not fit the terminal. The files have all of them.
+    /// Print all columns of the tables, even if they do not fit the terminal. The files always contain all of them.
     #[arg(long)]
     wide: bool,
 }
@@ -68,7 +68,7 @@ pub(super) struct CompareArgs {
     /// Results before a change.
     #[arg(value_name = "OLD")]
     old: PathBuf,
-    /// Results after it.
+    /// Results after the change.
     #[arg(value_name = "NEW")]
     new: PathBuf,
     /// Print Markdown.
@@ -77,7 +77,7 @@ pub(super) struct CompareArgs {
     /// Only these optimizers.
     #[arg(long = "contestants", value_name = "NAME,...", value_delimiter = ',')]
     optimizers: Vec<String>,
-    /// Print all columns of the table, also if they do not fit the terminal.
+    /// Print all columns of the table, even if they do not fit the terminal.
     #[arg(long, conflicts_with = "markdown")]
     wide: bool,
 }

@@ -29,7 +29,7 @@ use tunesmith_harness::{
 /// Arguments of a comparison.
 #[derive(Debug, clap::Args)]
 pub(super) struct RunArgs {
-    /// Suites of problems. `tunesmith bench list` lists them.
+    /// Suites of problems, as listed by `tunesmith bench list`.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', required_unless_present_any = ["objective", "replay"])]
     suite: Vec<String>,
     /// Numbers of parameters, for suites that allow any number.
@@ -41,12 +41,12 @@ pub(super) struct RunArgs {
     /// Folder of the suite `tables`: pairs of NAME.yaml with a search space and NAME.csv with measurements.
     #[arg(long, value_name = "DIR")]
     tables: Option<PathBuf>,
-    /// Use a command as the problem. It gets --NAME=VALUE for each parameter of --config, and reports the metric like a
-    /// trainer or as a line METRIC=VALUE.
+    /// Use a command as the problem. It receives --NAME=VALUE for each parameter of --config, and reports the metric
+    /// like a trainer or as a line METRIC=VALUE.
     #[arg(long, value_name = "COMMAND", requires = "config", conflicts_with_all = ["suite", "replay"])]
     objective: Option<String>,
-    /// Use recorded trials as the problem: a CSV file or the JSON of `jobs describe`. The nearest recorded trial gives
-    /// the result of a point.
+    /// Use recorded trials as the problem: a CSV file or the JSON of `jobs describe`. A point gets the result of the
+    /// nearest recorded trial.
     #[arg(long, value_name = "FILE", conflicts_with = "suite")]
     replay: Option<PathBuf>,
     /// The hptuning_config.yaml with the parameters of --objective or --replay. Optional for a CSV file.
@@ -62,7 +62,7 @@ pub(super) struct RunArgs {
     /// Built-in algorithms, such as gp or grid:doubles=5. The others are compared with the first.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "gp,random")]
     algorithms: Vec<String>,
-    /// External optimizer: a program that reads and writes JSON lines. May be given several times.
+    /// External optimizer: a program that reads and writes JSON lines. May be repeated.
     #[arg(long, value_name = "[NAME=]COMMAND")]
     external: Vec<String>,
 
@@ -72,28 +72,28 @@ pub(super) struct RunArgs {
     /// Number of runs of each optimizer on each problem. The seed also selects the instance of the problem.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     seeds: u32,
-    /// Number of trials that run at once, on a virtual clock.
+    /// Number of concurrent trials, on a virtual clock.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     parallel: u32,
-    /// When the next trial is requested [default: sequential, or asynchronous with --parallel].
+    /// Time at which the next trial is requested [default: sequential, or asynchronous with --parallel].
     #[arg(long, value_enum)]
     mode: Option<ModeArg>,
-    /// Number of random points, the same for every optimizer, in front of its own.
+    /// Number of initial random points, the same for every optimizer.
     #[arg(long, value_name = "N", default_value_t = 0)]
     initial_points: u32,
-    /// End running trials early, on problems with learning curves: median, decay_curve or asha, the rules of the service, or
-    /// the baseline i_epoch, i_epoch:REPORTS or i_epoch:REPORTS:KEPT, by which each trial stops after REPORTS reports (1 if not
-    /// given) and the best KEPT (3 if not given) go on at the end, within the budget.
+    /// Early stopping, on problems with learning curves: the service's rules median, decay_curve or asha, or the
+    /// baseline i_epoch, i_epoch:REPORTS or i_epoch:REPORTS:KEPT, which stops each trial after REPORTS reports (default
+    /// 1) and resumes the best KEPT (default 3) at the end, within the budget.
     #[arg(long, value_name = "RULE", value_parser = EarlyStopping::from_str)]
     early_stopping: Option<EarlyStopping>,
 
-    /// Result folder. An interrupted comparison is resumed in its folder.
+    /// Result folder. An interrupted comparison resumes in its folder.
     #[arg(long, value_name = "DIR", default_value = "bench-results")]
     out: PathBuf,
-    /// Number of runs at once. More runs than processors distort the suggestion times.
+    /// Number of concurrent runs. More runs than processors distort suggestion times.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     jobs: u16,
-    /// Maximum time in seconds for one answer of an optimizer.
+    /// Time limit in seconds for each answer of an optimizer.
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0)]
     answer_limit: f64,
     /// Also store the point of each trial.
@@ -102,18 +102,18 @@ pub(super) struct RunArgs {
     /// Repeat failed runs.
     #[arg(long)]
     retry_failed: bool,
-    /// Print all columns of the tables, also if they do not fit the terminal. The files have all of them.
+    /// Print all columns of the tables, even if they do not fit the terminal. The files always contain all of them.
     #[arg(long)]
     wide: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ModeArg {
-    /// One trial after the other.
+    /// One trial after another.
     Sequential,
-    /// As many trials as --parallel, when all before have ended.
+    /// Batches of --parallel trials, each after the previous one has ended.
     Batch,
-    /// As soon as a trial has ended.
+    /// Whenever a trial ends.
     Asynchronous,
 }
 

@@ -16,23 +16,23 @@ use tunesmith_client::Resource;
 pub(in crate::cli) struct ListArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// List only jobs that satisfy every term, such as "state:FAILED AND jobId:census* AND labels.owner:me".
+    /// List only jobs that satisfy all terms, such as "state:FAILED AND jobId:census* AND labels.owner:me".
     #[arg(long, value_name = "EXPRESSION", default_value = "")]
     filter: String,
     /// Maximum number of jobs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Fields to sort by, such as createTime or ~trainingOutput.completedTrialCount, where ~ sorts in descending order.
+    /// Fields to sort by, such as createTime or ~trainingOutput.completedTrialCount; ~ sorts in descending order.
     /// Newest first by default.
     #[arg(long, value_name = "[~]FIELD", value_delimiter = ',', allow_hyphen_values = true)]
     sort_by: Vec<String>,
-    /// Print the address of each job instead.
+    /// Print only the address of each job.
     #[arg(long, conflicts_with = "format")]
     uri: bool,
     /// Number of jobs per request, 1 to 100.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100), default_value_t = 100)]
     page_size: u8,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]

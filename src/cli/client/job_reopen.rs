@@ -25,7 +25,7 @@ const MAX_TRIALS: &str = "trainingInput.hyperparameters.maxTrials";
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RetryArgs {
-    /// Name of the job, or the start of it.
+    /// Name of the job, or a unique prefix.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
@@ -35,33 +35,33 @@ pub(in crate::cli) struct RetryArgs {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExtendArgs {
-    /// Name of the job, or the start of it.
+    /// Name of the job, or a unique prefix.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
-    /// Number of trials: 20 for twenty in all, +10 for ten more.
+    /// Number of trials: 20 for twenty in total, +10 for ten more.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     trials: TrialCount,
     #[command(flatten)]
     follow: FollowArgs,
 }
 
-/// What happens after the job was queued.
+/// Behaviour after the job is queued.
 #[derive(Debug, Args)]
 struct FollowArgs {
-    /// Print the output of the job until it ends; exit code 0 if it succeeded. In a data folder, also run the job.
+    /// Print the output of the job until it ends; exit code 0 if it succeeded. With a data folder, also run the job.
     #[arg(long)]
     stream_logs: bool,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DeleteArgs {
-    /// Names of the jobs.
+    /// Names of the jobs, or unique prefixes.
     #[arg(required = true)]
     jobs: Vec<JobId>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(in crate::cli) struct PruneArgs {
     /// Delete jobs in these states: SUCCEEDED, FAILED, CANCELLED.
     #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = final_state, group = "selection")]
     state: Vec<JobState>,
-    /// Delete only jobs that satisfy every term, such as "jobId:census* AND labels.owner:me".
+    /// Delete only jobs that satisfy all terms, such as "jobId:census* AND labels.owner:me".
     #[arg(long, value_name = "EXPRESSION", group = "selection")]
     filter: Option<String>,
     /// List the jobs without deleting them.

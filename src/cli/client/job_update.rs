@@ -19,27 +19,27 @@ const ATTEMPTS: u32 = 5;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct UpdateArgs {
-    /// Name of the job, or the start of it.
+    /// Name of the job, or a unique prefix.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
-    /// Labels to set. Other labels are kept.
+    /// Labels to set. Other labels do not change.
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
     update_labels: Vec<(String, String)>,
     /// Labels to remove.
     #[arg(long, value_name = "KEY", value_delimiter = ',', conflicts_with = "clear_labels")]
     remove_labels: Vec<String>,
-    /// Remove all labels before those of --update-labels are set.
+    /// Remove all labels before applying --update-labels.
     #[arg(long)]
     clear_labels: bool,
-    /// Number of trials at once. A running job takes it over at once: a higher number starts trials, a lower one lets the
-    /// running ones end.
+    /// Number of concurrent trials. Takes effect immediately in a running job: a higher number starts trials, a lower
+    /// one lets running ones finish.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     max_parallel_trials: Option<i32>,
-    /// Number of trials in all. That of a job that has ended can only be raised; the job then goes on.
+    /// Total number of trials. For an ended job, it can only be raised, and the job continues.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     max_trials: Option<i32>,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }

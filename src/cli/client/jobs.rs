@@ -30,33 +30,33 @@ pub(in crate::cli) enum JobsCommand {
     List(ListArgs),
     /// Print a job as AI Platform's job resource.
     Describe(DescribeArgs),
-    /// Cancel a job: at once if it waits, otherwise as soon as its programs have ended.
+    /// Cancel a job: immediately if it is waiting, otherwise as soon as its programs have ended.
     Cancel(CancelArgs),
-    /// Run the failed and lost trials of a job again, or its program if it has no hyperparameters.
+    /// Rerun the failed and lost trials of a job, or its program if it has no hyperparameters.
     Retry(RetryArgs),
-    /// Raise the number of trials of a job. A job that has ended goes on, with the knowledge of its trials.
+    /// Raise the number of trials of a job. An ended job continues, using its previous trials.
     Extend(ExtendArgs),
-    /// Delete jobs that have ended, with their trials and logs. Their job-dirs are kept.
+    /// Delete ended jobs with their trials and logs. Their job-dirs remain.
     Delete(DeleteArgs),
-    /// Delete all jobs that ended long ago or in certain states.
+    /// Delete all jobs that ended long ago or are in given states.
     Prune(PruneArgs),
     /// Print the output of a job's programs until the job ends. Exit code 0 if it succeeded.
     StreamLogs(StreamLogsArgs),
-    /// Change the labels of a job, or its numbers of trials in all and at once, also while it runs.
+    /// Change the labels of a job, or its total and concurrent number of trials, even while it runs.
     Update(UpdateArgs),
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DescribeArgs {
-    /// Name of the job, or the start of it.
+    /// Name of the job, or a unique prefix.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)". The table lists the trials,
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)". The table lists the trials,
     /// including failed ones.
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Yaml)]
     format: Format,
-    /// Print the table, as --format=table does.
+    /// Print the table, like --format=table.
     #[arg(long, conflicts_with = "format")]
     summarize: bool,
     #[command(flatten)]
@@ -65,18 +65,18 @@ pub(in crate::cli) struct DescribeArgs {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CancelArgs {
-    /// Name of the job, or the start of it.
+    /// Name of the job, or a unique prefix.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct StreamLogsArgs {
-    /// Name of the job, or the start of it.
+    /// Name of the job, or a unique prefix.
     job: JobId,
     #[command(flatten)]
     target: TargetArgs,

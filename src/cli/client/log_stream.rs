@@ -19,17 +19,17 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 /// The lines to print.
 #[derive(Debug, Args)]
 pub(super) struct SelectionArgs {
-    /// Print the output of this trial only.
+    /// Print only the output of this trial.
     #[arg(long, value_name = "N")]
     trial: Option<u64>,
-    /// Print the output of this task only, such as master-0, worker-0, ps-0 or evaluator-0.
+    /// Print only the output of this task, such as master-0, worker-0, ps-0 or evaluator-0.
     #[arg(long, value_name = "TASK")]
     task_name: Option<String>,
-    /// Seconds between two requests.
+    /// Polling interval in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = polling_interval)]
     polling_interval: f64,
-    /// Print the label of a message once: lines that start with a space or a tab, and the last line of a Python traceback,
-    /// belong to the message before them. Without it, every line is labelled.
+    /// Label multi-line messages once: lines that start with a space or tab, and the last line of a Python traceback,
+    /// belong to the preceding message. Otherwise, every line is labelled.
     #[arg(long)]
     allow_multiline_logs: bool,
 }

@@ -9,7 +9,7 @@ use tunesmith_api::ai_platform::{Double, Int64, ProtoDuration};
 
 #[derive(Debug, Args)]
 pub(super) struct MeasurementArgs {
-    /// Value of a metric. May be given several times.
+    /// Value of a metric. May be repeated.
     #[arg(long = "metric", value_name = "NAME=VALUE", value_parser = metric, allow_hyphen_values = true)]
     pub(super) metrics: Vec<(String, f64)>,
     /// Training step.

@@ -25,7 +25,7 @@ pub(in crate::cli) enum StudiesCommand {
     List(ListArgs),
     /// Print a study.
     Describe(OneArgs),
-    /// Raise the maximum number of trials of a study. A completed study goes on, with the knowledge of its trials.
+    /// Raise the maximum number of trials of a study. A completed study continues, using its previous trials.
     Extend(ExtendArgs),
     /// Delete a study with all its trials.
     Delete(OneArgs),
@@ -39,10 +39,10 @@ pub(in crate::cli) struct CreateArgs {
     target: TargetArgs,
     #[command(flatten)]
     location: LocationArgs,
-    /// File with the studyConfig, in YAML or JSON; the key studyConfig may be left out.
+    /// File with the studyConfig, in YAML or JSON; the top-level key studyConfig is optional.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     config: PathBuf,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
@@ -51,19 +51,19 @@ pub(in crate::cli) struct CreateArgs {
 pub(in crate::cli) struct ListArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Location of the studies, as in their names; - for all.
+    /// Location in the names of the studies; - for all.
     #[arg(long, alias = "location", value_name = "REGION", default_value = "-")]
     region: String,
-    /// Fields to sort by, such as ~createTime, where ~ sorts in descending order. By name by default.
+    /// Fields to sort by, such as ~createTime; ~ sorts in descending order. By name by default.
     #[arg(long, value_name = "[~]FIELD", value_delimiter = ',')]
     sort_by: Vec<String>,
     /// Maximum number of studies.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// List only studies that this filter accepts, such as "state = ACTIVE AND studyId:census*".
+    /// List only studies that match this filter, such as "state = ACTIVE AND studyId:census*".
     #[arg(long, value_name = "EXPRESSION", default_value = "")]
     filter: String,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
@@ -78,7 +78,7 @@ pub(in crate::cli) struct OneArgs {
     target: TargetArgs,
     #[command(flatten)]
     location: LocationArgs,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Yaml)]
     format: Format,
 }
@@ -91,10 +91,10 @@ pub(in crate::cli) struct ExtendArgs {
     target: TargetArgs,
     #[command(flatten)]
     location: LocationArgs,
-    /// Number of trials: 20 for twenty in all, +10 for ten more.
+    /// Number of trials: 20 for twenty in total, +10 for ten more.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     trials: TrialCount,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }

@@ -10,13 +10,14 @@ use tunesmith_api::ai_platform::optimizer::{TrialMessage, TrialRequest};
 use tunesmith_client::{Resource, StudyClient};
 use tunesmith_domain::{JobId, StudyId};
 
-/// The study of the trials.
+/// Study with the trials.
 #[derive(Debug, Args)]
 pub(super) struct StudyArgs {
     /// Name of the study.
     #[arg(long, value_name = "STUDY", required_unless_present = "job", conflicts_with = "job")]
     study: Option<String>,
-    /// Name of a job, or the start of it, in place of a study. The service runs its trials: they can be read, created and stopped.
+    /// Name of a job, or a unique prefix, instead of a study. The service runs its trials; they can be read, created
+    /// and stopped.
     #[arg(long, value_name = "JOB")]
     job: Option<JobId>,
     #[command(flatten)]

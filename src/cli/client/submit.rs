@@ -31,11 +31,10 @@ use tunesmith_jobs::Control;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum SubmitCommand {
-    /// Submit a training job. It tunes hyperparameters if its configuration has some.
+    /// Submit a training job. It tunes hyperparameters if its configuration has any.
     ///
-    /// Packages are uploaded to the server first, each content once. In a data folder, the job waits until `tunesmith
-    /// serve
-    /// --data-dir` runs it; with --stream-logs, this command runs it at once.
+    /// Packages are first uploaded to the server, unless it already has their content. With a data folder, the job
+    /// waits until `tunesmith serve --data-dir` runs it; with --stream-logs, this command runs it immediately.
     Training(Box<TrainingArgs>),
     /// Batch prediction. No counterpart.
     #[command(hide = true)]
@@ -44,7 +43,7 @@ pub(in crate::cli) enum SubmitCommand {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TrainingArgs {
-    /// Name of the job. The jobId of the configuration by default.
+    /// Name of the job. By default, the jobId of the configuration.
     job: Option<JobId>,
     #[command(flatten)]
     target: TargetArgs,
@@ -57,7 +56,7 @@ pub(in crate::cli) struct TrainingArgs {
     /// Folder of the trainer's Python package, which is uploaded. Its parent folder may contain a setup.py.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     package_path: Option<PathBuf>,
-    /// Wheels and source archives: files of this machine, which are uploaded, or URIs.
+    /// Wheels and source archives: local files, which are uploaded, or URIs.
     #[arg(long, value_name = "PACKAGE", value_delimiter = ',')]
     packages: Vec<String>,
     /// Folder for models and events. Each trial gets `--job-dir=DIR/<trial>`.
@@ -66,22 +65,22 @@ pub(in crate::cli) struct TrainingArgs {
     /// Labels of the job.
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Arguments of the trainer, in front of those after `--`.
+    /// Arguments for the trainer, preceding those after `--`.
     #[arg(long, value_name = "ARG", value_delimiter = ',', allow_hyphen_values = true)]
     args: Vec<String>,
-    /// Number of trials, instead of maxTrials.
+    /// Total number of trials; overrides maxTrials.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..))]
     trials: Option<i32>,
-    /// Number of trials to run at once, instead of maxParallelTrials.
+    /// Number of concurrent trials; overrides maxParallelTrials.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=10_000))]
     parallel: Option<i32>,
-    /// Seed of all random choices. Drawn at random and stored by default.
+    /// Seed of all random choices. By default, drawn at random and stored.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Print the output of the job until it ends; exit code 0 if it succeeded. In a data folder, also run the job.
+    /// Print the output of the job until it ends; exit code 0 if it succeeded. With a data folder, also run the job.
     #[arg(long, conflicts_with = "async_")]
     stream_logs: bool,
-    /// Return when the job is submitted. The default without --stream-logs.
+    /// Return once the job is submitted. The default without --stream-logs.
     #[arg(long = "async")]
     async_: bool,
     /// Accepted without effect: packages are uploaded to the service.
@@ -91,11 +90,10 @@ pub(in crate::cli) struct TrainingArgs {
     flags: TrainingFlags,
     #[command(flatten)]
     selection: SelectionArgs,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
-    /// Arguments of the trainer. Without a package and an image: the command of the trainer on the machine of the
-    /// server.
+    /// Arguments for the trainer. Without a package or image: the command of the trainer on the server's machine.
     #[arg(last = true, value_name = "ARGS")]
     user_args: Vec<String>,
 }

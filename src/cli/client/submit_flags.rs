@@ -110,13 +110,13 @@ pub(in crate::cli) struct TrainingFlags {
     /// Project of --kms-key.
     #[arg(long, value_name = "PROJECT", requires = "kms_key", help_heading = "Machines and containers")]
     kms_project: Option<String>,
-    /// Priority in the queue, 0 to 1000. Higher ones run first.
+    /// Priority in the queue, 0 to 1000. Higher priorities run first.
     #[arg(long, value_name = "N", help_heading = "Scheduling")]
     priority: Option<u16>,
-    /// Maximum time that the job waits in the queue, such as 3600s.
+    /// Maximum time in the queue, such as 3600s.
     #[arg(long, value_name = "DURATION", help_heading = "Scheduling")]
     max_wait_time: Option<String>,
-    /// Maximum time that the job runs, such as 86400s.
+    /// Maximum run time of the job, such as 86400s.
     #[arg(long, value_name = "DURATION", help_heading = "Scheduling")]
     max_running_time: Option<String>,
 }

@@ -16,11 +16,11 @@ const SERVER_VARIABLE: &str = "TUNESMITH_SERVER";
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TargetArgs {
-    /// Address of a server, such as http://127.0.0.1:8080. TUNESMITH_SERVER by default, unless --data-dir is given. The
+    /// Address of a server, such as http://127.0.0.1:8080. By default TUNESMITH_SERVER, unless --data-dir is given. The
     /// access token is read from TUNESMITH_ACCESS_TOKEN.
     #[arg(long, value_name = "URL", conflicts_with = "data_dir")]
     server: Option<String>,
-    /// Data folder with jobs, studies and logs, in place of a server. .tunesmith if neither is given.
+    /// Data folder with jobs, studies and logs, instead of a server. By default, .tunesmith.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     data_dir: Option<PathBuf>,
     /// Project of the jobs and studies.
@@ -30,13 +30,13 @@ pub(in crate::cli) struct TargetArgs {
     general: GeneralArgs,
 }
 
-/// The flags that every command of gcloud has. They concern an account of Google Cloud, or gcloud's own output.
+/// Flags common to all gcloud commands. They concern a Google Cloud account, or gcloud's own output.
 #[derive(Debug, Args)]
 struct GeneralArgs {
-    /// Accepted without effect: no command asks before it acts.
+    /// Accepted without effect: no command asks for confirmation.
     #[arg(long, short, hide = true)]
     quiet: bool,
-    /// Accepted without effect: the access token is that of TUNESMITH_ACCESS_TOKEN.
+    /// Accepted without effect: the access token is read from TUNESMITH_ACCESS_TOKEN.
     #[arg(long, value_name = "ACCOUNT", hide = true)]
     account: Option<String>,
     /// Accepted without effect.
@@ -47,10 +47,10 @@ struct GeneralArgs {
     verbosity: Option<String>,
 }
 
-/// The location of studies.
+/// Location of studies.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LocationArgs {
-    /// Location in the names of the studies. It does not select a machine.
+    /// Location in the names of studies. It does not select a machine.
     #[arg(long, alias = "location", value_name = "REGION", default_value = "local")]
     pub(super) region: String,
 }

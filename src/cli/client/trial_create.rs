@@ -17,19 +17,18 @@ use tunesmith_api::ai_platform::{Int64, Number, ParameterType};
 pub(in crate::cli) struct CreateArgs {
     #[command(flatten)]
     of: StudyArgs,
-    /// Value of a parameter. May be given several times.
+    /// Value of a parameter. May be repeated.
     #[arg(long = "parameter", value_name = "NAME=VALUE", required = true, allow_hyphen_values = true)]
     parameters: Vec<String>,
-    /// Without a metric, the trial is given to the next client that requests one. The program of a job gives the result of its
-    /// trials.
+    /// Without a metric, the trial is assigned to the next client that requests one. In a job, the program provides the
+    /// result.
     #[command(flatten)]
     measurement: MeasurementArgs,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
 
-/// Runs the command.
 pub(super) async fn create(args: &CreateArgs) -> anyhow::Result<()> {
     let study = args.of.open(Purpose::Change).await?;
     let config = study.client.get().await?.study_config.known()?;
@@ -46,13 +45,13 @@ pub(super) async fn create(args: &CreateArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The specifications of `parameters`, each before those of its conditional parameters.
+/// Parameter specifications, each followed by those of its conditional parameters.
 pub(super) fn with_children(parameters: &[StudyParameterSpec]) -> Vec<&StudyParameterSpec> {
     let specs = parameters.iter();
     specs.flat_map(|spec| std::iter::once(spec).chain(with_children(&spec.child_parameter_specs))).collect()
 }
 
-/// Converts `NAME=VALUE` to a message, by the type of the parameter.
+/// Parses `NAME=VALUE` according to the type of the parameter.
 fn parameter(given: &str, specs: &[&StudyParameterSpec]) -> anyhow::Result<TrialParameter> {
     let (name, value) = given.split_once('=').with_context(|| format!("--parameter {given}: expected NAME=VALUE"))?;
     let Some(spec) = specs.iter().find(|spec| spec.parameter == name) else {

@@ -1,4 +1,4 @@
-//! `tunesmith trials`: the trials of studies and of jobs.
+//! `tunesmith trials`: trials of studies and jobs.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use tunesmith_client::Resource;
 use tunesmith_domain::StudyState;
 use tunesmith_files::create_for_user;
 
-/// Interval between two reads of an operation.
+/// Polling interval of an operation.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 #[derive(Debug, Subcommand)]
@@ -33,17 +33,18 @@ pub(in crate::cli) enum TrialsCommand {
     List(ListArgs),
     /// Print a trial.
     Describe(OneArgs),
-    /// Request trials. A client gets its unfinished trials again.
+    /// Request trials. A client's unfinished trials are returned first.
     Suggest(SuggestArgs),
-    /// Add a user-supplied trial. That of a job runs next.
+    /// Add a user-supplied trial. In a job, it runs next.
     Create(CreateArgs),
     /// Report a measurement of a running trial.
     AddMeasurement(AddMeasurementArgs),
     /// Report the result of a trial.
     Complete(CompleteArgs),
-    /// Stop a trial: its client is asked to stop, or the program of a job ends. Its measurements so far give the result.
+    /// Stop a trial: its client is asked to stop, or the job's program ends. The result is taken from its measurements
+    /// so far.
     Stop(OneArgs),
-    /// Delete a trial. Later suggestions do not take it into account.
+    /// Delete a trial. Later suggestions ignore it.
     Delete(OneArgs),
     /// Export all trials of a study or a job.
     Export(ExportArgs),
@@ -53,20 +54,20 @@ pub(in crate::cli) enum TrialsCommand {
 pub(in crate::cli) struct ListArgs {
     #[command(flatten)]
     of: StudyArgs,
-    /// List only the best trial; with several metrics, the Pareto-optimal trials, best first by the first metric.
+    /// List only the best trial; with several metrics, the Pareto-optimal trials, sorted by the first metric.
     #[arg(long)]
     optimal: bool,
-    /// List only trials that this filter accepts, such as "state = SUCCEEDED AND parameters.learning_rate < 0.01".
+    /// List only trials that match this filter, such as "state = SUCCEEDED AND parameters.learning_rate < 0.01".
     #[arg(long, value_name = "EXPRESSION", conflicts_with = "optimal")]
     filter: Option<String>,
-    /// Fields to sort by, such as metric.loss, ~parameters.learning_rate or state, where ~ sorts in descending order. By
+    /// Fields to sort by, such as metric.loss, ~parameters.learning_rate or state; ~ sorts in descending order. By
     /// number by default.
     #[arg(long, value_name = "[~]FIELD", value_delimiter = ',')]
     sort_by: Vec<String>,
     /// Maximum number of trials.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
     #[command(flatten)]
@@ -79,7 +80,7 @@ pub(in crate::cli) struct OneArgs {
     trial: String,
     #[command(flatten)]
     of: StudyArgs,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Yaml)]
     format: Format,
 }
@@ -94,7 +95,7 @@ pub(in crate::cli) struct SuggestArgs {
     /// Number of trials.
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u32,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
@@ -107,7 +108,7 @@ pub(in crate::cli) struct AddMeasurementArgs {
     of: StudyArgs,
     #[command(flatten)]
     measurement: MeasurementArgs,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
@@ -124,10 +125,10 @@ pub(in crate::cli) struct CompleteArgs {
     /// Mark the trial as infeasible: it has no result, and its values are not tried again.
     #[arg(long, conflicts_with = "metrics")]
     infeasible: bool,
-    /// Reason why it is infeasible.
+    /// Reason for the infeasibility.
     #[arg(long, value_name = "TEXT", requires = "infeasible")]
     reason: Option<String>,
-    /// Output format: table, yaml, json, or a format of gcloud such as "value(state)".
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
 }
@@ -136,10 +137,10 @@ pub(in crate::cli) struct CompleteArgs {
 pub(in crate::cli) struct ExportArgs {
     #[command(flatten)]
     of: StudyArgs,
-    /// Format of the file. `tunesmith bench --replay` reads CSV.
+    /// File format. `tunesmith bench --replay` reads CSV.
     #[arg(long, value_enum, default_value_t = ExportFormat::Csv)]
     format: ExportFormat,
-    /// Output file. Standard output by default.
+    /// Output file. By default, standard output.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
 }
@@ -177,7 +178,6 @@ pub(super) async fn run(command: TrialsCommand) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a trial.
 pub(super) fn show_trial(format: &Format, trial: &Resource<TrialMessage>) -> anyhow::Result<()> {
     show(format, &trial.json, || describe(trial))
 }

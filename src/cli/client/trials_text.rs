@@ -1,4 +1,4 @@
-//! Formats the trials in responses as tables, as text and as CSV.
+//! Rendering of trials in responses as tables, text and CSV.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ fn views(trials: &[Resource<TrialMessage>]) -> Vec<TrialView> {
     trials.iter().map(|trial| TrialView::of_message(trial)).collect()
 }
 
-/// The metrics and parameters of `trials`, the metrics in the order of their occurrence.
+/// Metrics and parameters of `trials`, metrics in order of occurrence.
 fn columns(trials: &[TrialView], kind: TableKind) -> TrialColumns<'_> {
     let mut metrics: Vec<&str> = Vec::new();
     for entry in trials.iter().flat_map(TrialView::measured) {
@@ -34,11 +34,11 @@ fn columns(trials: &[TrialView], kind: TableKind) -> TrialColumns<'_> {
     TrialColumns { metrics, parameters: parameters.into_iter().collect(), kind }
 }
 
-/// Formats trials as a table, with their clients unless they belong to a job. The parameters stand in the order of `config`,
-/// and those that it lacks in the natural order of their names.
+/// Renders trials as a table, with their clients unless they belong to a job. Parameters are in the order of `config`,
+/// followed by others in natural order.
 ///
 /// # Errors
-/// If the layout selects a column that does not exist.
+/// If the layout selects an unknown column.
 pub(super) fn table(
     trials: &[Resource<TrialMessage>],
     config: &StudyConfig,
@@ -53,7 +53,7 @@ pub(super) fn table(
     columns.table(views.iter(), views.iter().any(|trial| !trial.reason().is_empty())).render(layout)
 }
 
-/// Formats one trial, with its exact parameters as flags of a program.
+/// Renders one trial, with its exact parameters as flags of a program.
 pub(super) fn describe(message: &TrialMessage) -> String {
     let trial = TrialView::of_message(message);
     let reason_of_state = trial.infeasible_reason.as_ref().map(|reason| format!(": {reason}"));
@@ -77,12 +77,12 @@ pub(super) fn describe(message: &TrialMessage) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Formats which of several folders of event files has the curve of a metric.
+/// Describes which of several event file folders contains the curve of a metric.
 fn metric_folder(MetricFolderChoice { metric, taken, others }: &MetricFolderChoice) -> String {
     format!("  {metric} is read from {taken:?}, not from {others:?}")
 }
 
-/// Formats where an attempt ran.
+/// Describes the location of an attempt.
 fn attempt(AttemptMessage { attempt, executor, nodes }: &AttemptMessage) -> String {
     let nodes = nodes.iter().map(|NodeMessage { task, node }| match task {
         None => node.clone(),
@@ -93,7 +93,7 @@ fn attempt(AttemptMessage { attempt, executor, nodes }: &AttemptMessage) -> Stri
     format!("  attempt {attempt} on {}{executor}", nodes.join(", "))
 }
 
-/// Formats trials as CSV for `tunesmith bench --replay`. The trial numbered `recommended` is marked.
+/// Renders trials as CSV for `tunesmith bench --replay`, marking the trial numbered `recommended`.
 pub(super) fn csv(trials: &[Resource<TrialMessage>], recommended: Option<u64>) -> anyhow::Result<String> {
     let views = views(trials);
     let mut text = Vec::new();
@@ -102,7 +102,7 @@ pub(super) fn csv(trials: &[Resource<TrialMessage>], recommended: Option<u64>) -
     Ok(String::from_utf8(text)?)
 }
 
-/// Sorts trials by `fields`, as in a filter: `metric.loss`, `parameters.lr`, `id`, or a field of the resource.
+/// Sorts trials by `fields` as named in filters: `metric.loss`, `parameters.lr`, `id`, or a field of the resource.
 ///
 /// # Errors
 /// If no trial has one of the fields.

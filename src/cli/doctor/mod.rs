@@ -17,7 +17,7 @@ pub(super) struct DoctorArgs {
     /// Data folder to check. It need not exist, and is not created.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// Address on which a server is to listen.
+    /// Address a server would listen on.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: std::net::SocketAddr,
     /// Print the findings as JSON.

@@ -24,10 +24,10 @@ use tunesmith_domain::{Algorithm, JobId, best_at_bounds};
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// Name of the job, or the start of it.
+    /// Name of the job, or a unique prefix.
     #[arg(required_unless_present = "study", conflicts_with = "study")]
     job: Option<JobId>,
-    /// Name of a study, in place of a job.
+    /// Name of a study, instead of a job.
     #[arg(long, value_name = "STUDY")]
     study: Option<String>,
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(super) struct ExplainArgs {
     /// Also print the predicted metric along each parameter, through the best trial.
     #[arg(long, conflicts_with = "json")]
     slices: bool,
-    /// Print all columns of the tables, also if they do not fit the terminal.
+    /// Print all columns of the tables, even if they do not fit the terminal.
     #[arg(long)]
     wide: bool,
     /// Print the analysis as JSON.

@@ -1,4 +1,4 @@
-//! Questions on standard error, answered on standard input.
+//! Dialogue on standard error and standard input.
 
 use std::io::{self, BufRead, Write};
 
@@ -9,7 +9,6 @@ use super::GoalChoice;
 use super::condition::{Condition, parsed};
 use super::proposal::{Parameter, Scale, Values};
 
-/// Asks questions.
 pub(super) struct Dialogue<'a> {
     input: &'a mut dyn BufRead,
 }
@@ -19,7 +18,7 @@ impl<'a> Dialogue<'a> {
         Self { input }
     }
 
-    /// Asks for a text until there is one. An empty answer takes the default.
+    /// Asks for a text until it is not empty. An empty answer selects the default.
     ///
     /// # Errors
     /// If the input has ended.
@@ -35,7 +34,7 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// Asks whether `metric` is maximized or minimized.
+    /// Asks for the goal of `metric`.
     ///
     /// # Errors
     /// If the input has ended.
@@ -52,7 +51,7 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// Shows a proposed parameter, and takes it, other values, or `no`.
+    /// Proposes a parameter; accepts it, other values, or `no`.
     ///
     /// # Errors
     /// If the input has ended.
@@ -70,7 +69,7 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// Asks for a further parameter; `None` if there is none. At least one is needed if `is_first`.
+    /// Asks for another parameter; `None` if there is none. The first one is required.
     ///
     /// # Errors
     /// If the input has ended.
@@ -95,7 +94,7 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// Confirms the conditions that were detected, and asks for others.
+    /// Confirms detected conditions and asks for others.
     ///
     /// # Errors
     /// If the input has ended.
@@ -128,7 +127,7 @@ impl<'a> Dialogue<'a> {
         }
     }
 
-    /// Asks for a number above zero until there is one.
+    /// Asks for a positive number until it is valid.
     ///
     /// # Errors
     /// If the input has ended.
@@ -159,7 +158,7 @@ impl<'a> Dialogue<'a> {
     }
 }
 
-/// Returns values in the form in which [`parse_values`] reads them.
+/// Formats values for [`parse_values`].
 fn values_text(values: &Values) -> String {
     let scaled = |min: String, max: String, scale: Scale| match scale {
         Scale::Linear => format!("{min} to {max}"),
@@ -177,8 +176,8 @@ fn values_text(values: &Values) -> String {
     }
 }
 
-/// Parses `MIN to MAX`, with `log` or `reverse log` after it, or values separated by commas. Bounds without a decimal
-/// point or exponent are integers.
+/// Parses `MIN to MAX`, optionally followed by `log` or `reverse log`, or comma-separated values. Bounds without a
+/// decimal point or exponent are integers.
 fn parse_values(text: &str) -> Result<Values, String> {
     let expected =
         || format!("{text:?}: expected a range such as \"0.001 to 1 log\", or several values separated by commas");

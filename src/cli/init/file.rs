@@ -1,4 +1,4 @@
-//! The text of the configuration.
+//! Text of the configuration file.
 
 use std::fmt::Write as _;
 
@@ -7,22 +7,22 @@ use super::condition::Condition;
 use super::proposal::{Parameter, Scale, Values};
 use crate::cli::results::shell_word;
 
-/// The content of a configuration.
+/// Content of the configuration.
 pub(super) struct Draft {
-    /// The command of the trainer; may be empty.
+    /// Command of the trainer; may be empty.
     pub(super) command: Vec<String>,
     pub(super) metric: String,
     pub(super) goal: GoalChoice,
     pub(super) trials: u32,
-    /// Number of trials at once.
+    /// Number of concurrent trials.
     pub(super) parallel: u32,
     pub(super) parameters: Vec<Parameter>,
-    /// Flags that are not searched, with the reason.
+    /// Flags excluded from the search, with the reason.
     pub(super) left_out: Vec<(String, String)>,
 }
 
 impl Draft {
-    /// Returns the command for a shell, or a placeholder.
+    /// The command quoted for a shell, or a placeholder.
     pub(super) fn command_text(&self) -> String {
         if self.command.is_empty() {
             return "COMMAND".to_owned();
@@ -30,7 +30,7 @@ impl Draft {
         self.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns the configuration as YAML.
+    /// The configuration as YAML.
     pub(super) fn text(&self) -> String {
         let goal = match self.goal {
             GoalChoice::Maximize => "MAXIMIZE",
@@ -83,7 +83,7 @@ trainingInput:
         text
     }
 
-    /// Adds the conditions of parameters.
+    /// Appends the conditions of parameters.
     fn write_conditions(&self, text: &mut String) {
         let conditional =
             self.parameters.iter().filter_map(|parameter| Some((parameter, parameter.condition.as_ref()?)));
@@ -105,12 +105,12 @@ trainingInput:
         }
     }
 
-    /// Adds the defaults of the program as the first point.
+    /// Appends the program's defaults as the first point.
     fn write_defaults(&self, text: &mut String) {
         let default = |name: &str| {
             self.parameters.iter().find(|parameter| parameter.name == name).and_then(Parameter::default_value)
         };
-        // A conditional parameter has a value only where the default of its parent activates it.
+        // A conditional parameter has a value only if its parent's default activates it.
         let is_active = |parameter: &Parameter| {
             let condition = parameter.condition.as_ref();
             condition.is_none_or(|condition| {
@@ -163,7 +163,7 @@ fn parameter_text(parameter: &Parameter) -> String {
     text
 }
 
-/// Returns `text` as a YAML string, with quotation marks where it might be read as something else.
+/// `text` as a YAML string, quoted if it could be parsed as something else.
 fn quoted(text: &str) -> String {
     let is_plain = text.len() > 1
         && text.starts_with(|c: char| c.is_ascii_alphabetic())

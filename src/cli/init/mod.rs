@@ -20,7 +20,7 @@ use self::proposal::{Parameter, Proposal};
 use super::output::notice;
 use super::results::shell_word;
 
-/// Parts of names of metrics that are usually minimized.
+/// Substrings of metric names that are usually minimized.
 const LOSSES: [&str; 9] = ["loss", "error", "mse", "mae", "rmse", "perplexity", "regret", "latency", "cost"];
 
 #[derive(Debug, Args)]
@@ -28,29 +28,29 @@ pub(super) struct InitArgs {
     /// File to write.
     #[arg(long, value_name = "FILE", default_value = "hptuning_config.yaml")]
     output: PathBuf,
-    /// Replace the file if it exists.
+    /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
-    /// Name of the metric that the trainer reports.
+    /// Name of the metric reported by the trainer.
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
-    /// Whether the metric is maximized or minimized. Taken from its name by default: losses and errors are minimized.
+    /// Goal of the metric. Inferred from its name by default: losses and errors are minimized.
     #[arg(long, value_enum, ignore_case = true)]
     goal: Option<GoalChoice>,
-    /// Number of trials. Ten for each parameter by default.
+    /// Total number of trials. By default, ten per parameter.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     trials: Option<u32>,
-    /// Number of trials at once. 1 by default.
+    /// Number of concurrent trials. By default, 1.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     parallel: Option<u32>,
-    /// Ask about the metric, each range, conditions and numbers of trials. On by default if standard input is a terminal.
+    /// Ask about the metric, each range, conditions and numbers of trials. The default if standard input is a terminal.
     #[arg(long)]
     interactive: bool,
-    /// Ask nothing.
+    /// Never ask.
     #[arg(long, conflicts_with = "interactive")]
     no_input: bool,
-    /// Command of the trainer, such as `python3 -m trainer.task`. It is run with --help to read its flags. Modules that
-    /// are not installed are replaced by empty ones for this.
+    /// Command of the trainer, such as `python3 -m trainer.task`. It is run with --help to read its flags, with empty
+    /// stand-ins for modules that are not installed.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -61,7 +61,6 @@ pub(super) enum GoalChoice {
     Minimize,
 }
 
-/// Runs the command.
 pub(super) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
     if !args.force && args.output.try_exists()? {
         bail!("{} exists; give --force to replace it, or another file with --output", args.output.display());
@@ -71,7 +70,7 @@ pub(super) fn run(args: &InitArgs) -> anyhow::Result<ExitCode> {
     let mut dialogue = asks.then(|| Dialogue::new(&mut input as &mut dyn BufRead));
     let draft = draft(args, dialogue.as_mut())?;
     let text = draft.text();
-    // The file is checked before it is written: what this command writes, `tunesmith validate` accepts.
+    // Validate before writing: `tunesmith validate` must accept the output of this command.
     if let Err(errors) = tunesmith_config::parse(&args.output.display().to_string(), &text) {
         bail!("the answers do not make a valid configuration\n{errors}");
     }
@@ -145,7 +144,7 @@ fn draft(args: &InitArgs, mut dialogue: Option<&mut Dialogue<'_>>) -> anyhow::Re
     Ok(Draft { command: args.command.clone(), metric, goal, trials, parallel, parameters, left_out })
 }
 
-/// Returns the goal that the name of a metric suggests.
+/// Goal suggested by the metric's name.
 fn usual_goal(metric: &str) -> GoalChoice {
     let name = metric.to_ascii_lowercase();
     if LOSSES.iter().any(|part| name.contains(part)) { GoalChoice::Minimize } else { GoalChoice::Maximize }

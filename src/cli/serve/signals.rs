@@ -1,16 +1,15 @@
-//! Signals that a server handles.
+//! Signals handled by a server.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Handles SIGXFSZ, which would end the process, while the returned value exists: a write beyond a limit on the size of
-/// files fails instead.
+/// Handles SIGXFSZ, which would kill the process, while the returned value exists: writes beyond a file size limit fail
+/// instead.
 pub(super) fn failing_writes_beyond_limits() -> io::Result<Signal> {
     signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))
 }
 
-/// SIGINT and SIGTERM.
 pub(super) struct EndSignals {
     interrupt: Signal,
     terminate: Signal,
@@ -21,7 +20,6 @@ impl EndSignals {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Waits for the next signal.
     pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}

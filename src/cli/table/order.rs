@@ -1,8 +1,8 @@
-//! The natural order of names.
+//! Natural order of names.
 
 use std::cmp::Ordering;
 
-/// Compares names with the numbers in them compared by value: `units_2` comes before `units_10`.
+/// Compares names, with embedded numbers by value: `units_2` precedes `units_10`.
 pub(in crate::cli) fn natural_order(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     loop {
@@ -16,7 +16,7 @@ pub(in crate::cli) fn natural_order(a: &str, b: &str) -> Ordering {
             return order;
         }
         if left_rest.is_empty() || right_rest.is_empty() {
-            // The complete names decide between `a1` and `a01`.
+            // Complete names break ties such as `a1` and `a01`.
             return left_rest.len().cmp(&right_rest.len()).then_with(|| a.cmp(b));
         }
         (left, right) = (left_rest, right_rest);

@@ -14,88 +14,88 @@ use super::{
 };
 use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 
-/// Default of [`Additions::stop_grace_period`]. A guess: the default of Kubernetes.
+/// Default of [`Additions::stop_grace_period`]; a guess, equal to Kubernetes' default.
 pub const DEFAULT_STOP_GRACE_PERIOD: Duration = Duration::from_secs(30);
 
-/// Default of [`Additions::max_lost_attempts`]. A guess: enough for a machine that restarts a few times, few enough
-/// to end on one that always fails.
+/// Default of [`Additions::max_lost_attempts`]; a guess: enough for a machine that restarts a few times, and few enough
+/// for a machine that always fails.
 pub const DEFAULT_MAX_LOST_ATTEMPTS: u32 = 3;
 
-/// Tunesmith's additions, which are not part of AI Platform.
+/// Tunesmith's extensions, which are not part of AI Platform.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Additions {
-    /// (Tunesmith) The random seed: equal seeds give equal trials. Drawn at random if absent.
+    /// (Tunesmith) Random seed: equal seeds give equal trials. Drawn at random if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// (Tunesmith) Metrics besides that of `hyperparameterMetricTag`: further ones to optimise, and constraints, which have a
-    /// `safetyConfig`. A trial reports all of them.
+    /// (Tunesmith) Metrics in addition to `hyperparameterMetricTag`: further objectives, and constraints, which have a
+    /// `safetyConfig`. Trials report all of them.
     #[serde(skip_serializing_if = "is_default")]
     pub metrics: Vec<FurtherMetric>,
-    /// (Tunesmith) Parameters that exist only for some values of another parameter. In other trials they have no value:
+    /// (Tunesmith) Parameters that are active only for some values of another parameter. Otherwise, they have no value:
     /// the trainer gets no flag, and the search ignores them. The parent may itself be conditional, to any depth.
     #[serde(skip_serializing_if = "is_default")]
     pub conditions: Vec<ParameterCondition>,
     /// (Tunesmith) Prior distributions of the best values of some parameters. They guide the first trials, and their
-    /// influence decreases with the number of trials. `RANDOM_SEARCH` draws from them in every trial; `GRID_SEARCH`
-    /// ignores them.
+    /// influence decreases with the number of trials. `RANDOM_SEARCH` draws all trials from them; `GRID_SEARCH` ignores
+    /// them.
     #[serde(skip_serializing_if = "is_default")]
     pub priors: Vec<ParameterPrior>,
-    /// (Tunesmith) The first trials, in this order: values by parameter name. A parameter without a value gets the mode
-    /// of its prior, or the middle of its range on its scale.
+    /// (Tunesmith) First trials, in order: values by parameter name. A parameter without a value gets the mode of its
+    /// prior, or the middle of its range on its scale.
     #[serde(skip_serializing_if = "is_default")]
     pub initial_trials: Vec<BTreeMap<String, ParentValue>>,
-    /// (Tunesmith) By parameter name, the number of points into which `GRID_SEARCH` divides a `DOUBLE` parameter, at
-    /// least 1. Without an entry, `GRID_SEARCH` rejects a `DOUBLE` parameter, as AI Platform does.
+    /// (Tunesmith) By parameter name: number of grid points of a `DOUBLE` parameter for `GRID_SEARCH`, at least 1.
+    /// Without an entry, `GRID_SEARCH` rejects a `DOUBLE` parameter, as AI Platform does.
     #[serde(skip_serializing_if = "is_default")]
     pub double_resolution: BTreeMap<String, NonZeroU32>,
-    /// (Tunesmith) How much trials with the same parameters differ. Default `AUTO`.
+    /// (Tunesmith) Noise: variation between trials with the same parameters. Default `AUTO`.
     #[serde(skip_serializing_if = "is_default")]
     pub observation_noise: ObservationNoise,
     /// (Tunesmith) Also read the metric from lines `tag=value` or `tag: value` on standard output. Default false.
     #[serde(skip_serializing_if = "is_default")]
     pub metric_from_stdout: bool,
-    /// (Tunesmith) The only folder of TensorFlow event files whose metrics count, below the folder of the trial: `validation`,
-    /// `logs/validation`, or `.` for that folder itself. The end of the path suffices. By default a metric that several folders
-    /// have is read from one of them, of evaluation or validation before training.
+    /// (Tunesmith) Only folder of TensorFlow event files whose metrics count, relative to the trial's folder:
+    /// `validation`, `logs/validation`, or `.` for the trial's folder. A path suffix suffices. By default, a metric
+    /// found in several folders is read from one of them, preferably of evaluation or validation, not training.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub metric_folder: Option<String>,
-    /// (Tunesmith) The flag with which each program gets its own folder, such as `output-dir`, in place of `job-dir`. Without
-    /// `jobDir`, the folder is below that of the job's files.
+    /// (Tunesmith) Flag that passes each program its own folder, such as `output-dir`; replaces `job-dir`. Without
+    /// `jobDir`, the folder is among the job's files.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub job_dir_flag: Option<String>,
-    /// (Tunesmith) The report that becomes the result of a trial. Default `LAST`.
+    /// (Tunesmith) Report that becomes the result of a trial. Default `LAST`.
     #[serde(skip_serializing_if = "is_default")]
     pub final_measurement: FinalMeasurement,
-    /// (Tunesmith) The rule by which `enableTrialEarlyStopping` stops trials. Default `DECAY_CURVE`.
+    /// (Tunesmith) Early stopping rule for `enableTrialEarlyStopping`. Default `DECAY_CURVE`.
     #[serde(skip_serializing_if = "Option::is_none", with = "early_stopping")]
     #[schemars(with = "Option<EarlyStopping>")]
     pub early_stopping: Option<StoppingRuleKind>,
     /// (Tunesmith) Thresholds of that rule.
     #[serde(skip_serializing_if = "is_default")]
     pub early_stopping_settings: EarlyStoppingSettings,
-    /// (Tunesmith) Rules that end the job with the trials it has, as in `studyStoppingConfig` of Vertex AI.
+    /// (Tunesmith) Rules that end the job with its trials so far, as in `studyStoppingConfig` of Vertex AI.
     #[serde(skip_serializing_if = "is_default")]
     pub study_stopping_config: StudyStoppingConfig,
-    /// (Tunesmith) Time limit of one trial; a trial that exceeds it fails. No limit by default.
+    /// (Tunesmith) Time limit of one trial; exceeding it fails the trial. No limit by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial_time_limit: Option<ProtoDuration>,
-    /// (Tunesmith) Time between SIGTERM and SIGKILL when a program is stopped. Default `30s`.
+    /// (Tunesmith) Grace period between SIGTERM and SIGKILL when a program is stopped. Default `30s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_grace_period: Option<ProtoDuration>,
-    /// (Tunesmith) pip requirements that are installed with the packages, such as `scikit-learn==1.5`.
+    /// (Tunesmith) Additional pip requirements, such as `scikit-learn==1.5`.
     #[serde(skip_serializing_if = "is_default")]
     pub requirements: Vec<String>,
-    /// (Tunesmith) Maximum number of times that a trial is run again after its machine or executor was lost. A failed
-    /// program is not run again. Default 3.
+    /// (Tunesmith) Maximum number of retries of a trial after the loss of its machine or executor. Failed programs are
+    /// not retried. Default 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_lost_attempts: Option<u32>,
 }
 
 impl Additions {
-    /// Time between SIGTERM and SIGKILL.
+    /// Grace period between SIGTERM and SIGKILL.
     pub fn stop_grace_period(&self) -> Duration {
         self.stop_grace_period.map_or(DEFAULT_STOP_GRACE_PERIOD, |period| period.0)
     }
@@ -110,47 +110,47 @@ impl Additions {
     }
 }
 
-/// The condition of one parameter: it exists only in trials whose `parent` exists and has one of `values`.
+/// Condition of one parameter: it is active only in trials whose `parent` is active and has one of `values`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["parameter", "parent", "values"]))]
 pub struct ParameterCondition {
-    /// (Tunesmith) Name of the parameter; at most one condition for each.
+    /// (Tunesmith) Name of the parameter; at most one condition per parameter.
     #[schemars(length(min = 1))]
     pub parameter: String,
     /// (Tunesmith) Name of the parent parameter: `INTEGER`, `DISCRETE` or `CATEGORICAL`.
     #[schemars(length(min = 1))]
     pub parent: String,
-    /// (Tunesmith) The values of the parent for which the parameter exists, at least one.
+    /// (Tunesmith) Values of the parent for which the parameter is active, at least one.
     #[schemars(length(min = 1))]
     pub values: Vec<ParentValue>,
 }
 
-/// The prior of one parameter: a `mode`, or `weights`.
+/// Prior of one parameter: a `mode`, or `weights`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["parameter"]))]
 pub struct ParameterPrior {
-    /// (Tunesmith) Name of the parameter; at most one prior for each.
+    /// (Tunesmith) Name of the parameter; at most one prior per parameter.
     #[schemars(length(min = 1))]
     pub parameter: String,
-    /// (Tunesmith) The most likely best value of an `INTEGER`, `DOUBLE` or `DISCRETE` parameter.
+    /// (Tunesmith) Most likely best value of an `INTEGER`, `DOUBLE` or `DISCRETE` parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<ParentValue>,
     /// (Tunesmith) Confidence in the mode. Default `MEDIUM`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
-    /// (Tunesmith) Instead of `confidence`: one standard deviation around the mode, as a fraction of the range on the
+    /// (Tunesmith) Replaces `confidence`: standard deviation around the mode, as a fraction of the range on the
     /// parameter's scale, from 0.001 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Double>,
-    /// (Tunesmith) The relative probability that each value of a `DISCRETE` or `CATEGORICAL` parameter is the best,
-    /// above 0. Only proportions matter.
+    /// (Tunesmith) Relative probability of each value of a `DISCRETE` or `CATEGORICAL` parameter to be the best, above
+    /// 0. Only proportions matter.
     #[serde(skip_serializing_if = "is_default")]
     pub weights: BTreeMap<String, Double>,
 }
 
-/// The confidence in a mode, as a standard deviation.
+/// Confidence in a mode, as a standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Confidence {
@@ -207,29 +207,29 @@ impl JsonSchema for ParentValue {
     }
 }
 
-/// The report that becomes the result of a trial.
+/// Report that becomes the result of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum FinalMeasurement {
-    /// The report with the highest step.
+    /// Report with the highest step.
     #[default]
     Last,
-    /// The best report by the goal.
+    /// Best report according to the goal.
     Best,
 }
 
-/// The rule by which trials are stopped early.
+/// Early stopping rule.
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(remote = "StoppingRuleKind", rename_all = "SCREAMING_SNAKE_CASE")]
 #[schemars(rename = "EarlyStopping")]
 pub(super) enum EarlyStopping {
     /// Stops a trial whose best value is worse than the median of the other trials' averages up to that step.
     Median,
-    /// Stops a trial whose extrapolated curve has a probability below 1% of ending better than the best result. Active
-    /// after 10 completed trials.
+    /// Stops a trial whose extrapolated curve has a probability below `maxProbability` of ending better than the best
+    /// result. Active after `minTrials` completed trials.
     DecayCurve,
-    /// Asynchronous successive halving: stops a trial that is not among the best third of the trials that reached the
-    /// same step. For many trials of which few are to be completed.
+    /// Asynchronous successive halving: stops a trial that is not among the best `1/eta` of the trials that reached the
+    /// same step. Suited to many trials of which only few should run to completion.
     Asha,
 }
 

@@ -89,7 +89,7 @@ mod tests {
             ..earlier.clone()
         };
         assert_eq!(continued(&short, &earlier), expected);
-        // Given fields are kept, and a job that continues none inherits nothing.
+        // Given fields are kept, and a job without a predecessor inherits nothing.
         let given = json!({"goal": "MAXIMIZE", "resumePreviousJobId": "earlier"});
         let given: TrainingInput = from_value(json!({"hyperparameters": given})).unwrap();
         assert_eq!(continued(&given, &earlier).hyperparameters.unwrap().goal, GoalType::Maximize);

@@ -8,30 +8,30 @@ use super::violations::Violations;
 use super::{Double, Int64};
 use tunesmith_domain::StoppingRule;
 
-/// Thresholds of a rule of early stopping. Each rule has some of them.
+/// Thresholds of an early stopping rule; each rule uses some of them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct EarlyStoppingSettings {
-    /// (Tunesmith) `MEDIAN`: completed trials before the first trial is stopped, at least 1; default 5. `DECAY_CURVE`:
-    /// trials that ran to their end, at least 2; default 5.
+    /// (Tunesmith) `MEDIAN`: completed trials required before any trial is stopped, at least 1; default 5.
+    /// `DECAY_CURVE`: trials that ran to their end, at least 2; default 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_trials: Option<u32>,
-    /// (Tunesmith) `MEDIAN` and `DECAY_CURVE`: reports of a trial before it is stopped, at least 1. Default 4 with `MEDIAN`
-    /// and 2 with `DECAY_CURVE`, but one fewer than the longest curve has where that is less.
+    /// (Tunesmith) `MEDIAN` and `DECAY_CURVE`: reports of a trial required before it is stopped, at least 1. Default 4
+    /// for `MEDIAN` and 2 for `DECAY_CURVE`, capped at one fewer than the longest curve has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_reports: Option<u32>,
-    /// (Tunesmith) `MEDIAN` and `DECAY_CURVE`: share of the usual last step that a trial reaches before it is stopped,
-    /// from 0 to 1. Default 0.1.
+    /// (Tunesmith) `MEDIAN` and `DECAY_CURVE`: fraction of the usual last step that a trial must reach before it is
+    /// stopped, from 0 to 1. Default 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_progress: Option<Double>,
-    /// (Tunesmith) `DECAY_CURVE`: probability of becoming the best below which a trial is stopped, above 0 and below 1.
-    /// Default 0.05.
+    /// (Tunesmith) `DECAY_CURVE`: probability of becoming the best trial below which a trial is stopped, above 0 and
+    /// below 1. Default 0.05.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_probability: Option<Double>,
     /// (Tunesmith) `ASHA`: one in `eta` trials continues past a rung, at least 2. Default 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eta: Option<u32>,
-    /// (Tunesmith) `ASHA`: the step of the first rung, at least 1. Default: a hundredth of the largest reported step, at
+    /// (Tunesmith) `ASHA`: step of the first rung, at least 1. Default: a hundredth of the largest reported step, at
     /// least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_resource: Option<Int64>,

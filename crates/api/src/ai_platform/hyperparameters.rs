@@ -11,41 +11,40 @@ pub const DEFAULT_METRIC_TAG: &str = "training/hptuning/metric";
 /// Keys written by the `hypertune` package, which a metric of the same name would overwrite.
 pub const RESERVED_METRIC_TAGS: [&str; 4] = ["trial", "global_step", "checkpoint_path", "timestamp"];
 
-/// The parameters, the goal and the number of trials of a tuning job.
+/// Parameters, goal and trial counts of a tuning job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("if" = {"required": ["resumePreviousJobId"]}, "else" = {"required": ["goal", "params"]}))]
 pub struct HyperparameterSpec {
-    /// Whether the metric is maximised or minimised.
+    /// Goal of the metric.
     pub goal: GoalType,
-    /// The parameters, at least one, with different names.
+    /// Parameters, at least one, with different names.
     #[schemars(length(min = 1))]
     pub params: Vec<ParameterSpec>,
     /// Maximum number of trials. Default 1, also for 0.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
     #[schemars(range(min = 0), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
     pub max_trials: Option<i32>,
-    /// Maximum number of trials at the same time. Default 1, also for 0.
+    /// Maximum number of concurrent trials. Default 1, also for 0.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
     #[schemars(range(min = 0), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
     pub max_parallel_trials: Option<i32>,
-    /// Number of failed trials after which the job fails; 0, the default: the service decides.
+    /// Number of failed trials at which the job fails; 0, the default, leaves the decision to the service.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "int32_or_text")]
     #[schemars(range(min = 0), extend("type" = ["integer", "string", "null"], "pattern" = "^-?[0-9]+$"))]
     pub max_failed_trials: Option<i32>,
-    /// The tag under which trainers report the metric. Default `training/hptuning/metric`. `trial`, `global_step`,
+    /// Metric tag in the trainers' reports. Default `training/hptuning/metric`. `trial`, `global_step`,
     /// `checkpoint_path` and `timestamp` are reserved.
     #[serde(skip_serializing_if = "is_default")]
     pub hyperparameter_metric_tag: String,
-    /// A previous job whose study is continued; its trials are used by the search. `goal`, `params`
-    /// and `hyperparameterMetricTag` that are absent are those of that job; `algorithm` as well, if `params` are absent.
+    /// Previous job to continue; the search uses its trials. Absent `goal`, `params` and `hyperparameterMetricTag` are
+    /// inherited from that job; `algorithm` as well, if `params` are absent.
     #[serde(skip_serializing_if = "is_default")]
     pub resume_previous_job_id: String,
-    /// Whether trials that are unlikely to become the best are stopped early; `tunesmith.earlyStopping` selects the
-    /// rule.
+    /// Whether trials unlikely to become the best are stopped early; `tunesmith.earlyStopping` selects the rule.
     #[serde(skip_serializing_if = "is_default")]
     pub enable_trial_early_stopping: bool,
-    /// The search algorithm.
+    /// Search algorithm.
     #[serde(skip_serializing_if = "is_default")]
     pub algorithm: Algorithm,
 }
@@ -62,11 +61,11 @@ impl HyperparameterSpec {
     }
 }
 
-/// Whether the metric is maximised or minimised.
+/// Goal of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum GoalType {
-    /// The same as `MAXIMIZE`.
+    /// Same as `MAXIMIZE`.
     #[default]
     GoalTypeUnspecified,
     /// Larger is better.
@@ -75,55 +74,55 @@ pub enum GoalType {
     Minimize,
 }
 
-/// The search algorithm.
+/// Search algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Algorithm {
-    /// The default: an algorithm that is chosen by the properties of the problem, usually Bayesian optimisation.
+    /// Default: an algorithm chosen by the properties of the problem, usually Bayesian optimisation.
     #[default]
     AlgorithmUnspecified,
-    /// Every point of a grid, each once. Every parameter must be `INTEGER`, `CATEGORICAL` or `DISCRETE`, or have an
-    /// entry in `tunesmith.doubleResolution`.
+    /// Every point of a grid, once. All parameters must be `INTEGER`, `CATEGORICAL` or `DISCRETE`, or have an entry in
+    /// `tunesmith.doubleResolution`.
     GridSearch,
     /// Independent random points.
     RandomSearch,
-    /// Bayesian optimisation with a Gaussian process; the Optimizer's name of its default algorithm.
+    /// Bayesian optimisation with a Gaussian process; named as the Optimizer's default algorithm.
     GaussianProcessBandit,
-    /// (Tunesmith) The tree-structured Parzen estimator, for one metric.
+    /// (Tunesmith) Tree-structured Parzen estimator, for one metric.
     Tpe,
-    /// (Tunesmith) Covariance matrix adaptation, for one metric. No conditional parameters, and no `CATEGORICAL` ones with
-    /// more than one value.
+    /// (Tunesmith) Covariance matrix adaptation, for one metric. Supports no conditional parameters, and `CATEGORICAL`
+    /// parameters only with a single value.
     CmaEs,
     /// (Tunesmith) Evenly spread points of a scrambled Sobol sequence, independent of results.
     QuasiRandomSearch,
 }
 
-/// A parameter.
+/// Parameter of the search space.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["parameterName", "type"]))]
 pub struct ParameterSpec {
-    /// The name; the trainer gets the value as `--<parameterName>=<value>`.
+    /// Name; the trainer gets the value as `--<parameterName>=<value>`.
     #[schemars(length(min = 1))]
     pub parameter_name: String,
-    /// The type of the parameter's values.
+    /// Type of the parameter's values.
     #[serde(rename = "type")]
     pub parameter_type: ParameterType,
     /// Lower bound of a `DOUBLE` or `INTEGER`, inclusive; whole for `INTEGER`, unset for `CATEGORICAL`. Default 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_value: Option<Number>,
-    /// Upper bound of a `DOUBLE` or `INTEGER`, inclusive; whole for `INTEGER`, unset for `CATEGORICAL`. Required, unless
-    /// `minValue` is negative: then the default is 0.
+    /// Upper bound of a `DOUBLE` or `INTEGER`, inclusive; whole for `INTEGER`, unset for `CATEGORICAL`. Required unless
+    /// `minValue` is negative, in which case the default is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_value: Option<Number>,
-    /// The values of a `CATEGORICAL` parameter, at least one, all different.
+    /// Values of a `CATEGORICAL` parameter, at least one, all different.
     #[serde(skip_serializing_if = "is_default")]
     pub categorical_values: Vec<String>,
-    /// The values of a `DISCRETE` parameter, strictly increasing, 1 to 1000 of them.
+    /// Values of a `DISCRETE` parameter, strictly increasing, 1 to 1000 of them.
     #[serde(skip_serializing_if = "is_default")]
     #[schemars(length(max = 1000))]
     pub discrete_values: Vec<Number>,
-    /// How the range is mapped to the unit interval; unset for `CATEGORICAL`.
+    /// Mapping of the range to the unit interval; unset for `CATEGORICAL`.
     #[serde(skip_serializing_if = "is_default")]
     pub scale_type: ScaleType,
 }
@@ -141,7 +140,7 @@ impl ParameterSpec {
     }
 }
 
-/// The type of a parameter's values.
+/// Type of a parameter's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ParameterType {
@@ -159,7 +158,7 @@ pub enum ParameterType {
     Discrete,
 }
 
-/// How a range is mapped to the unit interval.
+/// Mapping of a range to the unit interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ScaleType {

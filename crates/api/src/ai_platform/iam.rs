@@ -11,18 +11,18 @@ const MAX_MEMBERS: usize = 1500;
 /// Maximum groups per policy.
 const MAX_GROUPS: usize = 250;
 
-/// An IAM policy: the roles of principals on a job.
+/// IAM policy: roles of principals on a job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "Policy")]
 pub struct IamPolicy {
-    /// Version of the format: 0, 1 or 3.
+    /// Format version: 0, 1 or 3.
     #[serde(skip_serializing_if = "is_default")]
     pub version: i32,
     /// Roles, each with its members.
     #[serde(skip_serializing_if = "is_default")]
     pub bindings: Vec<Binding>,
-    /// Configuration of audit logs. Refused: it would have no effect.
+    /// Audit log configuration. Rejected, since it would have no effect.
     #[serde(skip_serializing_if = "is_default")]
     pub audit_configs: Vec<AuditConfig>,
     /// Changes with every change of the policy; base64.
@@ -34,22 +34,22 @@ pub struct IamPolicy {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Binding {
-    /// The role.
+    /// Name of the role.
     pub role: String,
-    /// The principals that have the role, at least one.
+    /// Principals with the role, at least one.
     pub members: Vec<String>,
-    /// Condition of the binding. Refused, since conditions are not evaluated. A binding that an earlier version stored
-    /// with a condition allows nothing.
+    /// Condition of the binding. Rejected, since conditions are not evaluated. A binding stored with a condition by an
+    /// earlier version grants nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<Expression>,
 }
 
-/// A condition.
+/// Condition of a binding.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Expr")]
 pub struct Expression {
-    /// The condition in the Common Expression Language.
+    /// Condition in the Common Expression Language.
     #[serde(skip_serializing_if = "is_default")]
     pub expression: String,
     /// Title.
@@ -58,28 +58,28 @@ pub struct Expression {
     /// Description.
     #[serde(skip_serializing_if = "is_default")]
     pub description: String,
-    /// Origin of the expression, such as a file name and a position.
+    /// Origin of the expression, such as a file name and position.
     #[serde(skip_serializing_if = "is_default")]
     pub location: String,
 }
 
-/// The audit configuration of a service.
+/// Audit configuration of a service.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AuditConfig {
-    /// The service.
+    /// Name of the service.
     #[serde(skip_serializing_if = "is_default")]
     pub service: String,
-    /// The kinds of access that are logged.
+    /// Logged kinds of access.
     #[serde(skip_serializing_if = "is_default")]
     pub audit_log_configs: Vec<AuditLogConfig>,
 }
 
-/// A kind of access that is logged.
+/// Logged kind of access.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AuditLogConfig {
-    /// The kind of access.
+    /// Kind of access.
     #[serde(skip_serializing_if = "is_default")]
     pub log_type: LogType,
     /// Principals whose access is not logged.
@@ -87,43 +87,43 @@ pub struct AuditLogConfig {
     pub exempted_members: Vec<String>,
 }
 
-/// A kind of access.
+/// Kind of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum LogType {
     /// Unspecified.
     #[default]
     LogTypeUnspecified,
-    /// Reading of administrative data, such as policies.
+    /// Reads of administrative data, such as policies.
     AdminRead,
-    /// Writing of data.
+    /// Writes of data.
     DataWrite,
-    /// Reading of data.
+    /// Reads of data.
     DataRead,
 }
 
-/// A request to set a policy.
+/// Request to set a policy.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SetIamPolicyRequest {
-    /// The policy; required.
+    /// Policy; required.
     pub policy: Option<IamPolicy>,
-    /// The fields to set: `bindings`, and `etag` and `version`, which go with them. Default `bindings,etag`.
+    /// Fields to set: `bindings`, optionally with `etag` and `version`. Default `bindings,etag`.
     pub update_mask: String,
 }
 
-/// A request to test permissions.
+/// Request to test permissions.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TestIamPermissionsRequest {
-    /// The permissions; wildcards are not allowed.
+    /// Permissions, without wildcards.
     pub permissions: Vec<String>,
 }
 
-/// The tested permissions that the caller has.
+/// Tested permissions that the caller has.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct TestIamPermissionsResponse {
-    /// The permissions.
+    /// Permissions that the caller has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<String>,
 }

@@ -18,14 +18,14 @@ use tunesmith_domain::{
     optimal_of_several,
 };
 
-/// A job. Fields at their defaults are omitted, and 64-bit integers are strings.
+/// Training job. Fields at their defaults are omitted, and 64-bit integers are strings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Job")]
 pub struct JobResource {
-    /// ID of the job in its project.
+    /// ID of the job within its project.
     pub job_id: String,
-    /// The training input.
+    /// Training input.
     #[schemars(with = "TrainingInput")]
     pub training_input: serde_json::Value,
     /// Creation time.
@@ -48,53 +48,53 @@ pub struct JobResource {
     /// Labels by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Number of jobs that start before this one, while it is `QUEUED`.
+    /// Number of jobs that start before this one while it is `QUEUED`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_position: Option<Int64>,
     /// Changes with every change of the job; base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
-    /// Tunesmith's additions.
+    /// Tunesmith's extensions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tunesmith: JobAdditions,
 }
 
-/// Tunesmith's additions to a job.
+/// Tunesmith's extensions of a job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct JobAdditions {
-    /// What of the request has no effect.
+    /// Parts of the request without effect.
     #[serde(flatten)]
     pub notices: Notices,
-    /// Why the job waits, or trials of it. Empty if nothing waits.
+    /// Reasons for the job or its trials to wait. Empty if nothing waits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<WaitingMessage>,
-    /// Why the job gets no further trials: it has all of them, its search space is exhausted, or a rule of
-    /// `studyStoppingConfig` holds. Absent while it may get some.
+    /// Reason the job gets no further trials: it has all of them, its search space is exhausted, or a rule of
+    /// `studyStoppingConfig` applies. Absent while it may get some.
     #[serde(default, rename = "studyStateReason", skip_serializing_if = "String::is_empty")]
     pub study_state_reason: String,
-    /// With several metrics: the trials that satisfy every constraint and that no other such trial dominates, best first by the
-    /// first metric.
+    /// With several metrics: Pareto-optimal trials, that is, trials that satisfy every constraint and are not dominated
+    /// by another such trial; sorted by the first metric.
     #[serde(default, rename = "optimalTrials", skip_serializing_if = "Vec::is_empty")]
     pub optimal_trials: Vec<String>,
-    /// The parameters of the best trial that are at an end of their range: a wider one may have better values. Of jobs with one
-    /// metric and at least ten results.
+    /// Parameters of the best trial at a bound of their range, which may be too narrow. Only for jobs with one metric
+    /// and at least ten results.
     #[serde(default, rename = "bestAtBounds", skip_serializing_if = "Vec::is_empty")]
     pub best_at_bounds: Vec<ParameterAtBound>,
-    /// The trial with the best expected result, in files that `run --output` writes; `views/recommended` of the job's study
-    /// has it over HTTP.
+    /// Trial with the best expected result; only in files written by `run --output`. Over HTTP, see `views/recommended`
+    /// of the job's study.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recommended: Option<RecommendedTrial>,
 }
 
-/// A parameter whose best value is at an end of its range.
+/// Parameter whose best value is at a bound of its range.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ParameterAtBound {
     /// Name of the parameter.
     pub parameter_name: String,
-    /// The end: `minValue` or `maxValue`, or the first or last value of `discreteValues`.
+    /// Bound: `minValue` or `maxValue`, or the first or last value of `discreteValues`.
     pub bound: String,
-    /// The value of the end.
+    /// Value of the bound.
     pub value: String,
 }
 
@@ -109,42 +109,41 @@ impl From<AtBound> for ParameterAtBound {
     }
 }
 
-/// The tried point with the best expected result of the first metric, by a model of all results. Under noise the best result
-/// is also the luckiest.
+/// Tried point with the best expected result of the first metric, according to a model of all results. Under noise, the
+/// best result is also the luckiest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecommendedTrial {
     /// Number of the trial.
     pub trial_id: String,
-    /// The median of the prediction.
+    /// Median of the prediction.
     pub predicted: f64,
-    /// The lower end of its 95% band.
+    /// Lower end of the 95% interval.
     pub lower: f64,
-    /// The upper end.
+    /// Upper end of the 95% interval.
     pub upper: f64,
-    /// Whether the best result may owe its place to luck: the model expects it to be worse than this trial with a probability
-    /// above 95%.
+    /// Whether the best result may be due to luck: the model gives a probability above 95% that its trial is worse than
+    /// this one.
     pub best_may_be_lucky: bool,
 }
 
-/// Why a job waits, or trials of it.
+/// Reason for a job or its trials to wait.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Waiting")]
 pub struct WaitingMessage {
-    /// The kind of the reason: `LIMIT` on what runs at once, `RESOURCES` that are in use, `JOB_SLOT`, `ENGINE` that runs the
-    /// program.
+    /// Kind of reason: `LIMIT` on concurrent work, `RESOURCES` in use, `JOB_SLOT`, or `ENGINE` that runs the program.
     #[schemars(schema_with = "wait_kind_schema")]
     pub kind: String,
-    /// The reason.
+    /// Text for display.
     pub reason: String,
-    /// Number of the trial that waits. Absent for trials without parameters, and if the job waits.
+    /// Number of the waiting trial. Absent for trials without parameters, and if the job waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial_id: Option<String>,
-    /// Number of trials that wait for this reason. Absent if the job waits.
+    /// Number of trials waiting for this reason. Absent if the job waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial_count: Option<Int64>,
-    /// Since when.
+    /// Start of the wait.
     pub since: Timestamp,
 }
 
@@ -200,20 +199,20 @@ impl JobResource {
     }
 }
 
-/// A job in a request. Fields that only the service sets are accepted and ignored.
+/// Job in a request. Fields set only by the service are accepted and ignored.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "JobInput")]
 pub struct JobRequest {
-    /// ID of the job in its project.
+    /// ID of the job within its project.
     pub job_id: String,
-    /// The training input; required.
+    /// Training input; required.
     pub training_input: Option<TrainingInput>,
     /// Labels by key.
     pub labels: BTreeMap<String, String>,
-    /// In an update: the etag of the job that the update is based on.
+    /// In an update: etag of the job that the update is based on.
     pub etag: String,
-    /// Batch prediction, which is not supported.
+    /// Batch prediction; not supported.
     pub prediction_input: Option<Value>,
     create_time: Value,
     start_time: Value,
@@ -246,12 +245,12 @@ impl JobRequest {
     }
 }
 
-/// A page of jobs.
+/// Page of jobs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListJobsResponse")]
 pub struct JobList {
-    /// The jobs, by ID.
+    /// Jobs, by ID.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<JobResource>,
     /// Token of the next page; absent on the last page.
@@ -259,25 +258,25 @@ pub struct JobList {
     pub next_page_token: String,
 }
 
-/// The output of a job.
+/// Output of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrainingOutput {
     /// Number of successful trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_trial_count: Option<Int64>,
-    /// The successful trials, best first.
+    /// Successful trials, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<HyperparameterOutput>,
     /// Whether the job is a tuning job.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_hyperparameter_tuning_job: bool,
-    /// The metric tag.
+    /// Metric tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hyperparameter_metric_tag: Option<String>,
 }
 
-/// A successful trial.
+/// Successful trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HyperparameterOutput {
@@ -285,7 +284,7 @@ pub struct HyperparameterOutput {
     pub trial_id: String,
     /// Parameter values, as text.
     pub hyperparameters: BTreeMap<String, String>,
-    /// The result.
+    /// Result of the trial.
     pub final_metric: HyperparameterMetric,
     /// Whether the trial was stopped early.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -300,37 +299,37 @@ pub struct HyperparameterOutput {
     #[serde(serialize_with = "serialize_state", deserialize_with = "deserialize_state")]
     #[schemars(schema_with = "state_schema")]
     pub state: JobState,
-    /// Tunesmith's additions.
+    /// Tunesmith's extensions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tunesmith: Option<OutputAdditions>,
 }
 
-/// Tunesmith's additions to a trial's output.
+/// Tunesmith's extensions of a trial's output.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputAdditions {
-    /// The algorithm and the step that proposed the trial.
+    /// Algorithm and step that proposed the trial.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_origin")]
     #[schemars(schema_with = "origin_schema")]
     pub origin: Option<Origin>,
-    /// The results by metric and constraint; absent in a job with one metric.
+    /// Results by metric and constraint; absent in a job with one metric.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricMessage>,
-    /// The constraints that the result violates.
+    /// Constraints that the result violates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violated_constraints: Vec<String>,
-    /// The metrics that event files of several folders have, with the folder whose values are the curve, and the others.
+    /// Metrics found in several folders of event files, with the folder that contains the curve, and the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metric_folders: Vec<MetricFolderChoice>,
 }
 
-/// The value of the metric at one step.
+/// Value of the metric at one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HyperparameterMetric {
-    /// The step.
+    /// Training step.
     pub training_step: Int64,
-    /// The value.
+    /// Value of the metric.
     pub objective_value: f64,
 }
 

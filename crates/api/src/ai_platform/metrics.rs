@@ -9,31 +9,31 @@ use tunesmith_algorithms::problem::{ConstraintSpec, Goal, MetricSpec};
 use super::violations::Violations;
 use super::{Additions, Algorithm, Double, GoalType, HyperparameterSpec, RESERVED_METRIC_TAGS, is_default};
 
-/// A metric besides that of `hyperparameterMetricTag`.
+/// Metric in addition to `hyperparameterMetricTag`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["metric"]))]
 pub struct FurtherMetric {
-    /// (Tunesmith) The tag under which trainers report the metric.
+    /// (Tunesmith) Metric tag in the trainers' reports.
     #[schemars(length(min = 1))]
     pub metric: String,
-    /// (Tunesmith) Whether the metric is maximised or minimised.
+    /// (Tunesmith) Goal of the metric.
     pub goal: GoalType,
     /// (Tunesmith) Makes the metric a constraint, which is not optimised.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub safety_config: Option<SafetyMetricConfig>,
 }
 
-/// The limit of a metric that is a constraint.
+/// Limit of a metric that is a constraint.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SafetyMetricConfig {
-    /// (Tunesmith) The last safe value: results above it violate the constraint with goal `MINIMIZE`, results below it with
+    /// (Tunesmith) Last safe value: results above it violate the constraint with goal `MINIMIZE`, results below it with
     /// `MAXIMIZE`. Default 0.
     #[serde(skip_serializing_if = "is_default")]
     pub safety_threshold: Double,
-    /// (Tunesmith) The share of safe trials, from 0 to 1, below which the search avoids points that may be unsafe. Default
-    /// 0: no such share.
+    /// (Tunesmith) Fraction of safe trials, from 0 to 1, below which the search avoids possibly unsafe points. Default
+    /// 0: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired_min_safe_trials_fraction: Option<Double>,
 }

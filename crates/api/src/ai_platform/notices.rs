@@ -13,19 +13,19 @@ use super::without_effect::names_machine;
 use super::{Severity, TrainingInput, Violation, check, without_effect};
 use tunesmith_domain::{Job, MachineNotice, RESUME_PREVIOUS_JOB};
 
-/// A field of a request that has no effect, or not the one that may be expected.
+/// Request field without effect, or with an unexpected one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Notice {
     /// Path of the field, such as `trainingInput.region`.
     pub field: String,
-    /// What the service does.
+    /// Description of the service's behaviour.
     pub description: String,
 }
 
-/// Additions to a resource in a response: what of its request has no effect.
+/// Extension of a resource in a response: parts of its request without effect.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Notices {
-    /// Fields of the request that have no effect on this service, or not the one that may be expected.
+    /// Request fields without effect on this service, or with an unexpected one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<Notice>,
 }

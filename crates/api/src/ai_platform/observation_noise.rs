@@ -7,16 +7,16 @@ use tunesmith_algorithms::problem::ObservationNoise as Noise;
 use super::Algorithm;
 use super::violations::Violations;
 
-/// How much trials with the same parameters differ, in Vertex AI's words.
+/// Noise: variation between trials with the same parameters, in Vertex AI's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ObservationNoise {
-    /// (Tunesmith) Not known: the search estimates it. No parameters are tried twice.
+    /// (Tunesmith) Unknown: the search estimates it. No parameters are tried twice.
     #[default]
     Auto,
-    /// Nearly nothing: results can be reproduced. No parameters are tried twice.
+    /// Almost none: results are reproducible. No parameters are tried twice.
     Low,
-    /// Much: the search relies less on single results, and may try the same parameters again.
+    /// High: the search relies less on single results, and may retry the same parameters.
     High,
 }
 

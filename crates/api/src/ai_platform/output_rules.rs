@@ -1,19 +1,19 @@
-//! Rules of arguments that name a folder or file for the output of a program.
+//! Rules for arguments that name an output folder or file of a program.
 
 use super::violations::Violations;
 use super::{ReplicaConfig, TrainingInput};
 
-/// The placeholder of the trial's number in arguments.
+/// Placeholder for the trial's number in arguments.
 const PLACEHOLDER: &str = "{trial}";
 
-/// Words at the end of a flag whose value is a path.
+/// Last words of flags whose value is a path.
 const PATH_WORDS: [&str; 7] = ["dir", "directory", "folder", "path", "file", "root", "prefix"];
 
-/// Words at the start of a flag whose path is written.
+/// First words of flags whose path is written to.
 const OUTPUT_WORDS: [&str; 6] = ["output", "out", "save", "checkpoint", "checkpoints", "ckpt"];
 
-/// Warns about each argument of `input` that names the same output for every trial, and about a `tunesmith.jobDirFlag` that is
-/// the name of a parameter.
+/// Warns about arguments of `input` that name the same output for every trial, and about a `tunesmith.jobDirFlag` equal
+/// to the name of a parameter.
 pub(super) fn check_outputs(input: &TrainingInput, violations: &mut Violations) {
     let Some(hyperparameters) = &input.hyperparameters else { return };
     let flag = input.tunesmith.job_dir_flag.as_deref();
@@ -38,8 +38,8 @@ pub(super) fn check_outputs(input: &TrainingInput, violations: &mut Violations) 
     }
 }
 
-/// Warns about each of `arguments` that names the same output for every trial, unless it has the flag `job_dir_flag`, which is
-/// given again after them.
+/// Warns about `arguments` that name the same output for every trial, except the flag `job_dir_flag`, which is repeated
+/// after them.
 pub(super) fn check_arguments(
     field: &str,
     arguments: &[String],
@@ -62,7 +62,7 @@ pub(super) fn check_arguments(
     }
 }
 
-/// The name and the value of the flag `argument`, whose value may be the `next` argument.
+/// Name and value of the flag `argument`, whose value may be the `next` argument.
 fn flag<'a>(argument: &'a str, next: Option<&'a String>) -> Option<(&'a str, &'a str)> {
     let text = argument.strip_prefix("--")?;
     match text.split_once('=') {
@@ -81,7 +81,7 @@ fn is_output(name: &str) -> bool {
     (OUTPUT_WORDS.contains(first) && is_path) || is_log_folder || is_fused || name == "model-dir"
 }
 
-/// Whether `value` may be a path that is the same in every trial.
+/// Whether `value` may be a path common to all trials.
 fn is_path(value: &str) -> bool {
     let is_setting =
         value.parse::<f64>().is_ok() || ["true", "false", "none", "null"].contains(&&*value.to_lowercase());

@@ -1,4 +1,4 @@
-//! Conversion of a `TrainingInput` and the command line to the plan of a job.
+//! Conversion of a `TrainingInput` and the command line to a job's plan.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::machines::{MachineMap, Machines};
 use super::{ProtoDuration, ReplicaConfig, TrainingInput, Violation, study_spec};
 use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role, StudySpec};
 
-/// The command line of a job, besides its configuration.
+/// Command line of a job, apart from its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandLine {
     /// `--package-path`, absolute.
@@ -18,52 +18,45 @@ pub struct CommandLine {
     pub module_name: Option<String>,
     /// `--job-dir`.
     pub job_dir: Option<String>,
-    /// The arguments after `--`: the trainer's arguments or, if the configuration names no trainer, its command.
+    /// Arguments after `--`: for the trainer or, if the configuration names no trainer, its command.
     pub command: Vec<String>,
-    /// The working directory of the command, absolute.
+    /// Working directory of the command, absolute.
     pub working_directory: PathBuf,
-    /// The folder of relative job folders, absolute; `None` for the working directory.
+    /// Base of relative job folders, absolute; `None` for the working directory.
     pub job_dir_base: Option<PathBuf>,
 }
 
-/// Why a configuration and a command line do not describe a job.
+/// Failures to derive a job from a configuration and a command line.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanningError {
-    /// No program is given.
     #[error(
         "no program is given: give a command after `--`, or --package-path with --module-name, or packageUris \
          with pythonModule, or masterConfig.imageUri"
     )]
     NoProgram,
-    /// Packages without a module.
     #[error("packageUris are given, but no module to run: give --module-name, or pythonModule")]
     NoModule,
-    /// A module without a package.
     #[error("a module is given, but no package with it: give --package-path, or packageUris")]
     NoPackage,
-    /// Two programs.
     #[error(
         "masterConfig.imageUri excludes --package-path, packageUris and a module: the container image contains the program"
     )]
     TwoPrograms,
-    /// A number of replicas is out of range.
     #[error("{field} is {value}; 0 to 1000 are allowed")]
     ReplicaCount {
-        /// The field.
+        /// Path of the field.
         field: &'static str,
-        /// Its value.
         value: i64,
     },
-    /// The server has no such machines.
+    /// The server lacks the requested machines.
     #[error("{}", listed(violations))]
     Machines {
-        /// The fields; at least one.
+        /// Violations by field; at least one.
         violations: Vec<Violation>,
     },
-    /// The ID of the previous job is invalid.
     #[error("hyperparameters.resumePreviousJobId")]
     PreviousJob(#[from] IdError),
-    /// The hyperparameters do not describe a study. A checked configuration does not cause this.
+    /// The hyperparameters do not describe a study. Excluded by checking the configuration.
     #[error("hyperparameters")]
     Study(#[from] super::StudySpecError),
 }
@@ -73,10 +66,10 @@ fn listed(violations: &[Violation]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
-/// Maximum number of replicas of one role. All run on this machine.
+/// Maximum number of replicas of one role. All may run on this machine.
 const MAX_REPLICAS: i64 = 1000;
 
-/// The study of a tuning job; `None` without hyperparameters.
+/// Study of a tuning job; `None` without hyperparameters.
 ///
 /// # Errors
 /// [`PlanningError::Study`].
@@ -85,7 +78,7 @@ pub fn job_study(input: &TrainingInput) -> Result<Option<StudySpec>, PlanningErr
     Ok(Some(study_spec(hyperparameters, &input.tunesmith)?.study))
 }
 
-/// The job whose trials are prior knowledge for the study of `input`, if it names one.
+/// Job continued by `input`, whose trials are prior knowledge for its study.
 ///
 /// # Errors
 /// [`PlanningError::PreviousJob`].
@@ -94,7 +87,7 @@ pub fn previous_job(input: &TrainingInput) -> Result<Option<JobId>, PlanningErro
     Ok(if previous.is_empty() { None } else { Some(previous.parse::<JobId>()?) })
 }
 
-/// The canonical JSON of a training input with other numbers of trials in all and at once; unchanged without
+/// Canonical JSON of a training input with new limits on total and concurrent trials; unchanged without
 /// hyperparameters.
 pub fn with_trial_counts(training_input: &Value, max_trials: Option<u64>, max_parallel_trials: Option<u64>) -> Value {
     let mut input = training_input.clone();
@@ -106,18 +99,18 @@ pub fn with_trial_counts(training_input: &Value, max_trials: Option<u64>, max_pa
     input
 }
 
-/// The plan of the job on a server without a configuration.
+/// Plan of the job on a server without a configuration.
 ///
 /// # Errors
-/// As [`job_plan_on`].
+/// Those of [`job_plan_on`].
 pub fn job_plan(input: &TrainingInput, command_line: &CommandLine) -> Result<JobPlan, PlanningError> {
     job_plan_on(&MachineMap::published(), input, command_line)
 }
 
-/// The plan of the job on a server whose machines are `map`.
+/// Plan of the job on a server with the machines `map`.
 ///
 /// # Errors
-/// [`PlanningError`], which names what is missing, contradictory or unknown.
+/// [`PlanningError`], which names the missing, contradictory or unknown part.
 pub fn job_plan_on(
     map: &MachineMap,
     input: &TrainingInput,
@@ -174,7 +167,7 @@ pub fn job_plan_on(
 
 fn local_program(input: &TrainingInput, command_line: &CommandLine) -> Result<ProgramPlan, PlanningError> {
     let module = command_line.module_name.clone().unwrap_or_else(|| input.python_module.clone());
-    // A package folder on the command line replaces the packages in the configuration, as with gcloud.
+    // As with gcloud, a package folder on the command line replaces the configured packages.
     let package_uris = if command_line.package_path.is_some() { Vec::new() } else { input.package_uris.clone() };
     let has_package = command_line.package_path.is_some() || !package_uris.is_empty();
     match (has_package, module.is_empty()) {
@@ -190,7 +183,7 @@ fn local_program(input: &TrainingInput, command_line: &CommandLine) -> Result<Pr
         }
         (false, false) => Err(PlanningError::NoPackage),
         (false, true) => match &input.master_config {
-            // A container command without an image is run on this machine.
+            // A container command without an image runs on this machine.
             Some(config) if !config.container_command.is_empty() => {
                 let argv = config.container_command.iter().chain(&config.container_args).cloned().collect();
                 Ok(ProgramPlan::Command { argv })
@@ -246,7 +239,7 @@ fn replicas(
     Ok(replicas)
 }
 
-/// The program of a replica that differs from the master's: its own image, or the master's with its own arguments.
+/// Program of a replica if it differs from the master's: its own image, or the master's with its own arguments.
 fn replica_program(master: &ProgramPlan, config: Option<&ReplicaConfig>) -> Option<ProgramPlan> {
     let ProgramPlan::Container { image, .. } = master else { return None };
     let config = config?;
@@ -254,7 +247,7 @@ fn replica_program(master: &ProgramPlan, config: Option<&ReplicaConfig>) -> Opti
     Some(container(image, Some(config)))
 }
 
-/// A relative local path is resolved against `base`; a URI is returned unchanged.
+/// Resolves a relative local path against `base`; URIs are unchanged.
 fn absolute(job_dir: String, base: &std::path::Path) -> String {
     if job_dir.contains("://") { job_dir } else { base.join(job_dir).display().to_string() }
 }

@@ -1,4 +1,4 @@
-//! The rules of `tunesmith.priors` and `tunesmith.initialTrials`, and the meaning of their values.
+//! Rules and value semantics of `tunesmith.priors` and `tunesmith.initialTrials`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -10,7 +10,7 @@ use super::condition_rules::parent_value;
 use super::violations::Violations;
 use super::{Additions, HyperparameterSpec, ParameterPrior, ParameterSpec, ParameterType, ParentValue, nearest};
 
-/// Checks the priors and the initial trials of `additions` against the parameters of `spec`.
+/// Checks the priors and initial trials of `additions` against the parameters of `spec`.
 pub(super) fn check_prior_knowledge(spec: &HyperparameterSpec, additions: &Additions, violations: &mut Violations) {
     let mut first_use: HashMap<&str, usize> = HashMap::new();
     for (index, prior) in additions.priors.iter().enumerate() {
@@ -100,13 +100,13 @@ fn value_count(parameter: &ParameterSpec) -> usize {
     parameter.categorical_values.len().max(parameter.discrete_values.len())
 }
 
-/// The weights of values that the parameter has.
+/// Weights of values that the parameter has.
 fn weighed(parameter: &ParameterSpec, prior: &ParameterPrior) -> Vec<(ParameterValue, f64)> {
     let weights = prior.weights.iter();
     weights.filter_map(|(value, weight)| Some((value_of(parameter, &ParentValue(value.clone()))?, weight.0))).collect()
 }
 
-/// Reports parameters with a value that do not exist for the given value of their parent.
+/// Reports given values of parameters that are inactive for the given value of their parent.
 fn check_active(
     index: usize,
     values: &BTreeMap<String, ParentValue>,
@@ -172,7 +172,7 @@ fn find<'a>(spec: &'a HyperparameterSpec, name: &str) -> Option<&'a ParameterSpe
     spec.params.iter().find(|parameter| parameter.parameter_name == name)
 }
 
-/// The value of `parameter` that `written` stands for; `None` if the parameter does not have it.
+/// Value of `parameter` denoted by `written`; `None` if the parameter does not have it.
 fn value_of(parameter: &ParameterSpec, written: &ParentValue) -> Option<ParameterValue> {
     if parameter.parameter_type != ParameterType::Double {
         return parent_value(parameter, written);
@@ -182,7 +182,7 @@ fn value_of(parameter: &ParameterSpec, written: &ParentValue) -> Option<Paramete
     (min.0..=max.0).contains(&value).then_some(ParameterValue::Double(value))
 }
 
-/// The prior that `prior` describes; `None` if it violates a rule.
+/// Prior described by `prior`; `None` if it violates a rule.
 pub(super) fn parameter_prior(parameter: &ParameterSpec, prior: &ParameterPrior) -> Option<problem::ParameterPrior> {
     Some(match &prior.mode {
         Some(mode) => {
@@ -193,7 +193,7 @@ pub(super) fn parameter_prior(parameter: &ParameterSpec, prior: &ParameterPrior)
     })
 }
 
-/// The values of an initial trial; `None` if one is infeasible or belongs to no parameter.
+/// Values of an initial trial; `None` if one is infeasible or belongs to no parameter.
 pub(super) fn initial_values(
     spec: &HyperparameterSpec,
     values: &BTreeMap<String, ParentValue>,

@@ -1,11 +1,11 @@
-//! Messages about projects: locations, and the configuration of the service.
+//! Messages about projects: locations, and the service's configuration.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{AcceleratorType, Int64};
 
-/// A location.
+/// Location of a project.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Location {
     /// Resource name: `projects/{project}/locations/{location}`.
@@ -15,11 +15,11 @@ pub struct Location {
     pub capabilities: Vec<Capability>,
 }
 
-/// A capability of a location.
+/// Capability of a location.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Capability {
-    /// The capability.
+    /// Type of the capability.
     #[serde(rename = "type")]
     pub capability_type: CapabilityType,
     /// Available accelerators.
@@ -27,7 +27,7 @@ pub struct Capability {
     pub available_accelerators: Vec<AcceleratorType>,
 }
 
-/// A capability.
+/// Type of a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum CapabilityType {
@@ -35,12 +35,12 @@ pub enum CapabilityType {
     Training,
 }
 
-/// A list of locations.
+/// List of locations.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListLocationsResponse")]
 pub struct LocationList {
-    /// The locations.
+    /// Locations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,
     /// Token of the next page; absent on the last page.
@@ -48,27 +48,27 @@ pub struct LocationList {
     pub next_page_token: String,
 }
 
-/// The service accounts of the service. This service has none, so all fields are empty.
+/// Service accounts of the service. There are none, so all fields are empty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetConfigResponse {
-    /// The service account.
+    /// Service account.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub service_account: String,
     /// Project number of the service account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_project: Option<Int64>,
-    /// Further accounts.
+    /// Additional accounts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<ServiceConfig>,
 }
 
-/// Further service accounts.
+/// Additional service accounts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Config")]
 pub struct ServiceConfig {
-    /// The service account for TPUs.
+    /// Service account for TPUs.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tpu_service_account: String,
 }

@@ -16,7 +16,7 @@ use super::Double;
 
 type Error = serde_json::Error;
 
-/// A text that is not the expected message.
+/// Error for text that is not the expected message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     #[error("the body is not JSON: {0}")]
@@ -282,7 +282,7 @@ impl<'de> Deserializer<'de> for Proto {
     }
 }
 
-/// `study_config` as `studyConfig`.
+/// Converts `study_config` to `studyConfig`.
 fn camel_case(name: &str) -> String {
     let mut parts = name.split('_');
     let first = parts.next().unwrap_or_default().to_owned();

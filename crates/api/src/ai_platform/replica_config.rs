@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::scalars::int32_or_text;
 use super::{Int64, is_default};
 
-/// The container and the machine of one kind of replica.
+/// Container and machine of one kind of replica.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ReplicaConfig {
-    /// The container image to run. Without it, workers, parameter servers and evaluators use the master's image.
+    /// Container image to run. By default, workers, parameter servers and evaluators use the master's image.
     #[serde(skip_serializing_if = "is_default")]
     pub image_uri: String,
     /// Replaces the entry point of the image and drops its default arguments. Excludes `args`.
@@ -22,7 +22,7 @@ pub struct ReplicaConfig {
     /// Accelerators of each machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accelerator_config: Option<AcceleratorConfig>,
-    /// The boot disk of each machine.
+    /// Boot disk of each machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_config: Option<DiskConfig>,
     /// TensorFlow version of the TPU image, for a custom container on TPUs.
@@ -42,7 +42,7 @@ pub struct AcceleratorConfig {
     pub accelerator_type: AcceleratorType,
 }
 
-/// The accelerators that AI Platform offered.
+/// Accelerators offered by AI Platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum AcceleratorType {
@@ -66,7 +66,7 @@ pub enum AcceleratorType {
     TpuV4Pod,
 }
 
-/// The boot disk of a machine.
+/// Boot disk of a machine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct DiskConfig {

@@ -1,4 +1,4 @@
-//! Messages that all Google services share: empty messages and errors.
+//! Messages common to all Google services: empty messages and errors.
 
 use std::borrow::Cow;
 
@@ -11,20 +11,20 @@ use tunesmith_domain::Refusal;
 #[serde(deny_unknown_fields)]
 pub struct Empty {}
 
-/// The body of an error response.
+/// Body of an error response.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Error")]
 pub struct ErrorResponse {
-    /// The error.
+    /// Error of the request.
     pub error: ErrorStatus,
 }
 
 /// `google.rpc.Status`, in the form of an HTTP response.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ErrorStatus {
-    /// The HTTP status.
+    /// HTTP status.
     pub code: u16,
-    /// Message for people.
+    /// Text for display.
     pub message: String,
     /// Name of the `google.rpc.Code`.
     pub status: &'static str,
@@ -36,9 +36,9 @@ pub struct ErrorStatus {
 /// `google.rpc.Status`, in an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
-    /// The `google.rpc.Code`.
+    /// Number of the `google.rpc.Code`.
     pub code: i32,
-    /// Message for people.
+    /// Text for display.
     pub message: String,
     /// Details, such as the invalid fields of the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -52,39 +52,38 @@ pub enum ErrorDetail {
     /// Invalid fields of the request.
     #[serde(rename = "type.googleapis.com/google.rpc.BadRequest")]
     BadRequest(BadRequest),
-    /// The reason of the error, for programs.
+    /// Machine-readable reason of the error.
     #[serde(rename = "type.googleapis.com/google.rpc.ErrorInfo")]
     ErrorInfo(ErrorInfo),
 }
 
-/// The reason of an error, for programs.
+/// Machine-readable reason of an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorInfo {
-    /// The reason in capitals, such as `TRIAL_LOST`.
+    /// Reason in capitals, such as `TRIAL_LOST`.
     pub reason: Cow<'static, str>,
-    /// The service that defines the reason.
+    /// Service that defines the reason.
     pub domain: Cow<'static, str>,
 }
 
-/// The invalid fields of a request.
+/// Invalid fields of a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BadRequest {
-    /// The invalid fields, each with the violated rule.
+    /// Invalid fields, each with the violated rule.
     pub field_violations: Vec<FieldViolation>,
 }
 
-/// An invalid field of a request.
+/// Invalid field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FieldViolation {
     /// Path of the field, such as `studyConfig.parameters[0].type`.
     pub field: String,
-    /// What is wrong with the field.
+    /// Description of the violated rule.
     pub description: String,
 }
 
 impl FieldViolation {
-    /// The violation of a rule, which `description` states, by `field`.
     pub fn new(field: impl Into<String>, description: impl Into<String>) -> Self {
         Self { field: field.into(), description: description.into() }
     }

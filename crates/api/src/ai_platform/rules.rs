@@ -1,7 +1,7 @@
-//! The published rules that the types do not express. All violations are reported together.
+//! Published rules that the types do not express. All violations are reported together.
 //!
-//! Rules that depend on the command line are checked elsewhere: that a program is given (`pythonModule` with
-//! `packageUris`, `masterConfig.imageUri`, or a command), and that AI Platform needs one of `runtimeVersion` and
+//! Rules that depend on the command line are checked elsewhere: a program is required (`pythonModule` with
+//! `packageUris`, `masterConfig.imageUri`, or a command), and AI Platform requires one of `runtimeVersion` and
 //! `masterConfig.imageUri`.
 
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::violations::{Violation, Violations};
 use super::{Additions, Int64, ProtoDuration, ReplicaConfig, ScaleTier, Scheduling, TrainingInput, is_default};
 use tunesmith_domain::MAX_FOLDER_BYTES;
 
-/// Maximum number of packages of a job.
+/// Maximum number of packages per job.
 const MAX_PACKAGES: usize = 100;
-/// The Python versions of AI Platform.
+/// Python versions of AI Platform.
 const PYTHON_VERSIONS: [&str; 3] = ["3.7", "3.5", "2.7"];
-/// The boot disk types of AI Platform.
+/// Boot disk types of AI Platform.
 const BOOT_DISK_TYPES: [&str; 2] = ["pd-ssd", "pd-standard"];
 /// Minimum of `maxWaitTime`.
 const MIN_WAIT_TIME: Duration = Duration::from_secs(1800);
 /// Maximum of `priority`.
 const MAX_PRIORITY: i32 = 1000;
 
-/// Checks every rule, and returns the violations in no particular order. The input is valid if none has
+/// Checks all rules, and returns the violations in no particular order. The input is valid if none has
 /// [`super::Severity::Error`].
 pub fn check(input: &TrainingInput) -> Vec<Violation> {
     let mut violations = Violations::default();

@@ -10,7 +10,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The largest number up to which every whole number is a double.
+/// Largest magnitude up to which every whole number is a double.
 pub(super) const LARGEST_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// A 64-bit integer: parsed from a JSON number or decimal text, written as text.
@@ -80,7 +80,7 @@ impl JsonSchema for Int64 {
     }
 }
 
-/// Whether `text` is a point in time by RFC 3339, such as `2030-01-31T12:00:00Z`.
+/// Whether `text` is an RFC 3339 time, such as `2030-01-31T12:00:00Z`.
 pub fn is_time(text: &str) -> bool {
     text.parse::<jiff::Timestamp>().is_ok()
 }
@@ -91,8 +91,8 @@ pub(super) fn int32_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
     i32::try_from(value).map(Some).map_err(|_| D::Error::invalid_value(Unexpected::Signed(value), &"a 32-bit integer"))
 }
 
-/// A double: parsed from a JSON number or from text such as `"1e-4"`, written as a number, without a decimal point if
-/// it is whole.
+/// Double: parsed from a JSON number or from text such as `"1e-4"`, written as a number, without a decimal point if it
+/// is whole.
 ///
 /// May be NaN or infinite (`"NaN"`, `"Infinity"`, `"-Infinity"`), as in proto3; the rules reject such values.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
@@ -108,7 +108,7 @@ impl fmt::Display for Double {
 }
 
 impl Double {
-    /// The double that `text` stands for in proto3's JSON.
+    /// Parses text in proto3's JSON form.
     pub(super) fn of_text(text: &str) -> Option<Self> {
         let number = match text {
             "NaN" => Some(f64::NAN),
@@ -204,11 +204,11 @@ impl JsonSchema for Double {
     }
 }
 
-/// The longest duration of a protocol buffer in seconds: about 10,000 years.
+/// Longest protocol buffer duration in seconds: about 10,000 years.
 const MAX_DURATION_SECS: u64 = 315_576_000_000;
 
-/// A duration, not negative: seconds with up to nine decimals and an `s`, such as `"3600s"`, at most `"315576000000s"`. It is
-/// also read from the fields of the message, `{"seconds": 3600}`.
+/// Non-negative duration: seconds with up to nine decimals and an `s`, such as `"3600s"`, at most `"315576000000s"`.
+/// Also parsed from the fields of the message, `{"seconds": 3600}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct ProtoDuration(pub Duration);
 
@@ -223,11 +223,10 @@ impl fmt::Display for ProtoDuration {
     }
 }
 
-/// A text is not a [`ProtoDuration`].
+/// Error for text that is not a [`ProtoDuration`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a duration such as \"3600s\"")]
 pub struct DurationError {
-    /// The text.
     pub text: String,
 }
 
@@ -263,7 +262,7 @@ impl<'de> Deserialize<'de> for ProtoDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct DurationVisitor;
 
-        /// The fields of the message, which some clients send in place of the text.
+        /// Fields of the message, which some clients send instead of text.
         #[derive(Default, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         struct Fields {

@@ -1,4 +1,4 @@
-//! `studyStoppingConfig`, as Vertex AI publishes it, in jobs and studies.
+//! `studyStoppingConfig` in jobs and studies, as published by Vertex AI.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -8,53 +8,53 @@ use super::violations::Violations;
 use super::{Double, ProtoDuration};
 use tunesmith_domain::{StudyStopping, StudyTime};
 
-/// When a study gets no further trials. The rules are checked before each suggestion; running trials go on.
+/// Conditions that end the supply of trials, checked before each suggestion. Running trials continue.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StudyStoppingConfig {
-    /// (Tunesmith) Before this time no rule below ends the study.
+    /// (Tunesmith) Earliest end of the study by the rules below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum_runtime_constraint: Option<StudyTimeConstraint>,
-    /// (Tunesmith) The study ends at this time.
+    /// (Tunesmith) Latest end of the study.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum_runtime_constraint: Option<StudyTimeConstraint>,
-    /// (Tunesmith) While fewer trials have ended, no rule ends the study, except `maxNumTrials`. At least 1.
+    /// (Tunesmith) Ended trials required before any rule except `maxNumTrials` ends the study. At least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub min_num_trials: Option<u32>,
-    /// (Tunesmith) Maximum number of trials, at least 1; the smaller one counts beside `maxTrials`.
+    /// (Tunesmith) Maximum number of trials, at least 1; with `maxTrials`, the smaller one applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_num_trials: Option<u32>,
-    /// (Tunesmith) The study ends after this number of ended trials in a row, at least 1, of which none is better than all
-    /// before. Only with one metric.
+    /// (Tunesmith) Ends the study after this many consecutive ended trials without an improvement, at least 1. Only
+    /// with one metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_num_trials_no_progress: Option<u32>,
-    /// (Tunesmith) The study ends if no trial is better than all before for this time. Only with one metric.
+    /// (Tunesmith) Ends the study after this time without an improvement. Only with one metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration_no_progress: Option<ProtoDuration>,
-    /// (Tunesmith, not of Vertex AI) The study ends if the best further trial is expected to improve the metric by less than
-    /// this, in units of the metric, above 0. Only with one metric.
+    /// (Tunesmith, not in Vertex AI) Ends the study when the expected improvement of the metric by the best further
+    /// trial falls below this value, in units of the metric, above 0. Only with one metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_expected_gain: Option<Double>,
 }
 
-/// A time in the course of a study: exactly one of the fields.
+/// Time limit of a study: exactly one of the fields.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StudyTimeConstraint {
     /// (Tunesmith) Time since the creation of the study.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_duration: Option<ProtoDuration>,
-    /// (Tunesmith) A point in time, such as `2030-01-31T12:00:00Z`.
+    /// (Tunesmith) Point in time, such as `2030-01-31T12:00:00Z`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_time: Option<Timestamp>,
 }
 
 const FIELD: &str = "tunesmith.studyStoppingConfig";
 
-/// Checks `config` of a study with `metrics` metrics and `constraints` constraints.
+/// Checks `config` for a study with `metrics` metrics and `constraints` constraints.
 pub(super) fn check_study_stopping(
     config: &StudyStoppingConfig,
     metrics: usize,
@@ -115,7 +115,7 @@ pub(super) fn check_study_stopping(
 }
 
 impl StudyStoppingConfig {
-    /// The rules of the study, without the maximum number of trials. `self` must have passed [`check_study_stopping`].
+    /// Rules of the study, except the maximum number of trials. `self` must have passed [`check_study_stopping`].
     pub(super) fn to_domain(&self) -> StudyStopping {
         let time = |constraint: &Option<StudyTimeConstraint>| {
             let constraint = constraint.as_ref()?;
@@ -132,7 +132,7 @@ impl StudyStoppingConfig {
         }
     }
 
-    /// The configuration of `rules`; `None` without rules.
+    /// Configuration of `rules`; `None` without rules.
     pub(super) fn of_domain(rules: &StudyStopping) -> Option<Self> {
         let count = |count: Option<u64>| count.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         let time = |time: StudyTime| match time {
@@ -152,7 +152,7 @@ impl StudyStoppingConfig {
         })
     }
 
-    /// The smaller one of `max_trials` and `maxNumTrials`.
+    /// The smaller of `max_trials` and `maxNumTrials`.
     pub(super) fn limit(&self, max_trials: Option<u64>) -> Option<u64> {
         max_trials.into_iter().chain(self.max_num_trials.map(u64::from)).min()
     }

@@ -1,4 +1,4 @@
-//! `TrainingInput`: the program, the machines and the hyperparameters of a training job.
+//! `TrainingInput`: program, machines and hyperparameters of a training job.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use super::scalars::int32_or_text;
 use super::{Additions, HyperparameterSpec, Int64, ProtoDuration, ReplicaConfig, is_default};
 
-/// The input of a training job. With `hyperparameters` the job is a tuning job.
+/// Input of a training job. With `hyperparameters`, the job is a tuning job.
 ///
-/// Fields that AI Platform requires but that the command line may supply (`scaleTier`, `region`, `packageUris`,
+/// Fields that AI Platform requires but the command line may supply (`scaleTier`, `region`, `packageUris`,
 /// `pythonModule`) are optional.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct TrainingInput {
-    /// The set of machines. `STANDARD_1` and `PREMIUM_1` start workers and parameter servers beside the master.
+    /// Set of machines. `STANDARD_1` and `PREMIUM_1` include workers and parameter servers besides the master.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_tier: Option<ScaleTier>,
-    /// Machine type of the master; required with `CUSTOM`. Its resources are requested from a server that counts them.
+    /// Machine type of the master; required with `CUSTOM`. Its resources are requested if the server accounts for them.
     #[serde(skip_serializing_if = "is_default")]
     pub master_type: String,
     /// Machine type of workers; required if there are any.
@@ -53,19 +53,19 @@ pub struct TrainingInput {
     #[serde(skip_serializing_if = "is_default")]
     #[schemars(length(max = 100))]
     pub package_uris: Vec<String>,
-    /// The module to run after the packages are installed.
+    /// Module to run after the packages are installed.
     #[serde(skip_serializing_if = "is_default")]
     pub python_module: String,
     /// Arguments of the program. Excludes `containerCommand` and `containerArgs`.
     #[serde(skip_serializing_if = "is_default")]
     pub args: Vec<String>,
-    /// The hyperparameters of a tuning job.
+    /// Hyperparameters of a tuning job.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hyperparameters: Option<HyperparameterSpec>,
-    /// The region. No effect unless the server configuration lists regions.
+    /// Region. No effect unless the server configuration lists regions.
     #[serde(skip_serializing_if = "is_default")]
     pub region: String,
-    /// The output folder of the program; each trial gets a subfolder, as `--job-dir`.
+    /// Output folder of the program; each trial gets a subfolder, as `--job-dir`.
     #[serde(skip_serializing_if = "is_default")]
     pub job_dir: String,
     /// AI Platform runtime version. Excludes `masterConfig.imageUri`. No effect unless the server configuration lists
@@ -81,24 +81,24 @@ pub struct TrainingInput {
     /// Customer-managed encryption keys. No effect in a local run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encryption_config: Option<EncryptionConfig>,
-    /// The network to peer with. No effect in a local run.
+    /// Network to peer with. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub network: String,
-    /// The service account of the program. No effect in a local run.
+    /// Service account of the program. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub service_account: String,
     /// Whether `TF_CONFIG` names the master `chief`.
     #[serde(skip_serializing_if = "is_default")]
     pub use_chief_in_tf_config: bool,
-    /// Whether the containers have an interactive shell. No effect in a local run.
+    /// Whether containers have an interactive shell. No effect in a local run.
     #[serde(skip_serializing_if = "is_default")]
     pub enable_web_access: bool,
-    /// Tunesmith's additions; all other fields are as published by AI Platform.
+    /// Tunesmith's extensions; all other fields are as published by AI Platform.
     #[serde(skip_serializing_if = "is_default")]
     pub tunesmith: Additions,
 }
 
-/// Named sets of machines.
+/// Named set of machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum ScaleTier {
     /// One small machine.
@@ -116,16 +116,16 @@ pub enum ScaleTier {
     /// One machine with a TPU.
     #[serde(rename = "BASIC_TPU")]
     BasicTpu,
-    /// As given by `masterType`, `workerCount` and similar fields.
+    /// Defined by `masterType`, `workerCount` and similar fields.
     #[serde(rename = "CUSTOM")]
     Custom,
 }
 
 impl ScaleTier {
-    /// The tiers whose machines are fixed.
+    /// Tiers with fixed machines.
     pub const PREDEFINED: [Self; 5] = [Self::Basic, Self::Standard1, Self::Premium1, Self::BasicGpu, Self::BasicTpu];
 
-    /// The published name.
+    /// Published name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Basic => "BASIC",
@@ -142,7 +142,7 @@ impl ScaleTier {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Scheduling {
-    /// Maximum running time, from the state `RUNNING`; the job is then cancelled. No limit by default, unlike on AI
+    /// Maximum run time from the state `RUNNING`, after which the job is cancelled. No limit by default, unlike on AI
     /// Platform (`604800s`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_running_time: Option<ProtoDuration>,

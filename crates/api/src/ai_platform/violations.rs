@@ -1,47 +1,45 @@
-//! Violations of the rules of a `TrainingInput`.
+//! Violations of the rules for a `TrainingInput`.
 
 use std::fmt::Display;
 
 use tunesmith_domain::{MAX_VIOLATIONS, with_omitted};
 
-/// The severity of a [`Violation`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The input is rejected.
     Error,
-    /// The input is accepted, but is probably a mistake.
+    /// The input is accepted, but probably a mistake.
     Warning,
 }
 
-/// A violated rule and the field that violates it.
+/// Violated rule with the violating field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// Path of the field from the `TrainingInput`, such as `hyperparameters.params[2].minValue`.
     pub field: String,
-    /// Whether the input is rejected.
+    /// Severity of the violation.
     pub severity: Severity,
-    /// What is wrong, with the value.
+    /// Description of the fault, with the value.
     pub message: String,
-    /// The allowed values.
+    /// Allowed values.
     pub allowed: String,
-    /// A suggested correction, where one can be guessed.
+    /// Suggested correction, if one can be guessed.
     pub help: Option<String>,
-    /// The absent field that is required here. It may be this field.
+    /// Absent field that is required here; may be this field.
     pub missing: Option<String>,
 }
 
-/// Collects violations.
 #[derive(Default)]
 pub(super) struct Violations {
     kept: Vec<Violation>,
-    /// The numbers of errors and warnings, also of those that were not kept.
+    /// Total numbers of errors and warnings, including those not stored.
     errors: usize,
     warnings: usize,
 }
 
 impl Violations {
-    /// The first [`MAX_VIOLATIONS`] errors and warnings, in the order in which they were added. The last of each names the number of
-    /// those that follow.
+    /// Returns the first [`MAX_VIOLATIONS`] errors and warnings, in insertion order. The last of each names the number
+    /// of omitted ones.
     pub(super) fn into_vec(self) -> Vec<Violation> {
         let Self { mut kept, errors, warnings } = self;
         for (severity, count, noun) in [(Severity::Error, errors, "errors"), (Severity::Warning, warnings, "warnings")]
@@ -54,7 +52,7 @@ impl Violations {
         kept
     }
 
-    /// Whether further errors are only counted, so that nothing is to be looked up for them.
+    /// Whether further errors are only counted, so that computing their details is unnecessary.
     pub(super) fn are_full(&self) -> bool {
         self.errors >= MAX_VIOLATIONS
     }
@@ -73,7 +71,7 @@ impl Violations {
         self.push(Severity::Error, field, message, allowed, help);
     }
 
-    /// An error because the field `missing` is absent.
+    /// Adds an error about the absence of the field `missing`.
     pub(super) fn missing(
         &mut self,
         field: impl Display,

@@ -1,17 +1,17 @@
-//! Fields that have no effect here, unless a server configuration gives them one.
+//! Fields without effect, unless a server configuration gives them one.
 
 use super::TrainingInput;
 use super::machines::{MachineMap, NO_EFFECT};
 
-/// Whether the server's machines decide on the effect of `field`.
+/// Whether the effect of `field` depends on the server's machines.
 pub fn names_machine(field: &str) -> bool {
     let fields =
         ["scaleTier", "masterType", "workerType", "parameterServerType", "evaluatorType", "region", "runtimeVersion"];
     fields.contains(&field) || field.ends_with(".acceleratorConfig")
 }
 
-/// Paths of the fields of `input` that have no effect on this service, in the order of AI Platform's reference. A server
-/// with a configuration gives some of them an effect.
+/// Paths of fields of `input` without effect on this service, in the order of AI Platform's reference. A server
+/// configuration gives some of them an effect.
 pub fn without_effect(input: &TrainingInput) -> Vec<String> {
     let mut fields: Vec<String> = [
         ("scaleTier", input.scale_tier.is_some()),
@@ -49,10 +49,10 @@ pub fn without_effect(input: &TrainingInput) -> Vec<String> {
     fields
 }
 
-/// As [`without_effect`], with the fields that have no effect in a run of one job by itself.
+/// Like [`without_effect`], including fields without effect when a single job runs by itself.
 pub fn without_effect_in_a_local_run(input: &TrainingInput) -> Vec<String> {
     let mut fields = without_effect(input);
-    // Without a server configuration no name is refused.
+    // Without a server configuration, no name is rejected.
     let machines = MachineMap::published().resolve(input).map(|machines| machines.plan);
     let notices = machines.map(|plan| plan.notices).unwrap_or_default();
     let has_none = |field: &str| notices.iter().any(|notice| notice.field == field && notice.description == NO_EFFECT);

@@ -1,4 +1,4 @@
-//! The values that describe how a trial is created and changed. Not here: which changes are legal.
+//! Creation and changes of trials, as values. Not here: the rules for legal changes.
 
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
@@ -6,150 +6,141 @@ use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 use super::{AttemptLocation, Lease, RequestKey};
 use crate::Measurement;
 
-/// A trial that is about to be created.
+/// Trial to be created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTrial {
     /// The study's next trial number.
     pub id: TrialId,
     pub parameters: ParameterValues,
-    /// The algorithm that proposed the trial, if one did.
+    /// Algorithm that proposed the trial, if any.
     pub origin: Option<Origin>,
-    /// The error of the study's algorithm, if random search proposed the trial instead.
+    /// Error of the study's algorithm, if random search stepped in.
     pub fallback_reason: Option<String>,
-    /// The client that owns the trial; empty for a queued trial.
+    /// Owner; empty for a queued trial.
     pub client_id: String,
-    /// The initial state.
+    /// Initial state.
     pub start: TrialStart,
-    /// The current time.
     pub create_time: Timestamp,
-    /// The idempotency key of the request, if it has one.
+    /// Idempotency key of the request, if any.
     pub request_key: Option<RequestKey>,
 }
 
-/// Why an attempt ended although neither its program nor its user ended it.
+/// Cause of an attempt's end other than its program or user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LossCause {
-    /// The node or the supervisor of the attempt failed.
+    /// Failure of the attempt's node or supervisor.
     Failure,
-    /// The scheduler of the engine took the place of the attempt for other work.
+    /// Preemption by the engine's scheduler in favour of other work.
     Preemption,
 }
 
-/// The initial state of a trial.
+/// Initial state of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TrialStart {
-    /// Queued, until it is assigned to a client.
+    /// Queued until assigned to a client.
     Requested,
     /// Assigned to its client, which starts the first attempt later.
     Given,
     /// Assigned to its client, with the first attempt started.
     Started {
-        /// The lease; `None` if ownership does not expire.
+        /// `None` if ownership does not expire.
         lease: Option<Lease>,
     },
     /// Created with its result.
     Completed(Completion),
 }
 
-/// A change of one trial, applied by a store within one transaction.
+/// Change of one trial; stores apply it in one transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TrialChange {
-    /// Records a new attempt, before it is started.
+    /// Records a new attempt before it starts.
     BeginAttempt {
-        /// Number of the attempt. It must follow the current one, so that of two callers only one succeeds.
+        /// Must follow the current attempt, so that only one of two concurrent callers succeeds.
         attempt: u64,
-        /// Why the previous attempt was lost; `None` if it was not, or if this is the first.
+        /// Cause of the previous attempt's loss; `None` if it was not lost, or if this is the first attempt.
         previous_loss: Option<LossCause>,
-        /// The current time.
         at: Timestamp,
     },
     /// Assigns a queued trial to a client and starts an attempt.
     Assign {
         client_id: String,
-        /// The lease; `None` if ownership does not expire.
+        /// `None` if ownership does not expire.
         lease: Option<Lease>,
-        /// The current time.
         at: Timestamp,
     },
-    /// Extends the lease. No effect on a trial without a lease.
+    /// Extends the lease. No effect on a trial without one.
     Renew {
         attempt: u64,
-        /// The current time of the clock that leases are measured with.
+        /// Current time of the lease clock.
         at: Timestamp,
     },
-    /// Queues the trial again after its lease has expired. No effect if the lease has not expired.
+    /// Queues the trial again after its lease expired. No effect before that.
     Expire {
-        /// The attempt whose lease expired.
+        /// Attempt whose lease expired.
         attempt: u64,
-        /// The current time of the clock that leases are measured with.
+        /// Current time of the lease clock.
         at: Timestamp,
     },
     /// Adds measurements. A queued trial that never had an owner becomes active.
     Report {
         attempt: u64,
-        /// The measurements, in the order of arrival.
+        /// In order of arrival.
         measurements: Vec<Measurement>,
-        /// The current time; for a trial with a lease, of the clock that leases are measured with.
+        /// Current time; for a trial with a lease, of the lease clock.
         at: Timestamp,
-        /// The idempotency key of the request, if it has one. No effect if the trial has recorded the
-        /// request before; refused if it has recorded the key with another content.
+        /// Idempotency key of the request, if any. A recorded request has no effect; a recorded key with other content
+        /// is refused.
         request_key: Option<RequestKey>,
     },
-    /// Adds measurements that the agent beside the program numbers, so that a repeated delivery has no effect.
+    /// Adds measurements numbered by the agent, so that redelivery has no effect.
     Deliver {
-        /// The attempt of the agent.
         attempt: u64,
-        /// Number of the first measurement among those of the attempt, from 0: [`TrialFields::delivered`](super::TrialFields).
+        /// Index of the first measurement within the attempt, from 0; see
+        /// [`TrialFields::delivered`](super::TrialFields).
         from: u64,
-        /// Number of the measurement after the last one. It counts those that are left out because another attempt has
-        /// reported them.
+        /// Index after the last measurement. It includes measurements omitted as already reported by another attempt.
         to: u64,
-        /// The measurements, in the order of arrival.
+        /// In order of arrival.
         measurements: Vec<Measurement>,
-        /// The current time.
         at: Timestamp,
     },
-    /// Records where the current attempt runs. No effect if that is recorded, or if the trial has its result.
+    /// Records the location of the current attempt. No effect if already recorded, or if the trial has its result.
     Locate(AttemptLocation),
     /// Requests an early stop. No effect on a trial that is stopping or has its result.
     Stop,
     /// Sets the result.
     Complete {
-        /// The attempt that ended.
+        /// Attempt that ended.
         attempt: u64,
-        /// Measurements that were not added before.
+        /// Measurements not yet added.
         measurements: Vec<Measurement>,
-        /// The result.
         completion: Completion,
-        /// The current time.
         at: Timestamp,
     },
-    /// Returns a failed trial to its client, which begins its next attempt later. No effect on a trial in another state, or
-    /// on one that was stopped early. Its measurements are kept.
+    /// Returns a failed trial to its client, which starts the next attempt later. Measurements are kept. No effect on a
+    /// trial in another state, or on one stopped early.
     Retry,
-    /// Deletes the trial. Stores refuse later changes of it as not found.
+    /// Deletes the trial. Stores answer later changes with a not-found error.
     Delete {
-        /// The current time.
+        /// Current time.
         at: Timestamp,
     },
 }
 
-/// The result of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Completion {
-    /// A final measurement.
     Succeeded {
-        /// The final measurement; every metric is finite.
+        /// All values are finite.
         final_measurement: Measurement,
     },
     /// No usable result.
     Infeasible {
-        /// The reason, for people.
+        /// Text for display.
         reason: String,
     },
-    /// No usable result, because the trial was stopped early. It has not failed.
+    /// No usable result because of an early stop; not a failure.
     Stopped {
-        /// What is missing, for people.
+        /// Missing part of the result, for display.
         reason: String,
     },
 }

@@ -1,28 +1,28 @@
-//! The nodes on which the attempts of a trial ran.
+//! Nodes on which the attempts of a trial ran.
 
-/// Maximum number of nodes that a trial keeps for its earlier attempts together. A trial may be preempted without limit.
+/// Maximum number of nodes stored for the earlier attempts of a trial, since the number of preemptions is unlimited.
 pub(super) const MAX_KEPT_NODES: usize = 256;
 
-/// Where an attempt runs or ran.
+/// Location of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AttemptLocation {
     pub attempt: u64,
-    /// Name of the executor, for a server with several; `None` for its own one.
+    /// Executor, on a server with several; `None` for the server's own.
     pub executor: Option<String>,
-    /// The nodes that are known so far. One entry without a task stands for all replicas.
+    /// Nodes known so far. A single entry without a task stands for all replicas.
     pub nodes: Vec<ReplicaNode>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaNode {
-    /// The task of the replica, such as `worker-0`; `None` for all of the attempt.
+    /// Task of the replica, such as `worker-0`; `None` for all replicas of the attempt.
     pub task: Option<String>,
-    /// The node, as its engine names it.
+    /// Node, as named by its engine.
     pub node: String,
 }
 
 impl ReplicaNode {
-    /// The node of all replicas of an attempt.
+    /// Node of all replicas of an attempt.
     pub fn of_all(node: impl Into<String>) -> Self {
         Self { task: None, node: node.into() }
     }
@@ -34,7 +34,7 @@ impl AttemptLocation {
         self.nodes.len() >= replicas || self.nodes.iter().any(|node| node.task.is_none())
     }
 
-    /// The nodes, each once, in their order.
+    /// Distinct node names, in order.
     pub fn node_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for node in &self.nodes {
@@ -46,8 +46,8 @@ impl AttemptLocation {
     }
 }
 
-/// Adds `place` to `places`, which are in the order of their attempts; the former place of its attempt is replaced. The oldest ones
-/// are left out where there are too many nodes.
+/// Adds `place` to `places`, sorted by attempt, replacing an entry of the same attempt. The oldest entries are dropped
+/// above [`MAX_KEPT_NODES`].
 pub(super) fn note(places: &mut Vec<AttemptLocation>, place: AttemptLocation) {
     places.retain(|known| known.attempt != place.attempt);
     places.push(place);

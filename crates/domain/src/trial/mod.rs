@@ -21,25 +21,25 @@ pub use request::{RecordedRequest, RecordedRequestError, RequestKey};
 pub enum TrialState {
     /// Queued, without an owner.
     Requested,
-    /// Assigned to a client; it runs or is about to run.
+    /// Assigned to a client; running or about to run.
     Active,
-    /// Requested to stop early; its last measurement becomes its result.
+    /// Stopping early on request; its last measurement becomes its result.
     Stopping,
-    /// Has a final measurement.
+    /// Ended with a final measurement.
     Succeeded,
     /// Ended without a usable result; its parameter values are not tried again.
     Infeasible,
-    /// Deleted by its user; its number is not used again.
+    /// Deleted by its user; its number is not reused.
     Deleted,
 }
 
 impl TrialState {
-    /// Whether no transition leaves this state, except deletion and, for an infeasible trial, a retry.
+    /// Whether the trial has ended. Only deletion and, for an infeasible trial, a retry leave such a state.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Infeasible | Self::Deleted)
     }
 
-    /// The name of the state, in upper case.
+    /// State name in upper case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Requested => "REQUESTED",
@@ -58,79 +58,75 @@ impl fmt::Display for TrialState {
     }
 }
 
-/// The time for which a trial belongs to its owner without a report or a renewal.
+/// Ownership of a trial for a limited time without a report or renewal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     /// Time from the last report or renewal to the deadline.
     pub duration: Duration,
-    /// When the lease ends, unless it is extended before.
+    /// End of the lease unless renewed.
     pub deadline: Timestamp,
 }
 
 impl Lease {
-    /// A lease of `duration` from `at`. The deadline is at most [`Timestamp::MAX`].
+    /// Lease of `duration` from `at`, ending at [`Timestamp::MAX`] at the latest.
     pub fn starting(duration: Duration, at: Timestamp) -> Self {
         Self { duration, deadline: at.checked_add(duration).unwrap_or(Timestamp::MAX) }
     }
 }
 
-/// The data of a trial without its measurements. [`Trial`] gives read access; only a [`TrialChange`] changes it.
+/// Data of a trial, excluding its measurements. [`Trial`] gives read access; only a [`TrialChange`] modifies it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialFields {
-    /// Number in the study, from 1.
+    /// Number within the study, from 1.
     pub id: TrialId,
-    /// The suggested parameter values.
     pub parameters: ParameterValues,
-    /// The algorithm that proposed the trial; `None` if a client chose its parameters.
+    /// Algorithm that proposed the trial; `None` if a client chose its parameters.
     pub origin: Option<Origin>,
     pub state: TrialState,
-    /// The client that owns the trial; empty if it has no owner.
+    /// Owner; empty if there is none.
     pub client_id: String,
-    /// The fencing number: the number of attempts so far, 0 before the first. Reports carry the attempt that they come
-    /// from; reports of an earlier attempt are refused.
+    /// Fencing number: attempts so far, 0 before the first. Reports name their attempt; those of earlier attempts are
+    /// refused.
     pub attempt: u64,
-    /// Number of attempts since the last retry that ended because their node or supervisor failed.
+    /// Attempts since the last retry that ended with a failure of their node or supervisor.
     pub lost_attempts: u64,
-    /// Number of attempts since the last retry that ended because the engine's scheduler preempted them.
+    /// Attempts since the last retry that the engine's scheduler preempted.
     pub preempted_attempts: u64,
-    /// How long the attempts since the last retry ran that were lost or preempted, or whose lease expired, until the loss was
-    /// handled.
+    /// Total running time, since the last retry, of attempts that were lost, preempted or ended by lease expiry. Each
+    /// counts until its loss was handled.
     pub lost_time: Duration,
-    /// Where the attempts ran, as far as it is known, in their order. The oldest ones are left out if there are many.
+    /// Known locations of attempts, in order. The oldest are dropped if there are many.
     pub places: Vec<AttemptLocation>,
-    /// Number of measurements that the agent of the current attempt has delivered.
+    /// Number of measurements delivered by the agent of the current attempt.
     pub delivered: u64,
-    /// The owner's lease; `None` if ownership does not expire.
+    /// Lease of the owner; `None` if ownership does not expire.
     pub lease: Option<Lease>,
     pub expired_leases: u64,
-    /// When the trial was created.
     pub create_time: Timestamp,
-    /// When the first attempt started; `None` after a retry until the next attempt starts.
+    /// Start of the first attempt; `None` after a retry until the next attempt.
     pub start_time: Option<Timestamp>,
-    /// When the current attempt started; `None` before the first one, and after a retry until the next one.
+    /// Start of the current attempt; `None` before the first one, and after a retry until the next one.
     pub attempt_start_time: Option<Timestamp>,
-    /// When the result became final.
+    /// Time of the result.
     pub end_time: Option<Timestamp>,
-    /// Number of stored measurements, which is the sequence number of the next one.
+    /// Number of stored measurements, and thus the sequence number of the next one.
     pub measurement_count: u64,
-    /// The folders of event files with the metrics, of which one is the curve of each metric.
+    /// Event file folders that contain the metrics; one of them holds the curve of each metric.
     pub metric_folders: MetricFolders,
-    /// The result of a succeeded trial.
+    /// Result of a succeeded trial.
     pub final_measurement: Option<Measurement>,
-    /// Why the trial is infeasible.
     pub infeasible_reason: Option<String>,
-    /// Whether the trial was stopped early; its result is then its last measurement, if it has one.
+    /// Whether the trial was stopped early; its result is then its last measurement, if any.
     pub stopped_early: bool,
-    /// The error of the study's algorithm, if it failed and random search proposed the trial instead.
+    /// Error of the study's algorithm, if random search stepped in.
     pub fallback_reason: Option<String>,
-    /// The requests of the last day that had an idempotency key and changed the trial, newest last. They identify
-    /// repeated requests.
+    /// Requests of the last day that changed the trial and had an idempotency key, newest last. They identify retries.
     pub request_keys: Vec<RecordedRequest>,
-    /// Revision of the study at the last change of this trial; increases with every change of any trial.
+    /// Study revision at the last change of this trial; increases with every change of any trial.
     pub revision: u64,
 }
 
-/// A trial in a state that its transitions allow.
+/// Trial in a state reached by legal transitions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial(TrialFields);
 
@@ -143,12 +139,12 @@ impl Deref for Trial {
 }
 
 impl Trial {
-    /// A trial with stored fields.
+    /// Creates a trial from stored fields.
     pub fn restore(fields: TrialFields) -> Self {
         Self(fields)
     }
 
-    /// Whether the trial ended without a usable result although it was not stopped early.
+    /// Whether the trial ended without a usable result and without an early stop.
     pub fn has_failed(&self) -> bool {
         self.state == TrialState::Infeasible && !self.stopped_early
     }

@@ -1,4 +1,4 @@
-//! Idempotency keys: how a trial recognises a repeated request.
+//! Idempotency keys, by which a trial recognises a retried request.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,32 +8,32 @@ use jiff::{SignedDuration, Timestamp};
 use super::Trial;
 use crate::TransitionError;
 
-/// The time for which a trial records a request.
+/// Retention time of recorded requests.
 const KEPT_FOR: SignedDuration = SignedDuration::from_hours(24);
 
-/// Maximal number of requests that a trial records. Each takes about 45 bytes of its record.
+/// Maximum number of requests recorded per trial, at about 45 bytes each.
 const MAX_RECORDED: usize = 256;
 
-/// The idempotency key of a request, and what it is for.
+/// Idempotency key of a request, with a digest of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
-    /// The key: printable ASCII characters without spaces.
+    /// Printable ASCII characters without spaces.
     pub key: String,
-    /// A digest of the content of the request.
+    /// Digest of the request's content.
     pub content: u64,
 }
 
-/// A request that changed a trial. Its text is `KEY CONTENT NANOSECONDS`.
+/// Request that changed a trial. Its text is `KEY CONTENT NANOSECONDS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedRequest {
     pub key: String,
-    /// The digest of its content.
+    /// Digest of the request's content.
     pub content: u64,
-    /// The time of the change.
+    /// Time of the change.
     pub at: Timestamp,
 }
 
-/// A text that is not that of a [`RecordedRequest`].
+/// Error for text that is not a [`RecordedRequest`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a key, a digest and a time")]
 pub struct RecordedRequestError {
@@ -41,10 +41,10 @@ pub struct RecordedRequestError {
 }
 
 impl Trial {
-    /// Whether the trial has recorded `request`.
+    /// Whether `request` is recorded.
     ///
     /// # Errors
-    /// [`TransitionError::KeyReused`] if it has recorded the key with another content.
+    /// [`TransitionError::KeyReused`] if its key is recorded with other content.
     pub fn has_recorded(&self, request: &RequestKey) -> Result<bool, TransitionError> {
         let Some(recorded) = self.request_keys.iter().find(|recorded| recorded.key == request.key) else {
             return Ok(false);
@@ -55,7 +55,7 @@ impl Trial {
         Ok(true)
     }
 
-    /// Records `request`, made `at`, and forgets old ones. The request that created the trial is kept.
+    /// Records `request` and drops old ones, except the request that created the trial.
     pub(super) fn record(&mut self, request: RequestKey, at: Timestamp) {
         let requests = &mut self.0.request_keys;
         let mut index = 0;
@@ -71,7 +71,6 @@ impl Trial {
 }
 
 impl RecordedRequest {
-    /// The record of `request`, made `at`.
     pub fn new(request: RequestKey, at: Timestamp) -> Self {
         Self { key: request.key, content: request.content, at }
     }

@@ -1,4 +1,4 @@
-//! The legal changes of a trial and their effects.
+//! Legal changes of a trial, and their effects.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::Study;
 use crate::{Measurement, MetricFolders, TransitionError};
 
 impl Trial {
-    /// A new trial. [`Study::add_trial`] assigns its revision.
+    /// Creates a trial; [`Study::add_trial`] assigns its revision.
     ///
     /// # Errors
     /// [`TransitionError::BadMeasurement`] if it is created with a result that is not finite.
@@ -63,15 +63,15 @@ impl Trial {
         Ok(trial)
     }
 
-    /// The trial with the revision that its study assigned to the latest change.
+    /// Sets the revision that the study assigned to the latest change.
     pub(crate) fn with_revision(mut self, revision: u64) -> Self {
         self.0.revision = revision;
         self
     }
 
-    /// Applies `change` and returns the measurements to append to the stored ones. The first of them has the sequence
-    /// number that `measurement_count` had before the change. A repeated change, such as completing again with the same
-    /// result, succeeds without effect. The revision stays as it is: see [`Study::change_trial`].
+    /// Applies `change` and returns the measurements to append to the stored ones. Their sequence numbers start at the
+    /// `measurement_count` before the change. Repeating a change, such as completing with the same result, succeeds
+    /// without effect. The revision is not changed; see [`Study::change_trial`].
     ///
     /// # Errors
     /// [`TransitionError`] if the state does not allow the change; the trial is then unchanged.
@@ -123,7 +123,7 @@ impl Trial {
         previous_loss: Option<LossCause>,
         at: Timestamp,
     ) -> Result<(), TransitionError> {
-        // A stopping trial whose attempt was lost is not started again: it is completed from its measurements.
+        // A stopping trial whose attempt was lost is completed from its measurements, not restarted.
         if self.state != TrialState::Active {
             return Err(self.wrong_state("start"));
         }
@@ -144,14 +144,14 @@ impl Trial {
         Ok(())
     }
 
-    /// Sets the time at which the current attempt starts.
+    /// Sets the start time of the current attempt.
     fn start_attempt(&mut self, at: Timestamp) {
         let at = self.not_before(at);
         self.0.start_time.get_or_insert(at);
         self.0.attempt_start_time = Some(at);
     }
 
-    /// Counts the time from the start of the current attempt to `at` as lost.
+    /// Adds the time from the start of the current attempt to `at` to the lost time.
     fn add_lost_time(&mut self, at: Timestamp) {
         let ran = self.attempt_start_time.and_then(|start| Duration::try_from(at.duration_since(start)).ok());
         self.0.lost_time = self.lost_time.saturating_add(ran.unwrap_or_default());
@@ -277,7 +277,7 @@ impl Trial {
         completion: Completion,
         at: Timestamp,
     ) -> Result<Vec<Measurement>, TransitionError> {
-        // A former owner's result is refused even if it equals the stored one.
+        // The result of a former owner is refused even if it equals the stored one.
         self.check_fence(attempt)?;
         if self.state == TrialState::Deleted {
             return Err(self.wrong_state("complete"));
@@ -326,12 +326,11 @@ impl Trial {
         measurements.iter().for_each(|measurement| self.0.metric_folders.note(measurement));
     }
 
-    /// `at`, or the latest time stamp of the trial if that is later: the system clock may have been set back.
+    /// Returns `at`, or the trial's latest time stamp if that is later: the system clock may have been set back.
     fn not_before(&self, at: Timestamp) -> Timestamp {
         at.max(self.create_time).max(self.start_time.unwrap_or(Timestamp::MIN))
     }
 
-    /// Whether the trial has an owner.
     fn is_owned(&self) -> bool {
         matches!(self.state, TrialState::Active | TrialState::Stopping)
     }

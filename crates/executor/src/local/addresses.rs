@@ -1,10 +1,10 @@
-//! Addresses of replicas that run on one machine.
+//! Addresses of replicas on one machine.
 
 use std::io;
 use std::net::TcpListener;
 
-/// Returns distinct addresses of this machine that were free at the time of the call. They are released before the
-/// first program starts, since a listener of this process would accept connections for a program.
+/// Returns distinct addresses of this machine that are free at the time of the call. They are released before the first
+/// program starts, since a listener of this process would accept connections meant for a program.
 pub(super) fn free_addresses(count: usize) -> io::Result<Vec<String>> {
     let mut held = Vec::with_capacity(count);
     for _ in 0..count {
@@ -13,7 +13,7 @@ pub(super) fn free_addresses(count: usize) -> io::Result<Vec<String>> {
     held.iter().map(|listener| Ok(listener.local_addr()?.to_string())).collect()
 }
 
-/// Addresses on this machine with the ports from `first` on, which have to be free.
+/// Addresses on this machine with consecutive ports from `first` on, which must be free.
 pub(super) fn consecutive_addresses(first: u16, count: usize) -> Result<Vec<String>, String> {
     let mut addresses = Vec::with_capacity(count);
     for index in 0..count {

@@ -1,4 +1,4 @@
-//! The files through which executor and supervisor of one attempt communicate, and the meaning of their presence.
+//! Files through which the executor and the supervisor of an attempt communicate, and the meaning of their presence.
 //!
 //! | file | written by | meaning |
 //! |---|---|---|
@@ -6,16 +6,16 @@
 //! | `lock` | both | locked (`flock`) while the supervisor lives; contains its process ID |
 //! | `stop.json` | the client that stops it | the requested stop mode |
 //! | `started.json` | the supervisor | written before a program starts: the attempt must never start again |
-//! | `exit.json` | the supervisor, or the client that finds it lost | the end; never replaced |
+//! | `exit.json` | the supervisor, or a client that finds the attempt lost | the end; never replaced |
 //!
-//! Module `shared` documents the further files of an attempt that runs on another machine.
+//! Module `shared` documents the additional files of attempts on another machine.
 //!
-//! The lock belongs to an open file that the submitter passes to the supervisor as its standard input. It is therefore
-//! never free between submission and end, and a reused process ID has no effect. A second lock, on the folder itself,
-//! is held briefly by a submitter and by a client that declares an attempt lost.
+//! The lock belongs to an open file that the submitter passes to the supervisor as standard input. It is therefore
+//! never free between submission and end, and reused process IDs do no harm. A second lock, on the folder itself, is
+//! held briefly by submitters and by clients that declare an attempt lost.
 //!
-//! The files are in a folder of the registry, apart from those that the program writes. The folder may be moved while
-//! the supervisor runs. A copy of it is recognised by its inode: the attempt of a copy runs no program.
+//! The files are in a folder of the registry, apart from those the program writes. The folder may be moved while the
+//! supervisor runs. A copy is recognised by its inode: the attempt of a copy runs no program.
 
 use std::fs::{self, File};
 use std::io;
@@ -34,43 +34,43 @@ use super::shared::SharedTimes;
 use crate::{ExecutorJobSpec, ExitStatus, StopMode};
 use tunesmith_files::RootedPath;
 
-/// The version of these files.
+/// Version of these files.
 pub(super) const FORMAT: u32 = 1;
 
-/// Maximum size of a file in bytes. A guess; a submission contains the training input.
+/// Maximum file size in bytes; a guess. A submission contains the training input.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Maximum size of the lock in bytes; it contains a number of ten digits.
+/// Maximum size of the lock file in bytes; it contains a number of ten digits.
 const MAX_LOCK_BYTES: u64 = 64;
 
-/// Maximum time to wait for the lock on the folder, and the interval of attempts. It is held for milliseconds, unless
-/// a program of another kind holds it.
+/// Maximum wait for the folder lock, and the polling interval. It is held for milliseconds, unless by an unrelated
+/// program.
 const MAX_LOCK_TIME: Duration = Duration::from_secs(10);
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The content of `spec.json`: the input of the supervisor.
+/// Content of `spec.json`: the input of the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Submission {
     pub(super) format: u32,
-    /// Random identity that is in the environment of every process of the attempt, and of no other.
+    /// Random identity, in the environment of all processes of the attempt and of no others.
     pub(super) token: String,
-    /// The folder that the attempt was submitted in.
+    /// Folder in which the attempt was submitted.
     pub(super) folder: FolderId,
     pub(super) spec: ExecutorJobSpec,
-    /// The container engine; `None` if the job has no containers.
+    /// Container engine; `None` if the job has no containers.
     pub(super) engine: Option<Engine>,
-    /// The user of the programs; `None` for that of the supervisor.
+    /// User of the programs; `None` for the supervisor's.
     pub(super) identity: Option<Identity>,
-    /// The umask of the programs; `None` for that of the supervisor.
+    /// Umask of the programs; `None` for the supervisor's.
     pub(super) umask: Option<u32>,
-    /// Maximum disk space of the logs in bytes; `None` for any.
+    /// Maximum disk space of the logs in bytes; `None` for no limit.
     pub(super) log_quota_bytes: Option<u64>,
-    /// How a supervisor on another machine follows the files of the attempt; `None` for one on this machine.
+    /// Timing of a supervisor on another machine; `None` for one on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) shared: Option<SharedTimes>,
 }
 
-/// The identity of a folder on this machine, which it keeps when it is moved within its file system. A copy has another.
+/// Identity of a folder on this machine. It survives moves within the file system; a copy gets another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FolderId {
     device: u64,
@@ -78,26 +78,26 @@ pub(super) struct FolderId {
 }
 
 impl FolderId {
-    /// Whether both are the same folder, also if its file system was mounted anew or is seen from another machine.
+    /// Whether both are the same folder, even across a remount or on another machine.
     pub(super) fn has_inode_of(self, other: Self) -> bool {
         self.inode == other.inode
     }
 }
 
-/// The content of `started.json`.
+/// Content of `started.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Started {
     pub(super) format: u32,
     pub(super) token: String,
     pub(super) supervisor_pid: u32,
-    /// The start on the monotonic clock of this boot.
+    /// Start time on the monotonic clock of this boot.
     pub(super) monotonic_ms: u64,
-    /// The name that the engine gave the run, if an engine started the supervisor.
+    /// Engine's name of the run, if an engine started the supervisor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) engine_job: Option<String>,
 }
 
-/// The content of `exit.json`.
+/// Content of `exit.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct End {
     pub(super) format: u32,
@@ -105,20 +105,19 @@ pub(super) struct End {
     pub(super) outcome: AttemptOutcome,
 }
 
-/// The end of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum AttemptOutcome {
     Ended(ExitStatus),
     Lost {
         reason: String,
     },
-    /// The engine took the place of the attempt for other work.
+    /// The engine preempted the attempt in favour of other work.
     Preempted {
         reason: String,
     },
 }
 
-/// The content of `stop.json`.
+/// Content of `stop.json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum StopRequest {
     Graceful,
@@ -134,7 +133,7 @@ impl From<StopMode> for StopRequest {
     }
 }
 
-/// The files of one attempt.
+/// Files of one attempt.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     folder: PathBuf,
@@ -149,7 +148,7 @@ impl Attempt {
         &self.folder
     }
 
-    /// The present identity of the folder.
+    /// Current identity of the folder.
     pub(super) fn folder_id(&self) -> io::Result<FolderId> {
         let metadata = fs::metadata(&self.folder)?;
         Ok(FolderId { device: metadata.dev(), inode: metadata.ino() })
@@ -159,10 +158,10 @@ impl Attempt {
         RootedPath::new(&self.folder, name)
     }
 
-    /// Waits for the lock on the folder. Dropping the value releases it.
+    /// Waits for the folder lock. Dropping the file releases it.
     ///
     /// # Errors
-    /// [`io::ErrorKind::TimedOut`] if it is not free in time.
+    /// [`io::ErrorKind::TimedOut`] if the lock is not free in time.
     pub(super) fn lock_folder(&self) -> io::Result<File> {
         let folder = File::from(RootedPath::from(self.folder.clone()).open_folder()?);
         let deadline = Instant::now() + MAX_LOCK_TIME;
@@ -179,7 +178,7 @@ impl Attempt {
         }
     }
 
-    /// Takes the supervisor's lock; `None` if a supervisor is alive.
+    /// Acquires the supervisor's lock; `None` while a supervisor is alive.
     pub(super) fn try_lock(&self) -> io::Result<Option<File>> {
         let file = self.place("lock").read_write()?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -189,14 +188,14 @@ impl Attempt {
         }
     }
 
-    /// Writes the supervisor's process ID to its lock file. Submitter and supervisor both write the same bytes.
+    /// Writes the supervisor's process ID to its lock file. Submitter and supervisor write the same bytes.
     pub(super) fn write_pid(lock: &File, pid: u32) -> io::Result<()> {
         use std::os::unix::fs::FileExt;
-        // Always ten digits, so that the text replaces an earlier one completely.
+        // Always ten digits, which replace an earlier ID completely.
         lock.write_all_at(format!("{pid:010}\n").as_bytes(), 0)
     }
 
-    /// The supervisor's process ID, if it has been written. Valid only while the supervisor holds the lock.
+    /// Process ID of the supervisor, if written. Valid only while the supervisor holds the lock.
     pub(super) fn supervisor_pid(&self) -> Option<Pid> {
         let text = String::from_utf8(self.place("lock").read(MAX_LOCK_BYTES).ok()?).ok()?;
         Pid::from_raw(text.strip_suffix('\n')?.parse().ok()?)
@@ -210,7 +209,7 @@ impl Attempt {
         self.folder.join("started.json").try_exists()
     }
 
-    /// The submission; `None` if there is none or a power failure damaged the file.
+    /// The submission; `None` if there is none, or if a power failure damaged the file.
     pub(super) fn submission(&self) -> io::Result<Option<Submission>> {
         self.read("spec.json")
     }
@@ -239,13 +238,13 @@ impl Attempt {
         self.write("stop.json", &request, false)
     }
 
-    /// Records the end; if `durable`, it is synced to disk.
+    /// Records the end, synced to disk if `durable`.
     pub(super) fn write_end(&self, end: &End, durable: bool) -> io::Result<()> {
         self.write("exit.json", end, durable)
     }
 
-    /// Returns `None` if the file is absent or does not parse. Files are created by rename, so only a power failure
-    /// damages them, and after one no process is left.
+    /// Reads a file; `None` if it is missing or does not parse. Files are created by rename, so only a power failure
+    /// damages them, after which no process is left.
     pub(super) fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
         let text = match self.place(name).read(MAX_FILE_BYTES) {
             Ok(text) => text,

@@ -1,5 +1,5 @@
-//! Removal of the files of an ended attempt that have no further use. Its end, its logs and the files of its program are
-//! kept.
+//! Removal of files of an ended attempt that are no longer needed. Its end, its logs and the files of its program
+//! remain.
 
 use std::io;
 use std::path::Path;
@@ -8,16 +8,16 @@ use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Errno;
 use tunesmith_files::RootedPath;
 
-/// The files through which submitter and supervisor communicated. `exit.json` is kept, `spec.json` is removed last: it
+/// Files for communication between submitter and supervisor. `exit.json` remains; `spec.json` is removed last, since it
 /// names the folder of the program.
 const RECORDS: [&str; 4] = ["started.json", "stop.json", "lock", "spec.json"];
 
-/// Removes the records of the attempt whose supervisor had its files in `folder`, and which has ended.
+/// Removes the records of an ended attempt, whose supervisor had its files in `folder`.
 pub(super) fn remove_records(folder: &Path) -> io::Result<()> {
     remove_files(folder, &RECORDS)
 }
 
-/// Removes files of `folder`, which may be absent.
+/// Removes files of `folder`, which may be missing.
 pub(super) fn remove_files(folder: &Path, names: &[&str]) -> io::Result<()> {
     let folder = RootedPath::from(folder.to_owned()).open_folder()?;
     for name in names {
@@ -26,7 +26,7 @@ pub(super) fn remove_files(folder: &Path, names: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the empty logs and the empty folders of the program in `directory`, which has ended. The folder need not exist.
+/// Removes empty logs and empty folders of an ended program from `directory`, which may be missing.
 pub(super) fn remove_empty_files(directory: &Path) -> io::Result<()> {
     let place = RootedPath::from(directory.to_owned());
     let folder = match place.open_folder() {
@@ -41,7 +41,7 @@ pub(super) fn remove_empty_files(directory: &Path) -> io::Result<()> {
         if is_empty_log {
             gone(unlinkat(&folder, &entry.name, AtFlags::empty()))?;
         } else if entry.is_folder {
-            // A folder with files of the program is kept.
+            // Folders with files of the program remain.
             match unlinkat(&folder, &entry.name, AtFlags::REMOVEDIR) {
                 Err(Errno::NOTEMPTY | Errno::EXIST) => {}
                 removed => gone(removed)?,

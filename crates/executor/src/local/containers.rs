@@ -1,4 +1,4 @@
-//! Search for a container engine, and its command lines.
+//! Detection of a container engine, and its command lines.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,10 +10,9 @@ use super::launch::replica_name;
 use super::system::become_user;
 use crate::{ExecutorJobSpec, Program, Replica};
 
-/// A container engine with docker's command line.
+/// Container engine with docker's command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Engine {
-    /// Path of the executable.
     program: PathBuf,
     /// Options after `run`.
     run_options: Vec<String>,
@@ -21,13 +20,13 @@ pub(super) struct Engine {
     global_options: Vec<String>,
 }
 
-/// The error message if there is no engine.
+/// Error message without an engine.
 pub(super) const NONE_FOUND: &str = "it is a container, but neither podman nor a docker whose daemon answers was \
     found on PATH; install podman (for example `apt-get install podman`), or start docker, and try again";
 
 impl Engine {
-    /// Searches PATH for docker, then podman, and checks that the program works with `global_options`. Options of one
-    /// engine are errors for the other, so the options select the engine. Blocks while the program runs.
+    /// Searches PATH for docker, then podman, and checks that the program works with `global_options`. The options
+    /// select the engine, since those of one are errors for the other. Blocks while the program runs.
     pub(super) fn find(global_options: &[String], run_options: &[String]) -> Option<Self> {
         let path = std::env::var_os("PATH")?;
         for (name, probe) in [("docker", &["info"][..]), ("podman", &["--version"])] {
@@ -51,8 +50,8 @@ impl Engine {
         None
     }
 
-    /// Returns the command that runs `replica` in the foreground. `variables` are passed by name; their values are in
-    /// the environment of the command, so that no process list shows them.
+    /// Command that runs `replica` in the foreground. `variables` are passed by name, with values in the command's
+    /// environment, so that no process list shows them.
     pub(super) fn run(
         &self,
         spec: &ExecutorJobSpec,
@@ -80,7 +79,8 @@ impl Engine {
         Some(line)
     }
 
-    /// Removes the containers of `spec` by force, as the user `identity` that started them. Containers that do not exist are not an error.
+    /// Forcibly removes the containers of `spec`, as the user `identity` that started them. Missing containers are not
+    /// an error.
     pub(super) fn remove(&self, spec: &ExecutorJobSpec, token: &str, identity: Option<&Identity>) {
         let containers =
             spec.own_replicas().iter().filter(|replica| matches!(replica.program, Program::Container { .. }));
@@ -92,7 +92,7 @@ impl Engine {
             if let Some(identity) = identity {
                 command.envs(identity.variables());
             }
-            // The output is "no such container" after every regular end.
+            // After every normal end, the output is "no such container".
             let result = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
             if let Err(error) = result {
                 tracing::warn!(container.name = name, %error, "the container could not be removed");
@@ -101,10 +101,10 @@ impl Engine {
     }
 }
 
-/// The container's name: that of the attempt with a part of its token, which is unique across data folders.
+/// Container name: the attempt and a part of its token, unique across data folders.
 fn container_name(spec: &ExecutorJobSpec, token: &str, replica: &Replica) -> String {
     let name = format!("{}-{}-{}", spec.id, token.get(..8).unwrap_or(token), replica_name(replica));
-    // Characters that are allowed in names of projects and jobs but not of containers.
+    // Characters allowed in names of projects and jobs, but not of containers.
     name.replace(['~', ':'], ".")
 }
 

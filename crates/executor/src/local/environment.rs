@@ -1,4 +1,4 @@
-//! The environment variables of this process that programs inherit.
+//! Environment variables that programs inherit from this process.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::Replica;
 
-/// Variables that programs inherit by name.
+/// Variables inherited by name.
 pub const PASSED_NAMES: [&str; 39] = [
     "ALL_PROXY",
     "CONTAINER_HOST",
@@ -49,7 +49,7 @@ pub const PASSED_NAMES: [&str; 39] = [
     "JULIA_DEPOT_PATH",
 ];
 
-/// Variables that programs inherit by the start of their names.
+/// Variables inherited by prefix.
 pub const PASSED_PREFIXES: [&str; 32] = [
     "BLIS_",
     "CONDA_PREFIX",
@@ -85,33 +85,33 @@ pub const PASSED_PREFIXES: [&str; 32] = [
     "XLA_",
 ];
 
-/// Variables of agents alone, which programs inherit only by name or prefix: `*` does not select them.
+/// Variables for agents only. Programs inherit them by name or prefix; `*` does not select them.
 const AGENT_NAMES: [&str; 1] = ["TUNESMITH_CA_FILE"];
 
-/// The variable with patterns of further names.
+/// Variable with patterns of further variables.
 pub const PASS_ENVIRONMENT: &str = "TUNESMITH_PASS_ENVIRONMENT";
 
-/// The selection of variables: the lists of this module, and more by name or prefix.
+/// Selection of variables: the lists of this module, and additional patterns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PassedEnvironment {
     more: Vec<VariablePattern>,
 }
 
-/// A name of a variable, `PREFIX*` for all that begin with `PREFIX`, or `*` for all but those of agents.
+/// Name of a variable, `PREFIX*` for all that start with `PREFIX`, or `*` for all except those for agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VariablePattern {
     start: String,
     is_prefix: bool,
 }
 
-/// Error of a text that is no name or pattern of a variable.
+/// Error for text that is not a variable name or pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not the name of a variable: use NAME, PREFIX* or *")]
 pub struct BadVariablePattern {
     pub text: String,
 }
 
-/// The error of parsing [`PASS_ENVIRONMENT`].
+/// Error in [`PASS_ENVIRONMENT`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{PASS_ENVIRONMENT}: {0}")]
 pub struct PassVariableError(#[from] BadVariablePattern);
@@ -129,35 +129,35 @@ impl FromStr for VariablePattern {
 }
 
 impl PassedEnvironment {
-    /// The lists of this module, and `more`.
+    /// Selects the lists of this module and `more`.
     pub fn new(more: Vec<VariablePattern>) -> Self {
         Self { more }
     }
 
-    /// The lists of this module, and the patterns `texts`. Empty ones are ignored.
+    /// Selects the lists of this module and the patterns `texts`, ignoring empty ones.
     ///
     /// # Errors
-    /// If one is not a pattern.
+    /// If a text is not a pattern.
     pub fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Self, BadVariablePattern> {
         let more: Result<_, _> = texts.into_iter().filter(|text| !text.is_empty()).map(str::parse).collect();
         Ok(Self { more: more? })
     }
 
-    /// The lists of this module, and the patterns in [`PASS_ENVIRONMENT`], separated by commas.
+    /// Selects the lists of this module and the comma-separated patterns in [`PASS_ENVIRONMENT`].
     ///
     /// # Errors
-    /// If one is not a pattern.
+    /// If a text is not a pattern.
     pub fn from_variable() -> Result<Self, PassVariableError> {
         let texts = std::env::var(PASS_ENVIRONMENT).unwrap_or_default();
         Ok(Self::parse(texts.split(','))?)
     }
 
-    /// All variables but those of agents.
+    /// Selects all variables except those for agents.
     pub fn all() -> Self {
         Self { more: vec![VariablePattern { start: String::new(), is_prefix: true }] }
     }
 
-    /// Returns the selected variables of this process.
+    /// Selected variables of this process.
     pub fn of_this_process(&self) -> Vec<(OsString, OsString)> {
         std::env::vars_os().filter(|(name, _)| self.selects(name)).collect()
     }
@@ -176,12 +176,12 @@ impl PassedEnvironment {
     }
 }
 
-/// The variables that limit the program of `replica` to the accelerators that were granted to it. They replace those of the
-/// job and of this process. Empty if accelerators are not counted.
+/// Variables that restrict the program of `replica` to its granted accelerators, overriding those of the job and of
+/// this process. Empty if accelerators are not counted.
 pub(super) fn device_variables(replica: &Replica) -> BTreeMap<String, String> {
     let Some(devices) = &replica.devices else { return BTreeMap::new() };
     let list = devices.join(",");
-    // The container runtime of NVIDIA takes an empty list for all devices.
+    // NVIDIA's container runtime interprets an empty list as all devices.
     let container = if devices.is_empty() { "void".to_owned() } else { list.clone() };
     BTreeMap::from([("CUDA_VISIBLE_DEVICES".to_owned(), list), ("NVIDIA_VISIBLE_DEVICES".to_owned(), container)])
 }

@@ -1,4 +1,4 @@
-//! The users as which programs run.
+//! Users that programs run as.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -10,29 +10,28 @@ use std::process::{Command, Stdio};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 use serde::{Deserialize, Serialize};
 
-/// A user of this machine, with everything that a process needs to become it.
+/// User of this machine, with everything a process needs to switch to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub user: String,
-    /// The user ID.
     pub uid: u32,
-    /// The ID of the primary group.
+    /// ID of the primary group.
     pub gid: u32,
     /// All groups, including the primary one.
     pub groups: Vec<u32>,
-    /// The home folder.
+    /// Home folder.
     pub home: String,
 }
 
-/// The users of programs, by project.
+/// Users of programs, by project.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identities {
-    /// The user of projects that have none of their own; `None` for the user of this process.
+    /// User of projects without their own; `None` for the user of this process.
     default: Option<Identity>,
     projects: BTreeMap<String, Identity>,
 }
 
-/// Why programs cannot run as a user.
+/// Failures to run programs as a user.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     #[error("only root may run programs as another user; this process has the user ID {uid}")]
@@ -54,7 +53,7 @@ pub enum IdentityError {
 }
 
 impl Identities {
-    /// Parses entries `USER` and `PROJECT=USER`. Without entries programs run as the user of this process.
+    /// Parses entries `USER` and `PROJECT=USER`. Without entries, programs run as the user of this process.
     ///
     /// # Errors
     /// [`IdentityError`].
@@ -82,12 +81,12 @@ impl Identities {
         Ok(identities)
     }
 
-    /// Returns the user of the programs of `project`; `None` for the user of this process.
+    /// User of the programs of `project`; `None` for the user of this process.
     pub fn of(&self, project: &str) -> Option<&Identity> {
         self.projects.get(project).or(self.default.as_ref())
     }
 
-    /// Whether programs run as other users than this process.
+    /// Whether programs run as users other than that of this process.
     pub fn are_given(&self) -> bool {
         self.default.is_some()
     }
@@ -103,7 +102,7 @@ impl Identity {
         }
         let c_name = CString::new(name).map_err(|_| unknown())?;
         let groups = getgrouplist(&c_name, user.gid).map_err(lookup)?;
-        // Membership in the group of root would give access to files of the server.
+        // Membership in root's group would give access to the server's files.
         let groups = groups.into_iter().map(Gid::as_raw).filter(|&gid| gid != 0).collect();
         Ok(Self {
             user: user.name,
@@ -114,12 +113,12 @@ impl Identity {
         })
     }
 
-    /// Returns the variables that describe the user.
+    /// Variables that describe the user.
     pub fn variables(&self) -> [(&'static str, &str); 3] {
         [("HOME", self.home.as_str()), ("LOGNAME", self.user.as_str()), ("USER", self.user.as_str())]
     }
 
-    /// Creates `folder` and its parents as this user, so that no folder is created where the user may not write.
+    /// Creates `folder` and its parents as this user, and thus only where the user has write permission.
     pub(super) fn create_folder(&self, folder: &Path, umask: Option<u32>) -> io::Result<()> {
         let mut command = Command::new("/bin/mkdir");
         command.arg("-p").arg("--").arg(folder).current_dir("/").stdin(Stdio::null());
@@ -132,7 +131,7 @@ impl Identity {
         Err(io::Error::other(format!("{message} (as user {})", self.user)))
     }
 
-    /// Gives the folder `path` to this user, and lets it pass through the folders between `root` and `path`.
+    /// Makes this user the owner of the folder `path`, and grants traversal of the folders between `root` and `path`.
     pub(super) fn give(&self, path: &Path, root: &Path) -> io::Result<()> {
         for folder in path.ancestors().skip(1).take_while(|folder| folder.starts_with(root)) {
             let metadata = folder.symlink_metadata()?;

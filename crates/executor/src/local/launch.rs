@@ -1,4 +1,4 @@
-//! Start of one replica.
+//! Start of a replica.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use super::identity::Identity;
 use super::system::{become_user, die_with_parent};
 use crate::{Replica, Role, tf_config::role_name};
 
-/// Returns the files in `directory` of a replica's standard output and error.
+/// Files in `directory` with a replica's standard output and error.
 pub fn log_files(directory: &Path, replica: &Replica) -> (PathBuf, PathBuf) {
     if replica.role == Role::Master {
         return (directory.join("stdout.log"), directory.join("stderr.log"));
@@ -22,14 +22,14 @@ pub fn log_files(directory: &Path, replica: &Replica) -> (PathBuf, PathBuf) {
     (directory.join(format!("{name}-stdout.log")), directory.join(format!("{name}-stderr.log")))
 }
 
-/// Returns `<role>-<index>`, as in the names of log files.
+/// Returns `<role>-<index>`, as used in names of log files.
 pub(crate) fn replica_name(replica: &Replica) -> String {
     format!("{}-{}", role_name(replica.role, false), replica.index)
 }
 
-/// Starts `command` for `replica` in a new session without terminal, with empty standard input and its output appended
-/// to its log files, as the user `identity` and with the umask `umask` if they are given. The kernel kills it when this
-/// process dies. Returns the process and its open logs.
+/// Starts `command` for `replica` in a new session without a terminal, with empty standard input and output appended to
+/// its log files, optionally as the user `identity` and with `umask`. The kernel kills it when this process dies.
+/// Returns the process and its open logs.
 pub(super) fn start(
     mut command: Command,
     replica: &Replica,
@@ -49,8 +49,8 @@ pub(super) fn start(
     Ok((pid, logs))
 }
 
-/// Opens a log. A program that was started before may have replaced it by a link or a pipe, which is an error. The
-/// program gets the file in blocking mode.
+/// Opens a log. It is an error if an earlier program replaced the log by a link or a pipe. The program gets the file in
+/// blocking mode.
 fn append(path: PathBuf) -> io::Result<File> {
     let file = RootedPath::from(path).append()?;
     let flags = fcntl_getfl(&file)?;

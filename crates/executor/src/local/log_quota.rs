@@ -1,4 +1,4 @@
-//! The maximum disk space of the logs of one attempt, which its supervisor keeps while the program runs.
+//! Log quota of an attempt, enforced by its supervisor while the program runs.
 
 use std::fs::File;
 use std::io;
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use crate::log_space::shorten;
 
-/// Interval between two checks. A program can exceed the quota by what it writes in this time.
+/// Interval between two checks. A program can exceed the quota by its output in this time.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The logs of one attempt. Each may take the whole quota divided by their number.
+/// Logs of one attempt, each with an equal share of the quota.
 pub(super) struct LogQuota {
-    /// Maximum space of all logs in bytes; `None` for any.
+    /// Maximum total disk space in bytes; `None` for no limit.
     quota_bytes: Option<u64>,
     logs: Vec<File>,
     next_check: Instant,
@@ -22,12 +22,12 @@ impl LogQuota {
         Self { quota_bytes, logs: Vec::new(), next_check: Instant::now() + INTERVAL }
     }
 
-    /// Adds open logs, which their program appends to.
+    /// Adds open logs that a program appends to.
     pub(super) fn add(&mut self, logs: impl IntoIterator<Item = File>) {
         self.logs.extend(logs);
     }
 
-    /// The time until the next check; `None` if there is no quota.
+    /// Time until the next check; `None` without a quota.
     pub(super) fn until_check(&self, now: Instant) -> Option<Duration> {
         self.quota_bytes.map(|_| self.next_check.saturating_duration_since(now))
     }
@@ -35,7 +35,7 @@ impl LogQuota {
     /// Shortens the logs if a check is due.
     ///
     /// # Errors
-    /// If the file system cannot give space back.
+    /// If the file system cannot free space.
     pub(super) fn check(&mut self, now: Instant) -> io::Result<()> {
         let Some(quota_bytes) = self.quota_bytes.filter(|_| now >= self.next_check) else { return Ok(()) };
         self.next_check = now + INTERVAL;
@@ -45,7 +45,7 @@ impl LogQuota {
     /// Shortens the logs after the programs have ended.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// Those of [`Self::check`].
     pub(super) fn finish(&self) -> io::Result<()> {
         self.quota_bytes.map_or(Ok(()), |quota_bytes| self.shorten(quota_bytes))
     }

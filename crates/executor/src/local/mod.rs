@@ -1,9 +1,9 @@
-//! Runs programs on this machine. Each attempt has its own supervisor process, which survives the server.
+//! Programs on this machine. Each attempt has its own supervisor process, which survives the server.
 //!
 //! Module `attempt` documents the files through which submitter and supervisor communicate, `supervisor` the process.
 //!
-//! Limitation: if the supervisor itself is killed by SIGKILL, a process that has detached itself from its parents *and*
-//! cleared its environment is not found.
+//! Limitation: if the supervisor itself is killed by SIGKILL, a process that has both detached itself from its parents
+//! and cleared its environment is not found.
 
 mod addresses;
 mod attempt;
@@ -51,40 +51,38 @@ pub use self::launch::log_files;
 pub(crate) use self::launch::replica_name;
 pub use self::supervisor::{SUPERVISOR_LOG, supervise_if_asked};
 
-/// First argument of the supervisor program; the second is the folder of the attempt.
+/// First argument of the supervisor program; the second is the attempt's folder.
 pub const SUPERVISE_ARGUMENT: &str = "__supervise";
 
-/// First argument of the supervisor program on another machine; the second is the folder of the attempt.
+/// First argument of the supervisor program on another machine; the second is the attempt's folder.
 pub const SUPERVISE_SHARED_ARGUMENT: &str = "__supervise-shared";
 
-/// Interval at which the process ID of a starting supervisor is polled.
+/// Polling interval for the process ID of a starting supervisor.
 const STARTING_TICK: Duration = Duration::from_millis(10);
 
-/// The ID of the user of this process.
+/// User ID of this process.
 pub fn user_id() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// Settings of a [`LocalExecutor`].
 #[derive(Debug, Clone, Default)]
 pub struct LocalSettings {
-    /// The program that calls [`supervise_if_asked`].
+    /// Program that calls [`supervise_if_asked`].
     pub supervisor: PathBuf,
-    /// Absolute path of the folder that contains, for each attempt, a folder with the files of its supervisor. Created
-    /// when needed. Executors that share the registry find each other's jobs. The folder may be moved, together with its
-    /// parent.
+    /// Absolute path of the registry, with one folder per attempt for the files of its supervisor. Created on demand.
+    /// Executors with a common registry find each other's jobs. The folder may be moved, together with its parent.
     pub registry: PathBuf,
     /// Options of docker or podman before the subcommand.
     pub container_options: Vec<String>,
     /// Options of docker or podman after `run`.
     pub container_run_options: Vec<String>,
-    /// The variables of this process that programs inherit.
+    /// Variables of this process that programs inherit.
     pub environment: PassedEnvironment,
-    /// The users of the programs.
+    /// Users of the programs.
     pub identities: Identities,
-    /// Maximum disk space of the logs of one attempt in bytes; `None` for any.
+    /// Maximum disk space of the logs of one attempt in bytes; `None` for no limit.
     pub log_quota_bytes: Option<u64>,
-    /// Whether supervisors end their programs, with the grace period, when this process ends.
+    /// Whether supervisors end their programs, with the grace period, when this process exits.
     pub ends_with_this_process: bool,
 }
 
@@ -95,15 +93,15 @@ pub struct LocalExecutor(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     settings: LocalSettings,
-    /// Searched for when first needed.
+    /// Detected on first use.
     engine: OnceLock<Option<Engine>>,
     watchdog: Watchdog,
-    /// A pipe whose other end the supervisors hold as their standard output, so that they notice the end of this process.
+    /// Pipe whose read end is the supervisors' standard output, so that they detect the exit of this process.
     lifeline: OnceLock<(PipeReader, PipeWriter)>,
 }
 
 impl LocalExecutor {
-    /// An executor with `settings`. Does no IO.
+    /// Does no IO.
     pub fn new(settings: LocalSettings) -> Self {
         Self(Arc::new(Inner {
             settings,
@@ -128,7 +126,7 @@ impl LocalExecutor {
     }
 }
 
-/// An [`ExecutorError`] without the job.
+/// [`ExecutorError`] without the job.
 enum Failure {
     Io(io::Error),
     Rejected(String),
@@ -246,7 +244,7 @@ impl Inner {
         let Some(lock) = attempt.try_lock()? else { return Ok(()) };
         lock.set_len(0)?;
         if attempt.submission()?.is_none() {
-            // A new random identity for each attempt, from the kernel.
+            // Random identity of the attempt, from the kernel.
             let token = fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().replace('-', "");
             let identity = self.settings.identities.of(spec.id.job.parts().0).cloned();
             if let Some(identity) = &identity {
@@ -268,7 +266,7 @@ impl Inner {
         let mut command = tokio::process::Command::new(&self.settings.supervisor);
         command.arg(SUPERVISE_ARGUMENT).arg(attempt.folder());
         command.env_clear().envs(self.settings.environment.of_this_process());
-        // A new process group, so that Ctrl-C in a terminal is not sent to it. It makes itself a new session.
+        // Own process group, which Ctrl-C in a terminal does not reach. The supervisor then creates its own session.
         command.process_group(0).stdin(lock.try_clone()?).stdout(self.lifeline()?).stderr(Stdio::null());
         let mut child = match command.spawn() {
             Ok(child) => child,
@@ -304,16 +302,16 @@ impl Inner {
         Ok(state_of(record_loss(&attempt)?))
     }
 
-    /// Returns the state of `id` and, while it runs, its supervisor, which is checked. `last` is the result of the look
-    /// before.
+    /// Returns the state of `id` and, while it runs, its supervisor, which is checked. `last` is the result of the
+    /// previous call.
     fn look(
         &self,
         id: &ExecutorJobId,
         last: Option<WatchedSupervisor>,
     ) -> Result<(ExecutorJobState, Option<WatchedSupervisor>), Failure> {
         let Some(attempt) = self.find(id)? else { return Ok((gone(last)?, None)) };
-        // The handle is opened first: if the job still runs afterwards, it is that of the supervisor and not of a later
-        // process with the same ID.
+        // Open the handle first: if the job is still running afterwards, the handle is the supervisor's, not that of a
+        // later process with the same ID.
         let supervisor = supervisor(&attempt)?;
         let state = match self.state(id)? {
             ExecutorJobState::Unknown => gone(last)?,
@@ -338,13 +336,13 @@ impl Inner {
         if attempt.try_lock()?.is_some() {
             return written;
         }
-        // A supervisor that has not written its process ID will read the request after it has done so.
+        // A supervisor that has not written its process ID yet reads the request after doing so.
         let Some(supervisor) = supervisor else { return written };
         supervisor.signal(match how {
             StopMode::Graceful => Signal::TERM,
             StopMode::Immediate => Signal::USR1,
         })?;
-        // A stopped process handles no signal before it is continued.
+        // A stopped process handles signals only after it is continued.
         supervisor.signal(Signal::CONT)
     }
 
@@ -364,7 +362,7 @@ impl Inner {
         registry::find(&self.settings.registry, id)
     }
 
-    /// Lets the programs of `identity` write the metric file and nothing else in the folder of the attempt.
+    /// Gives the programs of `identity` write access to the metric file, and to nothing else in the attempt's folder.
     fn give_folders(&self, spec: &ExecutorJobSpec, identity: &Identity) -> io::Result<()> {
         let metrics = spec.directory.join("metrics");
         fs::create_dir_all(&metrics)?;
@@ -372,13 +370,13 @@ impl Inner {
         identity.give(&metrics, root)
     }
 
-    /// The standard output of a supervisor.
+    /// Standard output of supervisors.
     fn lifeline(&self) -> io::Result<Stdio> {
         if !self.settings.ends_with_this_process {
             return Ok(Stdio::null());
         }
         if self.lifeline.get().is_none() {
-            // The pipe of a concurrent call may be the one that is kept.
+            // A concurrent call may have set its own pipe first.
             let _ = self.lifeline.set(io::pipe()?);
         }
         match self.lifeline.get() {
@@ -393,15 +391,15 @@ impl Inner {
     }
 }
 
-/// A supervisor that was alive at the last look.
+/// Supervisor that was alive at the last check.
 struct WatchedSupervisor {
     supervisor: Supervisor,
-    /// The token of its processes.
+    /// Token of its processes.
     token: String,
     next_check: Duration,
 }
 
-/// Returns a handle of the process that was the supervisor of `attempt` at the time of the call, if there is one.
+/// Returns a handle of the supervisor process of `attempt` at the time of the call, if any.
 fn supervisor(attempt: &Attempt) -> io::Result<Option<Supervisor>> {
     let Some(pid) = attempt.supervisor_pid() else { return Ok(None) };
     match pidfd_open(pid, PidfdFlags::NONBLOCK) {
@@ -411,8 +409,7 @@ fn supervisor(attempt: &Attempt) -> io::Result<Option<Supervisor>> {
     }
 }
 
-/// Returns the state of an attempt without files: it is lost if it had a supervisor at the last look, whose processes are
-/// killed.
+/// State of an attempt without files: lost if the last check found a supervisor, whose processes are then killed.
 fn gone(last: Option<WatchedSupervisor>) -> io::Result<ExecutorJobState> {
     let Some(last) = last else { return Ok(ExecutorJobState::Unknown) };
     watchdog::kill(&last.token, &last.supervisor)?;
@@ -420,7 +417,7 @@ fn gone(last: Option<WatchedSupervisor>) -> io::Result<ExecutorJobState> {
     Ok(ExecutorJobState::Lost { cause: LossCause::Failure, reason })
 }
 
-/// Checks the parts of a specification that are invalid on any machine.
+/// Checks for specifications that are invalid on any machine.
 fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
     if !spec.directory.is_absolute() {
         return Err(format!("its folder {} is not an absolute path", spec.directory.display()));
@@ -448,7 +445,7 @@ fn check(spec: &ExecutorJobSpec) -> Result<(), String> {
     Ok(())
 }
 
-/// Ends an attempt without supervisor: kills its remaining processes, then records the end. The caller must hold both
+/// Ends an attempt without a supervisor: kills its remaining processes, then records the end. The caller must hold both
 /// locks.
 fn record_loss(attempt: &Attempt) -> io::Result<AttemptOutcome> {
     let submission = attempt.submission()?;

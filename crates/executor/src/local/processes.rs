@@ -1,4 +1,4 @@
-//! The processes of an attempt, found through `/proc`.
+//! Processes of an attempt, found through `/proc`.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
-/// The environment variable that marks the processes of an attempt.
+/// Environment variable that marks the processes of an attempt.
 pub(super) const TOKEN_VARIABLE: &str = "TUNESMITH_ATTEMPT_TOKEN";
 
-/// One living process.
+/// Living process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: Pid,
     pub(super) group: i32,
 }
 
-/// Returns the living descendants of this process, without zombies.
+/// Living descendants of this process, without zombies.
 pub(super) fn descendants() -> io::Result<Vec<Process>> {
     descendants_of(getpid())
 }
@@ -29,7 +29,7 @@ pub(super) fn is_stopped(pid: Pid) -> bool {
     stat.get(name_end + 2) == Some(&b'T')
 }
 
-/// Returns the living descendants of `root`, without zombies. Descendants of a sub-reaper remain its descendants.
+/// Living descendants of `root`, without zombies. Descendants of a sub-reaper remain its descendants.
 pub(super) fn descendants_of(root: Pid) -> io::Result<Vec<Process>> {
     let mut children: HashMap<i32, Vec<(Process, bool)>> = HashMap::new();
     for pid in all()? {
@@ -54,18 +54,18 @@ pub(super) fn descendants_of(root: Pid) -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
-/// Kills every process whose environment contains `token`, until none is left.
+/// Kills all processes whose environment contains `token`, until none is left.
 ///
 /// # Errors
-/// [`io::ErrorKind::TimedOut`] if a process is still alive after `timeout`: blocked in the kernel, or owned by
-/// another user.
+/// [`io::ErrorKind::TimedOut`] if a process is still alive after `timeout`: blocked in the kernel, or owned by another
+/// user.
 pub(super) fn kill_all_with_token(token: &str, timeout: Duration) -> io::Result<()> {
     let entry = format!("{TOKEN_VARIABLE}={token}");
     let deadline = Instant::now() + timeout;
     loop {
         let mut left = None;
         for pid in all()? {
-            // The process may have ended or belong to another user; neither is a process of the attempt.
+            // A process that has ended or belongs to another user is not of the attempt.
             let Ok(environment) = fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())) else { continue };
             if environment.split(|&byte| byte == 0).any(|variable| variable == entry.as_bytes()) {
                 // The next iteration checks whether the process has ended.
@@ -82,7 +82,7 @@ pub(super) fn kill_all_with_token(token: &str, timeout: Duration) -> io::Result<
     }
 }
 
-/// Returns all current process IDs.
+/// All current process IDs.
 fn all() -> io::Result<Vec<Pid>> {
     let mut pids = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -92,7 +92,7 @@ fn all() -> io::Result<Vec<Pid>> {
     Ok(pids)
 }
 
-/// Returns parent, process group and whether the process is alive (no zombie); `None` if it does not exist.
+/// Parent, process group and whether the process is alive (not a zombie); `None` if it does not exist.
 fn stat(pid: Pid) -> Option<(i32, i32, bool)> {
     parse_stat(&fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?)
 }

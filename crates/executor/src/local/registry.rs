@@ -1,7 +1,7 @@
-//! The folders in which executors and supervisors keep their files, one for each attempt, found by its ID.
+//! Registry of attempts: a folder per attempt with the files of executors and supervisors, found by ID.
 //!
-//! They are apart from the folders that programs write to, so that a program that removes or changes the files of its own
-//! attempt changes nothing here.
+//! It is separate from the folders programs write to, so that a program that removes or changes the files of its own
+//! attempt does not affect it.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use super::attempt::Attempt;
 use crate::ExecutorJobId;
 use tunesmith_domain::JobId;
 
-/// Returns the attempt `id`, if it was registered in `registry`.
+/// Returns the attempt `id`, if registered.
 pub(super) fn find(registry: &Path, id: &ExecutorJobId) -> io::Result<Option<Attempt>> {
     let entry = registry.join(id.to_string());
     match fs::symlink_metadata(&entry) {
@@ -49,7 +49,7 @@ pub(super) fn forget(registry: &Path, job: &JobId) -> io::Result<()> {
     for entry in entries {
         let entry = entry?;
         let name = entry.file_name();
-        // Names of jobs contain no hyphen.
+        // Job names contain no hyphen.
         if name.to_str().and_then(|name| name.strip_prefix(&prefix)).is_some_and(|rest| rest.starts_with('-')) {
             if entry.file_type()?.is_dir() {
                 fs::remove_dir_all(entry.path())?;

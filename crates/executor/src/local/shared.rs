@@ -1,19 +1,19 @@
-//! Attempts whose supervisor runs on another machine, in a folder that both machines share.
+//! Attempts whose supervisor runs on another machine, in a folder shared by both machines.
 //!
-//! An engine such as Slurm starts the supervisor (`supervise_shared`) in the folder of the attempt. The machine that
-//! submitted the attempt reads its state from the files, and needs the engine only to know that a supervisor will never
-//! write its end. In addition to the files of module `attempt`:
+//! An engine such as Slurm starts the supervisor (`supervise_shared`) in the attempt's folder. The submitting machine
+//! reads the state from the files, and needs the engine only to learn that a supervisor will never write its end. In
+//! addition to the files of module `attempt`:
 //!
 //! | file | written by | meaning |
 //! |---|---|---|
-//! | `started.json` | the first supervisor, by a hard link | claims the attempt: other supervisors do nothing |
+//! | `started.json` | the first supervisor, by a hard link | claims the attempt; other supervisors do nothing |
 //! | `alive.json` | the supervisor, four times per lease | changes while the supervisor lives |
-//! | `engine.json` | the submitter | what the submitter knows of the engine's job |
-//! | `loss.json` | the submitter | the attempt counts as lost; a supervisor that still lives kills its programs |
+//! | `engine.json` | the submitter | the submitter's record of the engine's job |
+//! | `loss.json` | the submitter | the attempt counts as lost; a supervisor still alive kills its programs |
 //!
-//! **A lost machine is not a dead process.** An attempt is therefore reported as lost only after its supervisor has written
-//! its end, or after its sign of life has not changed for the lease, within which a supervisor that cannot write to the
-//! folder has killed its programs.
+//! **A lost machine is not a dead process.** An attempt is therefore reported as lost only after its supervisor has
+//! written its end, or after its heartbeat has been missing for the lease. Within the lease, a supervisor that cannot
+//! write to the folder kills its programs.
 
 use std::ffi::OsStr;
 use std::io;
@@ -29,23 +29,23 @@ use crate::{ExecutorJobId, ExecutorJobSpec, ExitStatus, LossCause, Program, Prog
 use tunesmith_domain::JobId;
 use tunesmith_files::umask_of_user;
 
-/// The file that changes while the supervisor lives.
+/// Heartbeat file; changes while the supervisor lives.
 pub(super) const ALIVE: &str = "alive.json";
-/// The file that contains the reason for which the attempt counts as lost.
+/// File with the reason the attempt counts as lost.
 pub(super) const LOSS: &str = "loss.json";
-/// The file that contains what the submitter knows of the engine's job.
+/// File with the submitter's record of the engine's job.
 const ENGINE: &str = "engine.json";
 
-/// The name of the log of the engine's job in the folder of an attempt.
+/// Log of the engine's job in the folder of an attempt.
 pub const ENGINE_LOG: &str = "engine.log";
 
-/// How a supervisor follows the files of its attempt.
+/// Timing of a supervisor on another machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedTimes {
-    /// Interval in milliseconds at which the supervisor looks for requests.
+    /// Polling interval for requests, in milliseconds.
     pub check_ms: u64,
-    /// Time in milliseconds after which a supervisor that does not change its sign of life counts as dead, and after which a
-    /// supervisor that cannot write it kills its programs.
+    /// Time in milliseconds without a heartbeat after which a supervisor counts as dead, and after which a supervisor
+    /// that cannot write one kills its programs.
     pub lease_ms: u64,
 }
 
@@ -54,24 +54,24 @@ impl SharedTimes {
         Duration::from_millis(self.check_ms)
     }
 
-    /// The time after which a silent supervisor counts as dead.
+    /// Time without a heartbeat after which a supervisor counts as dead.
     pub fn lease(self) -> Duration {
         Duration::from_millis(self.lease_ms)
     }
 }
 
-/// The content of `alive.json`.
+/// Content of `alive.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alive {
-    /// The number of signs of life so far.
+    /// Number of heartbeats so far.
     pub beats: u64,
-    /// The name of the supervisor's machine.
+    /// Name of the supervisor's machine.
     pub host: String,
-    /// The token of the attempt.
+    /// Token of the attempt.
     pub token: String,
 }
 
-/// The attempts whose files are in one folder.
+/// Attempts registered in one folder.
 #[derive(Debug, Clone)]
 pub struct SharedAttempts {
     registry: PathBuf,
@@ -79,7 +79,7 @@ pub struct SharedAttempts {
     log_quota_bytes: Option<u64>,
 }
 
-/// An attempt that was submitted.
+/// Submitted attempt.
 #[derive(Debug, Clone)]
 pub struct SharedAttempt {
     attempt: Attempt,
@@ -87,35 +87,35 @@ pub struct SharedAttempt {
     pub token: String,
 }
 
-/// How far an attempt has come, by its files.
+/// Progress of an attempt according to its files.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SharedState {
     /// No supervisor has started.
     NotStarted,
-    /// A supervisor has started under this name of the engine.
+    /// A supervisor has started.
     Started {
-        /// The engine's name of its job, if it reported one.
+        /// Engine's name of its job, if reported.
         engine_job: Option<String>,
     },
-    /// The supervisor or its program was ended by a signal that the submitter did not ask for. The state of the engine
+    /// The supervisor or its program was ended by a signal that the submitter did not request. The engine's state
     /// decides whether the engine sent it.
     EndedBySignal(ExitStatus),
     Ended(ExitStatus),
-    /// The attempt is lost, and no process of it is left.
+    /// The attempt is lost, and none of its processes is left.
     Lost {
-        /// Whether something failed, or the engine gave the place to other work.
+        /// Failure or preemption.
         cause: LossCause,
         reason: String,
     },
 }
 
 impl SharedAttempts {
-    /// The attempts in the folder `registry`, whose logs may take `log_quota_bytes` each. Does no IO.
+    /// Attempts in the folder `registry`, with a log quota each. Does no IO.
     pub fn new(registry: PathBuf, times: SharedTimes, log_quota_bytes: Option<u64>) -> Self {
         Self { registry, times, log_quota_bytes }
     }
 
-    /// Checks the parts of a specification that are invalid in any engine that starts supervisors on other machines.
+    /// Checks for specifications that are invalid in any engine with supervisors on other machines.
     ///
     /// # Errors
     /// The reason.
@@ -129,7 +129,7 @@ impl SharedAttempts {
         Ok(())
     }
 
-    /// Registers `spec` durably under its ID. Returns the attempt, and whether this call registered it.
+    /// Durably registers `spec` under its ID. Returns the attempt, and whether this call registered it.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -143,7 +143,7 @@ impl SharedAttempts {
         if let Some(submission) = attempt.submission()? {
             return Ok((SharedAttempt { attempt, token: submission.token }, false));
         }
-        // A new random identity for each attempt, from the kernel.
+        // Random identity of the attempt, from the kernel.
         let token = std::fs::read_to_string("/proc/sys/kernel/random/uuid")?.trim().replace('-', "");
         let submission = Submission {
             format: FORMAT,
@@ -160,7 +160,7 @@ impl SharedAttempts {
         Ok((SharedAttempt { attempt, token }, true))
     }
 
-    /// Returns the attempt `id`, if it was submitted.
+    /// Returns the attempt `id`, if submitted.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -173,14 +173,14 @@ impl SharedAttempts {
         let found = SharedAttempt { attempt, token: submission.token };
         let present = found.attempt.folder_id()?;
         if !submission.folder.has_inode_of(present) {
-            // The engine's job, if there is one, belongs to the original.
+            // The engine's job, if any, belongs to the original.
             let reason = "its data folder is a copy of the one that it was submitted in".to_owned();
             found.write_end(AttemptOutcome::Lost { reason })?;
         }
         Ok(Some(found))
     }
 
-    /// Returns the token of the attempt whose folder is named `name`, if the attempt has ended and why is known.
+    /// Returns the token of the attempt in folder `name`, if the attempt has ended for a known reason.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -206,7 +206,7 @@ impl SharedAttempt {
         self.attempt.folder()
     }
 
-    /// Returns how far the attempt has come.
+    /// Returns the progress of the attempt.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -228,8 +228,8 @@ impl SharedAttempt {
         })
     }
 
-    /// Whether the engine may have ended the program: the supervisor got a signal, and not from the submitter, or the program
-    /// died from one before the supervisor saw its own.
+    /// Whether the engine may have ended the program: the supervisor received a signal that the submitter did not send,
+    /// or a signal killed the program before the supervisor received one.
     fn may_be_engine_stop(&self, status: &ExitStatus) -> io::Result<bool> {
         let by_signal = match (&status.end, status.stopped) {
             (ProgramEnd::NotStarted(_), _) | (_, Some(StopReason::TimeLimit)) => false,
@@ -248,7 +248,7 @@ impl SharedAttempt {
         self.attempt.has_started()
     }
 
-    /// Returns the specification, while the attempt has not been cleaned up.
+    /// Returns the specification, until the attempt is cleaned up.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -256,7 +256,7 @@ impl SharedAttempt {
         Ok(self.attempt.submission()?.map(|submission| submission.spec))
     }
 
-    /// Asks the supervisor to stop its programs. Durable; a graceful request does not weaken an immediate one.
+    /// Durably requests a stop of the programs. A graceful request does not replace an immediate one.
     ///
     /// # Errors
     /// If the request cannot be written.
@@ -279,7 +279,7 @@ impl SharedAttempt {
         }))
     }
 
-    /// Records that the attempt counts as lost. A supervisor that still lives kills its programs and ends the attempt.
+    /// Records the attempt as lost. A supervisor still alive kills its programs and ends the attempt.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -304,7 +304,7 @@ impl SharedAttempt {
         }))
     }
 
-    /// Ends the attempt as lost. The caller knows that no supervisor of it lives. Has no effect if it has ended.
+    /// Ends the attempt as lost, given that none of its supervisors is alive. No effect if it has ended.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -316,7 +316,7 @@ impl SharedAttempt {
         })
     }
 
-    /// Ends the attempt, none of whose supervisors lives, with `status`. Has no effect if it has ended.
+    /// Ends the attempt with `status`, given that none of its supervisors is alive. No effect if it has ended.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -332,7 +332,7 @@ impl SharedAttempt {
         self.attempt.write_end(&End { format: FORMAT, token: self.token.clone(), outcome }, true)
     }
 
-    /// Returns the last sign of life of the supervisor.
+    /// Returns the last heartbeat of the supervisor.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -340,7 +340,7 @@ impl SharedAttempt {
         self.attempt.read(ALIVE)
     }
 
-    /// Records durably what the submitter knows of the engine's job.
+    /// Durably records facts about the engine's job.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -348,7 +348,7 @@ impl SharedAttempt {
         self.attempt.write(ENGINE, record, true)
     }
 
-    /// Returns what [`Self::write_engine_record`] recorded.
+    /// Returns the record of [`Self::write_engine_record`].
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -356,7 +356,7 @@ impl SharedAttempt {
         self.attempt.read(ENGINE)
     }
 
-    /// Returns the last line that is not blank of the log of the engine's job.
+    /// Last non-blank line in the log of the engine's job.
     pub fn engine_log_line(&self) -> Option<String> {
         const TAIL_BYTES: u64 = 4096;
         let tail = self.attempt.place(ENGINE_LOG).read_tail(TAIL_BYTES).ok()?;
@@ -364,7 +364,7 @@ impl SharedAttempt {
         text.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
     }
 
-    /// Removes the records of the attempt if it has ended, except its end.
+    /// Removes the records of an ended attempt, except its end.
     ///
     /// # Errors
     /// If a file cannot be removed.
@@ -377,7 +377,7 @@ impl SharedAttempt {
         cleanup::remove_empty_files(&submission.spec.directory)?;
         cleanup::remove_empty_files(self.attempt.folder())?;
         cleanup::remove_files(self.attempt.folder(), &[ALIVE, ENGINE])?;
-        // The loss decides the meaning of the end.
+        // A recorded loss determines the meaning of the end.
         if let Some((cause, reason)) = self.loss()?
             && let SharedState::Lost { .. } = self.state()?
         {

@@ -1,5 +1,5 @@
-//! The supervisor's side of an attempt that another machine submitted: its claim, its sign of life, and the requests that
-//! it reads from the shared folder.
+//! Supervisor's side of an attempt submitted from another machine: claim, heartbeat, and requests read from the shared
+//! folder.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,13 +10,13 @@ use super::attempt::{Attempt, AttemptOutcome, Started, StopRequest};
 use super::shared::{ALIVE, Alive, LOSS, SharedTimes};
 use crate::host_name;
 
-/// How often a sign of life is written within the time after which a silent supervisor counts as dead.
+/// Heartbeats per lease.
 const BEATS_PER_LEASE: u32 = 4;
 
-/// The variables in which engines tell a program the name of its run.
+/// Variables with the engine's name of the run.
 const ENGINE_JOB_VARIABLES: [&str; 1] = ["SLURM_JOB_ID"];
 
-/// What the machine that submitted the attempt asks for.
+/// Request of the submitting machine.
 pub(super) enum Order {
     /// Stop the programs.
     Stop(StopRequest),
@@ -24,12 +24,12 @@ pub(super) enum Order {
     End(AttemptOutcome),
 }
 
-/// The last looks at the shared folder.
+/// Schedule and state of polling the shared folder.
 pub(super) struct SharedWatch {
     times: SharedTimes,
     next_check: Instant,
     next_beat: Instant,
-    /// The last time at which the folder could be written.
+    /// Last time the folder was writable.
     reached: Instant,
     beats: u64,
     stop: Option<StopRequest>,
@@ -42,12 +42,12 @@ impl SharedWatch {
         Self { times, next_check: now, next_beat: now, reached: now, beats: 0, stop: None, is_over: false }
     }
 
-    /// The time until the next check.
+    /// Time until the next check.
     pub(super) fn until_check(&self, now: Instant) -> Duration {
         self.next_check.saturating_duration_since(now)
     }
 
-    /// Looks for new requests and writes a sign of life, if either is due.
+    /// Polls for requests and writes a heartbeat, if either is due.
     pub(super) fn check(&mut self, attempt: &Attempt, token: &str, now: Instant) -> Option<Order> {
         if now < self.next_check || self.is_over {
             return None;
@@ -83,13 +83,13 @@ impl SharedWatch {
     }
 }
 
-/// The reason for which the attempt counts as lost, if the machine that submitted it has recorded one.
+/// Loss of the attempt, if recorded by the submitting machine.
 pub(super) fn loss(attempt: &Attempt) -> Option<AttemptOutcome> {
     attempt.read(LOSS).ok().flatten()
 }
 
-/// Writes `started.json` unless it exists. Of all supervisors that an engine starts for an attempt, on any machine, one
-/// succeeds and runs the programs: a hard link is created by one of them also on a network file system.
+/// Writes `started.json` unless it exists. Of all supervisors started for an attempt, on any machine, exactly one
+/// succeeds and runs the programs: hard links are created atomically, even on network file systems.
 pub(super) fn claim(attempt: &Attempt, started: &Started) -> io::Result<bool> {
     let name = format!("started.{}.{}", host_name(), std::process::id());
     let (own, shared) = (attempt.folder().join(&name), attempt.folder().join("started.json"));
@@ -97,7 +97,7 @@ pub(super) fn claim(attempt: &Attempt, started: &Started) -> io::Result<bool> {
     file.write_all(&serde_json::to_vec(started)?)?;
     file.sync_all()?;
     let linked = fs::hard_link(&own, &shared);
-    // A repeated request of a network file system may fail although the first one has made the link.
+    // A network file system may retry a request and report a failure although the first one created the link.
     let is_linked = fs::metadata(&own)?.nlink() == 2;
     fs::remove_file(&own)?;
     match linked {
@@ -107,7 +107,7 @@ pub(super) fn claim(attempt: &Attempt, started: &Started) -> io::Result<bool> {
     }
 }
 
-/// The name that an engine gave this run.
+/// Engine's name of this run.
 pub(super) fn engine_job() -> Option<String> {
     ENGINE_JOB_VARIABLES.iter().find_map(|name| std::env::var(name).ok())
 }

@@ -1,8 +1,9 @@
-//! The process that runs one attempt. It starts the programs, enforces the time limit, executes stop requests and
+//! Supervisor process of one attempt. It starts the programs, enforces the time limit, executes stop requests and
 //! records the end. It survives the server.
 //!
 //! The supervisor is single-threaded and the sub-reaper of its programs: a program that forks, changes its session or
-//! leaves its process group remains its descendant. SIGTERM and SIGINT stop the attempt gracefully, SIGUSR1 at once.
+//! leaves its process group remains its descendant. SIGTERM and SIGINT stop the attempt gracefully, SIGUSR1
+//! immediately.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -37,20 +38,21 @@ use crate::tf_config::{CLUSTER_SPEC_VARIABLE, Cluster};
 use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason, may_pass};
 use tunesmith_files::RootedPath;
 
-/// Minimum run time of programs whose end is synced to disk. Syncing costs more than running a shorter program again
-/// after a power failure.
+/// Minimum run time for the end to be synced to disk. Syncing costs more than rerunning a shorter program after a power
+/// failure.
 const MIN_SYNCED_RUN: Duration = Duration::from_secs(1);
 
 /// Interval at which remaining processes are killed again: a program may fork during the search.
 const KILL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The file in the folder of an attempt that contains the messages of its supervisor.
+/// File in the attempt's folder with the supervisor's messages.
 pub const SUPERVISOR_LOG: &str = "supervisor.log";
 
-/// The exit code of docker and podman if they could not run the container.
+/// Exit code of docker and podman for containers that could not run.
 const ENGINE_FAILED: i32 = 125;
 
-/// Supervises an attempt if the `arguments` of this process, with its name, ask for it. Otherwise returns nothing, and does nothing.
+/// Supervises an attempt if the `arguments` of this process, including its name, say so. Otherwise does nothing and
+/// returns `None`.
 pub fn supervise_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     let first = arguments.next()?;
@@ -62,9 +64,9 @@ pub fn supervise_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Opti
     Some(arguments.next().map_or(ExitCode::FAILURE, |folder| supervisor(Path::new(&folder))))
 }
 
-/// Supervises the attempt whose files are in `folder` until its end. Standard input must be its locked file `lock`.
+/// Supervises the attempt with its files in `folder` until its end. Standard input must be its locked file `lock`.
 fn supervise(folder: &Path) -> ExitCode {
-    // Relative paths remain those of the attempt if its data folder is moved.
+    // Keeps relative paths valid if the data folder is moved.
     if std::env::set_current_dir(folder).is_err() {
         return ExitCode::FAILURE;
     }
@@ -72,15 +74,16 @@ fn supervise(folder: &Path) -> ExitCode {
     match Supervisor::prepare(attempt.clone()).and_then(Supervisor::run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Without `exit.json` the attempt is reported as lost once this process has ended; the log contains why.
+            // Without `exit.json`, the attempt is reported as lost once this process has exited; the log gives the
+            // reason.
             note(&attempt, &format!("the supervisor failed: {error}"));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Supervises the attempt whose files are in `folder` until its end, on a machine where an engine started this process.
-/// The folder is shared with the machine that submitted the attempt. Does nothing if the attempt has started before.
+/// Supervises the attempt with its files in `folder` until its end, on a machine where an engine started this process.
+/// The folder is shared with the submitting machine. Does nothing if the attempt has already started.
 fn supervise_shared(folder: &Path) -> ExitCode {
     if let Err(error) = std::env::set_current_dir(folder) {
         return shared_failure(&format!("the folder {} cannot be entered: {error}", folder.display()));
@@ -95,7 +98,7 @@ fn supervise_shared(folder: &Path) -> ExitCode {
     }
 }
 
-/// Writes the reason to standard error, which the engine keeps.
+/// Writes the reason to standard error, which the engine stores.
 fn shared_failure(reason: &str) -> ExitCode {
     // There is no other place to report a failure.
     let _ = writeln!(io::stderr(), "tunesmith: {reason}");
@@ -106,31 +109,31 @@ struct Supervisor {
     attempt: Attempt,
     submission: Submission,
     signals: SignalFd,
-    /// Started replicas that have not been reaped, by process ID.
+    /// Started replicas not yet reaped, by process ID.
     running: BTreeMap<i32, Replica>,
     begin: Instant,
     phase: Phase,
     master_end: Option<ProgramEnd>,
     stopped: Option<StopReason>,
     log_quota: LogQuota,
-    /// For an attempt that another machine submitted.
+    /// Present for an attempt submitted from another machine.
     watch: Option<SharedWatch>,
-    /// The reason for which the attempt counts as lost, although this process still runs.
+    /// Reason the attempt counts as lost, although this process is still running.
     lost: Option<AttemptOutcome>,
-    /// Whether the process has ended that this one ends with.
+    /// Whether the parent process has exited.
     is_alone: bool,
 }
 
-/// Why the programs could not be started.
+/// Failures to start the programs.
 enum StartFailure {
-    /// They can never be.
+    /// The programs can never start.
     OfJob(String),
-    /// The machine lacks something, which another attempt may find.
+    /// The machine lacks something that another attempt may find.
     OfMachine(String),
 }
 
 impl StartFailure {
-    /// The failure for `reason`, which `error` caused.
+    /// Classifies the failure `reason` by its cause `error`.
     fn of(error: &io::Error, reason: String) -> Self {
         if may_pass(error) { Self::OfMachine(reason) } else { Self::OfJob(reason) }
     }
@@ -160,7 +163,8 @@ impl Supervisor {
         Self::with_submission(attempt, signals)
     }
 
-    /// As [`Self::prepare`], without a lock: not every shared file system has them. The claim of the attempt replaces it.
+    /// Like [`Self::prepare`], but without a lock, which not every shared file system supports. The claim of the
+    /// attempt replaces it.
     fn prepare_shared(attempt: Attempt) -> io::Result<Self> {
         let signals = queue_signals()?;
         Self::with_submission(attempt, signals)
@@ -234,7 +238,7 @@ impl Supervisor {
         self.record()
     }
 
-    /// Reports that logs cannot be shortened, once: the programs continue.
+    /// Reports once that logs cannot be shortened; the programs continue.
     fn note_quota_error(&mut self, checked: io::Result<()>) {
         if let Err(error) = checked {
             note(&self.attempt, &format!("the logs cannot be kept within their quota: {error}"));
@@ -242,7 +246,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts the replicas. The error text names the replica that cannot be started.
+    /// Starts the replicas. The error names the replica that failed to start.
     fn start_all(&mut self) -> Result<(), StartFailure> {
         let spec = &self.submission.spec;
         if let Err(error) = fs::metadata(&spec.working_directory)
@@ -273,7 +277,7 @@ impl Supervisor {
         for replica in spec.own_replicas() {
             let command = self.command(replica, &cluster).map_err(StartFailure::OfJob)?;
             let program = command.get_program().to_owned();
-            // A container engine runs as the user of the programs, too: one of root would give access to all files.
+            // Container engines also run as the user of the programs: one run by root would give access to all files.
             let identity = self.submission.identity.as_ref();
             match launch::start(command, replica, &spec.directory, identity, self.submission.umask) {
                 Ok((pid, logs)) => {
@@ -293,7 +297,7 @@ impl Supervisor {
     fn command(&self, replica: &Replica, cluster: &Cluster<'_>) -> Result<Command, String> {
         let Submission { spec, token, engine, .. } = &self.submission;
         let mut variables = spec.environment.clone();
-        // For the process on this machine, not for the inside of a container.
+        // For the process on this machine, not inside a container.
         let mut own: BTreeMap<String, String> = BTreeMap::new();
         variables.insert(TOKEN_VARIABLE.to_owned(), token.clone());
         variables.extend(device_variables(replica));
@@ -359,7 +363,7 @@ impl Supervisor {
         });
     }
 
-    /// Executes what the machine that submitted the attempt has written to its folder.
+    /// Executes requests of the submitting machine.
     fn take_orders(&mut self) -> io::Result<()> {
         let Some(watch) = &mut self.watch else { return Ok(()) };
         match watch.check(&self.attempt, &self.submission.token, Instant::now()) {
@@ -384,7 +388,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Performs the transitions that are due.
+    /// Performs due transitions.
     fn advance(&mut self) -> io::Result<()> {
         let now = Instant::now();
         if let Phase::Running = self.phase {
@@ -409,12 +413,12 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Sends SIGTERM to every process once: to the process groups of replicas, and to other processes one by one.
+    /// Sends SIGTERM to every process once: to the process groups of replicas, and individually to other processes.
     fn terminate(&mut self, now: Instant) -> io::Result<()> {
         for &group in self.running.keys() {
             if let Some(pid) = Pid::from_raw(group) {
                 let _ = kill_process_group(pid, Signal::TERM);
-                // A suspended program does not handle SIGTERM before it is continued.
+                // A suspended program handles SIGTERM only after it is continued.
                 let _ = kill_process_group(pid, Signal::CONT);
             }
         }
@@ -422,7 +426,7 @@ impl Supervisor {
             let _ = kill_process(process.pid, Signal::TERM);
             let _ = kill_process(process.pid, Signal::CONT);
         }
-        // A grace period that overflows the clock counts as infinite.
+        // A grace period beyond the clock's range counts as infinite.
         self.phase = match now.checked_add(self.submission.spec.grace) {
             Some(kill_at) => Phase::Terminating(kill_at),
             None => Phase::Terminating(now + Duration::from_secs(u64::from(u32::MAX))),
@@ -436,7 +440,7 @@ impl Supervisor {
 
     fn record(mut self) -> io::Result<()> {
         if self.watch.is_some() && self.attempt.end()?.is_some() {
-            // The attempt was given up while this process could not be reached.
+            // The attempt was given up while this process was unreachable.
             return Ok(());
         }
         self.await_own_signal()?;
@@ -461,8 +465,8 @@ fn program_end(status: WaitStatus) -> ProgramEnd {
     }
 }
 
-/// Makes this process the leader of a new session, so that it has no terminal. The leader of a process group has to leave
-/// it first, for that of its parent. It stays in the session if that is not possible.
+/// Makes this process the leader of a new session without a terminal. A process group leader must first join another
+/// group, that of its parent. If that fails, the session does not change.
 fn own_session() {
     let parent_group = getppid().and_then(|parent| getpgid(Some(parent)).ok());
     if parent_group.is_some_and(|group| setpgid(None, Some(group)).is_ok()) {
@@ -470,7 +474,7 @@ fn own_session() {
     }
 }
 
-/// Adds a line to [`SUPERVISOR_LOG`], in the folder of the program's logs.
+/// Appends a line to [`SUPERVISOR_LOG`], in the folder of the program's logs.
 fn note(attempt: &Attempt, line: &str) {
     let folder = attempt.submission().ok().flatten().map(|submission| submission.spec.directory);
     let file = RootedPath::new(folder.as_deref().unwrap_or(attempt.folder()), SUPERVISOR_LOG).append();

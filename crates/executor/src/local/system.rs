@@ -1,4 +1,4 @@
-//! The `unsafe` calls of the local executor.
+//! `unsafe` calls of the local executor.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,13 +14,13 @@ use tokio::io::unix::AsyncFd;
 
 use super::identity::Identity;
 
-/// Makes the process of `command` the leader of a new session and process group, and lets the kernel kill it when its
-/// parent dies.
+/// Makes the process of `command` the leader of a new session and process group, which the kernel kills when its parent
+/// dies.
 #[expect(unsafe_code, reason = "there is no safe way to run code between fork and exec")]
 pub(super) fn die_with_parent(command: &mut Command) {
     let parent = getpid();
     let prepare = move || {
-        // The program inherits the signal mask, and this process blocks the signals that it reads as events.
+        // The program inherits the signal mask, and this process blocks the signals it reads as events.
         SigSet::empty().thread_set_mask()?;
         setsid()?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -36,8 +36,8 @@ pub(super) fn die_with_parent(command: &mut Command) {
     }
 }
 
-/// Makes the process of `command` one of the user `identity`, if there is one, with the umask `mode`, if it is given. Call
-/// it before [`die_with_parent`]: the kernel clears that setting when the user changes.
+/// Runs the process of `command` as the user `identity` and with the umask `mode`, where given. Call before
+/// [`die_with_parent`]: changing the user makes the kernel clear that setting.
 #[expect(unsafe_code, reason = "there is no safe way to run code between fork and exec")]
 pub(super) fn become_user(command: &mut Command, identity: Option<&Identity>, mode: Option<u32>) {
     let ids = identity.map(|identity| {

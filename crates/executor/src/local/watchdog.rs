@@ -1,7 +1,7 @@
-//! Ends attempts whose supervisor does not do its work.
+//! Watchdog for supervisors.
 //!
-//! A program runs under the same user as its supervisor, so it can stop it (SIGSTOP), keep it busy or remove its files.
-//! The process that waits for an attempt therefore checks the supervisor from time to time. It continues a stopped
+//! A program runs as the same user as its supervisor, and can stop it (SIGSTOP), keep it from running or remove its
+//! files. The process that waits for an attempt therefore checks the supervisor periodically. It continues a stopped
 //! supervisor, and ends the attempt itself when a stop request or the time limit is overdue.
 
 use std::collections::HashMap;
@@ -21,22 +21,22 @@ use crate::{ExecutorJobId, ExitStatus, ProgramEnd, StopMode, StopReason};
 /// Interval between two checks of a supervisor.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Time after which a supervisor is late, beyond the grace period. A guess, far more than it needs to kill processes.
+/// Delay beyond the grace period at which a supervisor is overdue; a guess, far more than it needs to kill processes.
 const LATE: Duration = Duration::from_secs(5);
 
 /// Additional time to remove containers.
 const LATE_CONTAINERS: Duration = Duration::from_secs(30);
 
-/// How often a stopped supervisor is continued before its attempt counts as lost.
+/// Number of times a stopped supervisor is continued before its attempt counts as lost.
 const MAX_CONTINUATIONS: u32 = 3;
 
 /// Maximum time to kill the processes of an attempt.
 pub(super) const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The supervisors that this process waits for.
+/// Supervisors that this process waits for.
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    /// The first stop request for each attempt, and how often its supervisor was continued.
+    /// Stop requests and number of continuations per attempt.
     attempts: Mutex<HashMap<ExecutorJobId, Watched>>,
     /// Changes with every stop request.
     requests: watch::Sender<()>,
@@ -49,7 +49,7 @@ struct Watched {
     continuations: u32,
 }
 
-/// A living supervisor.
+/// Living supervisor.
 #[derive(Debug)]
 pub(super) struct Supervisor {
     pub(super) pid: Pid,
@@ -57,7 +57,7 @@ pub(super) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Sends `signal`. A process that has ended is not an error.
+    /// Sends `signal`. Sending to an ended process is not an error.
     pub(super) fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.process, signal) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
@@ -78,7 +78,7 @@ impl Watchdog {
         Self { attempts: Mutex::default(), requests: watch::Sender::new(()) }
     }
 
-    /// Returns a receiver that is notified of stop requests.
+    /// Returns a receiver for notifications of stop requests.
     pub(super) fn requests(&self) -> watch::Receiver<()> {
         self.requests.subscribe()
     }
@@ -95,12 +95,12 @@ impl Watchdog {
         self.requests.send_replace(());
     }
 
-    /// Forgets an attempt that has ended.
+    /// Forgets an ended attempt.
     pub(super) fn forget(&self, id: &ExecutorJobId) {
         self.attempts.lock().remove(id);
     }
 
-    /// Checks the living `supervisor` of an attempt. Ends the attempt if that is overdue. Returns the time until the next
+    /// Checks the living `supervisor` of an attempt, and ends the attempt if overdue. Returns the time until the next
     /// check.
     pub(super) fn check(
         &self,
@@ -148,7 +148,7 @@ impl Watchdog {
     }
 }
 
-/// When an attempt has to have ended after the stop requests.
+/// Deadline for the end of an attempt after its stop requests.
 fn stop_deadline(watched: &Watched, grace: Duration, late: Duration) -> Option<Instant> {
     let graceful = watched.graceful_since.and_then(|since| since.checked_add(grace)?.checked_add(late));
     let immediate = watched.immediate_since.and_then(|since| since.checked_add(late));
@@ -170,7 +170,7 @@ fn end(attempt: &Attempt, submission: &Submission, supervisor: &Supervisor, outc
 /// Kills a supervisor and its programs. Descendants are killed first, while they are still known as such.
 pub(super) fn kill(token: &str, supervisor: &Supervisor) -> io::Result<()> {
     for process in processes::descendants_of(supervisor.pid)? {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = rustix::process::kill_process(process.pid, Signal::KILL);
     }
     supervisor.signal(Signal::KILL)?;
@@ -178,7 +178,7 @@ pub(super) fn kill(token: &str, supervisor: &Supervisor) -> io::Result<()> {
     processes::kill_all_with_token(token, KILL_TIMEOUT)
 }
 
-/// The time on the monotonic clock of the system, which is the same in all processes until the next boot.
+/// Time on the system's monotonic clock, common to all processes until the next boot.
 pub(super) fn monotonic() -> Duration {
     // The call fails only for clocks that do not exist.
     nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)

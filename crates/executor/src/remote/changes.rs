@@ -1,4 +1,4 @@
-//! Notifications of changes, by the attempt that they concern.
+//! Change notifications per attempt.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// Notifies the subscribers of an attempt, which `K` names, that something about it has changed. Clones notify the same subscribers.
+/// Notifies the subscribers of the attempt with the key `K` of changes. Clones share their subscribers.
 #[derive(Debug, Clone)]
 pub struct Changes<K>(Arc<Mutex<HashMap<K, watch::Sender<()>>>>);
 
-/// Changes of one attempt since the last call of [`Subscription::begin`].
+/// Changes of one attempt since the last [`Subscription::begin`].
 #[derive(Debug)]
 pub struct Subscription<K: Eq + Hash> {
     receiver: watch::Receiver<()>,
@@ -33,7 +33,7 @@ impl<K> Changes<K> {
 }
 
 impl<K: Eq + Hash + Clone> Changes<K> {
-    /// Returns a subscription to the changes of the attempt `key` from now on.
+    /// Subscribes to changes of the attempt `key` from now on.
     pub fn subscribe(&self, key: K) -> Subscription<K> {
         let receiver = self.senders().entry(key.clone()).or_default().subscribe();
         Subscription { receiver, key, changes: self.clone() }
@@ -55,14 +55,14 @@ impl<K: Eq + Hash + Clone> Changes<K> {
 }
 
 impl<K: Eq + Hash> Subscription<K> {
-    /// Ignores the changes up to now, which the caller will read itself.
+    /// Ignores changes so far, which the caller is about to read itself.
     pub fn begin(&mut self) {
         self.receiver.mark_unchanged();
     }
 
     /// Waits for a change since [`Self::begin`].
     pub async fn changed(&mut self) {
-        // Its sender is kept until the last subscription is dropped.
+        // The sender lives until the last subscription is dropped.
         if self.receiver.changed().await.is_err() {
             std::future::pending::<()>().await;
         }

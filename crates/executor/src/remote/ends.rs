@@ -1,9 +1,9 @@
-//! The end of an attempt by the recorded end of its agent, and the end of an agent whose place is gone.
+//! End of an attempt given the recorded end of its agent, and end of a vanished agent.
 
 use super::{AgentEnd, AgentId};
 use crate::{ExecutorJobState, ExitStatus, LossCause, ProgramEnd, StopMode, StopReason};
 
-/// `reason`, with the task of `agent` if it is one of several.
+/// Prefixes `reason` with the task of `agent`, if it has one.
 pub(super) fn of_task(agent: &AgentId, reason: String) -> String {
     match &agent.task {
         Some(task) => format!("{task}: {reason}"),
@@ -18,8 +18,8 @@ pub(super) fn lost(cause: LossCause, reason: String) -> AgentEnd {
     }
 }
 
-/// The state of an attempt whose end was recorded. An agent cannot tell the signal of a stop request from that of a
-/// preemption: the request decides.
+/// State of an attempt with a recorded end. An agent cannot tell the signal of a stop request from that of a
+/// preemption; a recorded request decides.
 pub(super) fn state_of(end: AgentEnd, stop: Option<StopMode>) -> ExecutorJobState {
     match (end, stop) {
         (AgentEnd::Ended(status), _) => ExecutorJobState::Ended(status),

@@ -1,4 +1,4 @@
-//! What a place that runs agents has to offer.
+//! Interface to engines that run agents.
 
 use std::fmt;
 use std::io;
@@ -13,14 +13,13 @@ use tunesmith_domain::JobId;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct AgentId {
-    /// The attempt.
     pub run: ExecutorJobId,
-    /// The task of the replica that it runs, such as `worker-0`; `None` if it runs all of the attempt.
+    /// Task of the agent's replica, such as `worker-0`; `None` if it runs the whole attempt.
     pub task: Option<String>,
 }
 
 impl AgentId {
-    /// The agent that gets `spec`.
+    /// Agent that receives `spec`.
     pub fn of(spec: &ExecutorJobSpec) -> Self {
         let own = spec.part.as_ref().and(spec.own_replicas().first());
         Self { run: spec.id.clone(), task: own.map(replica_name) }
@@ -28,7 +27,7 @@ impl AgentId {
 }
 
 impl From<&ExecutorJobId> for AgentId {
-    /// The agent that runs all of the attempt `run`.
+    /// Agent that runs the whole attempt `run`.
     fn from(run: &ExecutorJobId) -> Self {
         Self { run: run.clone(), task: None }
     }
@@ -43,69 +42,69 @@ impl fmt::Display for AgentId {
     }
 }
 
-/// Starts agents in a place, reports whether they are there, and stops them.
+/// Starts, observes and stops agents.
 #[async_trait]
 pub trait AgentEngine: Send + Sync + 'static {
-    /// What the place offers to programs.
     fn capabilities(&self) -> Capabilities;
 
-    /// Whether `path` is on a volume that programs find where they run. As [`Executor::has_volume`](crate::Executor::has_volume).
+    /// Whether `path` lies on a volume that programs can access; see
+    /// [`Executor::has_volume`](crate::Executor::has_volume).
     fn has_volume(&self, path: &Path) -> bool {
         let _ = path;
         false
     }
 
-    /// The address at which agents reach the server; `None` for that in their specification.
+    /// Server address for agents; `None` for that in their specification.
     fn server(&self) -> Option<&str> {
         None
     }
 
-    /// Starts `tunesmith agent` with the specification `spec`, which is in `file`, or a copy of it. The agent runs
-    /// [`ExecutorJobSpec::own_replicas`]. A second start of an [`AgentId`] has no effect.
+    /// Starts `tunesmith agent` with the specification `spec`, stored in `file`, or a copy of it. The agent runs
+    /// [`ExecutorJobSpec::own_replicas`]. Starting an [`AgentId`] again has no effect.
     ///
     /// # Errors
-    /// As [`Executor::submit`](crate::Executor::submit).
+    /// Those of [`Executor::submit`](crate::Executor::submit).
     async fn start(&self, spec: &ExecutorJobSpec, file: &Path) -> Result<(), ExecutorError>;
 
-    /// Returns whether the agent of `id` is there.
+    /// Returns the state of the agent `id`.
     ///
     /// # Errors
-    /// [`ExecutorError::Unreachable`] if that cannot be determined.
+    /// [`ExecutorError::Unreachable`] if it cannot be determined.
     async fn place(&self, id: &AgentId) -> Result<AgentState, ExecutorError>;
 
-    /// Returns a subscription to the changes of what [`Self::place`] returns for the agents of `run`; `None` for an engine that has to
-    /// be asked. Each change is notified after [`Self::place`] returns it.
+    /// Subscribes to changes of [`Self::place`] for the agents of `run`; `None` for an engine that must be polled.
+    /// Changes are notified after [`Self::place`] reflects them.
     fn changes(&self, run: &ExecutorJobId) -> Option<Subscription<String>> {
         let _ = run;
         None
     }
 
-    /// As [`Self::place`], which may be behind, as the place states it now.
+    /// Like [`Self::place`], which may lag behind, but up to date.
     ///
     /// # Errors
-    /// As [`Self::place`].
+    /// Those of [`Self::place`].
     async fn confirmed_place(&self, id: &AgentId) -> Result<AgentState, ExecutorError> {
         self.place(id).await
     }
 
-    /// Stops the agent of `id`, which may not have started. The agent also gets the request in the answer to its next report,
-    /// so that an engine need not do anything for a running one.
+    /// Stops the agent `id`, which may not have started. A running agent also receives the request in the response to
+    /// its next report, so engines need not signal it.
     ///
     /// # Errors
-    /// [`ExecutorError::Unreachable`] if the request could not be made.
+    /// [`ExecutorError::Unreachable`] if the request failed.
     async fn stop(&self, id: &AgentId, how: StopMode) -> Result<(), ExecutorError>;
 
-    /// Returns the node on which the agent of `id` runs or ran, as the engine names it; `None` if the engine does not know it. The name
-    /// that the agent reports is used then.
+    /// Returns the node of the agent `id` as named by the engine; `None` if unknown, in which case the name reported by
+    /// the agent applies.
     ///
     /// # Errors
-    /// [`ExecutorError::Unreachable`] if that cannot be determined.
+    /// [`ExecutorError::Unreachable`] if it cannot be determined.
     async fn node(&self, id: &AgentId) -> Result<Option<String>, ExecutorError> {
         let _ = id;
         Ok(None)
     }
 
-    /// Removes what the place keeps of the agent `id` of an ended attempt, as far as it is not there any more.
+    /// Removes the engine's records of the agent `id` of an ended attempt, if the agent is gone.
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if something could not be removed.
@@ -114,7 +113,7 @@ pub trait AgentEngine: Send + Sync + 'static {
         Ok(())
     }
 
-    /// As [`Executor::supersede`](crate::Executor::supersede).
+    /// See [`Executor::supersede`](crate::Executor::supersede).
     ///
     /// # Errors
     /// [`ExecutorError::Unreachable`] if something could not be removed.
@@ -123,10 +122,10 @@ pub trait AgentEngine: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Removes what the place still keeps of agents whose attempts are over, as `is_over` decides for the text of an attempt's ID.
+    /// Removes remaining records of agents of ended attempts, as decided by `is_over` for the text of an attempt's ID.
     ///
     /// # Errors
-    /// If the place cannot be reached, or something could not be removed; calling again continues.
+    /// If the engine cannot be reached, or something could not be removed; another call resumes.
     async fn sweep(&self, is_over: &(dyn for<'a> Fn(&'a str) -> io::Result<bool> + Sync)) -> io::Result<()> {
         let _ = is_over;
         Ok(())
@@ -135,29 +134,29 @@ pub trait AgentEngine: Send + Sync + 'static {
     /// Forgets the runs of `job`, none of which is running.
     ///
     /// # Errors
-    /// If a record cannot be removed; calling again continues.
+    /// If a record cannot be removed; another call resumes.
     async fn forget(&self, job: &JobId) -> io::Result<()>;
 }
 
-/// The state of an agent in its place.
+/// State of an agent according to its engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentState {
-    /// It was never started.
+    /// Never started.
     Unknown,
-    /// The engine has accepted it, and has not started it.
+    /// Accepted by the engine but not started.
     Waiting {
-        /// The engine's reason.
+        /// Engine's reason.
         reason: String,
     },
-    /// It runs or is starting.
+    /// Starting or running.
     Running,
-    /// It is not there any more, and the engine states how the program ended.
+    /// Gone; the engine reports how the program ended.
     Ended(ExitStatus),
-    /// It is not there any more, and no process of its program is.
+    /// Gone, together with all processes of its program.
     Gone {
-        /// Whether something failed, or the engine gave the place to other work.
+        /// Failure or preemption.
         cause: LossCause,
-        /// What the engine reports about it.
+        /// Engine's description.
         reason: String,
     },
 }

@@ -1,27 +1,27 @@
-//! What the server knows of the attempts that agents run: one folder for each attempt.
+//! Inbox of reports from agents, with one folder per attempt.
 //!
 //! | file | written by | meaning |
 //! |---|---|---|
 //! | `spec.json` | the executor | the attempt is open; the input of its agent |
-//! | `replicas.json` | the executor | the tasks of an attempt with several agents, in the order of the replicas |
-//! | `stop.json` | the executor | the requested stop mode, for the answers to the next reports |
-//! | `summary.json` | the service | the metrics that the agents have seen |
-//! | `outcome.json` | the service, or the executor | the end of an attempt, some of whose agents have not ended |
-//! | `end.json` | the service, or the executor that finds the place gone | the end; never replaced |
+//! | `replicas.json` | the executor | tasks of an attempt with several agents, in replica order |
+//! | `stop.json` | the executor | requested stop mode, for the responses to the next reports |
+//! | `summary.json` | the service | metrics seen by the agents |
+//! | `outcome.json` | the service, or the executor | end of an attempt with agents still running |
+//! | `end.json` | the service, or an executor that finds the agent gone | the end; never replaced |
 //!
-//! These are of one agent, in a folder with the name of its task if there are several:
+//! Files of one agent, in a folder named after its task if there are several:
 //!
 //! | file | written by | meaning |
 //! |---|---|---|
 //! | `spec.json` | the executor | the input of the agent |
 //! | `contact` | the service | the agent has reported at least once |
-//! | `node` | the service | the name of its node |
-//! | `address` | the service | where the others reach its replica |
-//! | `preemption.json` | the service | the agent was notified that its place is taken |
+//! | `node` | the service | name of its node |
+//! | `address` | the service | address of its replica for its peers |
+//! | `preemption.json` | the service | the agent received a preemption notice |
 //! | `end.json` | the service, or the executor | its end; never replaced |
 //!
-//! The end of the master is the outcome of its attempt, and so is the first other agent whose place is lost, or whose program
-//! was not started or had no memory. The remaining agents are then asked to stop, and the attempt ends when none is left.
+//! An attempt ends with its master, or with the first other agent that is lost, fails to start its program or runs out
+//! of memory. The remaining agents are then asked to stop, and the attempt's end is recorded when none is left.
 
 mod files;
 mod open_attempts;
@@ -49,37 +49,37 @@ use crate::reports::SentReports;
 use crate::{AttemptPart, ExecutorJobId, ExecutorJobSpec, StopMode};
 use tunesmith_domain::JobId;
 
-/// The attempts of agents.
+/// Attempts run by agents.
 #[derive(Debug)]
 pub struct Inbox {
     folder: PathBuf,
-    /// Maximum space of the logs of one attempt in bytes; `None` for any.
+    /// Maximum disk space of the logs of one attempt in bytes; `None` for no limit.
     log_quota_bytes: Option<u64>,
-    /// Reports of one attempt are received one after the other.
+    /// Serialises reports per attempt.
     attempts: OpenAttempts,
-    /// The attempts of which an end was recorded, or which an agent reported for the first time.
+    /// Notifies of recorded ends and first reports.
     changes: Changes<ExecutorJobId>,
 }
 
 impl Inbox {
-    /// An inbox in `folder`, which is created when needed. Does no IO.
+    /// Inbox in `folder`, created on demand. Does no IO.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder, log_quota_bytes: None, attempts: OpenAttempts::default(), changes: Changes::default() }
     }
 
-    /// The same with a limit of the space of the logs of one attempt in bytes, on its nodes and here.
+    /// Limits the disk space of the logs of one attempt in bytes, both on its nodes and here.
     #[must_use]
     pub fn with_log_quota(self, log_quota_bytes: Option<u64>) -> Self {
         Self { log_quota_bytes, ..self }
     }
 
-    /// Returns a subscription to the first reports and the ends of the agents of `id`.
+    /// Subscribes to first reports and ends of the agents of `id`.
     pub fn changes(&self, id: &ExecutorJobId) -> Subscription<ExecutorJobId> {
         self.changes.subscribe(id.clone())
     }
 
-    /// Opens the attempt of `spec`, and returns the specifications of its agents with their files. Specifications of agents that
-    /// have reported stay as they are.
+    /// Opens the attempt of `spec` and returns the specifications of its agents with their files. Agents that have
+    /// reported keep their specifications.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -93,7 +93,7 @@ impl Inbox {
             let agent = AgentId::of(part);
             let folder = self.folder_of(&agent);
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-            // Before that, an attempt may have been opened by a server with another address.
+            // Until then, the attempt may have been opened by a server with another address.
             if !self.has_contact(&agent)? {
                 write(
                     &folder,
@@ -112,7 +112,7 @@ impl Inbox {
         Ok(opened)
     }
 
-    /// Returns the agents of the attempt `id`, in the order of its replicas; the first runs the master.
+    /// Returns the agents of the attempt `id` in replica order, starting with the master's.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -140,7 +140,7 @@ impl Inbox {
         self.folder_of(agent).join("contact").try_exists()
     }
 
-    /// Returns the end of the attempt `id`, if it was recorded.
+    /// Returns the recorded end of the attempt `id`, if any.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -148,7 +148,7 @@ impl Inbox {
         read(&self.attempt(id), "end.json")
     }
 
-    /// Returns the end of `agent`, if it or that of its attempt was recorded.
+    /// Returns the recorded end of `agent` or of its attempt, if any.
     ///
     /// # Errors
     /// If a file cannot be read.
@@ -159,7 +159,7 @@ impl Inbox {
         }
     }
 
-    /// Returns the end that the attempt `id` will have when its last agent has ended, if that is known.
+    /// Returns the end that the attempt `id` will have once its last agent has ended, if determined.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -167,7 +167,7 @@ impl Inbox {
         read(&self.attempt(id), "outcome.json")
     }
 
-    /// Records the end of `agent`, and returns it; an earlier end stays.
+    /// Records the end of `agent` unless there is one, and returns the recorded end.
     ///
     /// # Errors
     /// If a file cannot be written.
@@ -191,8 +191,8 @@ impl Inbox {
         Ok(end)
     }
 
-    /// Ends the attempt `id`, which gives back its places for `reason`, unless all of its agents have reported an address, or its
-    /// outcome is known. Returns whether it ends.
+    /// Ends the attempt `id` and releases its slots for `reason`, unless all of its agents have reported an address or
+    /// its outcome is determined. Returns whether it ends.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -208,7 +208,7 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Whether all agents of the attempt `id` have reported an address: its programs may have started.
+    /// Whether all agents of the attempt `id` have reported an address, so that its programs may have started.
     ///
     /// # Errors
     /// If that cannot be determined.
@@ -230,7 +230,8 @@ impl Inbox {
         Ok(spec.map(|spec| spec.spec))
     }
 
-    /// Records the end of the attempt `id` if the ends of all its agents are recorded: a server may have been ended in between.
+    /// Records the end of the attempt `id` if the ends of all its agents are recorded; needed after a server crash in
+    /// between.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -265,7 +266,7 @@ impl Inbox {
         }))
     }
 
-    /// Records a stop request for `id`, and returns true; false for an attempt that is not open or has ended.
+    /// Records a stop request for `id`. Returns false, without effect, for an attempt that is not open or has ended.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -283,7 +284,7 @@ impl Inbox {
         Ok(true)
     }
 
-    /// Returns the notice of a preemption of `agent`.
+    /// Returns the preemption notice of `agent`, if any.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -291,7 +292,7 @@ impl Inbox {
         read(&self.folder_of(agent), "preemption.json")
     }
 
-    /// Returns the node that `agent` has reported.
+    /// Returns the node reported by `agent`.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -299,7 +300,7 @@ impl Inbox {
         read(&self.folder_of(agent), "node")
     }
 
-    /// Returns what the agents of `id` have reported about their reads.
+    /// Returns the tags seen and the problems reported by the agents of `id`.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -308,8 +309,8 @@ impl Inbox {
         Ok(summary.unwrap_or_default().into())
     }
 
-    /// Returns the tasks whose logs `agent` sends: its own, or those of all replicas if it runs all of the attempt; that of the
-    /// master also sends the log of its installer.
+    /// Returns the tasks whose logs `agent` sends: its own, or those of all replicas if it runs the whole attempt. The
+    /// master's agent also sends the installer's log.
     ///
     /// # Errors
     /// If the specification cannot be read.
@@ -324,7 +325,7 @@ impl Inbox {
         })
     }
 
-    /// Returns the tasks of the attempt `id`.
+    /// Tasks of the attempt `id`.
     fn tasks(&self, id: &ExecutorJobId, known: &mut Known) -> io::Result<Vec<String>> {
         if let Some(tasks) = &known.tasks {
             return Ok(tasks.clone());
@@ -336,14 +337,14 @@ impl Inbox {
         Ok(tasks)
     }
 
-    /// Receives everything of a report of `agent` but its measurements and its end. `job` is the folder of the job's files; the
-    /// logs are those of [`Self::tasks_of`] the agent.
+    /// Receives a report of `agent`, except its measurements and its end. `job` is the folder of the job's files; the
+    /// logs must be of [`Self::tasks_of`] the agent.
     ///
-    /// A part of a log that was received before has no effect, and one that leaves a gap is not written: the answer states
-    /// where the log continues. Blocks.
+    /// Repeated parts of a log have no effect, and parts after a gap are not written: the response states where to
+    /// resume. Blocks.
     ///
     /// # Errors
-    /// If a file cannot be written; the report may be repeated.
+    /// If a file cannot be written; the report may be retried.
     pub fn receive(&self, agent: &AgentId, job: &Path, report: &AgentReport) -> io::Result<Received> {
         let attempt = self.attempts.get(&agent.run);
         let mut known = attempt.lock();
@@ -392,12 +393,12 @@ impl Inbox {
             write(&self.attempt(id), "summary.json", &summary, false)?;
         }
         let addresses = match report.address {
-            // An attempt that is to end starts no program.
+            // An attempt about to end starts no program.
             Some(address) if self.outcome(id)?.is_none() => self.introduce(agent, &address.to_string())?,
             _ => Vec::new(),
         };
         let command = match self.stop_request(id)? {
-            // Its master has ended, or another replica is lost.
+            // The master has ended, or another replica is lost.
             None if agent.task.is_some() && self.outcome(id)?.is_some() => AgentCommand::Stop,
             None => AgentCommand::Continue,
             Some(StopMode::Graceful) => AgentCommand::Stop,
@@ -406,7 +407,7 @@ impl Inbox {
         Ok(Received { logs, addresses, command })
     }
 
-    /// Records the `address` of `agent`, of which the first stays, and returns those of all if they are known.
+    /// Records the first `address` of `agent`, and returns the addresses of all agents once known.
     fn introduce(&self, agent: &AgentId, address: &str) -> io::Result<Vec<String>> {
         let folder = self.folder_of(agent);
         if !folder.join("address").try_exists()? {
@@ -422,7 +423,8 @@ impl Inbox {
         Ok(addresses)
     }
 
-    /// Removes everything of an ended attempt but its end, and returns true; false for one that has not ended.
+    /// Removes all files of an ended attempt except its end. Returns false, without effect, for an attempt that has not
+    /// ended.
     ///
     /// # Errors
     /// If a file cannot be removed.
@@ -472,14 +474,14 @@ impl Inbox {
         self.folder.join(id.to_string())
     }
 
-    /// The folder with the files of `agent`.
+    /// Folder with the files of `agent`.
     fn folder_of(&self, agent: &AgentId) -> PathBuf {
         let attempt = self.attempt(&agent.run);
         agent.task.as_ref().map_or(attempt.clone(), |task| attempt.join(task))
     }
 }
 
-/// The specifications of the agents of `spec`: one for each replica.
+/// Specifications of the agents of `spec`, one per replica.
 fn parts(spec: &ExecutorJobSpec) -> Vec<ExecutorJobSpec> {
     if spec.replicas.len() < 2 {
         return vec![spec.clone()];

@@ -8,7 +8,7 @@ use crate::ExecutorJobId;
 use crate::reports::{Reports, SentReports};
 use tunesmith_domain::Measurement;
 
-/// Summary of the metrics that the agents of an attempt have read. Their measurements reach the service directly.
+/// Summary of the metrics read by the agents of an attempt. Measurements reach the service directly.
 pub(super) struct InboxReports {
     inbox: Arc<Inbox>,
     id: ExecutorJobId,

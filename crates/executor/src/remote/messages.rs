@@ -1,39 +1,38 @@
-//! What an agent gets, sends, and is answered.
+//! Messages between agents and the server.
 
 use serde::{Deserialize, Serialize};
 
 use crate::ExecutorJobSpec;
 pub use tunesmith_domain::{AgentCommand, AgentEnd, AgentReport, LogPiece, LogPosition};
 
-/// The version of [`AgentSpec`].
+/// Version of [`AgentSpec`].
 pub const SPEC_FORMAT: u32 = 1;
 
-/// The input of an agent: the content of its specification file.
+/// Input of an agent: the content of its specification file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentSpec {
-    /// The version of its content: [`SPEC_FORMAT`].
+    /// Version of the content: [`SPEC_FORMAT`].
     pub format: u32,
-    /// The run.
     pub spec: ExecutorJobSpec,
-    /// Maximum disk space of the logs on the node in bytes; `None` for any.
+    /// Maximum disk space of the logs on the node in bytes; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_quota_bytes: Option<u64>,
 }
 
 impl AgentSpec {
-    /// The input of the agent that runs `spec`, whose logs may take `log_quota_bytes`.
+    /// Input of the agent that runs `spec`.
     pub fn new(spec: ExecutorJobSpec, log_quota_bytes: Option<u64>) -> Self {
         Self { format: SPEC_FORMAT, spec, log_quota_bytes }
     }
 }
 
-/// What of a report was received.
+/// Response to a received report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
-    /// The size of each log in the report, which is where its next part starts.
+    /// Size of each reported log, and thus the offset of its next part.
     pub logs: Vec<LogPosition>,
-    /// The addresses of all replicas, in their order, if the report has one and all are known.
+    /// Addresses of all replicas in order, once known, if the report contains one.
     pub addresses: Vec<String>,
-    /// The request of the server to the agent.
+    /// Command to the agent.
     pub command: AgentCommand,
 }

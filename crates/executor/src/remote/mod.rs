@@ -1,12 +1,12 @@
-//! An executor for places without a shared disk: an agent beside the program does there what the local supervisor does
-//! here, and sends everything to the server.
+//! Executor for machines without shared storage: an agent beside the program takes the role of the local supervisor,
+//! and sends everything to the server.
 //!
-//! [`RemoteExecutor`] keeps the contract of [`Executor`]. An [`AgentEngine`] only has to start an agent, tell whether it is
-//! there, and stop it. What agents send arrives in the [`Inbox`]: logs in the folder of the attempt, as a local program
-//! would have written them, and the end of the program. Measurements are not kept here: the service stores them.
+//! [`RemoteExecutor`] fulfils the contract of [`Executor`]. An [`AgentEngine`] only has to start, observe and stop
+//! agents. Their reports arrive in the [`Inbox`]: logs in the attempt's folder, as a local program would have written
+//! them, and the end of the program. Measurements are not stored here but by the service.
 //!
-//! An attempt with several replicas has an agent for each, in places that may be far from each other. They start their
-//! programs when all have reported an address, and the attempt ends as a whole ([`Inbox`]).
+//! An attempt with several replicas has one agent per replica, on machines that may be far apart. Programs start once
+//! all agents have reported an address, and the attempt ends as a whole ([`Inbox`]).
 
 mod changes;
 mod ends;
@@ -50,21 +50,21 @@ use super::{
 };
 use tunesmith_domain::{JobId, Measurement};
 
-/// Interval at which the engine is asked for an agent whose next state is awaited.
+/// Polling interval of the engine for an agent whose next state is awaited.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The same, for one that only the engine or a report changes, in an engine that reports its changes. A guess.
+/// Polling interval for settled agents in an engine that notifies of changes; a guess.
 const SETTLED_INTERVAL: Duration = Duration::from_secs(30);
 
-/// An attempt as its engine and the reports of its agents show it.
+/// State of an attempt according to its engine and the reports of its agents.
 struct Look {
     state: ExecutorJobState,
-    /// Whether it stays so until the engine or an agent reports a change.
+    /// Whether only a notification of the engine or an agent changes the state.
     is_settled: bool,
 }
 
 impl From<ExecutorJobState> for Look {
-    /// An attempt whose state may change without a report.
+    /// State that may change without a notification.
     fn from(state: ExecutorJobState) -> Self {
         Self { state, is_settled: false }
     }
@@ -75,25 +75,25 @@ impl From<ExecutorJobState> for Look {
 pub struct RemoteExecutor<E> {
     engine: E,
     inbox: Arc<Inbox>,
-    /// The attempts with several replicas that get their places.
+    /// Attempts with several replicas that are being placed.
     queue: PlacementQueue,
     contacts: Contacts,
 }
 
 impl<E: AgentEngine> RemoteExecutor<E> {
-    /// An executor whose agents are started by `engine` and report to `inbox`. Does no IO.
+    /// Executor whose agents are started by `engine` and report to `inbox`. Does no IO.
     pub fn new(engine: E, inbox: Arc<Inbox>) -> Self {
         let (queue, contacts) = (PlacementQueue::new(PLACEMENT_TIMEOUT), Contacts::new(CONTACT_TIMEOUT));
         Self { engine, inbox, queue, contacts }
     }
 
-    /// The same, whose attempts with several replicas give their places back if they do not get all of them within `timeout`.
+    /// Sets the time within which attempts with several replicas must get all their slots, or release them.
     #[must_use]
     pub fn with_placement_timeout(self, timeout: Duration) -> Self {
         Self { queue: PlacementQueue::new(timeout), ..self }
     }
 
-    /// The same, which states after `timeout` that an agent runs and does not report.
+    /// Sets the time after which a running agent without reports is mentioned in the state.
     #[must_use]
     pub fn with_contact_timeout(self, timeout: Duration) -> Self {
         Self { contacts: Contacts::new(timeout), ..self }
@@ -125,7 +125,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         .await
     }
 
-    /// Records that the place of `agent` is gone with `end`, unless its end has arrived.
+    /// Records that `agent` is gone with `end`, unless its end has arrived.
     async fn close(&self, agent: &AgentId, end: AgentEnd) -> Result<(), ExecutorError> {
         let known = agent.clone();
         self.blocking(&agent.run, move |inbox| {
@@ -147,7 +147,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         .await
     }
 
-    /// Starts `agents`, those of one attempt, with the files of their specifications. A second start has no effect.
+    /// Starts the `agents` of one attempt with their specification files. Starting again has no effect.
     async fn start(&self, agents: Vec<(ExecutorJobSpec, PathBuf)>) -> Result<(), ExecutorError> {
         let mut first = None;
         for (spec, file) in agents {
@@ -156,7 +156,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
             let master = first.get_or_insert_with(|| agent.clone());
             match started {
                 Err(ExecutorError::Rejected { reason, .. }) if *master != agent => {
-                    // Those that were started have to end, before they have started a program.
+                    // Agents already started have to end before they start a program.
                     let end = ProgramEnd::NotStarted(format!("{}: {reason}", agent.task.unwrap_or_default()));
                     return self.close(master, AgentEnd::Ended(ExitStatus { end, stopped: None })).await;
                 }
@@ -166,7 +166,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         Ok(())
     }
 
-    /// Starts the agents of the open attempt `id`. One that the engine rejects ends it.
+    /// Starts the agents of the open attempt `id`. If the engine rejects one, the attempt ends.
     async fn start_agents(&self, id: &ExecutorJobId) -> Result<(), ExecutorError> {
         let known = id.clone();
         let opened =
@@ -183,13 +183,14 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         }
     }
 
-    /// Whether the engine knows an agent of `agents`.
+    /// Whether the engine knows any agent of `agents`.
     async fn has_started(&self, agents: &[(ExecutorJobSpec, PathBuf)]) -> Result<bool, ExecutorError> {
         let Some((first, _)) = agents.first() else { return Ok(false) };
         Ok(self.engine.place(&AgentId::of(first)).await? != AgentState::Unknown)
     }
 
-    /// What the attempt `id` with the open `agents`, which lacks places, may do; `None` if it is to be submitted again.
+    /// Queue position of the attempt `id` with the open `agents`, which lacks slots; `None` if it must be submitted
+    /// again.
     async fn position(&self, id: &ExecutorJobId, agents: &[AgentId]) -> Result<Option<Position>, ExecutorError> {
         if !self.queue.knows(id) {
             let Some(first) = agents.first() else { return Ok(None) };
@@ -201,7 +202,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         Ok(Some(self.queue.position(id, Instant::now())))
     }
 
-    /// Has the attempt `id` give back the `running` places that it has of `count`; it lacks the others for the reason `waiting`.
+    /// Releases the `running` of `count` slots of the attempt `id`, which lacks the others for the reason `waiting`.
     async fn give_back(
         &self,
         id: &ExecutorJobId,
@@ -220,7 +221,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         Ok(())
     }
 
-    /// Whether `agent` has reported. Remembers that it has.
+    /// Whether `agent` has reported; a positive result is cached.
     async fn has_contact(&self, agent: &AgentId) -> Result<bool, ExecutorError> {
         if self.contacts.is_made(agent) {
             return Ok(true);
@@ -233,7 +234,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         Ok(has_contact)
     }
 
-    /// Why nothing was heard of `agent`, which runs; `None` if it has reported, or has started recently.
+    /// Description of the silence of the running `agent`; `None` if it has reported, or has only just started.
     async fn silence(&self, agent: &AgentId) -> Result<Option<String>, ExecutorError> {
         if self.has_contact(agent).await? {
             return Ok(None);
@@ -252,7 +253,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         Ok(Some(format!("its agent runs and has not reported for {silence} s; it reaches the server at {server}")))
     }
 
-    /// Returns the state of `id`: its end, or as [`Self::look_at_agents`].
+    /// Returns the state of `id`: its end, or else [`Self::look_at_agents`].
     async fn look(&self, id: &ExecutorJobId) -> Result<Look, ExecutorError> {
         if let Some(end) = self.end(id).await? {
             self.queue.ended(id);
@@ -267,8 +268,8 @@ impl<E: AgentEngine> RemoteExecutor<E> {
         Ok(self.end(id).await?.map_or(look, Look::from))
     }
 
-    /// Asks the engine for the open agents of `id`, records the ends of those that are gone, and returns the state if the attempt
-    /// has not ended.
+    /// Queries the engine for the open agents of `id`, records the ends of those that are gone, and returns the state
+    /// of the attempt unless it has ended.
     async fn look_at_agents(&self, id: &ExecutorJobId) -> Result<Look, ExecutorError> {
         let known = id.clone();
         let OpenAgents { agents, count, is_over, has_met, is_stopped } =
@@ -308,8 +309,8 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                 AgentState::Waiting { .. } if is_over => self.engine.stop(&agent, StopMode::Graceful).await?,
                 AgentState::Waiting { reason } if self.has_contact(&agent).await? => {
                     is_settled = false;
-                    // It has run, and its place was taken without a notice that it could report, as by a queue that suspends it. What
-                    // the engine has noticed may be from before its start.
+                    // It has run, and was preempted without a notice that it could report, for example by a queue that
+                    // suspends it. The engine's cached state may be from before its start.
                     if matches!(self.engine.confirmed_place(&agent).await?, AgentState::Waiting { .. }) {
                         let reason = format!("its place was taken after it had started: {reason}");
                         self.close(&agent, lost(LossCause::Preemption, reason)).await?;
@@ -321,7 +322,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                 AgentState::Running => {
                     running += 1;
                     match self.silence(&agent).await? {
-                        // It would not hear of the request.
+                        // The agent would not receive the request.
                         Some(_) if is_over || is_stopped => self.engine.clean_up(&agent).await?,
                         Some(reason) => drop(waiting.get_or_insert(of_task(&agent, reason))),
                         None => {}
@@ -331,7 +332,7 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                 AgentState::Ended(ExitStatus { end: ProgramEnd::NotStarted(reason), .. })
                     if self.has_contact(&agent).await? =>
                 {
-                    // The engine takes the end of an agent for that of one that never started.
+                    // The engine mistakes the end of an agent for one that never started.
                     self.close(&agent, lost(LossCause::Failure, reason)).await?;
                 }
                 AgentState::Ended(status) => self.close(&agent, AgentEnd::Ended(status)).await?,
@@ -345,13 +346,13 @@ impl<E: AgentEngine> RemoteExecutor<E> {
             } else if now.duration_since(since) >= self.queue.timeout() {
                 self.give_back(id, running, count, waiting.as_deref()).await?;
             } else if is_unknown && !is_stopped {
-                // It is the first of the queue, or an earlier start failed.
+                // It is first in the queue, or an earlier start failed.
                 self.start_agents(id).await?;
                 is_unknown = false;
             }
         }
         let state = match waiting {
-            // It is submitted again, which has no effect on the agents that were started.
+            // The caller submits again, which does not affect agents already started.
             _ if is_unknown => ExecutorJobState::Unknown,
             Some(reason) => ExecutorJobState::Waiting { reason },
             None => ExecutorJobState::Running,
@@ -387,7 +388,7 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
         if agents.len() > 1 {
             self.queue.enter(&id, self.has_started(&agents).await?, Instant::now());
             if let Position::Behind(_) = self.queue.position(&id, Instant::now()) {
-                // Started by a later look, when it is the first of the queue.
+                // A later look starts it, once it is first in the queue.
                 return Ok(());
             }
         }
@@ -476,7 +477,7 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
     }
 }
 
-/// The name of the log of a task of `id`.
+/// Log name of a task of `id`.
 fn log_name(id: &ExecutorJobId, piece: &LogPosition) -> LogName {
     LogName {
         trial: id.trial.map(|trial| trial.0),

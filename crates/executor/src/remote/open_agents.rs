@@ -1,20 +1,20 @@
-//! The agents of an attempt that have not ended.
+//! Agents of an attempt that have not ended.
 
 use std::io;
 
 use super::{AgentId, Inbox};
 use crate::ExecutorJobId;
 
-/// The agents of an attempt.
+/// Agents of an attempt.
 pub(super) struct OpenAgents {
-    /// Those that have not ended.
+    /// Agents that have not ended.
     pub(super) agents: Vec<AgentId>,
     pub(super) count: usize,
-    /// Whether all of the attempt is to end.
+    /// Whether the whole attempt is about to end.
     pub(super) is_over: bool,
-    /// Whether all of them know each other's addresses.
+    /// Whether all agents know each other's addresses.
     pub(super) has_met: bool,
-    /// Whether it was asked to stop.
+    /// Whether a stop was requested.
     pub(super) is_stopped: bool,
 }
 

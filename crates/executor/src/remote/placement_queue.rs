@@ -1,8 +1,8 @@
-//! The order in which attempts with several replicas get their places.
+//! Queue in which attempts with several replicas obtain their slots.
 //!
-//! Two such attempts that get places at the same time could each hold some of them, and wait for the rest of the other's. One
-//! attempt gets its places at a time. If it does not get all of them in time, for other work holds them, it gives back those that
-//! it has, and its next attempt pauses before it asks again.
+//! Two such attempts placed at the same time could each hold some slots and wait for the other's: a deadlock. Therefore
+//! only one is placed at a time. If it cannot get all its slots in time, because other work holds them, it releases
+//! those it has, and its next attempt backs off before requesting them again.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -13,17 +13,16 @@ use crate::ExecutorJobId;
 use parking_lot::Mutex;
 use tunesmith_domain::{JobId, TrialId};
 
-/// The longest time for which an attempt gets its places.
+/// Maximum time for placing an attempt.
 pub const PLACEMENT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The first pause after places were given back, as a part of the time for which the attempt had tried. The pause is doubled
-/// each time, up to that time. A guess.
+/// Divisor of the placement timeout for the first back-off. The back-off doubles each time, up to the timeout. A guess.
 const PAUSES_PER_TIMEOUT: u32 = 10;
 
-/// Time after which an attempt that was not looked at holds up no other: its run has ended, or failed.
+/// Time without a poll after which an attempt no longer blocks others: its run has ended or failed.
 const FORGOTTEN: Duration = Duration::from_secs(30);
 
-/// The attempts of one executor that get their places.
+/// Attempts of one executor that are being placed.
 #[derive(Debug)]
 pub(super) struct PlacementQueue {
     timeout: Duration,
@@ -32,58 +31,58 @@ pub(super) struct PlacementQueue {
 
 #[derive(Debug, Default)]
 struct State {
-    /// In the order of their submissions.
+    /// In order of submission.
     entries: Vec<Entry>,
-    /// The runs whose last attempt gave its places back.
+    /// Runs whose last attempt released its slots.
     pauses: HashMap<(JobId, Option<TrialId>), Pause>,
 }
 
 #[derive(Debug)]
 struct Entry {
     id: ExecutorJobId,
-    /// When it was last looked at.
+    /// Time of the last poll.
     seen: Instant,
-    /// Since when it gets its places.
+    /// Start of placement.
     since: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Pause {
-    /// Number of attempts that gave their places back.
+    /// Number of attempts that released their slots.
     tries: u32,
     until: Instant,
-    /// The longest that it may be.
+    /// Upper bound of the back-off.
     longest: Duration,
-    /// What the last one had.
+    /// Slots the last attempt had.
     reason: String,
 }
 
-/// What an attempt may do.
+/// Position in the queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Position {
-    /// Get its places, since this time.
+    /// Being placed, since this time.
     First(Instant),
-    /// Wait, for this reason.
+    /// Waiting, for this reason.
     Behind(String),
 }
 
 impl PlacementQueue {
-    /// Attempts that give their places back after `timeout`.
+    /// Queue whose attempts release their slots after `timeout`.
     pub(super) fn new(timeout: Duration) -> Self {
         Self { timeout, state: Mutex::default() }
     }
 
-    /// The time after which an attempt gives its places back.
+    /// Time after which an attempt releases its slots.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Whether `id` was entered, and has neither all of its places nor ended.
+    /// Whether `id` was entered, and has neither all of its slots nor ended.
     pub(super) fn knows(&self, id: &ExecutorJobId) -> bool {
         self.state.lock().entries.iter().any(|entry| entry.id == *id)
     }
 
-    /// Enters `id`, some of whose places may be taken already if `has_started`. No effect on one that was entered.
+    /// Enters `id`; with `has_started`, it may already have slots. No effect if entered before.
     pub(super) fn enter(&self, id: &ExecutorJobId, has_started: bool, now: Instant) {
         let mut state = self.state.lock();
         if !state.entries.iter().any(|entry| entry.id == *id) {
@@ -91,7 +90,7 @@ impl PlacementQueue {
         }
     }
 
-    /// What `id`, which was entered, may do now.
+    /// Current position of `id`, which was entered.
     pub(super) fn position(&self, id: &ExecutorJobId, now: Instant) -> Position {
         let mut state = self.state.lock();
         let State { entries, pauses } = &mut *state;
@@ -103,7 +102,7 @@ impl PlacementQueue {
                 entry.seen = now;
                 found = Some(index);
             } else if now.duration_since(entry.seen) < FORGOTTEN
-                // One that has started comes first; of the others, the earliest that does not pause.
+                // Attempts being placed take precedence; of the others, the earliest without a back-off.
                 && (entry.since.is_some() || (found.is_none() && ahead.is_none() && pause(&entry.id).is_none()))
             {
                 ahead = Some(entry.id.clone());
@@ -140,13 +139,13 @@ impl PlacementQueue {
         self.state.lock().entries.retain(|entry| entry.id != *id);
     }
 
-    /// Notes that `id` gives its places back for `reason`.
+    /// Records that `id` releases its slots for `reason`.
     pub(super) fn gave_back(&self, id: &ExecutorJobId, reason: &str, now: Instant) {
         let mut state = self.state.lock();
         state.entries.retain(|entry| entry.id != *id);
         let tries = state.pauses.get(&key(id)).map_or(0, |pause| pause.tries);
         let longest = (self.timeout / PAUSES_PER_TIMEOUT).saturating_mul(1 << tries.min(16)).min(self.timeout);
-        // At random between half of it and all of it, so that two servers do not meet again.
+        // Random jitter between half and all of the back-off, so that two servers do not collide again.
         let random = RandomState::new().hash_one(tries) as f64 / u64::MAX as f64;
         let until = now + longest.mul_f64(0.5 + random / 2.0);
         state.pauses.insert(key(id), Pause { tries: tries + 1, until, longest, reason: reason.to_owned() });
@@ -211,7 +210,7 @@ mod tests {
             queue.enter(&next, false, begin);
             let Position::Behind(reason) = queue.position(&next, begin) else { panic!("it pauses") };
             assert!(reason.starts_with("it got 2 of 3 places; it tries again within "), "{reason}");
-            // Others go on meanwhile.
+            // Meanwhile, others proceed.
             let other = id("b", attempt);
             queue.enter(&other, false, begin);
             assert!(is_first(&queue.position(&other, begin)));
@@ -233,7 +232,7 @@ mod tests {
         queue.enter(&second, false, now);
         assert!(!is_first(&queue.position(&second, now + FORGOTTEN / 2)));
         assert!(is_first(&queue.position(&second, now + FORGOTTEN)));
-        // It had started, and goes on.
+        // It had started, and continues.
         assert_eq!(queue.position(&first, now + FORGOTTEN), Position::First(now));
         queue.forget(&first.job);
         assert!(!queue.knows(&first) && queue.knows(&second));

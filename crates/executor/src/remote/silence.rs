@@ -1,6 +1,6 @@
-//! Agents that run and do not report.
+//! Running agents that do not report.
 //!
-//! An agent starts its program once the server has answered its first report: until then, nothing runs in its place.
+//! An agent starts its program only after the response to its first report; until then, its slot is idle.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,18 +10,18 @@ use parking_lot::{Mutex, MutexGuard};
 use super::AgentId;
 use crate::ExecutorJobId;
 
-/// Time that an agent has for its first report. A guess: it reports every second.
+/// Time limit for an agent's first report; a guess. Agents report every second.
 pub const CONTACT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Contact with a running agent.
 #[derive(Debug, Clone, Copy)]
 enum Contact {
     Made,
-    /// No report since the agent was first seen running, at this moment.
+    /// No report since the agent was first seen running, at this time.
     Awaited(Instant),
 }
 
-/// The agents that were seen to run.
+/// Agents seen running.
 #[derive(Debug)]
 pub(super) struct Contacts {
     timeout: Duration,
@@ -38,13 +38,13 @@ impl Contacts {
         matches!(self.agents().get(agent), Some(Contact::Made))
     }
 
-    /// Notes that `agent`, which runs, has reported.
+    /// Records a report of the running `agent`.
     pub(super) fn made(&self, agent: &AgentId) {
         self.agents().insert(agent.clone(), Contact::Made);
     }
 
-    /// The time without a report of `agent`, which runs at `now` and has not reported: a multiple of the timeout that doubles;
-    /// `None` below it.
+    /// Time without a report of `agent`, which is running at `now` and has not reported: the timeout times a power of
+    /// two; `None` below the timeout.
     pub(super) fn silence(&self, agent: &AgentId, now: Instant) -> Option<Duration> {
         let mut agents = self.agents();
         let Contact::Awaited(since) = *agents.entry(agent.clone()).or_insert(Contact::Awaited(now)) else {

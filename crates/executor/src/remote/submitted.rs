@@ -1,5 +1,5 @@
-//! The submissions that an engine has acknowledged: one file for each, so that an engine that has forgotten a job is not taken for
-//! one that never got it.
+//! Submissions acknowledged by an engine, one file each, so that a job forgotten by the engine is not mistaken for one
+//! it never received.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -9,16 +9,16 @@ use std::sync::OnceLock;
 use tempfile::NamedTempFile;
 use tunesmith_files::RootedPath;
 
-/// What is added to the name of the file of a submission that was asked to stop.
+/// File name suffix of a submission with a stop request.
 const STOPPED: &str = ".stopped";
 
-/// The file with the identity of the folder.
+/// File with the identity of the folder.
 const IDENTITY: &str = "IDENTITY";
 
 /// Maximum size of that file in bytes.
 const MAX_IDENTITY_BYTES: u64 = 64;
 
-/// A folder with a file for each submission.
+/// Folder with one file per submission.
 #[derive(Debug)]
 pub struct Submitted {
     folder: PathBuf,
@@ -26,13 +26,13 @@ pub struct Submitted {
 }
 
 impl Submitted {
-    /// The submissions that are recorded in `folder`, which is created when needed. Does no IO.
+    /// Submissions recorded in `folder`, created on demand. Does no IO.
     pub fn new(folder: PathBuf) -> Self {
         Self { folder, identity: OnceLock::new() }
     }
 
-    /// A random text of 12 lower case hexadecimal digits that this folder keeps. It is a part of the names in the engine, since
-    /// several servers may use one engine.
+    /// Random, persistent identity of this folder: 12 lower-case hexadecimal digits. It is part of names in the engine,
+    /// which several servers may share.
     ///
     /// # Errors
     /// If it cannot be read or written.
@@ -52,11 +52,11 @@ impl Submitted {
             Err(error) => return Err(error.into()),
         }
         let identity = random_name()?;
-        // Otherwise another caller was faster.
+        // Otherwise a concurrent caller was first.
         if self.create(IDENTITY, &identity)? { Ok(identity) } else { self.read_identity() }
     }
 
-    /// Creates the file `name` with `text`, durably. Returns whether it did not exist.
+    /// Durably creates the file `name` with `text`. Returns whether it did not exist.
     fn create(&self, name: &str, text: &str) -> io::Result<bool> {
         match self.written(text)?.persist_noclobber(self.folder.join(name)) {
             Ok(_) => self.sync().map(|()| true),
@@ -65,7 +65,7 @@ impl Submitted {
         }
     }
 
-    /// A file with `text` in the folder that has no lasting name yet. Several processes may make one at the same time.
+    /// Temporary file with `text` in the folder. Several processes may create one concurrently.
     fn written(&self, text: &str) -> io::Result<NamedTempFile> {
         fs::create_dir_all(&self.folder)?;
         let mut file = NamedTempFile::new_in(&self.folder)?;
@@ -74,12 +74,12 @@ impl Submitted {
         Ok(file)
     }
 
-    /// Makes the names in the folder durable.
+    /// Makes the folder's entries durable.
     fn sync(&self) -> io::Result<()> {
         File::open(&self.folder)?.sync_all()
     }
 
-    /// The note that was recorded with the submission `name`; `None` if it is not recorded.
+    /// Returns the note recorded with the submission `name`, if any.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -91,7 +91,7 @@ impl Submitted {
         }
     }
 
-    /// Records the submission `name` with `note`, durably.
+    /// Durably records the submission `name` with `note`.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -100,7 +100,7 @@ impl Submitted {
         self.sync()
     }
 
-    /// Records the submission `name` with `note`, durably, unless it is recorded. Returns the note that is recorded then.
+    /// Durably records the submission `name` with `note`, unless there is a record. Returns the recorded note.
     ///
     /// # Errors
     /// If the file cannot be written or read.
@@ -109,7 +109,7 @@ impl Submitted {
         fs::read_to_string(self.folder.join(name))
     }
 
-    /// Records that the submission `name` was asked to stop.
+    /// Records a stop request for the submission `name`.
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -125,7 +125,7 @@ impl Submitted {
         self.folder.join(format!("{name}{STOPPED}")).try_exists()
     }
 
-    /// The recorded names that start with `prefix`.
+    /// Lists recorded names with the prefix `prefix`.
     ///
     /// # Errors
     /// If the folder cannot be read.
@@ -147,7 +147,7 @@ impl Submitted {
         Ok(names)
     }
 
-    /// Removes the record of the submission `name`, if there is one.
+    /// Removes the record of the submission `name`, if any.
     ///
     /// # Errors
     /// If a file cannot be removed.
@@ -157,10 +157,10 @@ impl Submitted {
     }
 }
 
-/// A random text of 12 lower case hexadecimal digits.
+/// Random text of 12 lower-case hexadecimal digits.
 ///
 /// # Errors
-/// If the system gives no random bytes.
+/// If the system provides no random bytes.
 pub fn random_name() -> io::Result<String> {
     let mut bytes = [0; 6];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -1,7 +1,8 @@
 //! Parser of one line of output as a report: `tag=value` or `tag: value`, with or without a step.
 //!
-//! The grammar is that of `docs/reference/standard-output.md`, whose table of examples is a test of this module. A line
-//! that contains the tag and cannot be read yields the reason, for the message of a trial without a metric.
+//! The grammar is documented in `docs/reference/standard-output.md`, whose table of examples is a test of this module.
+//! For a line with the tag but no readable value, the parser gives the reason, for the error message of a trial without
+//! a metric.
 
 mod name;
 mod number;
@@ -14,28 +15,28 @@ pub(super) use self::plain_text::plain_text;
 use self::name::{is_log_prefix, is_separator, name_start};
 use self::number::{Number, read_number, read_step};
 
-/// The content of a line with respect to one tag.
+/// Content of a line with respect to one tag.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct LineReading {
     pub report: Option<LineReport>,
-    /// The first value of the tag that is not read; of interest only without a report.
+    /// First unreadable value of the tag; relevant only without a report.
     pub unread: Option<Unread>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LineReport {
-    /// The value; the last if there are several.
+    /// The last of several values.
     pub value: f64,
-    /// The step; the last if there are several. `global_step` takes precedence over `step`. `None` without one.
+    /// The last of several steps; `global_step` takes precedence over `step`.
     pub step: Option<i64>,
-    /// The text of a step that is not a whole number of at least 0.
+    /// Text of a step that is not a whole number of at least 0.
     pub bad_step: Option<String>,
 }
 
-/// Why a value of the tag is not read.
+/// Reason for an unreadable value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// Neither an equals sign nor a colon separates tag and number.
+    /// No equals sign or colon between tag and number.
     NoSign,
     /// The number continues after a comma, blank or apostrophe.
     Grouped,
@@ -52,8 +53,8 @@ impl Unread {
     }
 }
 
-/// Parses `line`, which is a [`plain_text()`], as a report of `tag`. Calls `note_name` with every name that has a number as
-/// its value. If the tag is `step`, the pair is the metric, not the step.
+/// Parses `line`, a [`plain_text()`], as a report of `tag`. Calls `note_name` for every name with a numeric value. If
+/// the tag is `step`, its pair is the metric, not the step.
 pub(super) fn parse(line: &str, tag: &str, mut note_name: impl FnMut(&str)) -> LineReading {
     let mut reading = LineReading::default();
     if is_cluster_specification(line.as_bytes()) {
@@ -76,7 +77,7 @@ pub(super) fn parse(line: &str, tag: &str, mut note_name: impl FnMut(&str)) -> L
             continue;
         }
         let word = last_word(before);
-        // Words before the name of a step do not matter: `train step=3`, `trainer:step=3`.
+        // Words before the name of a step are ignored: `train step=3`, `trainer:step=3`.
         let counter = match word.rsplit([':', '=']).next() {
             Some("step") => &mut step,
             Some("global_step") => &mut global_step,
@@ -101,10 +102,9 @@ pub(super) fn parse(line: &str, tag: &str, mut note_name: impl FnMut(&str)) -> L
     reading
 }
 
-/// Whether `line` is a printed `TF_CONFIG` or `CLUSTER_SPEC`: the description of a cluster, in which every task has an
-/// index.
+/// Whether `line` is a printed `TF_CONFIG` or `CLUSTER_SPEC`, which contain an index for every task.
 fn is_cluster_specification(line: &[u8]) -> bool {
-    /// The keys of the description whose values are objects.
+    /// Keys with object values.
     const KEYS: [&[u8]; 2] = [b"cluster", b"task"];
     let opens_object = |after: &[u8]| {
         let after = after.strip_prefix(b"\\").unwrap_or(after);
@@ -116,13 +116,13 @@ fn is_cluster_specification(line: &[u8]) -> bool {
     KEYS.iter().all(|key| has_key(key))
 }
 
-/// Whether `text` ends with `tag` that is not part of a longer name.
+/// Whether `text` ends with `tag` as a whole name.
 fn ends_with_tag(text: &str, tag: &str) -> bool {
     text.strip_suffix(tag).is_some_and(|before| name_start(text, before.len()) == before.len())
 }
 
-/// Whether `line` has the tag as a complete name, and after it a number with neither an equals sign nor a colon between
-/// them: `acc 0.5`, or cells of a table.
+/// Whether `line` contains the tag as a whole name, followed by a number without an equals sign or colon between them:
+/// `acc 0.5`, or table cells.
 fn has_number_without_sign(line: &str, tag: &str) -> bool {
     memchr::memmem::find_iter(line.as_bytes(), tag).any(|at| {
         let after = line[at + tag.len()..].trim_start_matches(['"', '\'']);
@@ -134,19 +134,19 @@ fn has_number_without_sign(line: &str, tag: &str) -> bool {
     })
 }
 
-/// Whether `name` may be that of a metric. A printed argument, such as `--lr=0.1`, is none.
+/// Whether `name` can be a metric's name; a printed argument such as `--lr=0.1` cannot.
 fn is_metric_name(name: &str) -> bool {
     !name.starts_with('-') && name.contains(|character: char| character.is_ascii_alphabetic())
 }
 
-/// Whether the pair with the colon at `sign` is the line of a file or the port of a host, such as `task.py:57`.
+/// Whether the colon at `sign` precedes the line number of a file or the port of a host, such as `task.py:57`.
 fn is_position(line: &str, sign: usize) -> bool {
     let after = &line[sign + 1..];
     let digits = after.bytes().take_while(u8::is_ascii_digit).count();
     line.as_bytes()[sign] == b':' && digits > 0 && after[digits..].chars().next().is_none_or(is_separator)
 }
 
-/// Returns the last word of `text` without the prefix of a log line.
+/// Last word of `text`, without a log prefix.
 fn last_word(text: &str) -> &str {
     let word = text.rsplit(is_separator).next().unwrap_or(text);
     match word.rsplit_once(':') {

@@ -1,15 +1,15 @@
-//! Boundaries of the names in a line: where a name starts, and what may stand before it.
+//! Boundaries of names in a line.
 
-/// Words that stand before a message in log lines, or between two pairs, without a separator after them.
+/// Words before a message in log lines, or between two pairs, without a separator after them.
 const FREE_WORDS: [&str; 21] = [
     "TRACE", "DEBUG", "INFO", "NOTICE", "WARN", "WARNING", "ERROR", "CRITICAL", "FATAL", "AM", "PM", "UTC", "GMT",
     "True", "False", "None", "true", "false", "null", "nan", "inf",
 ];
 
-/// Words whose number belongs to the name after it: `top 5 accuracy` is another metric than `accuracy`.
+/// Words whose number belongs to the name: `top 5 accuracy` is a different metric than `accuracy`.
 const NUMBERED_WORDS: [&str; 5] = ["top", "class", "fold", "label", "layer"];
 
-/// Maximum number of words before the last one that count as a part of a name. A guess.
+/// Maximum number of further words that belong to a name; a guess.
 const MAX_FURTHER_WORDS: usize = 3;
 
 /// Whether `character` separates names and values.
@@ -17,8 +17,7 @@ pub(super) fn is_separator(character: char) -> bool {
     character.is_whitespace() || character.is_control() || ",;|()[]{}\"'<>".contains(character)
 }
 
-/// Returns the start of the name of which the text from `at` on is the end; `at` itself if nothing before it belongs to
-/// the name.
+/// Start of the name that continues at `at`; `at` itself if no text before it belongs to the name.
 pub(super) fn name_start(line: &str, at: usize) -> usize {
     let before = &line[..at];
     let Some(last) = before.chars().next_back() else { return at };
@@ -35,8 +34,8 @@ pub(super) fn name_start(line: &str, at: usize) -> usize {
     }
 }
 
-/// Whether `prefix`, which follows `before` without a blank and has a colon after it, stands before the message of a log
-/// line: `INFO:root:`, `task.py:57:`, `[1,0]<stdout>:`.
+/// Whether `prefix`, which directly follows `before` and precedes a colon, is a log prefix: `INFO:root:`,
+/// `task.py:57:`, `[1,0]<stdout>:`.
 pub(super) fn is_log_prefix(before: &str, prefix: &str) -> bool {
     let first = prefix.split(':').next().unwrap_or(prefix);
     let last = prefix.rsplit(':').next().unwrap_or(prefix);
@@ -48,8 +47,8 @@ pub(super) fn is_log_prefix(before: &str, prefix: &str) -> bool {
     is_number || [first, last].iter().any(|word| FREE_WORDS.contains(word))
 }
 
-/// Returns the start of the words at the end of `before`, which ends with a blank, that belong to the name after them;
-/// `None` if there are none.
+/// Start of the words at the end of `before` that belong to the following name; `None` if there are none. `before` ends
+/// with a blank.
 fn words_start(before: &str) -> Option<usize> {
     let mut start = None;
     let mut text = before;
@@ -66,10 +65,10 @@ fn words_start(before: &str) -> Option<usize> {
     start
 }
 
-/// Returns the start of the last word of `before` if it belongs to the name after it: not a number, a pair, the level of a
-/// log line, or a text with a separator at its end.
+/// Start of the last word of `before`, if it belongs to the following name: not a number, a pair, a log level, or text
+/// that ends with a separator.
 fn word_start(before: &str) -> Option<usize> {
-    // A line break by a cursor movement is a control character.
+    // Cursor movements used as line breaks are control characters.
     let text = before.trim_end_matches(|blank: char| blank.is_whitespace());
     let last = text.chars().next_back()?;
     if !(last.is_alphanumeric() || "_.!?\"'%".contains(last)) {

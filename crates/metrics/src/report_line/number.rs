@@ -1,22 +1,21 @@
-//! Numbers as trainers print them.
+//! Numbers as printed by trainers.
 
 use super::name::is_separator;
 
-/// The value after an equals sign or a colon.
+/// Value after an equals sign or colon.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Number {
     Value(f64),
-    /// A number that continues after a comma, a blank or an apostrophe: `0,93`, `1,234`, `1'000`.
+    /// Number that continues after a comma, blank or apostrophe: `0,93`, `1,234`, `1'000`.
     Grouped,
-    /// Something else.
     None,
 }
 
 /// Maximum number of brackets, quotes and calls around a number: `"tensor([0.5])"` has three. A guess.
 const MAX_WRAPPERS: usize = 4;
 
-/// Reads the number at the start of `after`, as printed by Python and C, including `nan` and `inf`. A percent sign or a full
-/// stop may follow, and a pair of quotes, brackets or a call such as `tensor(…)` may enclose it.
+/// Parses the number at the start of `after`, as printed by Python and C, including `nan` and `inf`. It may be followed
+/// by a percent sign or full stop, and enclosed in quotes, brackets or a call such as `tensor(…)`.
 pub(super) fn read_number(after: &str) -> Number {
     let mut rest = after.trim_start();
     let mut closing: Vec<char> = Vec::new();
@@ -37,12 +36,12 @@ pub(super) fn read_number(after: &str) -> Number {
         (is_percentage, rest) = (true, after);
     }
     if is_percentage && rest.starts_with('|') {
-        // The share in a progress bar.
+        // Percentage of a progress bar.
         return Number::None;
     }
     for close in closing.into_iter().rev() {
         let inner = rest.trim_start();
-        // Further arguments of a call have names: `tensor(0.5, device='cuda:0')`.
+        // Further arguments of a call are named: `tensor(0.5, device='cuda:0')`.
         let inner = match (close, inner.strip_prefix(',')) {
             (')', Some(arguments)) => match named_arguments_end(arguments) {
                 Some(end) => &arguments[end..],
@@ -61,10 +60,10 @@ pub(super) fn read_number(after: &str) -> Number {
     if ends && ends_sentence { Number::Value(value) } else { Number::None }
 }
 
-/// Reads the step at the start of `after`: `3/10` (the third of ten) and `3.0` are 3. Returns the text of a number that is
-/// not a step; `None` if there is no number.
+/// Parses the step at the start of `after`: `3/10` (the third of ten) and `3.0` are 3. Returns the text of a number
+/// that is not a step; `None` without a number.
 pub(super) fn read_step(after: &str) -> Option<Result<i64, &str>> {
-    /// 2^53, up to which every integer is exact as `f64`.
+    /// 2^53; up to it, every integer is exact as `f64`.
     const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
     let after = after.trim_start().trim_start_matches(['"', '\'']);
     let (token, rest) = split_token(after);
@@ -81,7 +80,7 @@ pub(super) fn read_step(after: &str) -> Option<Result<i64, &str>> {
     Some(Err(after.split_whitespace().next().unwrap_or(token)))
 }
 
-/// Returns the length of what opens an enclosure of a number at the start of `text`, and what closes it.
+/// Length of the opening of an enclosed number at the start of `text`, and the closing character.
 fn opened(text: &str) -> Option<(usize, char)> {
     match text.chars().next()? {
         '[' => Some((1, ']')),
@@ -95,7 +94,7 @@ fn opened(text: &str) -> Option<(usize, char)> {
     }
 }
 
-/// Returns the offset of the bracket that closes the call with the arguments `text`, if all of them have names.
+/// Offset of the bracket that closes a call with the arguments `text`, if all of them are named.
 fn named_arguments_end(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let end = text.find(|character: char| {
@@ -113,7 +112,7 @@ fn split_token(text: &str) -> (&str, &str) {
     text.split_at(text.find(is_separator).unwrap_or(text.len()))
 }
 
-/// Parses a number with a percent sign or a full stop after it; returns whether there is a full stop.
+/// Parses a number with an optional percent sign or full stop; returns whether there is a full stop.
 fn parse_token(token: &str) -> Option<(f64, bool)> {
     let parse = |text: &str| text.parse::<f64>().ok();
     if let Some(value) = parse(token.strip_suffix('%').unwrap_or(token)) {
@@ -123,14 +122,14 @@ fn parse_token(token: &str) -> Option<(f64, bool)> {
     parse(sentence.strip_suffix('%').unwrap_or(sentence)).map(|value| (value, true))
 }
 
-/// Whether the number `token` before `rest` continues after a separator of decimals or thousands.
+/// Whether the number `token` continues in `rest` after a decimal or thousands separator.
 fn continues(token: &str, rest: &str) -> bool {
     let mut characters = rest.chars();
     let Some(sign) = characters.next() else { return false };
     let digits = characters.take_while(char::is_ascii_digit).count();
     match sign {
         ',' | '\'' | '\u{a0}' | '\u{2009}' | '\u{202f}' => digits > 0,
-        // A group of thousands: `1 234`.
+        // Group of thousands: `1 234`.
         ' ' => {
             let is_group =
                 token.len() <= 4 && token.trim_start_matches(['+', '-']).bytes().all(|byte| byte.is_ascii_digit());

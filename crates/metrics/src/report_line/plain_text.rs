@@ -1,4 +1,4 @@
-//! The text of a line of output as a person sees it.
+//! Text of an output line as displayed.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -6,11 +6,11 @@ use std::str::Chars;
 
 const ESCAPE: char = '\u{1b}';
 
-/// The one-character form of `ESC [`.
+/// One-character form of `ESC [`.
 const CONTROL_SEQUENCE: char = '\u{9b}';
 
-/// Returns `line` without the escape sequences of terminals; a sequence that moves the cursor or erases text becomes a
-/// control character. Minus signs, colons and equals signs have their ASCII form. Invalid UTF-8 is replaced by U+FFFD.
+/// Removes terminal escape sequences from `line`; those that move the cursor or erase text become a control character.
+/// Minus signs, colons and equals signs get their ASCII form. Invalid UTF-8 becomes U+FFFD.
 pub(crate) fn plain_text(line: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(line);
     let is_special =
@@ -33,11 +33,11 @@ pub(crate) fn plain_text(line: &[u8]) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Skips the rest of an escape sequence (ECMA-48, section 5.3), and returns what stands for it.
+/// Skips the rest of an escape sequence (ECMA-48, section 5.3), and returns its replacement.
 fn skip_escape(characters: &mut Peekable<Chars>) -> Option<char> {
     match characters.next()? {
         '[' => skip_control_sequence(characters),
-        // Strings: an operating system command, such as the address of a link or a title, ends with BEL or ESC \.
+        // Strings: an operating system command, such as a link or a title, ends with BEL or ESC \.
         ']' | 'P' | 'X' | '^' | '_' => {
             while let Some(character) = characters.next() {
                 let is_end = character == ESCAPE && characters.next_if_eq(&'\\').is_some();
@@ -56,7 +56,7 @@ fn skip_escape(characters: &mut Peekable<Chars>) -> Option<char> {
     }
 }
 
-/// Skips parameters and final character of a control sequence. Colours leave nothing behind.
+/// Skips parameters and final character of a control sequence. Colours have no replacement.
 fn skip_control_sequence(characters: &mut Peekable<Chars>) -> Option<char> {
     let last = characters.find(|character| !(' '..='?').contains(character))?;
     (last != 'm').then_some('\0')

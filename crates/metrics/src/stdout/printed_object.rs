@@ -1,48 +1,48 @@
-//! Recognition of JSON objects and arrays that are printed over several lines, such as an indented `TF_CONFIG`.
+//! Detection of JSON objects and arrays printed over several lines, such as an indented `TF_CONFIG`.
 //!
-//! A line opens one if it ends with `{`, `[` or `,` inside brackets, and its text from the outermost of them is the
-//! beginning of a JSON value; literals may have the form of Python. Each following line belongs to it as long as the
-//! grammar of JSON allows the line at its place. The first line that it does not allow ends the object, and is read as
-//! usual: a bracket that is never closed cannot hide the reports after it.
+//! A line opens one if it ends with `{`, `[` or `,` inside brackets, and its text from the outermost bracket on is the
+//! beginning of a JSON value; Python literals are accepted. Following lines belong to it as long as JSON's grammar
+//! allows them there. The first line that it does not allow ends the object and is read normally, so that a bracket
+//! that is never closed cannot hide later reports.
 
-/// Maximum depth of nested objects and arrays. A guess; deeper ones are read as usual lines.
+/// Maximum nesting depth; a guess. Deeper objects are read as normal lines.
 const MAX_DEPTH: usize = 32;
 
-/// An object or array whose end has not been read yet.
+/// Object or array whose end has not been read yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PrintedObject {
-    /// The closing brackets, innermost last.
+    /// Closing brackets, innermost last.
     closing: Vec<u8>,
     next: Next,
 }
 
-/// What may follow.
+/// Token expected next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// The first key or value of a container, or its end.
+    /// First key or value of a container, or its end.
     FirstItem,
-    /// A key or value, or the end of the container: commas may end the last line.
+    /// Key or value, or the end of the container: a trailing comma is allowed.
     Item,
     Colon,
-    /// The value of a key.
+    /// Value of a key.
     Value,
-    /// A comma, or the end of the container.
+    /// Comma, or the end of the container.
     Comma,
 }
 
-/// Where a text leaves the object.
+/// Position of the object's end relative to a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// The whole text is a part of it.
+    /// After the text, all of which belongs to it.
     Inside,
-    /// It ends before this offset of the text.
+    /// Before this offset.
     Closed(usize),
-    /// The text is no part of it.
+    /// Before the text, none of which belongs to it.
     Foreign,
 }
 
 impl PrintedObject {
-    /// Returns the object that `line` opens, with the offset of its beginning.
+    /// Object opened by `line`, with its offset.
     pub(super) fn opened_by(line: &[u8]) -> Option<(usize, Self)> {
         if !matches!(line.trim_ascii_end().last(), Some(b'{' | b'[' | b',')) {
             return None;
@@ -121,7 +121,7 @@ impl PrintedObject {
     }
 }
 
-/// Returns the length of the quoted text, number or constant at the start of `text`, and whether it is a quoted text.
+/// Length of the quoted text, number or constant at the start of `text`, and whether it is quoted.
 fn scalar(text: &[u8]) -> Option<(usize, bool)> {
     const CONSTANTS: [&str; 6] = ["true", "false", "null", "True", "False", "None"];
     if let quote @ (b'"' | b'\'') = *text.first()? {

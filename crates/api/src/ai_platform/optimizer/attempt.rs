@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 use crate::ai_platform::Int64;
 use tunesmith_domain::{AttemptLocation, ReplicaNode};
 
-/// Where a run of the program of a trial is or was.
+/// Location of a run of a trial's program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "TrialAttempt")]
 pub struct AttemptMessage {
     /// Number of the run, from 1.
     pub attempt: Int64,
-    /// Name of the executor, of a server with several.
+    /// Name of the executor, on a server with several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executor: Option<String>,
-    /// The nodes that are known.
+    /// Known nodes.
     pub nodes: Vec<NodeMessage>,
 }
 
-/// The node of a replica.
+/// Node of a replica.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "TrialNode")]
 pub struct NodeMessage {
-    /// The task of the replica, such as `worker-0`; absent if all replicas run there.
+    /// Task of the replica, such as `worker-0`; absent if all replicas run on the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The node, as its engine names it: a host name, the name of a node of Kubernetes, or an address of a node of Ray.
+    /// Node as named by its engine: a host name, the name of a Kubernetes node, or the address of a Ray node.
     pub node: String,
 }
 

@@ -12,7 +12,7 @@ use tunesmith_domain::{Measurement, MetricValue, ReportKey};
 /// Maximum metrics per measurement; also the limit on metrics searched for in a trial's reports.
 pub const MAX_METRICS: usize = 1_000;
 
-/// Values of metrics at one step.
+/// Metric values at one step.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "Measurement")]
@@ -22,18 +22,18 @@ pub struct MeasurementMessage {
     pub elapsed_time: Option<ProtoDuration>,
     /// Training step, not negative.
     pub step_count: Int64,
-    /// The values, at least one.
+    /// Values, at least one.
     pub metrics: Vec<MetricMessage>,
 }
 
-/// The value of one metric.
+/// Value of one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Metric")]
 pub struct MetricMessage {
     /// Name of the metric.
     pub metric: String,
-    /// The value. A trial whose result is not finite is infeasible.
+    /// Value. A trial whose result is not finite is infeasible.
     #[schemars(schema_with = "value_schema")]
     pub value: Double,
 }

@@ -1,8 +1,8 @@
-//! The messages of the Optimizer: studies, trials, measurements, as published in `ml v1`.
+//! Messages of the Optimizer: studies, trials, measurements, as published in `ml v1`.
 //!
 //! | Optimizer | here |
 //! |---|---|
-//! | `Study` | [`tunesmith_domain::Study`], with its `studyConfig` kept as it was sent |
+//! | `Study` | [`tunesmith_domain::Study`], with its `studyConfig` stored as sent |
 //! | `childParameterSpecs` | parameters with a [`tunesmith_algorithms::problem::Condition`] |
 //! | `Trial` | [`tunesmith_domain::Trial`]; `COMPLETED` is `SUCCEEDED` or `INFEASIBLE` |
 

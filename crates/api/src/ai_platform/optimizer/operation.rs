@@ -8,20 +8,20 @@ use super::TrialMessage;
 use super::study::StudyStateName;
 use crate::ai_platform::rpc::Status;
 
-/// A long-running operation.
+/// Long-running operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Operation {
     /// Resource name: `projects/{project}/locations/{location}/operations/{operation}`.
     pub name: String,
-    /// The request.
+    /// Request of the operation.
     pub metadata: OperationMetadata,
     /// Whether the operation has ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub done: bool,
-    /// The error, if the operation failed.
+    /// Error of a failed operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Status>,
-    /// The response, if the operation succeeded.
+    /// Response of a successful operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<OperationResponse>,
 }
@@ -44,31 +44,31 @@ impl Operation {
     }
 }
 
-/// The request of an operation.
+/// Request of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "@type")]
 pub enum OperationMetadata {
-    /// A request for trials.
+    /// Request for trials.
     #[serde(rename = "type.googleapis.com/google.cloud.ml.v1.SuggestTrialsMetadata")]
     Suggest(SuggestTrialsMetadata),
-    /// A check for early stopping. The name is spelled as published.
+    /// Early stopping check. The name is spelled as published.
     #[serde(rename = "type.googleapis.com/google.cloud.ml.v1.CheckTrialEarlyStoppingStateMetatdata")]
     CheckEarlyStopping(CheckTrialEarlyStoppingStateMetadata),
 }
 
-/// The response of an operation.
+/// Response of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "@type")]
 pub enum OperationResponse {
     /// Suggested trials.
     #[serde(rename = "type.googleapis.com/google.cloud.ml.v1.SuggestTrialsResponse")]
     Suggest(SuggestTrialsResponse),
-    /// The result of a check for early stopping.
+    /// Result of an early stopping check.
     #[serde(rename = "type.googleapis.com/google.cloud.ml.v1.CheckTrialEarlyStoppingStateResponse")]
     CheckEarlyStopping(CheckTrialEarlyStoppingStateResponse),
 }
 
-/// A request for trials.
+/// Request for trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SuggestTrialsMetadata {
@@ -82,11 +82,11 @@ pub struct SuggestTrialsMetadata {
     pub create_time: Timestamp,
 }
 
-/// The trials of a client.
+/// Trials of a client.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SuggestTrialsResponse {
-    /// The trials. Fewer than requested if the study has no more; absent if the study is `INACTIVE` and none is left.
+    /// Trials. Fewer than requested if the study has no more; absent if the study is `INACTIVE` and none is left.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trials: Option<Vec<TrialMessage>>,
     /// State of the study.
@@ -97,7 +97,7 @@ pub struct SuggestTrialsResponse {
     pub end_time: Timestamp,
 }
 
-/// A check for early stopping.
+/// Early stopping check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckTrialEarlyStoppingStateMetadata {
@@ -105,11 +105,11 @@ pub struct CheckTrialEarlyStoppingStateMetadata {
     pub create_time: Timestamp,
     /// Name of the study.
     pub study: String,
-    /// Name of the trial, as the request gave it.
+    /// Name of the trial, as given in the request.
     pub trial: String,
 }
 
-/// The result of a check for early stopping.
+/// Result of an early stopping check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckTrialEarlyStoppingStateResponse {
@@ -121,12 +121,12 @@ pub struct CheckTrialEarlyStoppingStateResponse {
     pub end_time: Timestamp,
 }
 
-/// A list of operations.
+/// List of operations.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListOperationsResponse")]
 pub struct OperationList {
-    /// The operations.
+    /// Operations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<Operation>,
     /// Token of the next page; absent on the last page.

@@ -13,10 +13,10 @@ use crate::ai_platform::proto_json::{self, MessageError};
 use crate::ai_platform::{Int64, Notice, Notices, is_default};
 use tunesmith_domain::{Study, StudyId, StudyState};
 
-/// The field of a study that can be changed.
+/// Only field of a study that can be changed.
 const MAX_TRIALS: &str = "studyConfig.tunesmith.maxTrials";
 
-/// `config` with another maximum number of trials.
+/// Copies `config` with another maximum number of trials.
 pub fn with_max_trials(config: &Value, max_trials: u64) -> Value {
     let mut config = config.clone();
     if let Value::Object(config) = &mut config
@@ -27,12 +27,12 @@ pub fn with_max_trials(config: &Value, max_trials: u64) -> Value {
     config
 }
 
-/// A study in a request. Fields that only the service sets are accepted and ignored.
+/// Study in a request. Fields set only by the service are accepted and ignored.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "StudyInput")]
 pub struct StudyRequest {
-    /// The search space, the metrics and the algorithm.
+    /// Search space, metrics and algorithm.
     pub study_config: Option<StudyConfig>,
     name: Value,
     state: Value,
@@ -42,10 +42,10 @@ pub struct StudyRequest {
 }
 
 impl StudyRequest {
-    /// The new maximum number of trials in a request that changes the fields `mask`.
+    /// New maximum number of trials in a request that updates the fields `mask`.
     ///
     /// # Errors
-    /// If it changes another field, or the number is invalid.
+    /// If the request updates another field, or the number is invalid.
     pub fn max_trials(&self, mask: &str) -> Result<u64, FieldViolation> {
         if mask.trim() != MAX_TRIALS {
             let text = format!("must be {MAX_TRIALS}, the only field that can be changed");
@@ -56,7 +56,7 @@ impl StudyRequest {
         max_trials.ok_or_else(|| FieldViolation::new(MAX_TRIALS, "is required, and must be at least 1"))
     }
 
-    /// A notice for each given field that has no effect, since the service sets it.
+    /// Notices about given fields without effect because the service sets them.
     pub fn notices(&self) -> Vec<Notice> {
         let fields = [
             ("name", &self.name),
@@ -69,14 +69,14 @@ impl StudyRequest {
     }
 }
 
-/// A study.
+/// Study with its configuration and state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Study")]
 pub struct StudyMessage {
     /// Resource name: `projects/{project}/locations/{location}/studies/{study}`.
     pub name: String,
-    /// The search space, the metrics and the algorithm.
+    /// Search space, metrics and algorithm.
     #[schemars(with = "StudyConfig")]
     pub study_config: StudyConfigMessage,
     /// State of the study.
@@ -86,29 +86,29 @@ pub struct StudyMessage {
     /// Reason for the state `INACTIVE`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub inactive_reason: String,
-    /// Tunesmith's additions.
+    /// Tunesmith's extensions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tunesmith: StudyOutputAdditions,
 }
 
-/// Tunesmith's additions to a study.
+/// Tunesmith's extensions of a study.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "StudyOutputAdditions")]
 pub struct StudyOutputAdditions {
-    /// What of the request has no effect, in the response to the request that creates the study.
+    /// Parts of the request without effect, in the response to the study's creation.
     #[serde(flatten)]
     pub notices: Notices,
     /// Reason for the state `COMPLETED`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub state_reason: String,
-    /// The seed of all random choices, if it was drawn because `studyConfig` has none.
+    /// Seed of all random choices, if drawn because `studyConfig` has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<Int64>,
 }
 
 impl StudyMessage {
-    /// Adds what of the request has no effect.
+    /// Adds notices about parts of the request without effect.
     #[must_use]
     pub fn with_notices(mut self, notices: Vec<Notice>) -> Self {
         self.tunesmith.notices.notices = notices;
@@ -116,12 +116,12 @@ impl StudyMessage {
     }
 }
 
-/// The configuration of a study.
+/// Configuration of a study.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StudyConfigMessage {
-    /// As its client sent it.
+    /// As sent by its client.
     AsSent(Arc<Value>),
-    /// Made from the study, which was created otherwise.
+    /// Derived from a study created in another way.
     Rendered(Box<StudyConfig>),
 }
 
@@ -141,10 +141,10 @@ impl<'de> Deserialize<'de> for StudyConfigMessage {
 }
 
 impl StudyConfigMessage {
-    /// The configuration without fields that this version does not know.
+    /// The configuration without fields unknown to this version.
     ///
     /// # Errors
-    /// The first field with a value that this version does not know.
+    /// The first field with a value unknown to this version.
     pub fn known(&self) -> Result<StudyConfig, MessageError> {
         match self {
             Self::AsSent(config) => proto_json::known(Value::clone(config)),
@@ -196,11 +196,11 @@ pub fn study_name(study: &StudyId) -> String {
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schemars(rename = "StudyState")]
 pub enum StudyStateName {
-    /// The study can suggest trials.
+    /// The study accepts requests for trials.
     Active,
-    /// The study was stopped because its algorithm failed.
+    /// The study's algorithm failed.
     Inactive,
-    /// All points have been tried, the maximum number of trials is reached, or a rule of `studyStoppingConfig` holds.
+    /// All points have been tried, the maximum number of trials is reached, or a rule of `studyStoppingConfig` applies.
     Completed,
 }
 
@@ -224,11 +224,11 @@ impl From<StudyStateName> for StudyState {
     }
 }
 
-/// A list of studies.
+/// List of studies.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[schemars(rename = "ListStudiesResponse")]
 pub struct StudyList {
-    /// The studies, by ID.
+    /// Studies, by ID.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub studies: Vec<StudyMessage>,
 }

@@ -1,4 +1,4 @@
-//! Tunesmith's additions to a `StudyConfig`. Those of jobs are the same types, with the same rules.
+//! Tunesmith's extensions of a `StudyConfig`. They share types and rules with those of jobs.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -17,11 +17,11 @@ use crate::ai_platform::{
 };
 use tunesmith_domain::{StoppingRuleKind, Study};
 
-/// Tunesmith's additions to a study.
+/// Tunesmith's extensions of a study.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StudyAdditions {
-    /// The random seed; drawn at random if absent.
+    /// Random seed; drawn at random if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<Int64>,
     /// Maximum number of trials.
@@ -30,32 +30,32 @@ pub struct StudyAdditions {
     /// Time without a request of its client after which a trial is assigned to another client. Default: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial_lease: Option<ProtoDuration>,
-    /// How much trials with the same parameters differ. Default `AUTO`.
+    /// Noise: variation between trials with the same parameters. Default `AUTO`.
     #[serde(skip_serializing_if = "is_default")]
     pub observation_noise: ObservationNoise,
-    /// The report that becomes the result of a trial that is completed without one.
+    /// Report that becomes the result of a trial completed without one.
     #[serde(skip_serializing_if = "is_default")]
     pub final_measurement: FinalMeasurement,
-    /// Prior distributions of the best values of some parameters, as in jobs. The second parameter of a name below one
-    /// parent has the name `name#2`, here and in `initialTrials`.
+    /// Prior distributions of the best values of some parameters, as in jobs. The second parameter of the same name
+    /// under one parent is called `name#2`, here and in `initialTrials`.
     #[serde(skip_serializing_if = "is_default")]
     pub priors: Vec<ParameterPrior>,
-    /// The first trials, in this order: values by parameter name. A parameter without a value gets the mode of its prior,
-    /// or the middle of its range on its scale.
+    /// First trials, in order: values by parameter name. A parameter without a value gets the mode of its prior, or the
+    /// middle of its range on its scale.
     #[serde(skip_serializing_if = "is_default")]
     pub initial_trials: Vec<BTreeMap<String, ParentValue>>,
-    /// By parameter name, the number of points into which `GRID_SEARCH` divides a `DOUBLE` parameter, at least 1.
+    /// By parameter name: number of grid points of a `DOUBLE` parameter for `GRID_SEARCH`, at least 1.
     #[serde(skip_serializing_if = "is_default")]
     pub double_resolution: BTreeMap<String, NonZeroU32>,
-    /// Source studies of the same location, whose trials inform the search, the oldest first: their IDs. Their own source
+    /// IDs of source studies in the same location, oldest first. Their trials inform the search; their own source
     /// studies are included.
     #[serde(skip_serializing_if = "is_default")]
     pub prior_studies: Vec<String>,
-    /// The rule of early stopping, in place of `automatedStoppingConfig`.
+    /// Early stopping rule; replaces `automatedStoppingConfig`.
     #[serde(skip_serializing_if = "Option::is_none", with = "early_stopping")]
     #[schemars(with = "Option<EarlyStopping>")]
     pub early_stopping: Option<StoppingRuleKind>,
-    /// Thresholds of the rule of early stopping, wherever it is given.
+    /// Thresholds of the early stopping rule, regardless of where the rule is given.
     #[serde(skip_serializing_if = "is_default")]
     pub early_stopping_settings: EarlyStoppingSettings,
     /// Rules that end the study.
@@ -63,8 +63,8 @@ pub struct StudyAdditions {
     pub study_stopping_config: StudyStoppingConfig,
 }
 
-/// The parameters of a study as those of a job, with the additions that refer to them, so that the rules and conversions of
-/// jobs apply.
+/// Converts a study's parameters and related extensions to those of a job, so that the rules and conversions of jobs
+/// apply.
 pub(super) fn as_of_a_job(
     parameters: &[ParameterSpec],
     algorithm: Algorithm,
@@ -122,7 +122,7 @@ fn wire_parameter(spec: &ParameterSpec) -> WireParameter {
     }
 }
 
-/// The priors of the parameters of `study`.
+/// Priors of the parameters of `study`.
 pub(super) fn priors_of(study: &Study) -> Vec<ParameterPrior> {
     let prior = |spec: &ParameterSpec| {
         let prior = ParameterPrior { parameter: spec.name().to_owned(), ..ParameterPrior::default() };
@@ -139,7 +139,7 @@ pub(super) fn priors_of(study: &Study) -> Vec<ParameterPrior> {
     study.problem.search_space().parameters().iter().filter_map(prior).collect()
 }
 
-/// The points that `study` tries first.
+/// Initial points of `study`.
 pub(super) fn initial_trials_of(study: &Study) -> Vec<BTreeMap<String, ParentValue>> {
     let point = |point: &ParameterValues| {
         point.iter().map(|(name, value)| (name.clone(), ParentValue(value.to_string()))).collect()

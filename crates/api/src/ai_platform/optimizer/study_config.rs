@@ -1,4 +1,4 @@
-//! `StudyConfig`: the search space, the metrics and the algorithm of a study.
+//! `StudyConfig`: search space, metrics and algorithm of a study.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,80 +6,80 @@ use serde::{Deserialize, Serialize};
 use super::study_additions::StudyAdditions;
 use crate::ai_platform::{Algorithm, Double, GoalType, Int64, Number, ParameterType, SafetyMetricConfig, is_default};
 
-/// The search space, the metrics and the algorithm of a study.
+/// Search space, metrics and algorithm of a study.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StudyConfig {
-    /// The metrics, at least one, with different names.
+    /// Metrics, at least one, with different names.
     #[serde(skip_serializing_if = "is_default")]
     pub metrics: Vec<MetricSpec>,
-    /// The parameters that are not conditional, at least one.
+    /// Unconditional parameters, at least one.
     #[serde(skip_serializing_if = "is_default")]
     pub parameters: Vec<StudyParameterSpec>,
-    /// The search algorithm.
+    /// Search algorithm.
     #[serde(skip_serializing_if = "is_default")]
     pub algorithm: Algorithm,
-    /// The rule for early stopping. None by default.
+    /// Early stopping rule. None by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub automated_stopping_config: Option<AutomatedStoppingConfig>,
-    /// Tunesmith's additions.
+    /// Tunesmith's extensions.
     #[serde(skip_serializing_if = "is_default")]
     pub tunesmith: StudyAdditions,
 }
 
-/// A metric.
+/// Metric or constraint of a study.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct MetricSpec {
     /// Name of the metric.
     pub metric: String,
-    /// Whether the metric is maximised or minimised.
+    /// Goal of the metric.
     #[serde(skip_serializing_if = "is_default")]
     pub goal: GoalType,
-    /// (Tunesmith) Makes the metric a constraint, which is not optimised. At least one metric is none.
+    /// (Tunesmith) Makes the metric a constraint, which is not optimised. At least one metric must not be a constraint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub safety_config: Option<SafetyMetricConfig>,
 }
 
-/// A parameter with its child parameters.
+/// Parameter with its child parameters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StudyParameterSpec {
     /// Name of the parameter.
     pub parameter: String,
-    /// The type of the parameter's values.
+    /// Type of the parameter's values.
     #[serde(rename = "type")]
     pub parameter_type: ParameterType,
-    /// How the range is mapped to the unit interval.
+    /// Mapping of the range to the unit interval.
     #[serde(skip_serializing_if = "is_default")]
     pub scale_type: StudyScaleType,
-    /// The range of a `DOUBLE`.
+    /// Range of a `DOUBLE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub double_value_spec: Option<DoubleValueSpec>,
-    /// The range of an `INTEGER`.
+    /// Range of an `INTEGER`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub integer_value_spec: Option<IntegerValueSpec>,
-    /// The values of a `CATEGORICAL`.
+    /// Values of a `CATEGORICAL`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub categorical_value_spec: Option<TextValues>,
-    /// The values of a `DISCRETE`, strictly increasing.
+    /// Values of a `DISCRETE`, strictly increasing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discrete_value_spec: Option<DoubleValues>,
-    /// Parameters that exist only for some values of this one.
+    /// Parameters that are active only for some values of this one.
     #[serde(skip_serializing_if = "is_default")]
     pub child_parameter_specs: Vec<StudyParameterSpec>,
-    /// For a child parameter: the values of a `CATEGORICAL` parent for which it exists.
+    /// For a child parameter: values of a `CATEGORICAL` parent for which it is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_categorical_values: Option<TextValues>,
-    /// For a child parameter: the values of a `DISCRETE` parent for which it exists.
+    /// For a child parameter: values of a `DISCRETE` parent for which it is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_discrete_values: Option<DoubleValues>,
-    /// For a child parameter: the values of an `INTEGER` parent for which it exists.
+    /// For a child parameter: values of an `INTEGER` parent for which it is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_int_values: Option<IntegerValues>,
 }
 
-/// How a range is mapped to the unit interval.
+/// Mapping of a range to the unit interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum StudyScaleType {
@@ -94,7 +94,7 @@ pub enum StudyScaleType {
     UnitReverseLogScale,
 }
 
-/// The range of a `DOUBLE`.
+/// Range of a `DOUBLE`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct DoubleValueSpec {
@@ -104,7 +104,7 @@ pub struct DoubleValueSpec {
     pub max_value: Double,
 }
 
-/// The range of an `INTEGER`.
+/// Range of an `INTEGER`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct IntegerValueSpec {
@@ -114,31 +114,31 @@ pub struct IntegerValueSpec {
     pub max_value: Int64,
 }
 
-/// A list of texts.
+/// List of texts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextValues {
-    /// The texts.
+    /// Texts.
     pub values: Vec<String>,
 }
 
-/// A list of numbers.
+/// List of numbers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DoubleValues {
-    /// The numbers.
+    /// Numbers.
     pub values: Vec<Number>,
 }
 
-/// A list of whole numbers.
+/// List of whole numbers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IntegerValues {
-    /// The numbers.
+    /// Whole numbers.
     pub values: Vec<Int64>,
 }
 
-/// The rule for early stopping, at most one.
+/// Early stopping rule, at most one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct AutomatedStoppingConfig {
@@ -150,7 +150,7 @@ pub struct AutomatedStoppingConfig {
     pub median_automated_stopping_config: Option<StoppingConfig>,
 }
 
-/// The axis along which curves are compared.
+/// Axis along which curves are compared.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StoppingConfig {

@@ -1,4 +1,4 @@
-//! Conversion of a `StudyConfig` to domain types, with all violated rules.
+//! Conversion of a `StudyConfig` to domain types, reporting all violated rules.
 
 use std::collections::BTreeMap;
 
@@ -25,20 +25,19 @@ use crate::ai_platform::{
 };
 use tunesmith_domain::{StoppingRuleKind, StudySpec};
 
-/// The study that a `StudyConfig` specifies.
+/// Study specified by a `StudyConfig`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyPlan {
-    /// The study.
     pub spec: StudySpec,
-    /// The seed of all random choices, if it is given.
+    /// Seed of all random choices, if given.
     pub seed: Option<u64>,
-    /// The IDs of the source studies whose trials inform the search, as they are written.
+    /// IDs of the source studies, as given.
     pub prior_studies: Vec<String>,
-    /// The settings that have no effect.
+    /// Notices about settings without effect.
     pub notices: Vec<Notice>,
 }
 
-/// The study that `config` describes.
+/// Converts `config` to a study.
 ///
 /// # Errors
 /// All violated rules.
@@ -76,7 +75,7 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
         let with_priors = (0..).zip(parameters).map(|(index, spec)| with_prior(spec, index, &as_of_a_job, &references));
         match with_priors.collect() {
             Ok(with_priors) => parameters = with_priors,
-            // Not after the rules above.
+            // Excluded by the rules above.
             Err(error) => return Err(reading.refused("tunesmith.priors", &error)),
         }
     }
@@ -116,7 +115,7 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
 
 struct Reading {
     names: ParameterNames,
-    /// The path of each parameter, in the order of the parameters.
+    /// Path of each parameter, in parameter order.
     places: Vec<String>,
     violations: Vec<FieldViolation>,
     notices: Vec<Notice>,
@@ -131,7 +130,7 @@ impl Reading {
         self.violations.is_empty()
     }
 
-    /// All violations, the last one that `field` has the fault `error`.
+    /// Returns all violations, ending with the fault `error` of `field`.
     fn refused(mut self, field: &str, error: &dyn std::error::Error) -> Vec<FieldViolation> {
         let causes = std::iter::successors(error.source(), |cause| cause.source());
         let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
@@ -139,7 +138,7 @@ impl Reading {
         self.violations
     }
 
-    /// Adds the violations of rules that jobs have as well.
+    /// Adds violations of rules shared with jobs.
     fn add(&mut self, violations: Violations) {
         for violation in violations.into_vec() {
             match violation.severity {
@@ -152,7 +151,7 @@ impl Reading {
         }
     }
 
-    /// Checks what several metrics exclude, and the rules that end the study.
+    /// Checks restrictions of several metrics, and the rules that end the study.
     fn check_metrics(&mut self, config: &StudyConfig) {
         if config.metrics.len() > 1 && matches!(config.algorithm, Algorithm::Tpe | Algorithm::CmaEs) {
             let name = config.algorithm.to_domain(&BTreeMap::new()).as_str();
@@ -210,7 +209,7 @@ impl Reading {
         (metrics, constraints)
     }
 
-    /// Adds `spec` and its children to `parameters`. `path` contains the indices of `spec` in the configuration.
+    /// Adds `spec` and its children to `parameters`. `path` is the index path of `spec` in the configuration.
     fn parameter(
         &mut self,
         spec: &StudyParameterSpec,
@@ -253,7 +252,7 @@ impl Reading {
         }
     }
 
-    /// Reports children of one name that exist for the same value of `parent`, which is at `field`.
+    /// Reports children of the same name that are active for the same value of `parent`, at path `field`.
     fn check_disjoint(&mut self, parent: &StudyParameterSpec, field: &str) {
         let children = &parent.child_parameter_specs;
         for (index, child) in children.iter().enumerate() {
@@ -270,7 +269,7 @@ impl Reading {
         }
     }
 
-    /// Reports missing and superfluous value specs, and conditions of parameters that have no parent.
+    /// Reports missing and superfluous value specs, and conditions of parameters without a parent.
     fn check_shape(&mut self, spec: &StudyParameterSpec, field: &str) {
         let specs = [
             ("doubleValueSpec", ParameterType::Double, spec.double_value_spec.is_some()),
@@ -335,7 +334,7 @@ impl Reading {
         })
     }
 
-    /// Reports each value of `values`, at `field`, that is too large to be exact.
+    /// Reports each of `values`, at path `field`, that is too large to be exact.
     fn check_exact(&mut self, values: &[Number], field: &str) {
         for (index, value) in values.iter().enumerate().filter(|(_, value)| value.is_too_large()) {
             let reason = format!("{value} is too large to be exact; allowed: whole numbers from -2^53 to 2^53");
@@ -427,7 +426,7 @@ impl Reading {
         (rule, axis)
     }
 
-    /// Reports names that would be published as other names: `x#2` beside `x`, both children of one parent.
+    /// Reports names that would be published as others: `x#2` beside `x`, both children of one parent.
     fn check_published_names(&mut self, space: &SearchSpace) {
         let published = PublishedNames::of(space);
         let misread = self.names.stored().filter(|(stored, given)| published.published(stored) != *given);
@@ -460,7 +459,7 @@ impl Reading {
     }
 }
 
-/// The first parent value for which both children exist, with the name of its field.
+/// First parent value for which both children are active, with the name of its field.
 fn shared_parent_value(
     first: &StudyParameterSpec,
     second: &StudyParameterSpec,
@@ -481,7 +480,7 @@ fn shared_parent_value(
     Some(("parentIntValues.values", ParameterValue::Integer(value)))
 }
 
-/// `[0, 2]` as `parameters[0].childParameterSpecs[2]`.
+/// Formats `[0, 2]` as `parameters[0].childParameterSpecs[2]`.
 fn path_text(path: &[usize]) -> String {
     let parts = path.iter().enumerate().map(|(depth, index)| match depth {
         0 => format!("parameters[{index}]"),

@@ -1,6 +1,6 @@
-//! Conversion of a study to a `StudyConfig`, for studies that were not created by one: those of jobs and of other protocols.
+//! Conversion of a study to a `StudyConfig`, for studies of jobs and of other protocols.
 //!
-//! The source studies of a job have no place in a `StudyConfig` and are left out.
+//! A job's source studies have no representation in a `StudyConfig` and are omitted.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -20,7 +20,7 @@ use crate::ai_platform::{
 };
 use tunesmith_domain::{CurveAxis, StoppingRuleKind, Study};
 
-/// The configuration that describes `study`.
+/// Configuration that describes `study`.
 pub(super) fn study_config(study: &Study) -> StudyConfig {
     let space = study.problem.search_space();
     let names = PublishedNames::of(space);
@@ -68,7 +68,7 @@ pub(super) fn study_config(study: &Study) -> StudyConfig {
     }
 }
 
-/// The parameters below `parent`, in order; `None`: those that are always active.
+/// Parameters below `parent` in order; for `None`, those that are always active.
 fn children(parent: Option<&str>, all: &[ParameterSpec], names: &PublishedNames<'_>) -> Vec<StudyParameterSpec> {
     let below = all.iter().filter(|spec| spec.condition().map(|condition| condition.parent()) == parent);
     below.map(|spec| parameter(spec, all, names)).collect()
@@ -149,7 +149,7 @@ mod tests {
     use super::study_config;
     use crate::ai_platform::optimizer::{StudyConfig, study_plan};
 
-    /// The study that `config` describes, whose rendered form is checked to be `config` again.
+    /// Study described by `config`; asserts that it renders as `config` again.
     fn rendered(config: &Value) -> Study {
         let config: StudyConfig = serde_json::from_value(config.clone()).unwrap();
         let plan = study_plan(&config).unwrap();

@@ -17,7 +17,7 @@ use crate::ai_platform::job::{known_origin, origin_schema, violated_names};
 use crate::ai_platform::{Int64, Notice, Number, ProtoDuration, is_default};
 use tunesmith_domain::{Measurement, Study, StudyId, Trial, TrialState};
 
-/// The value of one parameter: exactly one of the three fields.
+/// Value of one parameter: exactly one of the three fields.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct TrialParameter {
@@ -34,18 +34,18 @@ pub struct TrialParameter {
     pub string_value: Option<String>,
 }
 
-/// A trial in a request. Fields that only the service sets are accepted and ignored.
+/// Trial in a request. Fields set only by the service are accepted and ignored.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "TrialInput")]
 pub struct TrialRequest {
     /// Parameter values.
     pub parameters: Vec<TrialParameter>,
-    /// The result, for a completed trial.
+    /// Result of a completed trial.
     pub final_measurement: Option<MeasurementMessage>,
-    /// Whether the trial has no result, and its parameters are not tried again.
+    /// Whether the trial has no result. Its parameters are then not tried again.
     pub trial_infeasible: bool,
-    /// The reason; only with `trialInfeasible`.
+    /// Reason; only with `trialInfeasible`.
     pub infeasible_reason: String,
     name: Value,
     state: Value,
@@ -57,7 +57,7 @@ pub struct TrialRequest {
 }
 
 impl TrialRequest {
-    /// A notice for each given field that has no effect.
+    /// Notices about given fields without effect.
     pub fn notices(&self) -> Vec<Notice> {
         let fields = [
             ("name", &self.name),
@@ -80,28 +80,28 @@ impl TrialRequest {
     }
 }
 
-/// The notice that a trial is infeasible, so that its result is ignored, as published.
+/// Notice that a result of an infeasible trial is ignored, as published.
 pub(super) fn result_of_infeasible_trial() -> Notice {
     let description = "has no effect: trialInfeasible is set".to_owned();
     Notice { field: "finalMeasurement".to_owned(), description }
 }
 
-/// A trial.
+/// Trial of a study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Trial")]
 pub struct TrialMessage {
-    /// Resource name: `{study}/trials/{number}`. After an expired lease the number is followed by that of the attempt,
-    /// as in `7~2`.
+    /// Resource name: `{study}/trials/{number}`. After an expired lease, the attempt is appended to the number, as in
+    /// `7~2`.
     pub name: String,
     /// State of the trial.
     pub state: TrialStateName,
     /// Parameter values.
     pub parameters: Vec<TrialParameter>,
-    /// The result.
+    /// Result of the trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub final_measurement: Option<MeasurementMessage>,
-    /// The measurements, by step and elapsed time.
+    /// Measurements, by step and elapsed time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measurements: Vec<MeasurementMessage>,
     /// Time at which the trial was assigned to its client.
@@ -110,16 +110,16 @@ pub struct TrialMessage {
     /// Time at which the trial became `COMPLETED`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_time: Option<Timestamp>,
-    /// ID of the client that owns the trial.
+    /// ID of the trial's owner.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub client_id: String,
-    /// Whether the trial has no result, and its parameters are not tried again.
+    /// Whether the trial has no result. Its parameters are then not tried again.
     #[serde(default, skip_serializing_if = "is_default")]
     pub trial_infeasible: bool,
-    /// Reason for being infeasible.
+    /// Reason for the infeasibility.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub infeasible_reason: Option<String>,
-    /// Tunesmith's additions.
+    /// Tunesmith's extensions.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tunesmith: TrialAdditions,
 }
@@ -129,78 +129,77 @@ pub struct TrialMessage {
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[schemars(rename = "TrialState")]
 pub enum TrialStateName {
-    /// A user-supplied trial that is not assigned yet.
+    /// User-supplied trial, not yet assigned.
     Requested,
-    /// The trial is assigned to a client.
+    /// Assigned to a client.
     Active,
-    /// The client that owns the trial is requested to stop.
+    /// The trial's client is asked to stop.
     Stopping,
     /// The trial has a result, or is infeasible.
     Completed,
 }
 
-/// Tunesmith's additions to a trial.
+/// Tunesmith's extensions of a trial.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrialAdditions {
-    /// The algorithm and the step that proposed the trial.
+    /// Algorithm and step that proposed the trial.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_origin")]
     #[schemars(schema_with = "origin_schema")]
     pub origin: Option<Origin>,
-    /// End of the lease, unless the client renews it by a request.
+    /// End of the lease, unless a request of the client renews it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_end_time: Option<Timestamp>,
-    /// Number of times that the trial was taken from a client after its lease had expired.
+    /// Number of times a client lost the trial due to an expired lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expired_leases: Option<Int64>,
-    /// Number of runs of the program since the last retry that ended because their supervisor or machine failed.
+    /// Number of runs of the program since the last retry that ended with a failure of their supervisor or machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_attempts: Option<Int64>,
-    /// How long the runs of the program since the last retry took that were lost or preempted, or whose lease expired.
+    /// Total duration of runs of the program since the last retry that were lost or preempted, or whose lease expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_time: Option<ProtoDuration>,
-    /// Number of runs of the program since the last retry that the engine's scheduler ended in favour of other work. They
-    /// are repeated without limit.
+    /// Number of runs of the program since the last retry that the engine's scheduler preempted in favour of other
+    /// work. They are retried without limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preempted_attempts: Option<Int64>,
-    /// Where the runs of the program were, as far as it is known, in their order. The oldest ones are left out if there are many.
+    /// Known locations of the runs of the program, in order. The oldest are omitted if there are many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<AttemptMessage>,
-    /// The metrics that event files of several folders have, with the folder whose values are the curve, and the others.
+    /// Metrics found in several folders of event files, with the folder that contains the curve, and the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metric_folders: Vec<MetricFolderChoice>,
-    /// Number of measurements that this answer omits: that to `addMeasurement` contains the curve while it has at most 100
+    /// Number of measurements omitted from this response: that of `addMeasurement` contains the curve only up to 100
     /// measurements. `trials.get` returns all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_measurements: Option<Int64>,
     /// Whether the trial was stopped early; its result is then its last measurement.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stopped_early: bool,
-    /// The constraints that the result violates: metrics with a `safetyConfig`.
+    /// Constraints that the result violates: metrics with a `safetyConfig`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violated_constraints: Vec<String>,
-    /// Failure of the study's algorithm, if random search proposed the trial in its place.
+    /// Error of the study's algorithm, if random search stepped in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback_reason: Option<String>,
-    /// Fields of the request that have no effect.
+    /// Request fields without effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<Notice>,
 }
 
-/// A metric that event files of several folders have.
+/// Metric found in several folders of event files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MetricFolderChoice {
     /// Name of the metric.
     pub metric: String,
-    /// The folder whose values are the curve of the metric, below that of the trial; `.` for that itself.
+    /// Folder with the curve of the metric, relative to the trial's folder; `.` for that folder.
     pub taken: String,
-    /// The other folders. Of many, the first ones in the order in which they would be taken.
+    /// Other folders. Of many, the first ones in order of preference.
     pub others: Vec<String>,
 }
 
 impl MetricFolderChoice {
-    /// The choices of `trial`.
     pub(in crate::ai_platform) fn of(trial: &Trial) -> Vec<Self> {
         let choices = trial.metric_folders.ambiguous().filter_map(|(metric, folders)| {
             let (taken, others) = folders.split_first()?;
@@ -212,26 +211,26 @@ impl MetricFolderChoice {
 }
 
 impl TrialMessage {
-    /// The trial of `study`, with the measurements of its curve; `names` are those of the study's search space.
+    /// Trial of `study` with the measurements of its curve; `names` are those of the study's search space.
     pub fn new(study: &Study, names: &PublishedNames<'_>, trial: &Trial, curve: &[Measurement]) -> Self {
         let mut message = Self::with(&study.id, names, trial, curve);
         message.tunesmith.violated_constraints = violated_names(study, trial);
         message
     }
 
-    /// The trial of `study`, with the number of its measurements in place of the curve.
+    /// Trial of `study` with the number of its measurements instead of the curve.
     pub fn without_curve(study: &Study, names: &PublishedNames<'_>, trial: &Trial) -> Self {
         let mut message = Self::new(study, names, trial, &[]);
         message.tunesmith.omitted_measurements = Some(Int64(trial.measurement_count.cast_signed()));
         message
     }
 
-    /// The trial of a job's study, without measurements.
+    /// Trial of a job's study, without measurements.
     pub fn of_job(study: &StudyId, trial: &Trial) -> Self {
         Self::with(study, &PublishedNames::default(), trial, &[])
     }
 
-    /// Adds what of the request has no effect.
+    /// Adds notices about parts of the request without effect.
     #[must_use]
     pub fn with_notices(mut self, notices: Vec<Notice>) -> Self {
         self.tunesmith.notices = notices;
@@ -285,28 +284,28 @@ impl TrialMessage {
     }
 }
 
-/// A count in a message, which omits zero.
+/// Count in a message, which omits zero.
 fn count(count: u64) -> Option<Int64> {
     (count > 0).then(|| Int64(count.cast_signed()))
 }
 
-/// A list of trials.
+/// List of trials.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 #[schemars(rename = "ListTrialsResponse")]
 pub struct TrialList {
-    /// The trials, by number.
+    /// Trials, by number.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialMessage>,
 }
 
-/// `{study}/trials/{number}`. After an expired lease the number is followed by that of the attempt, as in `7~2`: the
-/// former owner has another name for the trial, so its requests are refused.
+/// Formats `{study}/trials/{number}`. After an expired lease, the attempt is appended, as in `7~2`: the former owner
+/// knows the trial under another name, so its requests are refused.
 pub fn trial_name(study: &StudyId, trial: &Trial) -> String {
     let name = format!("{}/trials/{}", study_name(study), trial.id);
     if study.is_of_job() || trial.expired_leases == 0 { name } else { format!("{name}~{}", trial.attempt) }
 }
 
-/// The point of `space` with the values `parameters`.
+/// Point of `space` with the values `parameters`.
 ///
 /// # Errors
 /// The first parameter that is unknown, inactive, repeated, or of another type.
@@ -334,7 +333,7 @@ pub fn completed_point(
         }
     }
     let mut values = ParameterValues::new();
-    // Parents come before their children.
+    // Parents precede their children.
     for spec in space.parameters() {
         let is_active = spec.condition().is_none_or(|condition| {
             values.get(condition.parent()).is_some_and(|value| condition.values().contains(value))

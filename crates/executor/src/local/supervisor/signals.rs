@@ -1,4 +1,4 @@
-//! The signals that a supervisor receives, and its sleep until the next one.
+//! Signals received by a supervisor, and its sleep between them.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use rustix::process::{getpid, set_child_subreaper};
 use super::{KILL_INTERVAL, Phase, Supervisor, note};
 use crate::{ProgramEnd, StopReason};
 
-/// Time that passes at most between the signals of an engine to two processes. A guess.
+/// Maximum delay between an engine's signals to two processes; a guess.
 const SIGNAL_DELAY: Duration = Duration::from_millis(200);
 
 impl Supervisor {
@@ -28,7 +28,7 @@ impl Supervisor {
         let timeout = [timeout, self.log_quota.until_check(now), orders].into_iter().flatten().min();
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let stdout = io::stdout();
-        // Without events, only the end of the other side of a pipe is reported.
+        // Without requested events, only the closing of a pipe's other end is reported.
         let mut polled = [PollFd::new(&self.signals, PollFlags::IN), PollFd::new(&stdout, PollFlags::empty())];
         let watched = if self.is_alone { 1 } else { 2 };
         match poll(&mut polled[..watched], timeout.as_ref()) {
@@ -66,8 +66,8 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Waits for a signal to this process if the program died from one. An engine signals all processes of an attempt, and
-    /// the program may be the first.
+    /// If a signal killed the program, waits for this process to receive one. An engine signals all processes of an
+    /// attempt, possibly the program first.
     pub(super) fn await_own_signal(&mut self) -> io::Result<()> {
         let died = self.master_end == Some(ProgramEnd::Signaled(Caught::SIGTERM as i32));
         if self.watch.is_none() || !died || self.stopped.is_some() {
@@ -91,8 +91,8 @@ impl Supervisor {
     }
 }
 
-/// Lets this process read the signals that stop it as events, as the sub-reaper of its programs. From here on stop signals
-/// are queued; an earlier request has written `stop.json`.
+/// Makes this process the sub-reaper of its programs and queues stop signals as readable events. Requests before that
+/// are in `stop.json`.
 pub(super) fn queue_signals() -> io::Result<SignalFd> {
     let mask: SigSet = [Caught::SIGTERM, Caught::SIGINT, Caught::SIGUSR1, Caught::SIGCHLD].into_iter().collect();
     mask.thread_block()?;

@@ -1,4 +1,4 @@
-//! The files of an inbox.
+//! Files of an inbox.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,12 +10,12 @@ use crate::log_space::shorten;
 use crate::remote::messages::LogPiece;
 use tunesmith_files::RootedPath;
 
-/// Maximum size of a file in bytes; a specification contains the training input.
+/// Maximum file size in bytes; a specification contains the training input.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 pub(super) fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> io::Result<Option<T>> {
     match RootedPath::new(folder, name).read(MAX_FILE_BYTES) {
-        // Files are created by rename, so only a power failure damages one.
+        // Files are created by rename, so only a power failure damages them.
         Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::from),
         Err(error) if error.is_not_found() => Ok(None),
         Err(error) => Err(error.into()),
@@ -26,18 +26,19 @@ pub(super) fn write<T: Serialize>(folder: &Path, name: &str, value: &T, durable:
     Ok(RootedPath::new(folder, name).replace(&serde_json::to_vec(value)?, durable)?)
 }
 
-/// Maximum length of a log, holes included. A guess: four times what is read of standard output.
+/// Maximum length of a log, including holes; a guess, four times the limit for reading standard output.
 pub(super) const MAX_LOG_BYTES: u64 = 16 << 30;
 
-/// Outcome of receiving a part of a log.
+/// Result of receiving a part of a log.
 pub(super) enum Appended {
-    /// The log has this size now.
+    /// New size of the log.
     Size(u64),
-    /// It is beyond the maximum length and was not written. The log continues at `offset`, so that its agent goes on.
+    /// Dropped, because it lies beyond the maximum length. The log nominally continues at `offset`, so that the agent
+    /// proceeds.
     TooLong { offset: u64 },
 }
 
-/// Writes the bytes of `piece` that the log lacks, and keeps the log within `quota_bytes`. Bytes that were removed on the node
+/// Writes the bytes of `piece` missing in the log, and keeps the log within `quota_bytes`. Bytes removed on the node
 /// become a hole.
 pub(super) fn append(log: &RootedPath, piece: &LogPiece, quota_bytes: Option<u64>) -> io::Result<Appended> {
     let offset = piece.position.offset;
@@ -59,7 +60,7 @@ pub(super) fn append(log: &RootedPath, piece: &LogPiece, quota_bytes: Option<u64
     if let Some(quota_bytes) = quota_bytes
         && let Err(error) = shorten(&file, quota_bytes)
     {
-        // As on one machine, the log is kept where the file system cannot give space back.
+        // As on a single machine, the log stays complete if the file system cannot free space.
         tracing::warn!(%error, "a log that an agent has sent cannot be kept within its quota");
     }
     Ok(Appended::Size(size + new.len() as u64))

@@ -1,4 +1,4 @@
-//! The attempts that this process works on, each with a lock of its own, so that the reports of one do not wait for another's.
+//! Attempts in use by this process, each with its own lock, so that reports of one do not wait for those of another.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::ExecutorJobId;
 
-/// The attempts of an inbox.
+/// Attempts of an inbox.
 #[derive(Debug, Default)]
 pub(super) struct OpenAttempts(Mutex<HashMap<ExecutorJobId, Arc<OpenAttempt>>>);
 
 #[derive(Debug, Default)]
 pub(super) struct OpenAttempt(Mutex<Known>);
 
-/// Facts of an attempt that are known without reading its files.
+/// Cached facts about an attempt.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// The tasks of all its replicas, once its specification was read.
+    /// Tasks of all its replicas, once its specification was read.
     pub(super) tasks: Option<Vec<String>>,
 }
 
@@ -26,7 +26,7 @@ impl OpenAttempts {
         Arc::clone(self.all().entry(id.clone()).or_default())
     }
 
-    /// Forgets the attempts that `is_over` accepts and that are not in use.
+    /// Forgets unused attempts that `is_over` accepts.
     pub(super) fn forget(&self, is_over: impl Fn(&ExecutorJobId) -> bool) {
         self.all().retain(|id, attempt| !is_over(id) || Arc::strong_count(attempt) > 1);
     }
@@ -37,7 +37,7 @@ impl OpenAttempts {
 }
 
 impl OpenAttempt {
-    /// Waits for the exclusive use of the attempt. Blocks.
+    /// Locks the attempt exclusively. Blocks.
     pub(super) fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock()
     }

@@ -1,4 +1,4 @@
-//! The end of an attempt, whose replicas may run under several agents.
+//! End of an attempt whose replicas may run under several agents.
 
 use std::io;
 
@@ -8,8 +8,8 @@ use super::Inbox;
 use crate::{ExitStatus, ProgramEnd};
 
 impl Inbox {
-    /// Whether the attempt with the ID `id`, as text, needs no agent any more: it has ended, was asked to stop before an agent has
-    /// reported, or is forgotten.
+    /// Whether the attempt with the ID `id`, as text, needs no agent any more: it has ended, was stopped before its
+    /// first report, or is forgotten.
     ///
     /// # Errors
     /// If that cannot be determined.
@@ -20,7 +20,7 @@ impl Inbox {
     }
 }
 
-/// The end of an attempt with several agents by the `end` of `agent`; `None` if it goes on.
+/// End of an attempt with several agents due to the `end` of `agent`; `None` if it continues.
 pub(super) fn outcome_of(agent: &AgentId, is_master: bool, end: &AgentEnd) -> Option<AgentEnd> {
     if is_master {
         return Some(end.clone());
@@ -37,7 +37,7 @@ pub(super) fn outcome_of(agent: &AgentId, is_master: bool, end: &AgentEnd) -> Op
                 Some(AgentEnd::Ended(ExitStatus { end, stopped: None }))
             }
             ProgramEnd::OutOfMemory => Some(end.clone()),
-            // As on one machine, the end of the master decides.
+            // As on a single machine, the end of the master decides.
             ProgramEnd::NotStarted(_) | ProgramEnd::Exited(_) | ProgramEnd::Signaled(_) => None,
         },
     }

@@ -1,4 +1,4 @@
-//! Reports of an attempt's agents about their reads, within limits.
+//! Summary of tags and problems reported by an attempt's agents, within limits.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::super::messages::AgentReport;
 use crate::reports::SentReports;
 use tunesmith_metrics::{MAX_SEEN_TAG_BYTES, MAX_SEEN_TAGS};
 
-/// Maximum number of problems of one attempt, as of one collector.
+/// Maximum number of problems of one attempt, as in a collector.
 const MAX_PROBLEMS: usize = 64;
 
 #[derive(Default, PartialEq, Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Adds the tags and problems of `report` that are new. Returns whether there are any.
+    /// Adds the new tags and problems of `report`. Returns whether there are any.
     pub(super) fn add(&mut self, report: &AgentReport) -> bool {
         let before = (self.seen_tags.len(), self.problems.len());
         for tag in &report.seen_tags {
@@ -34,7 +34,7 @@ impl Summary {
 
     /// Adds `problem`, and returns whether it is new and within the limit.
     pub(super) fn add_problem(&mut self, problem: &str) -> bool {
-        // The search is short: the number of problems is limited.
+        // A linear search is fast enough: the number of problems is limited.
         let is_kept = self.problems.len() < MAX_PROBLEMS && !self.problems.iter().any(|known| known == problem);
         if is_kept {
             self.problems.push(problem.to_owned());
