@@ -137,7 +137,8 @@ def test_a_metric_that_is_no_number_is_refused() -> None:
 
 def test_a_metric_may_be_a_path() -> None:
     search = TunesmithSearch(SPACE, "eval/loss", "min")
-    for i, result in enumerate(({"eval/loss": 1.5}, {"eval": {"loss": 2.5}})):
+    results: list[dict[str, Any]] = [{"eval/loss": 1.5}, {"eval": {"loss": 2.5}}]
+    for i, result in enumerate(results):
         search.suggest(f"t{i}")
         search.on_trial_complete(f"t{i}", result)
     assert [record.value for record in search.optimizer.trials] == [1.5, 2.5]
@@ -186,7 +187,7 @@ def test_evaluated_points_are_trials() -> None:
     assert search.optimizer.best.number == 1
     with pytest.raises(InvalidArgument, match="c"):
         search.add_evaluated_point({"x": 0.25}, 0.5)
-    with pytest.raises(ValueError, match="x: 7 is outside of 0.0 to 1.0"):
+    with pytest.raises(ValueError, match=r"x: 7 is outside of 0\.0 to 1\.0"):
         search.add_evaluated_point({"x": 7, "c": "a"}, 0.5)
     with pytest.raises(ValueError, match="needs a value"):
         search.add_evaluated_point({"x": 0.5, "c": "a"}, None)

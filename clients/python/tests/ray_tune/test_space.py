@@ -37,7 +37,7 @@ def suggested(search: TunesmithSearch, count: int) -> list[dict[str, Any]]:
 def all_values(domain: Any) -> list[Any]:
     """All values of a finite domain, as suggestions without an end give them."""
     search = search_of({"x": domain})
-    values = []
+    values: list[Any] = []
     while (config := search.suggest(f"t{len(values)}")) != "FINISHED":
         assert isinstance(config, dict)
         values.append(config["x"])
