@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -12,7 +14,7 @@ import pytest
 from server_process import ServerProcess
 from tunesmith import Client, Optimizer, TrialRecord, double, integer, minimize
 
-from app import CLIENTS, App
+from app import CLIENTS, PYTHON_PATH, App
 
 CONFIG: dict[str, Any] = {"x": 0.0, "n": 1, "opt": {"name": "sgd", "lr": 0.1}}
 SWEPT = ("x=interval(0,1)", "n=int(interval(1,4))")
@@ -222,6 +224,35 @@ def test_a_sweep_may_use_a_server(app: App, tmp_path_factory: pytest.TempPathFac
     assert [record.state for record in found] == ["COMPLETED"] * 4
     assert [job["number"] for job in app.jobs()] == [0, 1, 2, 3]
     assert app.results()["best_value"] == min(record.value for record in found)
+
+
+def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:
+    guide = (CLIENTS.parent / "docs" / "guide" / "hydra.md").read_text()
+    commands = []
+    for marks, body in re.findall(r"```(?:python|yaml|sh) (\S+)\n(.*?)```", guide, re.DOTALL):
+        if marks.startswith("file="):
+            (tmp_path / marks.removeprefix("file=")).write_text(body)
+        else:
+            commands += [line.split()[1:] for line in body.splitlines() if line.startswith("python ")]
+    assert len(commands) == 4
+    environment = os.environ | {"PYTHONPATH": PYTHON_PATH}
+    for command in commands:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", *command, "hydra.sweep.dir=sweep"],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    with Optimizer(
+        [double("lr", 0.001, 1, scale="log"), integer("layers", 1, 4)],
+        [minimize("value")],
+        storage=tmp_path / "study",
+        name="train",
+    ) as study:
+        assert len(study.trials) == 30
+        assert study.best.value < 0.0105
 
 
 def test_programs_without_a_sweep_do_not_import_the_engine(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,12 +18,15 @@ from tunesmith import (
     SearchEnded,
     Study,
     Trial,
+    TrialLost,
     TrialRecord,
     maximize,
     minimize,
 )
 
 from .config import TunesmithSweeperConf
+
+_LOG = logging.getLogger(__name__)
 
 # A sweep that dies gives its trials back to the others on the server after this many seconds.
 _LEASE = 60.0
@@ -75,11 +79,18 @@ class SweepStudy:
 
     def tell(self, job: Job, values: list[float]) -> None:
         """Completes a job with its values, by metric."""
-        self._study.tell(job.trial, dict(zip(self.metrics, values, strict=True)))
+        self._tell(job, value=dict(zip(self.metrics, values, strict=True)))
 
     def fail(self, job: Job, reason: str) -> None:
         """Completes a job as infeasible."""
-        self._study.tell(job.trial, infeasible=reason)
+        self._tell(job, infeasible=reason)
+
+    def _tell(self, job: Job, value: dict[str, float] | None = None, infeasible: str | None = None) -> None:
+        try:
+            self._study.tell(job.trial, value, infeasible=infeasible)
+        except TrialLost as error:
+            # The lease expired, such as in a suspended machine, and another sweep has the trial.
+            _LOG.warning("The result of job #%d is dropped: %s", job.number - 1, error)
 
     def optimal(self) -> list[TrialRecord]:
         """Returns the best trial, or those of the Pareto front."""

@@ -22,8 +22,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ray import cloudpickle
-from ray.tune.search import Searcher
+try:
+    from ray import cloudpickle
+    from ray.tune.search import Searcher
+except ModuleNotFoundError as error:
+    if error.name != "ray":
+        raise
+    raise ModuleNotFoundError("tunesmith.ray needs Ray Tune: pip install 'tunesmith[ray]'", name=error.name) from None
 
 from ._ray_space import Container, Values, parse
 from .errors import SearchEnded

@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -235,8 +238,6 @@ def test_a_saved_search_continues_with_the_same_suggestions(tmp_path: Path) -> N
 
 
 def test_only_saved_searches_are_restored(tmp_path: Path) -> None:
-    import pickle
-
     path = tmp_path / "other.pkl"
     path.write_bytes(pickle.dumps({"_space": 1}))
     with pytest.raises(ValueError, match=r"other.pkl is not a state of TunesmithSearch"):
@@ -260,3 +261,9 @@ def test_the_seed_fixes_the_suggestions() -> None:
     other = run(TunesmithSearch(SPACE, "loss", "min", seed=2), 0, 8)
     assert one == two
     assert one != other
+
+
+def test_the_error_without_ray_says_what_to_install() -> None:
+    program = "import sys; sys.modules['ray'] = None; import tunesmith.ray"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stderr.endswith("ModuleNotFoundError: tunesmith.ray needs Ray Tune: pip install 'tunesmith[ray]'\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -27,6 +28,8 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Any:
         environment = os.environ | {
             "PYTHONPATH": str(SOURCE),
             "RAY_FOLDER": ray_folder,
+            # The folder of experiments without a storage_path.
+            "HOME": str(folder),
             "RAY_AUTH_MODE": "disabled",
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_AIR_NEW_OUTPUT": "0",
@@ -97,3 +100,12 @@ def test_a_finite_space_ends_the_run_and_several_metrics_have_a_front(facts: Any
     assert {config["const"] for config in run["configs"]} == {"c"}
     # 0 has the least loss, 1 the largest size.
     assert sorted(run["front"]) == [0, 1]
+
+
+def test_the_examples_of_the_guide_run(facts: Any) -> None:
+    run = facts["guide"]
+    assert run["examples"] == 2
+    best = ast.literal_eval(run["output"].splitlines()[-1])
+    # A random configuration is that good with a probability of 0.1.
+    assert (best["x"] - 1) ** 2 + best["layers"] * 0.1 < 0.3
+    assert run["first"] == {"epochs": 5, "optimizer": {"name": "adam"}}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -157,6 +160,18 @@ def finite() -> dict[str, Any]:
     }
 
 
+def guide() -> dict[str, Any]:
+    """The examples of the guide, in order."""
+    page = Path(__file__).parents[4] / "docs" / "guide" / "ray-tune.md"
+    examples = re.findall(r"```python no-run\n(.*?)```", page.read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        for example in examples:
+            exec(example, names)
+    return {"examples": len(examples), "output": output.getvalue(), "first": names["search"].suggest("t0")}
+
+
 def main() -> None:
     # Ray listens on all addresses; here there is only one, and nobody else is on it.
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -169,7 +184,7 @@ def main() -> None:
         log_to_driver=False,
         logging_level=logging.WARNING,
     )
-    facts = {run.__name__: run() for run in (reports, faults, interruption, finite)}
+    facts = {run.__name__: run() for run in (reports, faults, interruption, finite, guide)}
     (FOLDER / "facts.json").write_text(json.dumps(facts))
 
 
