@@ -53,12 +53,12 @@ class App:
         program = _PROGRAM.replace("CONFIG", repr(config)).replace("BODY", body)
         (self.folder / "app.py").write_text(program)
 
-    def sweep(self, *overrides: str, code: int = 0) -> str:
-        """Runs a sweep, checks its exit code, and returns its output."""
+    def start(self, *overrides: str) -> subprocess.Popen[str]:
+        """Starts a sweep."""
         # Flags come before overrides.
         command = [sys.executable, "-W", "error", "app.py", "--multirun", *overrides, "hydra/sweeper=tunesmith"]
         command += ["hydra.sweep.dir=sweep", "hydra.sweeper.seed=1"]
-        done = subprocess.run(
+        return subprocess.Popen(
             command,
             cwd=self.folder,
             env=os.environ | {"PYTHONPATH": PYTHON_PATH},
@@ -67,8 +67,13 @@ class App:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        assert done.returncode == code, done.stdout
-        return done.stdout
+
+    def sweep(self, *overrides: str, code: int = 0) -> str:
+        """Runs a sweep, checks its exit code, and returns its output."""
+        process = self.start(*overrides)
+        output, _ = process.communicate()
+        assert process.returncode == code, output
+        return output
 
     def jobs(self) -> list[dict[str, Any]]:
         """Returns the started jobs, in order."""

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -211,19 +212,42 @@ def test_wrong_options_are_refused_by_name(app: App, override: str, message: str
     assert app.jobs() == []
 
 
-def test_a_sweep_may_use_a_server(app: App, tmp_path_factory: pytest.TempPathFactory) -> None:
-    server = ServerProcess(tmp_path_factory.mktemp("server"))
-    try:
-        options = (f"hydra.sweeper.server={server.address}", "hydra.sweeper.study_name=shared")
-        app.sweep("hydra.sweeper.n_trials=2", *options, *SWEPT)
-        app.sweep("hydra.sweeper.n_trials=4", *options, *SWEPT)
-        with Client(server.address) as client:
-            found = client.study("shared").all_trials()
-    finally:
-        server.end()
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    process = ServerProcess(tmp_path_factory.mktemp("server"))
+    yield process
+    process.end()
+
+
+def test_a_sweep_may_use_a_server(app: App, server: ServerProcess) -> None:
+    options = (f"hydra.sweeper.server={server.address}", "hydra.sweeper.study_name=shared")
+    app.sweep("hydra.sweeper.n_trials=2", *options, *SWEPT)
+    app.sweep("hydra.sweeper.n_trials=4", *options, *SWEPT)
+    with Client(server.address) as client:
+        found = client.study("shared").all_trials()
     assert [record.state for record in found] == ["COMPLETED"] * 4
     assert [job["number"] for job in app.jobs()] == [0, 1, 2, 3]
     assert app.results()["best_value"] == min(record.value for record in found)
+
+
+def test_sweeps_share_the_study_of_a_server(
+    app: App, server: ServerProcess, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = App(tmp_path_factory.mktemp("other"), CONFIG, "(cfg.x - 0.3) ** 2 + cfg.n")
+    options = (f"hydra.sweeper.server={server.address}", "hydra.sweeper.n_trials=8", "hydra.sweeper.n_jobs=2")
+    sweeps = [each.start(*options, "hydra/launcher=joblib", *SWEPT) for each in (app, other)]
+    for sweep in sweeps:
+        output, _ = sweep.communicate()
+        assert sweep.returncode == 0, output
+    with Client(server.address) as client:
+        found = client.study("app").all_trials()
+    # Both may suggest a batch of two when one trial is left.
+    assert 8 <= len(found) <= 11
+    jobs = sorted(app.jobs() + other.jobs(), key=lambda job: int(job["number"]))
+    assert [job["number"] + 1 for job in jobs] == [record.number for record in found]
+    # The number of each job is that of its trial.
+    assert [job["config"]["x"] for job in jobs] == [record.parameters["x"] for record in found]
+    assert [record.value for record in found] == [(job["config"]["x"] - 0.3) ** 2 + job["config"]["n"] for job in jobs]
 
 
 def test_the_examples_of_the_guide_run(tmp_path: Path) -> None:

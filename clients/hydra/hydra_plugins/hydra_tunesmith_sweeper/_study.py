@@ -48,7 +48,7 @@ class SweepStudy:
 
     def __init__(self, study: Study, unfinished: list[TrialRecord]) -> None:
         self._study = study
-        self._unfinished = unfinished
+        self._ready = [Job(record.number, dict(record.parameters), record.number) for record in unfinished]
         self.metrics: list[str] = list(study.metric_names)
 
     def finished(self) -> int:
@@ -56,26 +56,26 @@ class SweepStudy:
         return sum(record.state == "COMPLETED" for record in self._study.all_trials())
 
     def next_jobs(self, count: int, total: int) -> list[Job]:
-        """Returns up to `count` jobs with consecutive numbers, none beyond `total` trials; empty at the end.
+        """Returns up to `count` jobs with consecutive numbers, as a launcher numbers them; empty at the end.
 
-        Unfinished trials of an earlier run come first.
+        Unfinished trials of an earlier run come first. New ones are suggested until the study has `total` trials.
         """
-        jobs: list[Job] = []
-        while (
-            self._unfinished and len(jobs) < count and (not jobs or self._unfinished[0].number == jobs[-1].number + 1)
-        ):
-            record = self._unfinished.pop(0)
-            jobs.append(Job(record.number, dict(record.parameters), record.number))
-        if jobs:
-            return jobs
-        count = min(count, total - len(self._study.all_trials()))
+        if not self._ready:
+            self._ready = self._suggested(min(count, total - len(self._study.all_trials())))
+        jobs = self._ready[:1]
+        while len(jobs) < min(count, len(self._ready)) and self._ready[len(jobs)].number == jobs[-1].number + 1:
+            jobs.append(self._ready[len(jobs)])
+        del self._ready[: len(jobs)]
+        return jobs
+
+    def _suggested(self, count: int) -> list[Job]:
         if count < 1:
             return []
         try:
             trials = self._study.ask(count)
         except SearchEnded:
             return []
-        return [Job(trial.number, trial.parameters, trial) for trial in trials]
+        return sorted((Job(trial.number, trial.parameters, trial) for trial in trials), key=lambda job: job.number)
 
     def tell(self, job: Job, values: list[float]) -> None:
         """Completes a job with its values, by metric."""

@@ -33,6 +33,9 @@ _DEVIATIONS = 4.0
 # Spreads that the engine accepts, as a fraction of the range.
 _SPREADS = (0.001, 1.0)
 _LABEL_LENGTH = 60
+# The Tuner replaces functions and other objects of its param_space by pairs of such a text and a hash.
+_FUNCTION_PLACEHOLDER, _OBJECT_PLACEHOLDER = "__fn_ph", "__ref_ph"
+_SAMPLE_FROM = "sample_from is not supported; compute the value in the trainable"
 
 Values = dict[str, ParameterValue]
 
@@ -79,8 +82,8 @@ class Constant(Node):
         return self.value
 
     def encode(self, part: Any) -> Values:
-        """Accepts the constant only."""
-        if not _equal(self.value, part):
+        """Accepts the constant only, and any value for an object, which the Tuner hides."""
+        if not _is_placeholder(self.value, _OBJECT_PLACEHOLDER) and not _equal(self.value, part):
             raise ValueError(f"{self.path}: {part!r} is not the constant {self.value!r} of the search space")
         return {}
 
@@ -159,13 +162,20 @@ class Choice(Node):
         """Accepts a value equal to an option; one of the same type has precedence, as of 1 and 1.0."""
         for same_type in (True, False):
             for label, option in zip(self.labels, self.options, strict=True):
-                if isinstance(option, Constant) and same_type and type(option.value) is not type(part):
+                if isinstance(option, Constant):
+                    if _equal(option.value, part) and (not same_type or type(option.value) is type(part)):
+                        return {self.path: label}
                     continue
                 try:
                     return {self.path: label, **option.encode(part)}
                 except ValueError:
                     continue
-        raise ValueError(f"{self.path}: {part!r} is not one of the options {', '.join(self.labels)}")
+        message = f"{self.path}: {part!r} is not one of the options {', '.join(self.labels)}"
+        if any(
+            isinstance(each, Constant) and _is_placeholder(each.value, _OBJECT_PLACEHOLDER) for each in self.options
+        ):
+            message += "; the Tuner hides the objects of its param_space, so give the space to TunesmithSearch instead"
+        raise ValueError(message)
 
 
 @dataclass(frozen=True)
@@ -248,9 +258,16 @@ def _parsed(path: str, value: Any) -> Node:
         parts = tuple(_parsed(_joined(path, key), part) for key, part in value.items())
         # The root stays a mapping, however constant.
         return _container(path, value, parts, tuple(value))
+    if _is_placeholder(value, _FUNCTION_PLACEHOLDER):
+        raise ValueError(f"{path}: {_SAMPLE_FROM}")
     if type(value) in (list, tuple):
         return _container(path, value, tuple(_parsed(f"{path}[{i}]", part) for i, part in enumerate(value)))
     return Constant(path, value)
+
+
+def _is_placeholder(value: Any, token: str) -> bool:
+    # Checked by type first: an array would compare elementwise.
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and value[0] == token
 
 
 def _container(path: str, value: Any, parts: tuple[Node, ...], keys: tuple[Any, ...] = ()) -> Node:
@@ -265,7 +282,7 @@ def _joined(path: str, key: Any) -> str:
 
 def _of_domain(path: str, domain: Domain) -> Node:
     if isinstance(domain, Function):
-        raise ValueError(f"{path}: sample_from is not supported; compute the value in the trainable")
+        raise ValueError(f"{path}: {_SAMPLE_FROM}")
     if domain.is_grid():
         raise ValueError(f"{path}: grid_search is not supported; use tune.choice, or run the grid without a search")
     if isinstance(domain, Categorical):

@@ -253,3 +253,19 @@ def test_the_end_of_a_finite_space_is_finished() -> None:
     assert search.suggest("t2") == "FINISHED"
     with pytest.raises(SearchEnded):
         search.optimizer.ask()
+
+
+def test_objects_that_the_tuner_hides_are_told_about() -> None:
+    hidden = ("__ref_ph", "0a1b2c3d")
+    space = {"x": tune.choice([hidden, 1]), "constant": hidden}
+    search = search_of(space, points_to_evaluate=[{"x": 1, "constant": math.sqrt}])
+    assert search.suggest("t0") == {"x": 1, "constant": hidden}
+    with pytest.raises(ValueError, match="the Tuner hides the objects of its param_space, so give the space to"):
+        search_of(space, points_to_evaluate=[{"x": math.sqrt}])
+
+
+def test_a_normal_distribution_inside_of_an_option_keeps_its_prior() -> None:
+    search = search_of({"c": tune.choice([{"x": tune.randn(1, 0.5)}, "none"])})
+    values = [config["c"]["x"] for config in suggested(search, 12) if config["c"] != "none"]
+    assert values[0] == 1.0
+    assert all(-1 <= value <= 3 for value in values)

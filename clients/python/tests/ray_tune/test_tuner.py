@@ -82,7 +82,15 @@ def test_faults_are_infeasible_and_the_run_goes_on(facts: Any) -> None:
         "inf": 'the final value of "loss" is -inf, at step 0',
         "good": "",
     }
-    assert (run["errors"], run["best"]) == (1, 1.0)
+    # The function and the data of the configuration are the objects themselves: abs(-2) + (0 + 1 + 2).
+    assert (run["errors"], run["best"]) == (1, 5.0)
+
+
+def test_functions_and_grids_of_the_tuner_are_refused_by_name(facts: Any) -> None:
+    assert facts["refusals"] == {
+        "function": "net/y: sample_from is not supported; compute the value in the trainable",
+        "grid": "net/y: grid_search is not supported; use tune.choice, or run the grid without a search",
+    }
 
 
 def test_a_restored_experiment_continues_its_search(facts: Any) -> None:

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import ray
 from ray import tune
 from ray.tune.schedulers import TrialScheduler
@@ -95,18 +96,20 @@ def reports() -> dict[str, Any]:
 
 
 def faults() -> dict[str, Any]:
-    """Trials that fail, and results that are not finite."""
+    """Trials that fail, results that are not finite, and objects in the space."""
 
     def train(config: dict[str, Any]) -> dict[str, float]:
         if config["kind"] == "error":
             raise RuntimeError("out of memory")
-        return {"loss": {"nan": float("nan"), "inf": float("-inf"), "good": 1.0}[config["kind"]]}
+        good = float(config["function"](-2.0)) + config["data"].sum()
+        return {"loss": {"nan": float("nan"), "inf": float("-inf"), "good": good}[config["kind"]]}
 
     kinds = ["error", "nan", "inf", "good"]
-    search = TunesmithSearch(seed=1, points_to_evaluate=[{"kind": kind} for kind in kinds], max_concurrent=2)
-    run = tuner(
-        "faults", train, {"kind": tune.choice(kinds), "x": tune.uniform(0, 1)}, 4, search, metric="loss", mode="min"
-    )
+    data = np.arange(3)
+    points = [{"kind": kind, "data": data} for kind in kinds]
+    search = TunesmithSearch(seed=1, points_to_evaluate=points, max_concurrent=2)
+    space = {"kind": tune.choice(kinds), "x": tune.uniform(0, 1), "function": tune.choice([abs, abs]), "data": data}
+    run = tuner("faults", train, space, 4, search, metric="loss", mode="min")
     results = run.fit()
     return {"records": records(search), "errors": len(results.errors), "best": search.optimizer.best.value}
 
@@ -160,6 +163,25 @@ def finite() -> dict[str, Any]:
     }
 
 
+def refusals() -> dict[str, Any]:
+    """Spaces that the Tuner accepts, and the search does not."""
+
+    def train(config: dict[str, Any]) -> dict[str, float]:
+        return {"loss": 0.0}
+
+    messages: dict[str, Any] = {}
+    spaces: dict[str, dict[str, Any]] = {
+        "function": {"x": tune.uniform(0, 1), "net": {"y": tune.sample_from(lambda config: config["x"])}},
+        "grid": {"x": tune.uniform(0, 1), "net": {"y": tune.grid_search([1, 2])}},
+    }
+    for name, space in spaces.items():
+        try:
+            tuner(name, train, space, 1, TunesmithSearch(), metric="loss", mode="min").fit()
+        except ValueError as error:
+            messages[name] = str(error)
+    return messages
+
+
 def guide() -> dict[str, Any]:
     """The examples of the guide, in order."""
     page = Path(__file__).parents[4] / "docs" / "guide" / "ray-tune.md"
@@ -184,7 +206,7 @@ def main() -> None:
         log_to_driver=False,
         logging_level=logging.WARNING,
     )
-    facts = {run.__name__: run() for run in (reports, faults, interruption, finite, guide)}
+    facts = {run.__name__: run() for run in (reports, faults, interruption, finite, refusals, guide)}
     (FOLDER / "facts.json").write_text(json.dumps(facts))
 
 
