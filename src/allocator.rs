@@ -1,11 +1,12 @@
 //! Memory statistics of the allocator, and release of free memory to the system.
 //!
-//! Uses glibc's counters, so an allocation costs nothing extra. With other C libraries, the resident set size is used
-//! and nothing is released.
+//! Uses glibc's counters, so an allocation costs nothing extra. With other C libraries, and with glibc before 2.33, the
+//! resident set size is used; other C libraries release nothing.
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod gnu {
-    use std::ffi::c_int;
+    use std::ffi::{c_char, c_int, c_void};
+    use std::sync::LazyLock;
 
     /// `struct mallinfo2` of `malloc.h`.
     #[repr(C)]
@@ -24,10 +25,23 @@ mod gnu {
         keepcost: usize,
     }
 
-    #[expect(unsafe_code, reason = "the statistics of the C library's allocator have no safe interface")]
+    #[expect(unsafe_code, reason = "the C library's allocator has no safe interface")]
     unsafe extern "C" {
-        pub(super) safe fn mallinfo2() -> Mallinfo2;
+        fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
         pub(super) safe fn malloc_trim(pad: usize) -> c_int;
+    }
+
+    /// Statistics of the allocator; `None` before glibc 2.33, which lacks the function. Looked up at run time, so that the
+    /// program starts there.
+    #[expect(unsafe_code, reason = "the C library's allocator has no safe interface")]
+    pub(super) fn mallinfo2() -> Option<Mallinfo2> {
+        static FUNCTION: LazyLock<Option<extern "C" fn() -> Mallinfo2>> = LazyLock::new(|| {
+            // SAFETY: the name ends with a zero byte, and a null library is the program with all its libraries.
+            let address = unsafe { dlsym(std::ptr::null_mut(), c"mallinfo2".as_ptr()) };
+            // SAFETY: the symbol has this type in every version of glibc that defines it.
+            (!address.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, _>(address) })
+        });
+        FUNCTION.map(|function| function())
     }
 }
 
@@ -47,10 +61,10 @@ pub(crate) fn keep_free_memory() {
 pub(crate) fn held_bytes() -> Option<usize> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        let statistics = gnu::mallinfo2();
-        Some(statistics.uordblks + statistics.hblkhd)
+        if let Some(statistics) = gnu::mallinfo2() {
+            return Some(statistics.uordblks + statistics.hblkhd);
+        }
     }
-    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
     resident_bytes()
 }
 
@@ -91,9 +105,10 @@ mod tests {
     fn blocks_up_to_the_raised_threshold_are_not_mapped() {
         alone("blocks_up_to_the_raised_threshold_are_not_mapped", || {
             keep_free_memory();
-            let before = gnu::mallinfo2().hblkhd;
+            let mapped = || gnu::mallinfo2().unwrap().hblkhd;
+            let before = mapped();
             let _block = std::hint::black_box(Vec::<u8>::with_capacity(KEPT_BLOCK / 2));
-            assert_eq!(gnu::mallinfo2().hblkhd, before);
+            assert_eq!(mapped(), before);
         });
     }
 

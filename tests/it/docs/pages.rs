@@ -51,6 +51,9 @@ pages! {
     from_ai_platform: "docs/guide/from-ai-platform.md", 1, &[];
     slurm: "docs/guide/slurm.md", 1, &[];
     ray: "docs/guide/ray.md", 1, &[];
+    // `clients/python/tests/ray_tune` and `clients/hydra/tests` run the examples of these.
+    ray_tune: "docs/guide/ray-tune.md", 2, &[];
+    hydra: "docs/guide/hydra.md", 3, &[];
     kubernetes: "docs/guide/kubernetes.md", 4, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
     isolation: "docs/guide/isolation.md", 1, &[];
