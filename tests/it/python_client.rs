@@ -61,7 +61,7 @@ fn the_python_client_passes_its_tests_as_it_is_installed() {
     assert!(summary.contains(" passed in ") && !summary.contains("skipped"), "{summary}");
 }
 
-/// Makes one test for each folder of tests with packages of its own, below `clients/python/tests`.
+/// Makes one test for each folder of tests with packages of its own, below `clients`.
 macro_rules! groups {
     ($($name:ident: $folder:literal, $requirements:expr;)+) => {
         $(
@@ -74,9 +74,11 @@ macro_rules! groups {
 }
 
 groups! {
-    plots_and_tables: "plots", &["pandas==3.1.1", "plotly==7.1.0"];
-    processes_of_joblib: "processes", &["joblib==1.6.0"];
-    tutorial_notebook: "notebook", &[
+    plots_and_tables: "python/tests/plots", &["pandas==3.1.1", "plotly==7.1.0"];
+    processes_of_joblib: "python/tests/processes", &["joblib==1.6.0"];
+    ray_tune: "python/tests/ray_tune", &["ray[tune]==2.60.0"];
+    sweeper_for_hydra: "hydra/tests", &["hydra-core==1.3.8", "hydra-joblib-launcher==1.2.0", "hatchling==1.33.0"];
+    tutorial_notebook: "python/tests/notebook", &[
         "ipykernel==7.4.0", "nbclient==0.11.0", "nbformat==5.11.1", "pandas==3.1.1", "plotly==7.1.0", "scikit-learn==1.9.1",
     ];
 }
@@ -87,7 +89,8 @@ fn pass(folder: &str, requirements: &[&str]) {
     let work = TempDir::new().unwrap();
     crate::python::lay_package(work.path());
     let mut command = crate::support::program(interpreter(&[&[TOOLS[0]], requirements].concat()));
-    command.args(["-m", "pytest", "-q"]).arg(Path::new("tests").join(folder)).current_dir(package());
+    let (project, tests) = folder.split_once('/').unwrap();
+    command.args(["-m", "pytest", "-q", tests]).current_dir(package().with_file_name(project));
     command.env("PYTHONPATH", work.path()).env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::null());
     let summary = succeed(command.env("TUNESMITH_BINARY", env!("CARGO_BIN_EXE_tunesmith")));
     assert!(summary.contains(" passed in ") && !summary.contains("skipped"), "{summary}");
