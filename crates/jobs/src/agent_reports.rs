@@ -10,9 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tunesmith_domain::{
-    AgentResponse, KnownReports, Measurement, ReportKey, StudyId, TransitionError, Trial, TrialChange,
-};
+use tunesmith_domain::{AgentResponse, KnownReports, Measurement, ReportKey, StudyId, TransitionError, Trial};
 use tunesmith_executor::ExecutorJobId;
 use tunesmith_executor::remote::{AgentCommand, AgentId, AgentReport, Inbox, LogPosition, Received};
 use tunesmith_store::{Documents, JobClaims, OptionalExtension, Relay, Store, StoreError, pages};
@@ -22,12 +20,10 @@ use super::packages::PackageName;
 use super::secret::{attempt_token, existing_secret, existing_shared_secret};
 use tunesmith_domain::JobId;
 use tunesmith_studies::clock::Clock;
+use tunesmith_studies::measurements::{self, Deduplication, Report};
 
 /// The folder of the packages that agents get, in that of a job.
 pub(super) const STAGED_PACKAGES: &str = "packages";
-
-/// Maximum number of tries of a delivery, each of which may lose a race with a concurrent one.
-const MAX_DELIVERY_TRIES: usize = 3;
 
 /// Why a report was refused.
 #[derive(Debug, thiserror::Error)]
@@ -307,67 +303,43 @@ impl AgentReports {
         Ok(Some(trial))
     }
 
-    /// Stores the measurements of `report` that follow the stored ones, and returns the number of the next one.
-    async fn deliver(&self, id: &ExecutorJobId, mut trial: Trial, report: &AgentReport) -> Result<u64, AgentError> {
-        let inner = &self.inner;
-        let study = StudyId::from(&id.job);
-        let key = TrialKey { study: study.clone(), trial: trial.id };
-        for _ in 0..MAX_DELIVERY_TRIES {
-            let Some(skipped) = trial.delivered.checked_sub(report.first_measurement) else { break };
-            let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-            let Some(new) = report.measurements.get(skipped..).filter(|new| !new.is_empty()) else { break };
-            let measurements = self.unknown(&key, &trial, new).await?;
-            let from = trial.delivered;
-            let change = TrialChange::Deliver {
-                attempt: id.attempt,
-                from,
-                to: from + new.len() as u64,
-                measurements: measurements.clone(),
-                at: inner.clock.now(),
-            };
-            match inner.store.change_trial(&study, trial.id, change).await {
-                Ok(changed) => {
-                    if let Some(live) = inner.live.get(&key).filter(|live| live.attempt == id.attempt) {
-                        live.extend(&measurements, changed.measurement_count);
-                        live.reported.notify_one();
-                    }
-                    return Ok(changed.delivered);
-                }
-                Err(StoreError::Refused(TransitionError::OutOfSequence { .. })) => {
-                    trial = inner.store.trial(&study, trial.id).await?;
-                }
-                Err(StoreError::Refused(
-                    error @ (TransitionError::Fenced { .. } | TransitionError::WrongState { .. }),
-                )) => return Err(AgentError::Superseded { id: id.clone(), reason: error.to_string() }),
-                Err(error) => return Err(error.into()),
+    /// Stores the new measurements of `report`, and returns the number of the next one.
+    async fn deliver(&self, id: &ExecutorJobId, trial: Trial, report: &AgentReport) -> Result<u64, AgentError> {
+        let (inner, attempt, at, first) = (&self.inner, id.attempt, self.inner.clock.now(), report.first_measurement);
+        let key = TrialKey { study: StudyId::from(&id.job), trial: trial.id };
+        let earlier = self.earlier_events(&key, &trial, &report.measurements).await?;
+        let deduplication = Deduplication::Delivery { trial: &trial, first, earlier: &earlier };
+        let delivery = Report { attempt, at, measurements: &report.measurements, deduplication };
+        let extend = |new: &[Measurement], count| inner.live.extend(&key, attempt, new, count);
+        match measurements::report(&*inner.store, &key.study, key.trial, delivery, extend).await {
+            // A concurrent delivery was faster; the agent continues after it.
+            Err(StoreError::Refused(TransitionError::OutOfSequence { expected, .. })) => Ok(expected),
+            Err(StoreError::Refused(error @ (TransitionError::Fenced { .. } | TransitionError::WrongState { .. }))) => {
+                Err(AgentError::Superseded { id: id.clone(), reason: error.to_string() })
             }
+            changed => Ok(changed?.delivered),
         }
-        Ok(trial.delivered)
     }
 
-    /// Returns the measurements of `new` that no earlier attempt has reported.
-    async fn unknown(
+    /// Returns the reports in event files of earlier attempts at `trial`; none if `new` has no report of such a file.
+    async fn earlier_events(
         &self,
         key: &TrialKey,
         trial: &Trial,
         new: &[Measurement],
-    ) -> Result<Vec<Measurement>, AgentError> {
-        let is_event = |one: &Measurement| matches!(one.key, ReportKey::EventFile { .. });
-        if trial.attempt <= 1 || !new.iter().any(is_event) {
-            return Ok(new.to_vec());
+    ) -> Result<Arc<KnownReports>, StoreError> {
+        let is_event = |one: &&Measurement| matches!(one.key, ReportKey::EventFile { .. });
+        if trial.attempt <= 1 || !new.iter().any(|one| is_event(&one)) {
+            return Ok(Arc::default());
         }
-        let cached =
-            self.inner.earlier_events.lock().get(key).filter(|(attempt, _)| *attempt == trial.attempt).cloned();
-        let earlier = match cached {
-            Some((_, earlier)) => earlier,
-            None => {
-                let stored = pages::measurements(&*self.inner.store, &key.study, trial).await?;
-                let earlier: Arc<KnownReports> = Arc::new(stored.iter().filter(|one| is_event(one)).collect());
-                self.inner.earlier_events.lock().insert(key.clone(), (trial.attempt, Arc::clone(&earlier)));
-                earlier
-            }
-        };
-        Ok(new.iter().filter(|one| !earlier.contains(one)).cloned().collect())
+        let known = self.inner.earlier_events.lock().get(key).filter(|(attempt, _)| *attempt == trial.attempt).cloned();
+        if let Some((_, earlier)) = known {
+            return Ok(earlier);
+        }
+        let stored = pages::measurements(&*self.inner.store, &key.study, trial).await?;
+        let earlier: Arc<KnownReports> = Arc::new(stored.iter().filter(is_event).collect());
+        self.inner.earlier_events.lock().insert(key.clone(), (trial.attempt, Arc::clone(&earlier)));
+        Ok(earlier)
     }
 }
 
