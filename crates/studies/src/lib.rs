@@ -9,6 +9,7 @@ mod figures;
 mod filter;
 mod keyed_queue;
 mod leases;
+pub mod measurements;
 mod memory;
 mod number_set;
 mod operations;
