@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures::future::join_all;
 use tokio::runtime::Runtime;
-use tunesmith_contract::{MemoryStore, samples};
+use tunesmith_contract::samples;
+use tunesmith_store::MemoryStore;
 use tunesmith_domain::{StudyId, TrialId};
 use tunesmith_store::{OpenMode, SledStore, SqliteStore, Store};
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::data_dir::{DataDir, audit_of};
+use tunesmith_data_dir::{DataDir, audit_of};
 use crate::executors::{self, ExecutorKind, ExecutorOptions};
 use crate::server_settings::ServerSettings;
 use crate::sharing::{self, Sharing};

@@ -5,7 +5,7 @@ use std::pin::pin;
 use anyhow::bail;
 use futures::TryStreamExt;
 
-use crate::data_dir::{DataDir, StoreKind};
+use tunesmith_data_dir::{DataDir, StoreKind};
 use tunesmith_domain::{Job, JobId, JobState};
 use tunesmith_store::Store;
 use tunesmith_store::pages;

@@ -6,7 +6,6 @@ mod allocator;
 pub mod cli;
 mod composition;
 mod copied;
-pub mod data_dir;
 mod devices;
 mod engine_settings;
 mod executors;

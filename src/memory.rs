@@ -66,7 +66,8 @@ fn look_at(studies: &Studies, budget: usize, counts: bool) {
 mod tests {
     use std::num::NonZeroUsize;
 
-    use tunesmith_contract::{MemoryStore, samples};
+    use tunesmith_contract::samples;
+use tunesmith_store::MemoryStore;
     use tunesmith_domain::SuggestionRequest;
     use tunesmith_studies::clock::SystemClock;
     use tunesmith_studies::search_policy::SearchPolicy;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use crate::data_dir::{DataDir, DataDirError, StoreKind, tokens_of};
+use tunesmith_data_dir::{DataDir, DataDirError, StoreKind, tokens_of};
 use tunesmith_access::TokenFile;
 use tunesmith_store::{Documents, PostgresDocuments, StoreError};
 

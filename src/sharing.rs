@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::data_dir::DataDir;
+use tunesmith_data_dir::DataDir;
 use tunesmith_store::{Documents, JobClaims, OnlyServer, Relay, RunningTrials, Store};
 #[cfg(feature = "postgres")]
 use tunesmith_studies::clock::SharedClock;
@@ -88,7 +88,7 @@ fn server_id(folder: &std::path::Path) -> std::io::Result<String> {
     use std::fs;
     use std::io::{ErrorKind, Write};
 
-    let path = folder.join(crate::data_dir::SERVER_FILE);
+    let path = folder.join(tunesmith_data_dir::SERVER_FILE);
     match fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => return Ok(text.trim().to_owned()),
         Ok(_) => {}

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::Args;
 
 use crate::composition::ContainerOptions;
-use crate::data_dir::{StoreKind, StoreSource, UnknownStoreKind};
+use tunesmith_data_dir::{StoreKind, StoreSource, UnknownStoreKind};
 use crate::server_settings::{ServerSettings, SettingsError};
 use tunesmith_config::KnownExecutor;
 #[cfg(feature = "postgres")]

@@ -31,7 +31,7 @@ use super::table::TableArgs;
 use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
 use crate::composition::{self, Isolation};
 use crate::copied;
-use crate::data_dir::DataDir;
+use tunesmith_data_dir::DataDir;
 use crate::executors::{self, ExecutorKind};
 use crate::server_settings::ServerSettings;
 use tunesmith_api::ai_platform::machines::{MachineMap, NO_EFFECT};

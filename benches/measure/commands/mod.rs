@@ -19,7 +19,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use clap::Parser;
 use serde::Serialize;
-use tunesmith::data_dir::{DataDir, StoreKind};
+use tunesmith_data_dir::{DataDir, StoreKind};
 use tunesmith_store::Store;
 
 /// Measures time and memory of suggestions and of a server.

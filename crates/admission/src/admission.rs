@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tunesmith_access::{Caller, OverLimit, SuggestionPermit};
+use tunesmith_access::{Caller, SuggestionPermit};
 
 use super::call::{Call, IdempotencyKey};
 use super::completion::{self, NoResponse};
-use super::control::AccessControl;
-use super::refusal::{Code, Refusal};
+use super::control::{AccessControl, over_limit};
 use super::steps::Steps;
 use super::use_cases::RequiredAccess;
+use tunesmith_domain::{Code, Refusal};
 
 /// Admitted call. Only [`AccessControl::admit`] creates one; handlers get a clone.
 ///
@@ -91,8 +91,8 @@ impl Admission {
     ///
     /// # Errors
     /// If the caller exceeds its limit of requested trials.
-    pub fn hold_trials(&self, count: usize) -> Result<impl Send + Sync + use<>, OverLimit> {
-        let trials = self.0.permit.as_ref().map(|permit| permit.trials(count)).transpose()?;
+    pub fn hold_trials(&self, count: usize) -> Result<impl Send + Sync + use<>, Refusal> {
+        let trials = self.0.permit.as_ref().map(|permit| permit.trials(count)).transpose().map_err(over_limit)?;
         Ok((self.clone(), trials))
     }
 

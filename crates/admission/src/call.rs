@@ -3,8 +3,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use super::refusal::Refusal;
 use super::use_cases::UseCase;
+use tunesmith_domain::Refusal;
 
 #[derive(Debug, Clone)]
 pub struct Call {

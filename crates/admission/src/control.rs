@@ -6,17 +6,16 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tunesmith_access::{
-    AuditLog, Authenticator, Caller, Limits, PerPrincipal, Permission, Record, Session, Sessions, SuggestionPermit,
+    AuditLog, Authenticator, Caller, Limits, OverLimit, PerPrincipal, Permission, Record, Session, Sessions, SuggestionPermit,
     TokenFileError,
 };
-use tunesmith_domain::{Document, JobId};
+use tunesmith_domain::{Code, Document, JobId, Refusal};
 use tunesmith_telemetry::telemetry;
 
 use super::administration::AuditedCalls;
 use super::admission::{Admission, Outcome};
 use super::call::{Call, Client, IdempotencyKey, SessionSecrets};
 use super::policy;
-use super::refusal::{Code, Refusal};
 use super::steps::queues;
 use super::use_cases::{RequiredAccess, Resource};
 
@@ -192,7 +191,7 @@ impl AccessControl {
                 return Err(refusal);
             }
         };
-        rules.access.limits.request(token.principal.as_str())?;
+        rules.access.limits.request(token.principal.as_str()).map_err(over_limit)?;
         self.record(call, token.principal.as_str(), &Outcome { status: 200, resource: None });
         Ok(Some(rules.sessions.open(&token, now)))
     }
@@ -299,14 +298,14 @@ impl Rules {
         let limits = &self.access.limits;
         let is_named = caller != Caller::Anonymous;
         if is_named {
-            limits.request(caller.principal())?;
+            limits.request(caller.principal()).map_err(over_limit)?;
         }
         self.authorize(call, &caller).await?;
         if call.use_case.changes() && self.access.refuses_unrecorded {
             prepare(&self.access.admin_activity)?;
         }
         let is_limited = is_named && call.use_case.is_suggestion();
-        let permit = if is_limited { limits.suggestion(caller.principal())? } else { None };
+        let permit = if is_limited { limits.suggestion(caller.principal()).map_err(over_limit)? } else { None };
         Ok((caller, permit))
     }
 
@@ -352,4 +351,13 @@ fn prepare(log: &AuditLog) -> Result<(), Refusal> {
 fn unreadable(error: TokenFileError) -> Refusal {
     tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
     Refusal::new(Code::Unavailable, TOKENS_UNREADABLE)
+}
+
+/// Refusal of a call beyond a limit of its principal.
+pub(crate) fn over_limit(error: OverLimit) -> Refusal {
+    let retry_after = match &error {
+        OverLimit::Requests { retry_after, .. } => *retry_after,
+        _ => Duration::from_secs(1),
+    };
+    Refusal { retry_after: Some(retry_after), ..Refusal::new(Code::ResourceExhausted, error.to_string()) }
 }

@@ -7,7 +7,6 @@ mod completion;
 mod control;
 pub mod long_work;
 mod policy;
-mod refusal;
 mod steps;
 pub mod use_cases;
 
@@ -16,5 +15,4 @@ pub use admission::{Admission, Outcome};
 pub use call::{Call, Client, IdempotencyKey, SessionSecrets};
 pub use control::{Access, AccessControl, Owner, PolicyOf, ServiceAccess};
 pub use policy::{allows, bindings};
-pub use refusal::{Code, FieldViolation, Refusal};
 pub use use_cases::{RequiredAccess, Resource, UseCase};

@@ -7,8 +7,8 @@ use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tunesmith_domain::{Code, Refusal};
 
-use super::refusal::{Code, Refusal};
 
 static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(permits()));
 

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
-use tunesmith_api::ai_platform::{Severity, with_omitted};
+use tunesmith_api::ai_platform::Severity;
+use tunesmith_domain::with_omitted;
 
 /// Maximum number of findings shown per file.
 pub const MAX_FINDINGS: usize = 100;

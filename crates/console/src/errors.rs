@@ -3,7 +3,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::frame::{Frame, Section};
-use tunesmith_admission::Refusal;
+use tunesmith_domain::Refusal;
 use tunesmith_jobs::JobsError;
 use tunesmith_store::StoreError;
 use tunesmith_studies::StudiesError;

@@ -13,7 +13,8 @@ use super::errors::status;
 use super::frame::{Frame, Section};
 use super::visit::{PageCall, client};
 use tunesmith_access::SESSION_COOKIE;
-use tunesmith_admission::{Code, Refusal, use_cases};
+use tunesmith_admission::use_cases;
+use tunesmith_domain::{Code, Refusal};
 
 /// Maximum size of a form in bytes.
 const MAX_FORM: usize = 8 << 10;

@@ -10,8 +10,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use tunesmith_access::{Caller, Permission};
 use tunesmith_admission::use_cases::{RequiredAccess, UseCase};
-use tunesmith_admission::{AccessControl, Admission, Call, Client, Code, Outcome, Refusal, allows};
-use tunesmith_domain::Job;
+use tunesmith_admission::{AccessControl, Admission, Call, Client, Outcome, allows};
+use tunesmith_domain::{Code, Job, Refusal};
 
 use super::frame::{Frame, Section};
 

@@ -11,6 +11,7 @@ mod measurement;
 mod metric_folders;
 mod plan;
 mod ranking;
+mod refusal;
 mod resources;
 mod study;
 mod study_spec;
@@ -32,6 +33,7 @@ pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePla
 pub use ranking::{
     RankedTrial, best_at_bounds, best_first, compare_results, compare_values, is_feasible, optimal_of_several,
 };
+pub use refusal::{Code, FieldViolation, MAX_VIOLATIONS, Refusal, with_omitted};
 pub use resources::{Accelerators, Resources};
 pub use study::{CurveAxis, FinalMeasurement, Study, StudyChange, StudyFields, StudyState};
 pub use study_spec::{NewStudy, StudySpec};

@@ -1,7 +1,8 @@
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::StoreFault;
-use tunesmith_domain::{JobId, StudyId, TransitionError, TrialId};
+use tunesmith_domain::{Code, JobId, Refusal, StudyId, TransitionError, TrialId};
 
 /// Errors of stores. [`StoreError::is_certainly_not_applied`] states whether a change may have been applied.
 #[derive(Debug, thiserror::Error)]
@@ -107,5 +108,42 @@ impl StoreError {
             StoreFault::Failed { .. } => Self::NotApplied { operation, source: error.into() },
             fault => Self::NotApplied { operation, source: Box::new(fault) },
         }
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&StoreError> for Refusal {
+    fn from(error: &StoreError) -> Self {
+        if let Some(fault) = error.fault() {
+            tracing::error!(error = error as &dyn std::error::Error, "the store takes no changes");
+            let wait = Duration::from_secs(1);
+            let refusal = Self::new(Code::Unavailable, format!("{error}: {fault}"));
+            return Self { retry_after: Some(wait), ..refusal };
+        }
+        let code = match error {
+            StoreError::NotFound { .. } => Code::NotFound,
+            StoreError::AlreadyExists { .. } => Code::AlreadyExists,
+            StoreError::TrialIdTaken { .. } | StoreError::NotOwner { .. } => Code::Aborted,
+            StoreError::Refused(TransitionError::BadMeasurement { .. }) => Code::InvalidArgument,
+            StoreError::Refused(TransitionError::Outdated { .. }) => Code::Aborted,
+            StoreError::Refused(_) => Code::FailedPrecondition,
+            StoreError::Damaged { .. }
+            | StoreError::TooNew { .. }
+            | StoreError::BeforeRelease { .. }
+            | StoreError::InUse { .. }
+            | StoreError::NotApplied { .. }
+            | StoreError::Unknown { .. } => {
+                tracing::error!(error = error as &dyn std::error::Error, "the store failed");
+                return Self::new(Code::Internal, "the store failed; see the server's log");
+            }
+        };
+        let is_lost =
+            matches!(error, StoreError::Refused(TransitionError::Fenced { .. } | TransitionError::LeaseExpired { .. }));
+        Self { reason: is_lost.then_some("TRIAL_LOST"), ..Self::new(code, error.to_string()) }
     }
 }

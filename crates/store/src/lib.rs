@@ -14,18 +14,20 @@ mod file_lock;
 mod group;
 #[cfg(any(feature = "postgres", feature = "sled", feature = "sqlite"))]
 mod keys;
+mod memory;
 pub mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod queries;
 #[cfg_attr(
     not(any(feature = "postgres", feature = "sled", feature = "sqlite")),
-    expect(dead_code, unused_imports, reason = "without an engine, only the form of a plan is used")
+    expect(dead_code, unused_imports, reason = "without an engine, only the forms of plans and snapshots are used")
 )]
 mod record;
 mod sharing;
 #[cfg(feature = "sled")]
 mod sled;
+mod snapshot;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod sql;
 #[cfg(feature = "sqlite")]
@@ -38,6 +40,7 @@ use tokio::sync::watch;
 
 pub use error::{OptionalExtension, StoreError};
 pub use fault::{Condition, StoreFault};
+pub use memory::MemoryStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{DatabaseAddress, DatabaseAddressError, PostgresClaims, PostgresDocuments, PostgresStore};
 pub use sharing::{
@@ -46,6 +49,7 @@ pub use sharing::{
 };
 #[cfg(feature = "sled")]
 pub use sled::SledStore;
+pub use snapshot::snapshot;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 

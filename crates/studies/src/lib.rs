@@ -42,14 +42,14 @@ use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::Suggested;
 use self::summaries::Summaries;
 pub use self::trials::TrialPage;
-pub use self::trials::{add_trial, request_of_trial};
+pub use self::trials::{UserTrial, add_trial, request_of_trial};
 use self::views::StudyViews;
 pub use self::views::ViewedColumns;
 use crate::clock::Clock;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
 use crate::study_cache::StudyCache;
 use crate::study_end::EndedTrials;
-use tunesmith_domain::{ReportedOutcome, Study, StudyChange, StudyId, SuggestionOperation, SuggestionRequest, Trial};
+use tunesmith_domain::{Code, Refusal, ReportedOutcome, Study, StudyChange, StudyId, SuggestionOperation, SuggestionRequest, Trial};
 use tunesmith_store::{Documents, Store, StoreError, pages};
 pub use tunesmith_views::{most_at_once, running_at_once};
 
@@ -122,6 +122,44 @@ impl From<SearchPolicyError> for StudiesError {
     }
 }
 
+impl From<StudiesError> for Refusal {
+    fn from(error: StudiesError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<&StudiesError> for Refusal {
+    fn from(error: &StudiesError) -> Self {
+        match error {
+            StudiesError::Store(error) => error.into(),
+            StudiesError::Interrupted { .. } => {
+                tracing::error!(error = error as &dyn std::error::Error, "a computation was interrupted");
+                Self::new(Code::Internal, error.to_string())
+            }
+            StudiesError::Cancelled(_) => Self::new(Code::Cancelled, error.to_string()),
+            StudiesError::NoSuggestion(SearchPolicyError::TooLong { .. }) => {
+                Self::new(Code::DeadlineExceeded, error.to_string())
+            }
+            StudiesError::NoSuggestion(_) => {
+                tracing::error!(error = error as &dyn std::error::Error, "no suggestion could be computed");
+                Self::new(Code::Internal, error.to_string())
+            }
+            StudiesError::Pending(_) => {
+                tracing::error!(
+                    error = error as &dyn std::error::Error,
+                    "a suggestion cannot be continued after a restart"
+                );
+                Self::new(Code::Unavailable, error.to_string())
+            }
+            StudiesError::OfJob(_) | StudiesError::NoMeasurement(_) | StudiesError::NoCompleteMeasurement { .. } => {
+                Self::new(Code::FailedPrecondition, error.to_string())
+            }
+            StudiesError::ForeignPoint(_) => Self::invalid("parameters", error.to_string()),
+            StudiesError::MissingMetric { .. } => Self::invalid("finalMeasurement.metrics", error.to_string()),
+        }
+    }
+}
+
 /// A trial, and the attempt whose owner sends the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialRef {
@@ -165,6 +203,8 @@ pub struct Studies {
     views: StudyViews,
     pending: PendingSuggestions,
     presence: Presence,
+    /// Whether the next suggestion is computed in the background after a completion.
+    prepares: bool,
 }
 
 impl Studies {
@@ -184,7 +224,14 @@ impl Studies {
             views: StudyViews::default(),
             pending: PendingSuggestions::default(),
             presence: Presence::default(),
+            prepares: true,
         }
+    }
+
+    /// Computes nothing in the background: no computation outlives the call that needs it.
+    #[must_use]
+    pub fn without_preparation(self) -> Self {
+        Self { prepares: false, ..self }
     }
 
     /// Shares the studies, including background suggestions, with other servers through `documents`.
@@ -208,6 +255,33 @@ impl Studies {
     pub async fn create_study(&self, study: Study) -> Result<Study, StudiesError> {
         self.store.create_study(study.clone()).await?;
         Ok(study)
+    }
+
+    /// Source studies of the new study `id`: the studies called `names` at its location, with their own sources.
+    /// `field` is the field of the names in the request.
+    ///
+    /// # Errors
+    /// Refusal of the first name that is invalid, repeated or not a study.
+    pub async fn named_sources(&self, id: &StudyId, names: &[String], field: &str) -> Result<Vec<StudyId>, Refusal> {
+        let (project, location, _) = id.parts();
+        let mut studies = Vec::with_capacity(names.len());
+        for (index, name) in names.iter().enumerate() {
+            let refuse = |text: String| Refusal::invalid(&format!("{field}[{index}]"), text);
+            let study = StudyId::new(project, location, name).map_err(|error| refuse(error.to_string()))?;
+            if studies.contains(&study) {
+                return Err(refuse(format!("{name:?} is given twice")));
+            }
+            match self.study(&study).await {
+                Err(StudiesError::Store(StoreError::NotFound { .. })) => {
+                    return Err(refuse(format!(
+                        "{name:?} is not a study; allowed: IDs of studies at the location {location:?}"
+                    )));
+                }
+                found => found?,
+            };
+            studies.push(study);
+        }
+        Ok(self.source_studies(&studies).await?)
     }
 
     /// Transitive source studies for a study after `studies`: each once, after its own sources.

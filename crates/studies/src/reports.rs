@@ -83,7 +83,9 @@ impl Studies {
             completion::require_measurement(&study, &trial, &self.measurements(&study.id, &trial).await?)?;
         }
         let trial = self.complete_as_owner(&study, key, trial, outcome).await?;
-        self.policy.prepare(&study);
+        if self.prepares {
+            self.policy.prepare(&study);
+        }
         drop(self.summaries.follow(&self.store, &study, trial.revision));
         Ok(TrialOfStudy { study, trial })
     }

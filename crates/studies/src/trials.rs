@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
 use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, digests, refuse_study_of_job};
+use crate::search_policy::Proposal;
 use tunesmith_domain::{Measurement, NewTrial, RequestKey, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
 use tunesmith_store::{Store, StoreError, pages};
 
@@ -95,9 +96,42 @@ impl Studies {
                 Some(outcome) => TrialStart::Completed(completion::completion(study, &[], outcome)?),
             })
         };
-        let added = add_trial(&*self.store, id, parameters.clone(), request_key, self.clock.now(), start).await?;
+        let trial = UserTrial { parameters: parameters.clone(), client_id: String::new(), request_key };
+        let added = add_trial(&*self.store, id, trial, self.clock.now(), start).await?;
         drop(self.summaries.follow(&self.store, &added.study, added.trial.revision));
         Ok(added)
+    }
+
+    /// Next point of the search, without creating a trial; `None` if the space is exhausted.
+    ///
+    /// # Errors
+    /// [`StudiesError::OfJob`], [`StudiesError::NoSuggestion`].
+    pub async fn propose(&self, id: &StudyId) -> Result<Option<ParameterValues>, StudiesError> {
+        refuse_study_of_job(id)?;
+        Ok(match self.policy.propose(id).await? {
+            Proposal::Trial { parameters, .. } => Some(parameters),
+            Proposal::Exhausted => None,
+        })
+    }
+
+    /// Adds a user-supplied trial that `client_id` runs.
+    ///
+    /// # Errors
+    /// As [`Self::create_trial`].
+    pub async fn start_trial(
+        &self,
+        id: &StudyId,
+        parameters: ParameterValues,
+        client_id: &str,
+    ) -> Result<TrialOfStudy, StudiesError> {
+        refuse_study_of_job(id)?;
+        let _entered = self.study_queues.enter(id).await;
+        let start = |study: &Study| {
+            study.problem.search_space().check(&parameters).map_err(StudiesError::ForeignPoint)?;
+            Ok::<_, StudiesError>(TrialStart::Started { lease: None })
+        };
+        let trial = UserTrial { parameters: parameters.clone(), client_id: client_id.to_owned(), request_key: None };
+        add_trial(&*self.store, id, trial, self.clock.now(), start).await
     }
 
     /// Deletes a trial. Later suggestions ignore its result; its number is not reused.
@@ -110,6 +144,15 @@ impl Studies {
     }
 }
 
+/// A trial that a user supplies.
+#[derive(Debug, Clone)]
+pub struct UserTrial {
+    pub parameters: ParameterValues,
+    /// Owner; empty for a trial that no client runs.
+    pub client_id: String,
+    pub request_key: Option<RequestKey>,
+}
+
 /// Adds a user-supplied trial in the state chosen by `start`, which may refuse. Idempotent: a repeated `request_key`
 /// returns the trial it created, if among the latest.
 ///
@@ -119,8 +162,7 @@ impl Studies {
 pub async fn add_trial<E: From<StoreError>>(
     store: &dyn Store,
     study: &StudyId,
-    parameters: ParameterValues,
-    request_key: Option<RequestKey>,
+    UserTrial { parameters, client_id, request_key }: UserTrial,
     create_time: Timestamp,
     start: impl Fn(&Study) -> Result<TrialStart, E> + Send,
 ) -> Result<TrialOfStudy, E> {
@@ -140,7 +182,7 @@ pub async fn add_trial<E: From<StoreError>>(
             parameters: parameters.clone(),
             origin: None,
             fallback_reason: None,
-            client_id: String::new(),
+            client_id: client_id.clone(),
             start: start(&study)?,
             create_time,
             request_key: request_key.clone(),

@@ -18,7 +18,7 @@ use crate::cli::executor_args::executor_options_of_environment;
 use crate::cli::folder_args::container_options_of_environment;
 use crate::cli::results::shell_word;
 use crate::composition::{self, Isolation};
-use crate::data_dir::{DataDir, DataDirError, StoreKind};
+use tunesmith_data_dir::{DataDir, DataDirError, StoreKind};
 use crate::pages::{self, Pages};
 use crate::server_settings::ServerSettings;
 use tunesmith_admission::ServiceAccess;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use super::Finding;
 use crate::cli::progress::duration_text;
 use crate::composition;
-use crate::data_dir::{DataDir, DataDirError};
+use tunesmith_data_dir::{DataDir, DataDirError};
 use tunesmith_algorithms::rounded::Rounded;
 
 /// Free space thresholds for a warning and for an error. Guesses.

@@ -7,7 +7,7 @@ use super::{AuditFailure, ServeArgs};
 use crate::cli::progress::duration_text;
 use crate::cli::version::version;
 use crate::composition::Application;
-use crate::data_dir::DataDir;
+use tunesmith_data_dir::DataDir;
 use crate::pages::{ServerFacts, Setting};
 use tunesmith_jobs::allowed_folders::AllowedFolder;
 

@@ -23,9 +23,9 @@ use crate::cli::output::{notice, print};
 use crate::cli::self_signed;
 use crate::composition::{self, AccessSettings, Application, Isolation};
 use crate::copied;
-use crate::data_dir::DataDir;
+use tunesmith_data_dir::DataDir;
 #[cfg(feature = "postgres")]
-use crate::data_dir::StoreKind;
+use tunesmith_data_dir::StoreKind;
 use crate::executors::{self, ExecutorOptions};
 use crate::pages::{self, Pages};
 use crate::server_settings::ServerSettings;

@@ -2,9 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a check reports a violation by a panic")]
 
 pub mod executor;
-mod memory;
 pub mod samples;
 pub mod store;
 
-pub use memory::MemoryStore;
 pub use store::CountingStore;

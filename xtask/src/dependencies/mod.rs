@@ -13,6 +13,7 @@ const EDGES: &str = "\
 algorithms:
 domain: algorithms
 telemetry:
+data-dir: domain store
 store: algorithms domain telemetry
 files:
 filter:
@@ -37,7 +38,8 @@ console: access admission algorithms api config domain filter jobs statistics st
 statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics
-tunesmith: access admission agent algorithms api benchmark client config console domain executor files \
+tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
+    executor files \
     harness http jobs kubernetes metrics objects packages ray slurm store studies telemetry
 contract: algorithms domain executor store
 xtask:

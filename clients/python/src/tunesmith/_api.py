@@ -12,11 +12,10 @@ from urllib.parse import urlencode
 
 from . import _status
 from ._backoff import Backoff, retry_after
+from ._service import JsonObject
 from ._transport import Transport
 from ._version import __version__
 from .errors import ApiError, ConnectionFailed, ServerError, StudyCompleted
-
-JsonObject = dict[str, Any]
 
 # The service or a proxy answers these if a request had no effect or may be repeated.
 _RETRIED_STATUSES = frozenset({429, 502, 503, 504})

@@ -11,12 +11,12 @@ from urllib.parse import quote
 
 from ._api import Api
 from ._transport import Transport
-from .errors import AlreadyExists, ConfigurationError, StudyDiffers
+from .errors import ConfigurationError
 from .jobs import Job
 from .metrics import Metric
 from .parameters import Parameter
-from .study import Study
-from .study_config import Algorithm, AutomatedStopping, FinalMeasurement, differences, study_config
+from .study import Study, create_study
+from .study_config import Algorithm, AutomatedStopping, FinalMeasurement, study_config
 
 
 class Client:
@@ -91,17 +91,7 @@ class Client:
             final_measurement=final_measurement,
             additions=additions,
         )
-        try:
-            message = self._api.post(f"/v1/{self._parent}/studies", {"studyConfig": config}, {"studyId": name})
-        except AlreadyExists:
-            if not exist_ok:
-                raise
-            found = self.study(name)
-            different = differences(config, found.config)
-            if different:
-                raise StudyDiffers(f"study {name!r} exists and differs: {'; '.join(different)}") from None
-            return found
-        return Study(self._api, message)
+        return create_study(self._api, self._parent, name, config, exist_ok=exist_ok)
 
     def study(self, name: str) -> Study:
         """Returns the study of this name. Raises `NotFound` if it does not exist."""

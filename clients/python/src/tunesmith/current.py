@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._api import Api
+from ._service import Service
 from ._transport import Transport
 from ._wire import metrics_message
 from .errors import ConfigurationError
@@ -27,7 +28,7 @@ class CurrentTrial:
     ends the program by default; this is not a failure of the trial.
     """
 
-    def __init__(self, api: Api, study: str, name: str, metric: str, whole_discrete: frozenset[str]) -> None:
+    def __init__(self, api: Service, study: str, name: str, metric: str, whole_discrete: frozenset[str]) -> None:
         self._api = api
         self._study = study
         self._name = name

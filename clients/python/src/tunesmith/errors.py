@@ -40,6 +40,14 @@ class StudyInactive(TunesmithError):
     """The service has deactivated the study; the text has the reason."""
 
 
+class SearchEnded(TunesmithError):
+    """There are no more trials: the search space or the number of trials is exhausted."""
+
+
+class NoResult(TunesmithError):
+    """No trial of the study has a result yet."""
+
+
 class StudyDiffers(TunesmithError):
     """A study of this name exists with another configuration."""
 

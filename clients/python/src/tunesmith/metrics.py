@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,6 +27,17 @@ class Metric:
         elif self.desired_min_safe_trials_fraction is not None:
             raise ValueError(f"metric {self.name!r}: desired_min_safe_trials_fraction needs a safety_threshold")
         return message
+
+    @classmethod
+    def of_message(cls, message: Mapping[str, Any]) -> Metric:
+        """Converts a `MetricSpec` of the API."""
+        safety = message.get("safetyConfig")
+        threshold = fraction = None
+        if safety is not None:
+            threshold = float(safety.get("safetyThreshold", 0.0))
+            fraction = safety.get("desiredMinSafeTrialsFraction")
+        goal: Literal["MINIMIZE", "MAXIMIZE"] = "MINIMIZE" if message.get("goal") == "MINIMIZE" else "MAXIMIZE"
+        return cls(str(message["metric"]), goal, threshold, None if fraction is None else float(fraction))
 
 
 def minimize(

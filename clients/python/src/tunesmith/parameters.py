@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,6 +12,11 @@ Scale = Literal["linear", "log", "reverse_log"]
 """Resolution of a range: even, finest near the lower bound, or finest near the upper bound."""
 
 _SCALES = {"linear": "UNIT_LINEAR_SCALE", "log": "UNIT_LOG_SCALE", "reverse_log": "UNIT_REVERSE_LOG_SCALE"}
+_SCALE_NAMES: dict[str, Scale] = {
+    "UNIT_LINEAR_SCALE": "linear",
+    "UNIT_LOG_SCALE": "log",
+    "UNIT_REVERSE_LOG_SCALE": "reverse_log",
+}
 _CONDITIONS = {
     "INTEGER": "parentIntValues",
     "CATEGORICAL": "parentCategoricalValues",
@@ -64,6 +69,30 @@ class Parameter:
         if self.children:
             message["childParameterSpecs"] = [self._child(values, child) for values, child in self.children]
         return message
+
+    @classmethod
+    def of_message(cls, message: Mapping[str, Any]) -> Parameter:
+        """Converts a `ParameterSpec` of the API."""
+        kind, scale = message["type"], _SCALE_NAMES.get(message.get("scaleType", ""))
+        name = str(message["parameter"])
+        parameter: Parameter
+        if kind == "INTEGER":
+            spec = message["integerValueSpec"]
+            parameter = integer(name, int(spec["minValue"]), int(spec["maxValue"]), scale=scale)
+        elif kind == "DOUBLE":
+            spec = message["doubleValueSpec"]
+            parameter = double(name, float(spec["minValue"]), float(spec["maxValue"]), scale=scale)
+        elif kind == "DISCRETE":
+            values = [float(value) for value in message["discreteValueSpec"]["values"]]
+            whole = all(value.is_integer() for value in values)
+            parameter = discrete(name, [int(value) for value in values] if whole else values, scale=scale)
+        else:
+            parameter = categorical(name, message["categoricalValueSpec"]["values"])
+        for child in message.get("childParameterSpecs", []):
+            values_of = {"INTEGER": int, "DISCRETE": float}.get(kind, str)
+            condition = [values_of(value) for value in child[_CONDITIONS[kind]]["values"]]
+            parameter = parameter.when(condition, cls.of_message(child))
+        return parameter
 
     def _child(self, values: tuple[ParameterValue, ...], child: Parameter) -> dict[str, Any]:
         written: list[Any]

@@ -61,6 +61,19 @@ class TrialRecord:
     """How many leases have expired."""
 
     @property
+    def id(self) -> int:
+        """The same as `number`."""
+        return self.number
+
+    @property
+    def value(self) -> float:
+        """The value of the only metric. Raises `ValueError` without a result, and with several metrics."""
+        if len(self.metrics) != 1:
+            found = ", ".join(self.metrics) or "no result"
+            raise ValueError(f"trial {self.number} has {found}: `metrics` has the values by name")
+        return next(iter(self.metrics.values()))
+
+    @property
     def metrics(self) -> Mapping[str, float]:
         """The result by metric; empty if there is none."""
         return {} if self.final_measurement is None else self.final_measurement.metrics

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from ._api import Api
 from ._lease import LeaseRenewer
+from ._service import Service
 from ._wire import duration_text, metrics_message
 from .errors import ApiError, FailedPrecondition, NotFound, TrialLost, TrialNotCompleted, TunesmithError
 from .records import TrialRecord
@@ -29,7 +29,7 @@ class Trial:
 
     def __init__(
         self,
-        api: Api,
+        api: Service,
         record: TrialRecord,
         metric_names: Sequence[str],
         whole_discrete: frozenset[str],
@@ -57,6 +57,11 @@ class Trial:
     def number(self) -> int:
         """Number in the study, from 1."""
         return self._record.number
+
+    @property
+    def id(self) -> int:
+        """The same as `number`."""
+        return self.number
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -12,7 +12,8 @@ use tunesmith_access::{AuditLog, Authenticator, Limits, Token, TokenFile};
 
 use super::{Admission, Outcome};
 use crate::use_cases::{CREATE_TRIAL, GET_STUDY, SUGGEST_TRIALS, UseCase};
-use crate::{Access, AccessControl, Call, Client, Code, ServiceAccess};
+use crate::{Access, AccessControl, Call, Client, ServiceAccess};
+use tunesmith_domain::Code;
 
 /// Access control with a token for project `p`, and the token's secret.
 fn control(folder: &Path) -> (Arc<AccessControl>, String) {

@@ -67,7 +67,7 @@ pub use scalars::{Double, DurationError, Int64, ProtoDuration, is_time};
 pub use study_spec::{StudySpecError, TuningSpec, study_spec};
 pub use study_stopping::{StudyStoppingConfig, StudyTimeConstraint};
 pub use training_input::{EncryptionConfig, ScaleTier, Scheduling, TrainingInput};
-pub use violations::{MAX_VIOLATIONS, Severity, Violation, with_omitted};
+pub use violations::{Severity, Violation};
 pub use without_effect::{names_machine, without_effect, without_effect_in_a_local_run};
 
 /// Whether canonical JSON omits the field.

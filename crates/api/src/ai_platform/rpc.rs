@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tunesmith_domain::Refusal;
 
 /// `google.protobuf.Empty`: an empty message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -86,5 +87,31 @@ impl FieldViolation {
     /// The violation of a rule, which `description` states, by `field`.
     pub fn new(field: impl Into<String>, description: impl Into<String>) -> Self {
         Self { field: field.into(), description: description.into() }
+    }
+}
+
+impl From<FieldViolation> for tunesmith_domain::FieldViolation {
+    fn from(FieldViolation { field, description }: FieldViolation) -> Self {
+        Self { field, description }
+    }
+}
+
+/// Details of a refusal: its invalid fields and its reason.
+pub fn details(refusal: &Refusal) -> Vec<ErrorDetail> {
+    let violations = refusal.violations.iter().map(|violation| FieldViolation::new(&violation.field, &violation.description));
+    let field_violations: Vec<FieldViolation> = violations.collect();
+    let mut details = Vec::new();
+    if !field_violations.is_empty() {
+        details.push(ErrorDetail::BadRequest(BadRequest { field_violations }));
+    }
+    if let Some(reason) = refusal.reason {
+        details.push(ErrorDetail::ErrorInfo(ErrorInfo { reason: reason.into(), domain: "tunesmith".into() }));
+    }
+    details
+}
+
+impl From<Refusal> for Status {
+    fn from(refusal: Refusal) -> Self {
+        Self { code: refusal.code.number(), details: details(&refusal), message: refusal.message }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+use tunesmith_domain::{MAX_VIOLATIONS, with_omitted};
+
 /// The severity of a [`Violation`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
@@ -27,9 +29,6 @@ pub struct Violation {
     /// The absent field that is required here. It may be this field.
     pub missing: Option<String>,
 }
-
-/// Maximum number of errors, and of warnings, that are kept. A file with more is corrected in steps.
-pub const MAX_VIOLATIONS: usize = 100;
 
 /// Collects violations.
 #[derive(Default)]
@@ -115,11 +114,6 @@ impl Violations {
             missing: None,
         });
     }
-}
-
-/// `message`, the last one of a list, with the number of entries that are left out.
-pub fn with_omitted(message: &str, omitted: usize, noun: &str) -> String {
-    format!("{message} (and {omitted} more {noun}, which are not shown)")
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tempfile::TempDir;
-use tunesmith_contract::{MemoryStore, samples};
+use tunesmith_contract::samples;
+use tunesmith_store::MemoryStore;
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_objects::Buckets;
 use tunesmith_packages::Environments;

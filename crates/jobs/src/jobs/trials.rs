@@ -6,7 +6,7 @@ use super::{Jobs, JobsError, wrong_state};
 use crate::TrialKey;
 use crate::runner::JobServices;
 use tunesmith_domain::{Job, JobId, JobState, Study, TrialChange, TrialStart, TrialState};
-use tunesmith_studies::{TrialOfStudy, add_trial, request_of_trial};
+use tunesmith_studies::{TrialOfStudy, UserTrial, add_trial, request_of_trial};
 
 impl Jobs {
     /// Study of the job.
@@ -67,7 +67,8 @@ impl Jobs {
             study.problem.search_space().check(&parameters).map_err(JobsError::ForeignPoint)?;
             Ok::<_, JobsError>(TrialStart::Requested)
         };
-        let added = add_trial(&**store, study, parameters.clone(), request_key, clock.now(), start).await?;
+        let trial = UserTrial { parameters: parameters.clone(), client_id: String::new(), request_key };
+        let added = add_trial(&**store, study, trial, clock.now(), start).await?;
         match &running {
             Some(running) => running.added.notify_one(),
             None => claims.announce().await,

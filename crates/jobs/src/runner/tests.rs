@@ -17,7 +17,8 @@ use crate::live_trials::{LiveTrials, TrialKey};
 use crate::packages::Packages;
 use crate::resource_pool::{PoolSettings, ResourcePool};
 use crate::{JobEvent, Submission};
-use tunesmith_contract::{MemoryStore, samples};
+use tunesmith_contract::samples;
+use tunesmith_store::MemoryStore;
 use tunesmith_domain::{
     Algorithm, CurveAxis, FinalMeasurement, Job, JobId, JobPlan, JobState, ProgramPlan, StudySpec, Trial, TrialId,
     TrialState,

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use jiff::SignedDuration;
-use tunesmith_contract::MemoryStore;
+use tunesmith_store::MemoryStore;
 use tunesmith_store::Store;
 
 use super::*;

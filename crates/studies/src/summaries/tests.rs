@@ -1,4 +1,5 @@
-use tunesmith_contract::{CountingStore, MemoryStore, samples};
+use tunesmith_contract::{CountingStore, samples};
+use tunesmith_store::MemoryStore;
 use tunesmith_domain::{Completion, NewTrial, TrialChange, TrialStart};
 
 use super::*;

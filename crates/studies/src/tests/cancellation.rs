@@ -9,7 +9,7 @@ use tunesmith_algorithms::problem::{Goal, MetricSpec, ParameterValue, ProblemSta
 use super::{key, request, study};
 use crate::clock::ManualClock;
 use crate::*;
-use tunesmith_contract::MemoryStore;
+use tunesmith_store::MemoryStore;
 use tunesmith_domain::{Measurement, MetricValue, NewTrial, StudyFields, TrialStart};
 
 const METRICS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];

@@ -10,7 +10,7 @@ use tunesmith_algorithms::problem::{
 
 use super::*;
 use crate::clock::ManualClock;
-use tunesmith_contract::MemoryStore;
+use tunesmith_store::MemoryStore;
 use tunesmith_domain::{
     Algorithm, CurveAxis, FinalMeasurement, Measurement, MetricValue, ReportKey, StoppingRuleKind, StudyFields,
     StudyState, TrialState,

@@ -2,7 +2,8 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use tunesmith_contract::{MemoryStore, store};
+//! use tunesmith_contract::store;
+//! use tunesmith_store::MemoryStore;
 //! use tunesmith_store::Store;
 //!
 //! struct Memory(Arc<MemoryStore>);

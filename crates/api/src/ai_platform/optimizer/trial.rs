@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tunesmith_algorithms::problem::{Origin, ParameterKind, ParameterValue, ParameterValues, SearchSpace};
+use tunesmith_algorithms::problem::{
+    Origin, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, SearchSpace,
+};
 
 use super::attempt::AttemptMessage;
 use super::study::study_name;
@@ -309,6 +311,19 @@ pub fn trial_name(study: &StudyId, trial: &Trial) -> String {
 /// # Errors
 /// The first parameter that is unknown, inactive, repeated, or of another type.
 pub fn point(space: &SearchSpace, parameters: &[TrialParameter]) -> Result<ParameterValues, FieldViolation> {
+    completed_point(space, parameters, |_, _| None)
+}
+
+/// As [`point`], with missing values from `fill`, called for each active parameter without a value in `parameters`. If a
+/// given child needs certain values of the parameter, the slice contains them.
+///
+/// # Errors
+/// As [`point`].
+pub fn completed_point(
+    space: &SearchSpace,
+    parameters: &[TrialParameter],
+    mut fill: impl FnMut(&ParameterSpec, Option<&[ParameterValue]>) -> Option<ParameterValue>,
+) -> Result<ParameterValues, FieldViolation> {
     let names = PublishedNames::of(space);
     let mut given: BTreeMap<&str, (usize, &TrialParameter)> = BTreeMap::new();
     let refuse =
@@ -327,7 +342,16 @@ pub fn point(space: &SearchSpace, parameters: &[TrialParameter]) -> Result<Param
         if !is_active {
             continue;
         }
-        let Some((index, parameter)) = given.remove(names.published(spec.name())) else { continue };
+        let Some((index, parameter)) = given.remove(names.published(spec.name())) else {
+            let child = space.parameters().iter().find_map(|child| {
+                let condition = child.condition().filter(|condition| condition.parent() == spec.name())?;
+                given.contains_key(names.published(child.name())).then(|| condition.values())
+            });
+            if let Some(value) = fill(spec, child) {
+                values.insert(spec.name().to_owned(), value);
+            }
+            continue;
+        };
         let value = match (spec.kind(), &parameter.float_value, &parameter.int_value, &parameter.string_value) {
             (ParameterKind::Double { .. }, Some(value), None, None) => ParameterValue::Double(value.0),
             (ParameterKind::Discrete { .. }, Some(value), None, None) if value.is_too_large() => {

@@ -194,7 +194,7 @@ fn violated(prefix: &str, violations: Vec<Violation>) -> ApiError {
         field: format!("{prefix}{}", violation.field),
         description: format!("{}; allowed: {}", violation.message, violation.allowed),
     });
-    ApiError::violations(violations.collect())
+    ApiError::violations(violations)
 }
 
 pub(crate) fn resource(report: &JobReport) -> JobResource {

@@ -23,8 +23,6 @@ use tunesmith_api::ai_platform::optimizer::{StudyList, StudyMessage, StudyReques
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_domain::{NewStudy, Study, StudyId};
 use tunesmith_filter::FilterError;
-use tunesmith_store::StoreError;
-use tunesmith_studies::StudiesError;
 use tunesmith_studies::StudyFilter;
 
 const STUDIES: &str = "/v1/projects/{project}/locations/{location}/studies";
@@ -76,7 +74,8 @@ async fn create(
     let mut notices = request.notices();
     let config = request.study_config.ok_or_else(|| ApiError::invalid("studyConfig", "is required"))?;
     let plan = study_plan(&config).map_err(ApiError::violations)?;
-    let prior_studies = source_studies(&api, &id, &plan.prior_studies).await?;
+    let sources = api.studies.named_sources(&id, &plan.prior_studies, "studyConfig.tunesmith.priorStudies");
+    let prior_studies = sources.await?;
     let config = serde_json::to_value(&config)
         .map_err(|error| ApiError::invalid("studyConfig", format!("cannot be stored: {error}")))?;
     notices.extend(plan.notices);
@@ -89,29 +88,6 @@ async fn create(
     });
     let study = api.studies.create_study(study).await?;
     Ok(Json(StudyMessage::from(&study).with_notices(notices)))
-}
-
-/// Source studies of the new study `id`: the studies `earlier` at its location, with their own source studies.
-async fn source_studies(api: &Api, id: &StudyId, earlier: &[String]) -> Result<Vec<StudyId>, ApiError> {
-    let (project, location, _) = id.parts();
-    let mut studies = Vec::with_capacity(earlier.len());
-    for (index, name) in earlier.iter().enumerate() {
-        let field = format!("studyConfig.tunesmith.priorStudies[{index}]");
-        let study = StudyId::new(project, location, name);
-        let study = study.map_err(|error| ApiError::invalid(&field, error.to_string()))?;
-        if studies.contains(&study) {
-            return Err(ApiError::invalid(&field, format!("{name:?} is given twice")));
-        }
-        match api.studies.study(&study).await {
-            Err(StudiesError::Store(StoreError::NotFound { .. })) => {
-                let text = format!("{name:?} is not a study; allowed: IDs of studies at the location {location:?}");
-                return Err(ApiError::invalid(&field, text));
-            }
-            found => found?,
-        };
-        studies.push(study);
-    }
-    Ok(api.studies.source_studies(&studies).await?)
 }
 
 async fn get(

@@ -4,7 +4,8 @@ use tunesmith_algorithms::interruption::Interruption;
 use tunesmith_algorithms::problem::{
     Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace,
 };
-use tunesmith_contract::{CountingStore, MemoryStore, samples};
+use tunesmith_contract::{CountingStore, samples};
+use tunesmith_store::MemoryStore;
 use tunesmith_domain::{Algorithm, Completion, NewTrial, StudyFields, TrialChange, TrialStart};
 
 use super::super::SearchPolicy;

@@ -1,4 +1,4 @@
-//! The store in memory, for tests. Its content is lost with the process.
+//! Store in memory, for searches within one process and for tests. Its content is lost with the process.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,19 +9,27 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tunesmith_domain::{Job, JobId, Measurement, Study, StudyId, Trial, TrialId};
-use tunesmith_store::engine::{Changes, Engine, Lookups, Ranges, Scope};
-use tunesmith_store::{Condition, StoreError};
 
-/// A [`Store`](tunesmith_store::Store) in memory.
+use crate::engine::{Changes, Engine, Lookups, Ranges, Scope};
+use crate::{Condition, StoreError};
+
+/// A [`Store`](crate::Store) in memory.
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     records: Mutex<Records>,
 }
 
 impl MemoryStore {
-    /// An empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Runs `change` on the records.
+    pub(crate) fn change<T>(
+        &self,
+        change: impl FnOnce(&dyn Changes) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        change(&*self.records.lock())
     }
 }
 
@@ -38,7 +46,7 @@ impl Engine for MemoryStore {
         change: impl Fn(&dyn Changes) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         // Changes check everything before they write, and writing to memory does not fail, so no rollback is needed.
-        change(&*self.records.lock())
+        self.change(change)
     }
 
     async fn read<T: Send + 'static>(

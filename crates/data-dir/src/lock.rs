@@ -14,7 +14,6 @@ use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
 
 use super::DataDirError;
-use tunesmith_studies::clock::{Clock, SystemClock};
 
 const FILE: &str = "LOCK";
 
@@ -125,7 +124,7 @@ impl Lock {
             pauses += 1;
             pause();
         }
-        let record = HolderRecord { pid: std::process::id(), command: who.to_owned(), since: SystemClock.now() };
+        let record = HolderRecord { pid: std::process::id(), command: who.to_owned(), since: Timestamp::now() };
         let mut text = serde_json::to_vec(&record).map_err(|error| DataDirError::io("write", &path)(error.into()))?;
         text.push(b'\n');
         let written = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(&text));
@@ -174,7 +173,7 @@ mod tests {
         process.wait().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let lock = Lock::take(folder.path(), "before").unwrap();
-        let record = HolderRecord { pid: process.id(), command: "before".to_owned(), since: SystemClock.now() };
+        let record = HolderRecord { pid: process.id(), command: "before".to_owned(), since: Timestamp::now() };
         std::fs::write(folder.path().join(FILE), serde_json::to_vec(&record).unwrap()).unwrap();
         (folder, lock, process.id())
     }

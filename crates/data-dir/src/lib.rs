@@ -1,22 +1,4 @@
-//! The data folder: its lock, store and file paths.
-//!
-//! ```text
-//! LOCK                                 the process that has the folder open
-//! SERVER                               the server's ID among those that share a database
-//! STORE                                the kind of store
-//! FOLDER                               distinguishes the folder from its copies
-//! store.sqlite or store.sled/          the store, unless it is in a database
-//! DATABASE                             the address of the store's database, without the password
-//! jobs/<job>/trials/<id>/attempt-<n>/  files of one attempt; projects/<project>/jobs/... for projects other than
-//! `local`
-//! executions/<attempt>/                files of a supervisor
-//! tokens.json, TOKENS                  the server's access tokens; the marker that there are any
-//! audit/                               the audit logs
-//! suggestions/                         pending suggestions
-//! environments/                        installed programs, by content
-//! packages/<project>/<sha256>/         uploaded packages
-//! local/<run>/                         files of one `local train`
-//! ```
+#![doc = include_str!("../README.md")]
 
 #[cfg(feature = "postgres")]
 mod database;
@@ -334,12 +316,12 @@ impl DataDir {
 ///
 /// # Errors
 /// [`DataDirError::Store`] with [`StoreError::BeforeRelease`], [`DataDirError::UnknownMarker`], [`DataDirError::Io`].
-pub(crate) fn check_form(path: &Path) -> Result<(), DataDirError> {
+pub fn check_form(path: &Path) -> Result<(), DataDirError> {
     marker::held_kind(path).map(|_| ())
 }
 
 /// File with the server's ID among those that share a database.
-pub(crate) const SERVER_FILE: &str = "SERVER";
+pub const SERVER_FILE: &str = "SERVER";
 
 /// Access token file of the data folder `path`. May be changed while a server has the folder open.
 pub fn tokens_of(path: &Path) -> PathBuf {

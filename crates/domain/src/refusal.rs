@@ -1,8 +1,6 @@
-//! Errors of calls, following `google.rpc`.
+//! Refusals of calls, with the codes of `google.rpc`. Each protocol renders them in its own form.
 
 use std::time::Duration;
-
-use tunesmith_access::OverLimit;
 
 /// Defines [`Code`] with the numbers and HTTP statuses published for `google.rpc.Code`.
 macro_rules! codes {
@@ -49,6 +47,9 @@ codes! {
     Unauthenticated "UNAUTHENTICATED" 16 401 "The caller is not authenticated.";
 }
 
+/// Maximum number of violations in a refusal, and in a list of findings about a configuration.
+pub const MAX_VIOLATIONS: usize = 100;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldViolation {
     pub field: String,
@@ -78,6 +79,24 @@ impl Refusal {
         Self { violations, ..Self::new(Code::InvalidArgument, message) }
     }
 
+    /// Refusal of a request with invalid fields; names the first [`MAX_VIOLATIONS`].
+    pub fn violations(violations: impl IntoIterator<Item = FieldViolation>) -> Self {
+        let mut violations: Vec<FieldViolation> = violations.into_iter().collect();
+        let omitted = violations.len().saturating_sub(MAX_VIOLATIONS);
+        violations.truncate(MAX_VIOLATIONS);
+        if let Some(last) = violations.last_mut().filter(|_| omitted > 0) {
+            last.description = with_omitted(&last.description, omitted, "errors");
+        }
+        let messages = violations.iter().map(|violation| format!("{}: {}", violation.field, violation.description));
+        let message = messages.collect::<Vec<_>>().join("; ");
+        Self { violations, ..Self::new(Code::InvalidArgument, message) }
+    }
+
+    #[must_use]
+    pub fn because(self, reason: &'static str) -> Self {
+        Self { reason: Some(reason), ..self }
+    }
+
     /// Refusal of a call that exceeded its time `limit`. `continues`: its handler is still running.
     pub fn timed_out(limit: Duration, continues: bool) -> Self {
         let outcome = if continues { "the request may still take effect" } else { "nothing was changed" };
@@ -85,12 +104,7 @@ impl Refusal {
     }
 }
 
-impl From<OverLimit> for Refusal {
-    fn from(error: OverLimit) -> Self {
-        let retry_after = match &error {
-            OverLimit::Requests { retry_after, .. } => *retry_after,
-            _ => Duration::from_secs(1),
-        };
-        Self { retry_after: Some(retry_after), ..Self::new(Code::ResourceExhausted, error.to_string()) }
-    }
+/// `message`, the last of a list, with the number of omitted entries.
+pub fn with_omitted(message: &str, omitted: usize, noun: &str) -> String {
+    format!("{message} (and {omitted} more {noun}, which are not shown)")
 }

@@ -12,7 +12,7 @@ use tunesmith_store::{DatabaseAddress, OpenMode, PostgresStore, StoreError};
 const FILE: &str = "DATABASE";
 
 /// The variable with the address, which may contain the password.
-pub(crate) const VARIABLE: &str = "TUNESMITH_STORE";
+const VARIABLE: &str = "TUNESMITH_STORE";
 
 /// Opens the store at `address` for `folder`, and notes the database in the folder.
 ///
