@@ -16,7 +16,7 @@ from typing import Any
 
 import optuna
 import pytest
-from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial, TrialState
@@ -107,7 +107,7 @@ def test_one_sampler_serves_two_studies_in_turn() -> None:
 
 
 def test_a_changed_history_is_learned_anew() -> None:
-    distributions = {"x": FloatDistribution(0, 1)}
+    distributions: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}
     sampler = TunesmithSampler(seed=1)
 
     def next_point(optimum: float) -> float:
@@ -171,7 +171,7 @@ def test_processes_share_a_study(tmp_path: Path) -> None:
 
 
 def test_running_trials_are_avoided() -> None:
-    distributions = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
+    distributions: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
     study = optuna.create_study(sampler=TunesmithSampler(seed=1, search_space=distributions))
     for _ in range(6):
         trial = study.ask(distributions)
@@ -186,7 +186,7 @@ def test_running_trials_are_avoided() -> None:
 
 
 def test_a_suggestion_not_asked_for_yet_is_pending_for_others() -> None:
-    distributions = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
+    distributions: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
     study = optuna.create_study(sampler=TunesmithSampler(seed=1, search_space=distributions))
     first, second = study.ask(), study.ask()
     for trial in (first, second):
@@ -227,7 +227,7 @@ def test_failed_trials_keep_the_search_away() -> None:
 
 
 def test_pruned_trials_count_with_their_last_intermediate_value() -> None:
-    distributions = {"x": FloatDistribution(0, 1)}
+    distributions: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}
 
     def next_point(optimum: float) -> float:
         study = optuna.create_study(sampler=TunesmithSampler(seed=1))
@@ -342,7 +342,7 @@ def test_a_conditional_space_is_learned_from_its_trials(caplog: pytest.LogCaptur
 
 
 def test_a_finite_space_may_be_exhausted() -> None:
-    distributions = {"a": CategoricalDistribution(["u", "v"]), "b": IntDistribution(0, 1)}
+    distributions: dict[str, BaseDistribution] = {"a": CategoricalDistribution(["u", "v"]), "b": IntDistribution(0, 1)}
     study = optuna.create_study(sampler=TunesmithSampler(seed=1))
     for _ in range(10):
         trial = study.ask(distributions)
@@ -352,7 +352,10 @@ def test_a_finite_space_may_be_exhausted() -> None:
 
 
 def test_a_grid_search_visits_every_point_once() -> None:
-    distributions = {"a": CategoricalDistribution(["u", "v", None]), "b": IntDistribution(0, 4, step=2)}
+    distributions: dict[str, BaseDistribution] = {
+        "a": CategoricalDistribution(["u", "v", None]),
+        "b": IntDistribution(0, 4, step=2),
+    }
     sampler = TunesmithSampler(seed=1, algorithm="grid_search", search_space=distributions)
     study = optuna.create_study(sampler=sampler)
     for _ in range(9):
@@ -361,7 +364,7 @@ def test_a_grid_search_visits_every_point_once() -> None:
 
 
 def test_an_algorithm_that_does_not_support_the_study_is_refused() -> None:
-    space = {"x": FloatDistribution(0, 1)}
+    space: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}
     sampler = TunesmithSampler(algorithm="cma_es", search_space=space)
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
     with pytest.raises(TunesmithError, match=r"(?i)cma"):
@@ -397,7 +400,7 @@ def test_an_independent_sampler_of_ones_own_is_used() -> None:
 
 
 def test_a_failure_retried_after_the_death_of_its_worker_is_no_result() -> None:
-    distributions = {"x": FloatDistribution(0, 1)}
+    distributions: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}
     study = optuna.create_study(sampler=TunesmithSampler(seed=1))
     for x in (0.0, 0.25, 0.5, 0.75, 1.0):
         study.add_trial(optuna.create_trial(params={"x": x}, distributions=distributions, value=(x - 0.5) ** 2))
@@ -418,8 +421,8 @@ def test_a_failure_retried_after_the_death_of_its_worker_is_no_result() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"seed": -1}, "seed -1 is not an integer from 0 to 2^64 - 1"),
-        ({"seed": 2**64}, "seed 18446744073709551616 is not"),
+        ({"seed": -1}, "seed -1 is not an integer from 0 to 2^63 - 1"),
+        ({"seed": 2**63}, "seed 9223372036854775808 is not"),
         ({"seed": 0.5}, "seed 0.5 is not"),
         ({"algorithm": "best"}, "algorithm 'best' is not one of automatic, "),
     ],

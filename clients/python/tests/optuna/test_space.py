@@ -99,7 +99,7 @@ def test_a_parameter_without_explanation_is_left_out() -> None:
 
 
 def test_chance_along_a_number_is_no_condition() -> None:
-    rows = [{"layers": n, **({"odd": 0.5} if n % 2 else {})} for n in range(1, 10)]
+    rows: list[dict[str, Any]] = [{"layers": n, **({"odd": 0.5} if n % 2 else {})} for n in range(1, 10)]
     assert space_of({"layers": LAYERS, "odd": UNIT}, *rows).unmodelled.keys() == {"odd"}
 
 

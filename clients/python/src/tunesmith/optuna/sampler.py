@@ -23,7 +23,7 @@ from ._search import Problem, SearchCache
 from ._space import Space, infer
 
 _LOG = logging.getLogger("tunesmith")
-_SEEDS = 2**64
+_SEEDS = 2**63
 
 
 class TunesmithSampler(BaseSampler):
@@ -53,7 +53,7 @@ class TunesmithSampler(BaseSampler):
     ) -> None:
         """Creates a sampler.
 
-        `seed`: from 0 to 2^64 - 1; random by default. `algorithm`: as in `tunesmith.Optimizer`. `search_space`: the
+        `seed`: from 0 to 2^63 - 1; random by default. `algorithm`: as in `tunesmith.Optimizer`. `search_space`: the
         distributions, if they are known in advance; otherwise the first trial of the study reveals them.
         `constraints_func`: returns the constraints of a completed or pruned trial, each satisfied up to 0; an
         alternative to `Trial.set_constraint`. `independent_sampler`: draws parameters that the search cannot use, such
@@ -61,7 +61,7 @@ class TunesmithSampler(BaseSampler):
         log a warning, once a parameter, if that happens to one that earlier trials had.
         """
         if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < _SEEDS):
-            raise ValueError(f"seed {seed!r} is not an integer from 0 to 2^64 - 1")
+            raise ValueError(f"seed {seed!r} is not an integer from 0 to 2^63 - 1")
         if algorithm not in get_args(Algorithm):
             raise ValueError(f"algorithm {algorithm!r} is not one of {', '.join(get_args(Algorithm))}")
         for name, distribution in (search_space or {}).items():
