@@ -7,8 +7,9 @@ use tempfile::TempDir;
 
 use crate::python::interpreter;
 
-/// What checks the client; the client itself needs nothing.
-const TOOLS: [&str; 4] = ["pytest==9.2.0", "trustme==1.2.1", "mypy==2.4.1", "ruff==0.17.6"];
+/// What checks the client, and the frameworks of its adapters; the client itself needs nothing.
+const TOOLS: [&str; 6] =
+    ["pytest==9.2.0", "trustme==1.2.1", "mypy==2.4.1", "ruff==0.17.6", "optuna==5.0.0", "optunahub==0.5.0"];
 
 fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join("python")

@@ -106,6 +106,36 @@ def test_one_sampler_serves_two_studies_in_turn() -> None:
     assert [trial.params for trial in opposite.trials] != points_of_seed(1)
 
 
+def test_a_suggestion_is_independent_of_the_suggestions_before_it() -> None:
+    distributions: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
+    used = TunesmithSampler(seed=1, search_space=distributions)
+    study = optuna.create_study(sampler=used)
+    running: list[Trial] = []
+    for index in range(12):
+        running += [study.ask(distributions), study.ask(distributions)]
+        # Trials end in another order than they start, and two more of them run each time.
+        ended = running.pop(len(running) * 5 % 3)
+        study.tell(ended, (ended.params["x"] - 0.3) ** 2 + ended.params["y"] + index / 100)
+        twin = optuna.create_study(sampler=TunesmithSampler(seed=1, search_space=distributions))
+        twin.add_trials(study.trials)
+        assert study.ask(distributions).params == twin.ask(distributions).params
+
+
+def test_brackets_of_hyperband_are_histories_of_their_own() -> None:
+    def objective(trial: Trial) -> float:
+        x = trial.suggest_float("x", -5, 5)
+        for step in range(1, 28):
+            trial.report((x - 2) ** 2 + 1 / step, step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return (x - 2) ** 2
+
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=27)
+    study = optuna.create_study(sampler=TunesmithSampler(seed=1), pruner=pruner)
+    study.optimize(objective, n_trials=40)
+    assert study.best_value < 0.01
+
+
 def test_a_changed_history_is_learned_anew() -> None:
     distributions: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}
     sampler = TunesmithSampler(seed=1)
@@ -195,18 +225,22 @@ def test_a_suggestion_not_asked_for_yet_is_pending_for_others() -> None:
     assert (first.params["x"], first.suggest_float("y", 0, 1)) != (second.params["x"], second.suggest_float("y", 0, 1))
 
 
-def test_the_rest_of_a_queued_trial_is_suggested_for_its_values() -> None:
-    study = optuna.create_study(sampler=TunesmithSampler(seed=1))
+def test_the_search_completes_a_queued_trial() -> None:
+    class First(optuna.samplers.RandomSampler):
+        def sample_independent(self, study: Study, trial: FrozenTrial, *arguments: Any) -> Any:
+            assert trial.number == 0
+            return super().sample_independent(study, trial, *arguments)
 
     def objective(trial: Trial) -> float:
-        # The best y is x.
-        return (trial.suggest_float("x", 0, 1) - trial.suggest_float("y", 0, 1)) ** 2
+        return trial.suggest_float("x", 0, 1) + (trial.suggest_float("y", 0, 1) - 0.4) ** 2
 
-    study.optimize(objective, n_trials=10)
+    study = optuna.create_study(sampler=TunesmithSampler(seed=1, independent_sampler=First(seed=1)))
+    study.optimize(objective, n_trials=20)
     study.enqueue_trial({"x": 0.125})
     study.optimize(objective, n_trials=1)
     assert study.trials[-1].params["x"] == 0.125
-    assert 0 <= study.trials[-1].params["y"] <= 1
+    assert abs(study.trials[-1].params["y"] - 0.4) < 0.1
+    assert study.trials[-1].system_attrs["tunesmith:suggestion"] == study.trials[-1].params
 
 
 def test_failed_trials_keep_the_search_away() -> None:

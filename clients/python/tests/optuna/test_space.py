@@ -55,7 +55,9 @@ def test_a_parameter_of_one_branch_is_conditional_on_the_category() -> None:
 
 def test_a_number_of_layers_activates_the_layers_up_to_it() -> None:
     names = {f"units{index}": UNIT for index in range(1, 10)}
-    rows = [{"layers": n, **{f"units{index}": 0.5 for index in range(1, n + 1)}} for n in (2, 9, 4, 8)]
+    rows: list[dict[str, Any]] = [
+        {"layers": n, **{f"units{index}": 0.5 for index in range(1, n + 1)}} for n in (2, 9, 4, 8)
+    ]
     space = space_of({"layers": LAYERS, **names}, *rows)
     assert space.unmodelled == {}
     of = {name: sorted(int(value) for value in condition.values) for name, condition in space.conditions.items()}
@@ -105,7 +107,7 @@ def test_chance_along_a_number_is_no_condition() -> None:
 
 def test_the_parent_is_rather_one_that_came_before() -> None:
     flag = CategoricalDistribution([True, False])
-    rows = [{"z": True, "child": 0.5, "a": True}, {"z": False, "a": False}]
+    rows: list[dict[str, Any]] = [{"z": True, "child": 0.5, "a": True}, {"z": False, "a": False}]
     space = space_of({"a": flag, "z": flag, "child": UNIT}, *rows)
     assert space.conditions["child"].parent == "z"
 

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from optuna.study import StudyDirection
@@ -26,7 +27,7 @@ _UNFINISHED = (TrialState.RUNNING, TrialState.WAITING)
 
 @dataclass(frozen=True)
 class Observation:
-    """A point with its result, infeasible, or still running."""
+    """A point with its result, infeasible, or pending: without either."""
 
     parameters: tuple[tuple[str, ParameterValue], ...]
     """Values by quoted name, as Tunesmith's parameters have it."""
@@ -35,22 +36,20 @@ class Observation:
     infeasible: str | None = None
     """Reason; `None` if the point is not infeasible."""
 
-    @property
-    def is_pending(self) -> bool:
-        """Whether the trial has not finished."""
-        return self.metrics is None and self.infeasible is None
-
 
 @dataclass(frozen=True)
 class History:
-    """Metrics and observations of a study, by number of the trial."""
+    """Metrics and observations of a study."""
 
     metrics: tuple[Metric, ...]
-    observations: tuple[Observation, ...]
+    finished: tuple[Observation, ...]
+    """In the order in which the trials ended, so that a growing history continues its former self."""
+    pending: tuple[Observation, ...]
+    """By number of the trial."""
 
 
 def history(directions: Sequence[StudyDirection], trials: Sequence[FrozenTrial], space: Space) -> History:
-    """Returns the observations in `space` from `trials`, by number. Trials that are no points of it are left out.
+    """Returns the observations in `space` from `trials`, given by number. Those that are no points of it are left out.
 
     | trial | observation |
     |---|---|
@@ -68,7 +67,8 @@ def history(directions: Sequence[StudyDirection], trials: Sequence[FrozenTrial],
     metrics += [minimize(f"constraint{index}", safety_threshold=0.0) for index in range(len(names))]
 
     retried = {number for trial in trials for number in trial.system_attrs.get(_RETRIED, [])}
-    observations = []
+    finished: list[tuple[datetime, Observation]] = []
+    pending: list[Observation] = []
     for trial, own in zip(trials, constraints, strict=True):
         if trial.number in retried:
             continue
@@ -77,18 +77,17 @@ def history(directions: Sequence[StudyDirection], trials: Sequence[FrozenTrial],
             continue
         parameters = tuple((repr(name), value) for name, value in point.items())
         if trial.state in _UNFINISHED:
-            observations.append(Observation(parameters))
+            pending.append(Observation(parameters))
             continue
         result, reason = _result(trial, len(directions))
         # An infinite margin says nothing about the neighbourhood.
         margins = [usual[name] if own.get(name, -math.inf) == -math.inf else own[name] for name in names]
         if reason is None and not all(math.isfinite(value) for value in [*result, *margins]):
             reason = "a value is not finite"
-        if reason is None:
-            observations.append(Observation(parameters, metrics=(*result, *margins)))
-        else:
-            observations.append(Observation(parameters, infeasible=reason))
-    return History(tuple(metrics), tuple(observations))
+        outcome = None if reason else (*result, *margins)
+        finished.append((trial.datetime_complete or datetime.max, Observation(parameters, outcome, reason)))
+    finished.sort(key=lambda timed: timed[0])
+    return History(tuple(metrics), tuple(observation for _, observation in finished), tuple(pending))
 
 
 def known_values(trial: FrozenTrial, space: Space) -> dict[str, ParameterValue]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .._wire import ParameterValue
@@ -13,8 +13,8 @@ from ..parameters import Parameter
 from ..study_config import Algorithm
 from ._history import Observation
 
-# One for each study that a sampler serves concurrently; more cost a rebuild.
-_MOST_SEARCHES = 4
+# One for each study that a sampler serves concurrently, or for each bracket of a HyperbandPruner; more cost a rebuild.
+_MOST_SEARCHES = 8
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,21 @@ class SearchCache:
         self._searches: list[_Search] = []
 
     def suggest(
-        self, problem: Problem, observations: tuple[Observation, ...], given: Mapping[str, ParameterValue]
+        self,
+        problem: Problem,
+        finished: Sequence[Observation],
+        pending: Sequence[Observation],
+        given: Mapping[str, ParameterValue],
     ) -> dict[str, ParameterValue]:
         """Returns the values of the next trial by quoted name. `given` has values that are decided already.
 
         Raises `SearchEnded` if a finite space has no points left.
         """
-        first_pending = next((index for index, each in enumerate(observations) if each.is_pending), len(observations))
-        search = self._search(problem, list(observations[:first_pending]))
-        # The rest of the history may still change, and the suggestion itself is no part of it.
+        search = self._search(problem, list(finished))
+        # Pending points may end in any order, and the suggestion itself is not part of the history.
         optimizer = copy.deepcopy(search.optimizer)
-        for observation in observations[first_pending:]:
-            _tell(optimizer, problem, observation)
+        for observation in pending:
+            optimizer.ask(parameters=dict(observation.parameters))
         trial = optimizer.ask(parameters=dict(given)) if given else optimizer.ask()
         return dict(trial.parameters)
 
@@ -80,9 +83,7 @@ class SearchCache:
 
 def _tell(optimizer: Optimizer, problem: Problem, observation: Observation) -> None:
     parameters = dict(observation.parameters)
-    if observation.is_pending:
-        optimizer.ask(parameters=parameters)
-    elif observation.metrics is None:
+    if observation.metrics is None:
         optimizer.tell(parameters, infeasible=observation.infeasible)
     else:
         names = (metric.name for metric in problem.metrics)

@@ -119,7 +119,7 @@ class TunesmithSampler(BaseSampler):
                 given = space.settled(known_values(trial, space))
                 quoted = {repr(name): value for name, value in given.items()}
                 try:
-                    suggestion = self._cache.suggest(problem, observed.observations, quoted)
+                    suggestion = self._cache.suggest(problem, observed.finished, observed.pending, quoted)
                 except SearchEnded:
                     # Optuna knows no end of a space: repeat points, at random.
                     suggestion = {
