@@ -352,6 +352,13 @@ def test_a_constraint_that_is_nan_is_refused_by_number() -> None:
         study.optimize(constrained, n_trials=1)
 
 
+def test_constraints_that_are_no_sequence_are_refused() -> None:
+    single: Any = lambda _: 0.5  # noqa: E731
+    study = optuna.create_study(sampler=TunesmithSampler(seed=1, constraints_func=single))
+    with pytest.raises(TypeError, match=r"constraints_func: 0\.5 of trial 0 is not a sequence of numbers"):
+        study.optimize(constrained, n_trials=1)
+
+
 def test_several_objectives_are_traded_off() -> None:
     study = optuna.create_study(directions=["minimize", "maximize"], sampler=TunesmithSampler(seed=1))
 
@@ -419,6 +426,24 @@ def test_a_parameter_drawn_independently_is_reported_once(caplog: pytest.LogCapt
     assert caplog.records == []
 
 
+def test_a_search_space_that_does_not_fit_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    space: dict[str, BaseDistribution] = {"x": FloatDistribution(10, 20)}
+    with caplog.at_level(logging.WARNING, logger="tunesmith"):
+        found = points(TunesmithSampler(seed=1, search_space=space), 3, lambda trial: trial.suggest_float("x", 0, 1))
+    assert all(0 <= point["x"] <= 1 for point in found)
+    [record] = caplog.records
+    assert "parameter 'x' is drawn independently" in record.getMessage()
+    assert "search_space does not fit" in record.getMessage()
+
+
+def test_a_range_that_changed_once_is_adopted_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    study = optuna.create_study(sampler=TunesmithSampler(seed=1))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=5)
+    study.optimize(lambda trial: (trial.suggest_float("x", 4, 5) - 4.3) ** 2, n_trials=12)
+    assert caplog.records == []
+    assert study.trials[-1].params["x"] == pytest.approx(4.3, abs=0.1)
+
+
 def test_an_independent_sampler_of_ones_own_is_used() -> None:
     class Ones(optuna.samplers.RandomSampler):
         def sample_independent(self, *_: Any) -> float:
@@ -429,8 +454,9 @@ def test_an_independent_sampler_of_ones_own_is_used() -> None:
         return x + trial.suggest_float("y", 0, 1 + x)
 
     found = points(TunesmithSampler(seed=1, independent_sampler=Ones(), warn_independent_sampling=False), 5, objective)
-    assert [point["y"] for point in found] == [1.0] * 5
-    assert found[0]["x"] == 1.0
+    assert found[0] == {"x": 1.0, "y": 1.0}
+    # A third range shows that it changes from trial to trial.
+    assert [point["y"] for point in found[3:]] == [1.0] * 2
 
 
 def test_a_failure_retried_after_the_death_of_its_worker_is_no_result() -> None:

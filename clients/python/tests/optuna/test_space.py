@@ -130,8 +130,10 @@ def test_a_range_changed_once_is_adopted_and_one_that_keeps_changing_is_not() ->
         return infer(created, {})
 
     assert ranges(1, 1, 2, 2).dimensions["x"].distribution == FloatDistribution(0, 2)
-    assert ranges(1, 1, 2).unmodelled == {"x": "its range changes from trial to trial"}
-    assert ranges(1, 2, 3).dimensions == {}
+    assert ranges(1, 1, 2).dimensions["x"].distribution == FloatDistribution(0, 2)
+    assert ranges(1, 2).dimensions["x"].distribution == FloatDistribution(0, 2)
+    assert ranges(1, 1, 2, 3).dimensions == {}
+    assert ranges(1, 2, 1).unmodelled == {"x": "its range changes from trial to trial"}
 
 
 def test_declared_distributions_are_known_before_the_first_trial_and_replace_others() -> None:

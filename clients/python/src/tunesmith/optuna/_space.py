@@ -48,9 +48,10 @@ class Space:
     def restricted(self, distributions: Mapping[str, BaseDistribution]) -> Space:
         """Returns the part of the space with the names and distributions of `distributions`.
 
-        A condition on a parameter that is not among them is dropped.
+        A parameter that no trial has had is added. A condition on a parameter that is not among them is dropped.
         """
-        dimensions = {name: dimension(name, distributions[name]) for name in sorted(distributions)}
+        names = sorted(distributions.keys() - self.unmodelled.keys())
+        dimensions = {name: dimension(name, distributions[name]) for name in names}
         dimensions = {name: each for name, each in dimensions.items() if not each.distribution.single()}
         conditions = {
             name: condition
@@ -99,18 +100,17 @@ class Space:
 def infer(trials: Sequence[FrozenTrial], declared: Mapping[str, BaseDistribution]) -> Space:
     """Infers the space from `trials`, by number. Distributions in `declared` replace those of the trials.
 
-    A parameter has the distribution of its last trial if the trial before had the same: a range that was changed once
-    is adopted, one that changes from trial to trial is not.
+    A parameter has the distribution of its last trial, unless the distribution changed in both of the last two trials.
     """
     distributions = dict(declared)
     unmodelled: dict[str, str] = {}
-    for name, (latest, previous) in _last_two_distributions(trials).items():
+    for name, recent in _distributions(trials).items():
         if name in declared:
             continue
-        if previous is None or latest == previous:
-            distributions[name] = latest
-        else:
+        if len(recent) == 3 and recent[0] != recent[1] != recent[2]:
             unmodelled[name] = "its range changes from trial to trial"
+        else:
+            distributions[name] = recent[-1]
     dimensions = {
         name: dimension(name, distributions[name]) for name in sorted(distributions) if not distributions[name].single()
     }
@@ -132,14 +132,12 @@ def infer(trials: Sequence[FrozenTrial], declared: Mapping[str, BaseDistribution
     return Space({name: placed[name] for name in sorted(placed)}, conditions, unmodelled)
 
 
-def _last_two_distributions(
-    trials: Iterable[FrozenTrial],
-) -> dict[str, tuple[BaseDistribution, BaseDistribution | None]]:
-    found: dict[str, tuple[BaseDistribution, BaseDistribution | None]] = {}
+def _distributions(trials: Iterable[FrozenTrial]) -> dict[str, list[BaseDistribution]]:
+    """Returns the distributions of the last three trials that have the parameter, by its name."""
+    found: dict[str, list[BaseDistribution]] = {}
     for trial in trials:
         for name, distribution in trial.distributions.items():
-            latest = found.get(name)
-            found[name] = (distribution, None if latest is None else latest[0])
+            found[name] = [*found.get(name, []), distribution][-3:]
     return found
 
 

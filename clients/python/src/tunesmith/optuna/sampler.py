@@ -6,7 +6,7 @@ import logging
 import math
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, get_args
 
@@ -157,7 +157,10 @@ class TunesmithSampler(BaseSampler):
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Stores the constraints of a completed or pruned trial if there is a `constraints_func`."""
         if self._constraints_func is not None and state in (TrialState.COMPLETE, TrialState.PRUNED):
-            constraints = [float(value) for value in self._constraints_func(trial)]
+            found = self._constraints_func(trial)
+            if not isinstance(found, Iterable):
+                raise TypeError(f"constraints_func: {found!r} of trial {trial.number} is not a sequence of numbers")
+            constraints = [float(value) for value in found]
             for index, value in enumerate(constraints):
                 if math.isnan(value):
                     raise ValueError(f"constraints_func: value {index} of trial {trial.number} is NaN, not a number")
@@ -177,10 +180,13 @@ class TunesmithSampler(BaseSampler):
         if not any(name in other.params and other.state.is_finished() for other in trials):
             # Nothing can be known of a parameter before its first trial.
             return
+        reason = self._space(trials).unmodelled.get(name)
+        if reason is None and name in self._declared:
+            reason = "the suggestion made with its distribution in search_space does not fit"
+        if reason is None:
+            # A range that has just changed, or a wrong guess about a condition: this trial corrects it.
+            return
         self._warned.add(name)
-        reason = self._space(trials).unmodelled.get(
-            name, "the value suggested for it was not in the range of this trial"
-        )
         _LOG.warning(
             "trial %d: parameter %r is drawn independently of the search, because %s "
             "(warn_independent_sampling=False suppresses this warning)",
