@@ -76,6 +76,7 @@ macro_rules! groups {
 groups! {
     plots_and_tables: "python/tests/plots", &["pandas==3.1.1", "plotly==7.1.0"];
     processes_of_joblib: "python/tests/processes", &["joblib==1.6.0"];
+    optuna: "python/tests/optuna", &["optuna==5.0.0", "optunahub==0.5.0"];
     ray_tune: "python/tests/ray_tune", &["ray[tune]==2.60.0"];
     sweeper_for_hydra: "hydra/tests", &["hydra-core==1.3.8", "hydra-joblib-launcher==1.2.0", "hatchling==1.33.0"];
     tutorial_notebook: "python/tests/notebook", &[

@@ -56,6 +56,7 @@ pages! {
     hydra: "docs/guide/hydra.md", 3, &[];
     kubernetes: "docs/guide/kubernetes.md", 4, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
+    optuna: "docs/guide/optuna.md", 3, &[];
     isolation: "docs/guide/isolation.md", 1, &[];
     troubleshooting: "docs/guide/troubleshooting.md", 0, &[];
     your_own_trainer: "docs/guide/your-own-trainer.md", 0, &REPORTERS;
