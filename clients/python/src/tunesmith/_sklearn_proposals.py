@@ -72,9 +72,9 @@ class Proposals:
             self._space.parameters, [maximize(name) for name in objectives], seed=self._seed, name="search-cv"
         )
 
-    def use_objectives(self, objectives: Sequence[str]) -> None:
-        """Continues with other scorers, which only the first evaluation reveals if `scoring` is a function."""
-        if tuple(objectives) == self.objectives:
+    def use_objectives(self, objectives: Sequence[str] | None) -> None:
+        """Continues with other scorers, which only the first success reveals if `scoring` is a function."""
+        if objectives is None or tuple(objectives) == self.objectives:
             return
         self._open(objectives)
         for candidate in self._known.values():

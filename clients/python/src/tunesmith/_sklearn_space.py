@@ -295,8 +295,7 @@ def _of_reals(name: str, low: float, high: float, *, log: bool) -> Dimension:
 def _of_integers(name: str, low: int, high: int, *, log: bool) -> Dimension:
     if low == high:
         return _of_objects(name, [low])
-    if max(-low, high) > _EXACT_INTEGERS:
-        raise ValueError(f"param_distributions[{name!r}]: whole numbers are limited to ±2**53, not {low} to {high}")
+    _check_exact(name, low, high)
 
     def encode(value: Any) -> int:
         _in_range(name, value, low, high)
@@ -305,6 +304,11 @@ def _of_integers(name: str, low: int, high: int, *, log: bool) -> Dimension:
         return int(value)
 
     return Dimension(integer(name, low, high, scale="log" if log else None), int, encode)
+
+
+def _check_exact(name: str, low: int, high: int) -> None:
+    if max(-low, high) > _EXACT_INTEGERS:
+        raise ValueError(f"param_distributions[{name!r}]: whole numbers are limited to ±2**53, not {low} to {high}")
 
 
 # Distributions of scipy.stats.
@@ -321,6 +325,8 @@ def _of_scipy(name: str, distribution: Any) -> Dimension:
             "scipy.stats; give a frozen distribution with one dimension, a list of values, or a parameter of tunesmith"
         )
     low, high = (float(bound) for bound in distribution.support())
+    if math.isnan(low) or math.isnan(high):
+        raise _invalid(name, distribution)
     if math.isfinite(low) and math.isfinite(high):
         if low == high:
             return _of_objects(name, [low])
@@ -334,9 +340,12 @@ def _of_scipy(name: str, distribution: Any) -> Dimension:
 
 
 def _of_discrete(name: str, distribution: Any) -> Dimension:
-    low, high = (float(bound) for bound in distribution.support())
+    low, high = distribution.support()
+    if math.isnan(low) or math.isnan(high):
+        raise _invalid(name, distribution)
     first = int(low if math.isfinite(low) else distribution.ppf(_TAIL))
     last = int(high if math.isfinite(high) else distribution.ppf(1 - _TAIL))
+    _check_exact(name, first, last)
     count = last - first + 1
     probes = np.unique(np.linspace(first, last, min(count, 11)).astype(np.int64))
     if np.allclose(distribution.pmf(probes) * count, 1.0, rtol=1e-9, atol=0.0):
@@ -344,7 +353,13 @@ def _of_discrete(name: str, distribution: Any) -> Dimension:
     if count <= _MAX_VALUES:
         numbers = np.arange(first, last + 1)
         return _of_values(name, [int(number) for number in numbers[distribution.pmf(numbers) > 0]])
-    return _of_quantiles(name, distribution, low, high, int)
+    return _of_quantiles(name, distribution, float(low), float(high), int)
+
+
+def _invalid(name: str, distribution: Any) -> ValueError:
+    arguments = [*map(repr, distribution.args), *(f"{key}={value!r}" for key, value in distribution.kwds.items())]
+    family = distribution.dist.name
+    return ValueError(f"param_distributions[{name!r}]: scipy.stats.{family}({', '.join(arguments)}) is no distribution")
 
 
 def _of_quantiles(name: str, distribution: Any, low: float, high: float, kind: type[float] | type[int]) -> Dimension:
@@ -362,20 +377,21 @@ def _of_quantiles(name: str, distribution: Any, low: float, high: float, kind: t
 # Distributions of optuna, by their class names: optuna need not be installed.
 
 
+_OPTUNA_KINDS = ("FloatDistribution", "IntDistribution", "CategoricalDistribution")
+
+
 def _optuna_kind(distribution: Any) -> str | None:
-    for ancestor in type(distribution).__mro__:
-        if ancestor.__module__ == "optuna.distributions" and ancestor.__name__ != "BaseDistribution":
-            return ancestor.__name__
-    return None
+    """Returns the kind of a distribution of optuna; older names are subclasses of the three kinds."""
+    names = [kind.__name__ for kind in type(distribution).__mro__ if kind.__module__ == "optuna.distributions"]
+    return next((name for name in names if name in _OPTUNA_KINDS), names[0] if names else None)
 
 
 def _of_optuna(name: str, kind: str, distribution: Any) -> Dimension:
     if kind == "CategoricalDistribution":
         return _of_objects(name, list(distribution.choices))
-    if kind not in ("FloatDistribution", "IntDistribution"):
+    if kind not in _OPTUNA_KINDS:
         raise TypeError(
-            f"param_distributions[{name!r}]: optuna's {kind} is unknown; supported are FloatDistribution, "
-            "IntDistribution and CategoricalDistribution"
+            f"param_distributions[{name!r}]: optuna's {kind} is unknown; supported are {', '.join(_OPTUNA_KINDS)}"
         )
     low, high, step = distribution.low, distribution.high, distribution.step
     if step is None or (kind == "IntDistribution" and step == 1):

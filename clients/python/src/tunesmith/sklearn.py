@@ -235,8 +235,7 @@ class TunesmithSearchCV(BaseSearchCV):
             self._halve(evaluation, proposals, batch)
             return
         all_scores = evaluation.scores([candidate.params for candidate in batch])
-        if evaluation.objectives is not None:
-            proposals.use_objectives(evaluation.objectives)
+        proposals.use_objectives(evaluation.objectives)
         for candidate, scores in zip(batch, all_scores, strict=True):
             candidate.report(scores, 1)
             proposals.finish(candidate)
@@ -248,7 +247,9 @@ class TunesmithSearchCV(BaseSearchCV):
         needed = 1 + math.floor(math.log(len(batch), self.factor) + 1e-9)
         resources = self.n_resources_[-needed:]
         for resource in resources:
-            for candidate, scores in zip(alive, self._scores_with(evaluation, alive, resource), strict=True):
+            all_scores = self._scores_with(evaluation, alive, resource)
+            proposals.use_objectives(evaluation.objectives)
+            for candidate, scores in zip(alive, all_scores, strict=True):
                 candidate.report(scores, resource)
                 if candidate.failure:
                     proposals.finish(candidate)
@@ -308,7 +309,7 @@ class TunesmithSearchCV(BaseSearchCV):
             if y is not None and is_classifier(self.estimator):
                 smallest *= len(np.unique(y))
         if smallest > largest:
-            raise ValueError(f"min_resources={smallest} is above max_resources={largest}")
+            raise ValueError(f"min_resources={smallest} is above max_resources={largest}, with n_samples={n_samples}")
         self.min_resources_, self.max_resources_ = smallest, largest
         resources = [largest]
         while largest / self.factor ** len(resources) >= smallest:
