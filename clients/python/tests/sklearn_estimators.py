@@ -1,11 +1,15 @@
-"""Estimators with known scores."""
+"""Estimators with known scores, and data for them."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
+
+DATA = (np.arange(20.0).reshape(-1, 1), np.arange(20) % 2)
+"""Twenty samples of one feature, 0 to 19, of two classes in turn."""
 
 
 class Bowl(BaseEstimator):

@@ -35,8 +35,8 @@ _BRACKET_POWER = 2
 class TunesmithSearchCV(BaseSearchCV):
     """Search over hyperparameters in which each candidate is chosen by a model of the scores so far.
 
-    A replacement of `RandomizedSearchCV` with the same arguments, attributes and `cv_results_`; it needs fewer
-    candidates for the same score.
+    A replacement of `RandomizedSearchCV` with the same arguments, attributes and `cv_results_`, which usually needs
+    fewer candidates for the same score.
 
     Parameters
     ----------

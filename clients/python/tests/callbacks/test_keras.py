@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from callbacks.trials import curve, search
+from training_trials import curve, search
 
 os.environ["KERAS_BACKEND"] = "jax"
 
@@ -129,6 +130,14 @@ history = model.fit(x, x[:, :1], epochs=20, verbose=0, callbacks=callbacks)
 reports = len(optimizer.study.trial(trial.number).measurements)
 print(jax.process_index(), len(history.history["loss"]), reports, flush=True)
 """
+
+
+@pytest.fixture
+def unused_port() -> int:
+    """A port of this machine that no program listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def test_of_several_processes_the_first_reports_and_all_stop(unused_port: int) -> None:

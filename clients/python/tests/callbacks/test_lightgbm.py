@@ -9,7 +9,7 @@ import lightgbm
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from callbacks.trials import curve, search
+from training_trials import curve, search
 from tunesmith.lightgbm import tunesmith_callback
 
 X, Y = load_breast_cancer(return_X_y=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callbacks.trials import curve, search
+from training_trials import curve, search
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

@@ -13,7 +13,7 @@ import xgboost
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 
-from callbacks.trials import curve, search
+from training_trials import curve, search
 from tunesmith.xgboost import TunesmithCallback
 
 X, Y = load_breast_cancer(return_X_y=True)

@@ -17,7 +17,9 @@ from tunesmith.sklearn import TunesmithSearchCV
 
 def fit(data: Any, estimator: Any = None, space: Any = None, **options: Any) -> TunesmithSearchCV:
     options = {"n_iter": 9, "cv": 2, "random_state": 0} | options
-    return TunesmithSearchCV(estimator or Bowl(), space or {"x": uniform(0, 1)}, **options).fit(*data)
+    search = TunesmithSearchCV(estimator or Bowl(), space or {"x": uniform(0, 1)}, **options)
+    search.fit(*data)
+    return search
 
 
 @pytest.fixture

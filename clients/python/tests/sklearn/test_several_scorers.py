@@ -8,19 +8,25 @@ import numpy as np
 import pytest
 from scipy.stats import uniform
 
-from sklearn_estimators import Bowl
+from sklearn_estimators import DATA, Bowl
 from tunesmith.sklearn import TunesmithSearchCV
 
 SPACE = {"x": uniform(-5, 10)}
 POINTS = [{"x": -4.0}, {"x": 4.0}]
 
 
+@pytest.fixture
+def data() -> tuple[Any, Any]:
+    """Samples and classes."""
+    return DATA
+
+
 def low(estimator: Any, x: Any, y: Any) -> float:
-    return -((estimator.x + 2) ** 2)
+    return float(-((estimator.x + 2) ** 2))
 
 
 def high(estimator: Any, x: Any, y: Any) -> float:
-    return -((estimator.x - 2) ** 2)
+    return float(-((estimator.x - 2) ** 2))
 
 
 def both(estimator: Any, x: Any, y: Any) -> dict[str, float]:
@@ -32,7 +38,9 @@ def nearest_to_zero(results: dict[str, Any]) -> int:
 
 
 def fit(data: Any, **options: Any) -> TunesmithSearchCV:
-    return TunesmithSearchCV(Bowl(), SPACE, n_iter=16, cv=2, random_state=0, **options).fit(*data)
+    search = TunesmithSearchCV(Bowl(), SPACE, n_iter=16, cv=2, random_state=0, **options)
+    search.fit(*data)
+    return search
 
 
 @pytest.mark.parametrize("scoring", [{"low": low, "high": high}, both], ids=["dict", "function"])

@@ -12,10 +12,16 @@ from scipy.stats import uniform
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import RandomizedSearchCV
 
-from sklearn_estimators import Fussy
+from sklearn_estimators import DATA, Fussy
 from tunesmith.sklearn import TunesmithSearchCV
 
 KINDS = ["broken", "a", "b"]
+
+
+@pytest.fixture
+def data() -> tuple[Any, Any]:
+    """Samples and classes."""
+    return DATA
 
 
 def fit(data: Any, kinds: list[str], **options: Any) -> tuple[TunesmithSearchCV, list[warnings.WarningMessage]]:

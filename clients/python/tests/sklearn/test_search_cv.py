@@ -22,10 +22,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import sklearn
-from sklearn_estimators import Bowl
+from sklearn_estimators import DATA, Bowl
 from tunesmith.sklearn import TunesmithSearchCV
 
 SPACE = {"x": uniform(0, 1), "n": randint(1, 20), "kind": ["a", "b", "c"]}
+
+
+@pytest.fixture
+def data() -> tuple[Any, Any]:
+    """Samples and classes."""
+    return DATA
 
 
 def candidates(search: Any) -> list[dict[str, Any]]:

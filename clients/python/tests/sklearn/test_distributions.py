@@ -17,8 +17,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import tunesmith
-from sklearn_estimators import Bowl
+from sklearn_estimators import DATA, Bowl
 from tunesmith.sklearn import TunesmithSearchCV
+
+
+@pytest.fixture
+def data() -> tuple[Any, Any]:
+    """Samples and classes."""
+    return DATA
 
 
 def values(distribution: Any, data: Any, count: int = 20, **options: Any) -> list[Any]:
