@@ -78,6 +78,10 @@ groups! {
     processes_of_joblib: "python/tests/processes", &["joblib==1.6.0"];
     optuna: "python/tests/optuna", &["optuna==5.0.0", "optunahub==0.5.0"];
     ray_tune: "python/tests/ray_tune", &["ray[tune]==2.60.0"];
+    scikit_learn: "python/tests/sklearn", &["scikit-learn==1.9.1", "optuna==5.0.0", "pandas==3.1.1"];
+    callbacks: "python/tests/callbacks", &[
+        "jax==0.10.2", "keras==3.15.1", "lightgbm==4.7.0", "scikit-learn==1.9.1", "transformers==5.24.0", "xgboost-cpu==3.2.0",
+    ];
     sweeper_for_hydra: "hydra/tests", &["hydra-core==1.3.8", "hydra-joblib-launcher==1.2.0", "hatchling==1.33.0"];
     tutorial_notebook: "python/tests/notebook", &[
         "ipykernel==7.4.0", "nbclient==0.11.0", "nbformat==5.11.1", "pandas==3.1.1", "plotly==7.1.0", "scikit-learn==1.9.1",
