@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-DATA = (np.arange(20.0).reshape(-1, 1), np.arange(20) % 2)
+DATA: tuple[Any, Any] = (np.arange(20.0).reshape(-1, 1), np.arange(20) % 2)
 """Twenty samples of one feature, 0 to 19, of two classes in turn."""
 
 

@@ -90,7 +90,7 @@ class _Continuous(Dimension[FloatDistribution]):
             value = math.exp((1 - share) * math.log(low) + share * math.log(high))
         else:
             value = (1 - share) * low + share * high
-        return min(max(value, low), high)
+        return float(min(max(value, low), high))
 
     @property
     def finite(self) -> range | None:
@@ -157,7 +157,7 @@ class _Integer(Dimension[IntDistribution]):
         return self._clipped(math.exp(random.uniform(math.log(low - 0.5), math.log(high + 0.5))))
 
     def _clipped(self, value: float) -> int:
-        return min(max(round(value), self.distribution.low), self.distribution.high)
+        return int(min(max(round(value), self.distribution.low), self.distribution.high))
 
     @property
     def finite(self) -> range:
@@ -177,7 +177,7 @@ class _SteppedInteger(Dimension[IntDistribution]):
         return int(index) if rest == 0 and int(index) in self.finite else None
 
     def to_external(self, value: ParameterValue) -> int:
-        return self.distribution.low + int(value) * self.distribution.step
+        return int(self.distribution.low + int(value) * self.distribution.step)
 
     def middle(self) -> ParameterValue:
         return self.finite[-1] // 2
