@@ -136,13 +136,17 @@ impl Release<'_> {
         package::generated(self)
     }
 
-    /// Builds the wheel, with the staged program and an engine for an old C library, and the source distribution.
+    /// Builds the wheel, with the staged program and an engine for an old C library, its source distribution, and the
+    /// sweeper for Hydra.
     fn wheel(&self) -> Result<()> {
         let tools = process::python_tools(self.root, &[BUILD[0], BUILD[1], ZIG[0]])?;
         let mut build = Command::new(tools.join("python"));
         build.args(["-m", "build", "--no-isolation", "--sdist", "--wheel", "--outdir"]).arg(&self.output).arg(self.root);
         build.env("PATH", path_with(&tools)?).env("TUNESMITH_PROGRAM", self.staging().join("tunesmith"));
-        process::run(build.env("MATURIN_PEP517_ARGS", format!("--zig --compatibility {PLATFORM}")))
+        process::run(build.env("MATURIN_PEP517_ARGS", format!("--zig --compatibility {PLATFORM}")))?;
+        let mut sweeper = Command::new(tools.join("python"));
+        sweeper.args(["-m", "build", "--outdir"]).arg(&self.output).arg(self.root.join("clients/hydra"));
+        process::run(&mut sweeper)
     }
 
     /// Writes the software bill of materials of the program, in the JSON format of CycloneDX.
