@@ -13,13 +13,13 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use tunesmith_data_dir::{DataDir, audit_of};
 use crate::executors::{self, ExecutorKind, ExecutorOptions};
 use crate::server_settings::ServerSettings;
 use crate::sharing::{self, Sharing};
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
 use tunesmith_admission::{Access, Owner, ServiceAccess};
 use tunesmith_api::ai_platform::machines::MachineMap;
+use tunesmith_data_dir::{DataDir, audit_of};
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_executor::remote::Inbox;
 use tunesmith_http::AllowedHosts;

@@ -125,8 +125,22 @@ impl Release<'_> {
     fn program(&self) -> Result<()> {
         let zig = process::python_tools(self.root, &ZIG)?;
         let mut build = Command::new(zig.join("cargo-zigbuild"));
-        build.args(["zigbuild", "--locked", "--profile", PROFILE, "--package", "tunesmith", "--bin", "tunesmith", "--target"]);
-        build.arg(format!("{}.{GLIBC}", self.host)).env("PATH", path_with(&zig)?).env(COMMIT, &self.commit).current_dir(self.root);
+        build.args([
+            "zigbuild",
+            "--locked",
+            "--profile",
+            PROFILE,
+            "--package",
+            "tunesmith",
+            "--bin",
+            "tunesmith",
+            "--target",
+        ]);
+        build
+            .arg(format!("{}.{GLIBC}", self.host))
+            .env("PATH", path_with(&zig)?)
+            .env(COMMIT, &self.commit)
+            .current_dir(self.root);
         process::run(&mut build)?;
         let built = process::target(self.root).join(&self.host).join(PROFILE).join("tunesmith");
         let program = std::fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
@@ -144,9 +158,14 @@ impl Release<'_> {
     fn wheel(&self) -> Result<()> {
         let tools = process::python_tools(self.root, &[BUILD[0], BUILD[1], ZIG[0]])?;
         let mut build = Command::new(tools.join("python"));
-        build.args(["-m", "build", "--no-isolation", "--sdist", "--wheel", "--outdir"]).arg(&self.output).arg(self.root);
+        build
+            .args(["-m", "build", "--no-isolation", "--sdist", "--wheel", "--outdir"])
+            .arg(&self.output)
+            .arg(self.root);
         build.env("PATH", path_with(&tools)?).env("TUNESMITH_PROGRAM", self.staging().join("tunesmith"));
-        process::run(build.env("MATURIN_PEP517_ARGS", format!("--profile {PROFILE} --zig --compatibility {PLATFORM}")))?;
+        process::run(
+            build.env("MATURIN_PEP517_ARGS", format!("--profile {PROFILE} --zig --compatibility {PLATFORM}")),
+        )?;
         let mut sweeper = Command::new(tools.join("python"));
         sweeper.args(["-m", "build", "--outdir"]).arg(&self.output).arg(self.root.join("clients/hydra"));
         process::run(&mut sweeper)
