@@ -32,7 +32,7 @@ def _quiet() -> None:
 
 def conditional(trial: Trial) -> float:
     """Has every kind of parameter, two branches, a constant, and pruned and failed trials."""
-    loss = (trial.suggest_float("x", -1, 1) - 0.3) ** 2 + trial.suggest_float("rate", 1e-4, 1, log=True)
+    loss: float = (trial.suggest_float("x", -1, 1) - 0.3) ** 2 + trial.suggest_float("rate", 1e-4, 1, log=True)
     loss += 0.1 * trial.suggest_float("drop out", 0.0, 0.5, step=0.1) + 0.01 * trial.suggest_int(
         "width", 16, 64, step=16
     )
@@ -305,7 +305,14 @@ def test_a_second_import_continues_and_refuses_other_studies(tmp_path: Path) -> 
     storage = rdb(tmp_path / "a.db")
     study = stored(storage, trials=20)
     running = study.ask()
-    conditional_values = {"x": 0.3, "rate": 0.01, "drop out": 0.1, "width": 16, "device": "cpu", "optimizer": "adam"}
+    conditional_values: dict[str, Any] = {
+        "x": 0.3,
+        "rate": 0.01,
+        "drop out": 0.1,
+        "width": 16,
+        "device": "cpu",
+        "optimizer": "adam",
+    }
     with import_study(study, storage=tmp_path / "data") as search:
         assert (search.summary.imported, search.summary.unfinished) == (20, 1)
         search.tell({**conditional_values, "layers": 1}, 5.0)
