@@ -25,9 +25,10 @@ def python_examples(page: Path) -> list[str]:
     return re.findall(r"```python[^\n]*\n(.*?)```", page.read_text(), re.DOTALL)
 
 
-def run(program: str) -> str:
+def run(program: str, folder: Path | None = None) -> str:
     finished = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
+        cwd=folder,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
@@ -37,13 +38,31 @@ def run(program: str) -> str:
 
 
 def test_the_example_of_the_guide_finds_the_optimum() -> None:
-    example, pruning = python_examples(ROOT / "docs" / "guide" / "optuna.md")
+    example, pruning, _ = python_examples(ROOT / "docs" / "guide" / "optuna.md")
     assert len([line for line in example.splitlines() if line]) == 9
     found = re.fullmatch(r"\{'rate': (\S+), 'layers': 3\}\n", run(example))
     assert found is not None
     assert abs(float(found[1]) - 0.01) < 0.005
     names = "import optuna\nfrom tunesmith.optuna import TunesmithPruner, TunesmithSampler\n"
     assert run(f"{names}{pruning}print(type(study.pruner).__name__)") == "TunesmithPruner\n"
+
+
+def test_the_imported_study_of_the_guide_continues(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "guide" / "optuna.md"
+    example = python_examples(page)[-1]
+    summary, best = run(example, tmp_path).splitlines()
+    assert summary == "study 'parabola': 20 trials imported: 20 completed, 0 pruned, 0 infeasible"
+    assert 0 <= float(best) < 0.01
+    (command,) = re.findall(r"^python -m (tunesmith\.optuna) (import .*)$", page.read_text(), re.MULTILINE)
+    finished = subprocess.run(
+        [sys.executable, "-W", "error", "-m", command[0], *command[1].split()],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert finished.stdout.splitlines()[1] == "20 trials of earlier imports"
 
 
 def test_the_package_for_optunahub_has_the_required_fields() -> None:
