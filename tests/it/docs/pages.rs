@@ -57,7 +57,7 @@ pages! {
     hydra: "docs/guide/hydra.md", 3, &[];
     kubernetes: "docs/guide/kubernetes.md", 4, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
-    optuna: "docs/guide/optuna.md", 3, &[];
+    optuna: "docs/guide/optuna.md", 5, &[];
     isolation: "docs/guide/isolation.md", 1, &[];
     training_loops: "docs/guide/training-loops.md", 3, &[
         "jax==0.10.2", "keras==3.15.1", "lightgbm==4.7.0", "scikit-learn==1.9.1", "xgboost-cpu==3.2.0",
