@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::python::interpreter;
+use crate::python::{FRAMEWORKS, interpreter};
 
 /// What checks the client; the client itself needs nothing.
 const TOOLS: [&str; 4] = ["pytest==9.2.0", "trustme==1.2.1", "mypy==2.4.1", "ruff==0.17.6"];
@@ -74,18 +74,14 @@ macro_rules! groups {
 }
 
 groups! {
-    plots_and_tables: "python/tests/plots", &["pandas==3.1.1", "plotly==7.1.0"];
-    processes_of_joblib: "python/tests/processes", &["joblib==1.6.0"];
-    optuna: "python/tests/optuna", &["optuna==5.0.0", "optunahub==0.5.0"];
-    ray_tune: "python/tests/ray_tune", &["ray[tune]==2.60.0"];
-    scikit_learn: "python/tests/sklearn", &["scikit-learn==1.9.1", "optuna==5.0.0", "pandas==3.1.1"];
-    callbacks: "python/tests/callbacks", &[
-        "jax==0.10.2", "keras==3.15.1", "lightgbm==4.7.0", "scikit-learn==1.9.1", "transformers==5.24.0", "xgboost-cpu==3.2.0",
-    ];
-    sweeper_for_hydra: "hydra/tests", &["hydra-core==1.3.8", "hydra-joblib-launcher==1.2.0", "hatchling==1.33.0"];
-    tutorial_notebook: "python/tests/notebook", &[
-        "ipykernel==7.4.0", "nbclient==0.11.0", "nbformat==5.11.1", "pandas==3.1.1", "plotly==7.1.0", "scikit-learn==1.9.1",
-    ];
+    plots_and_tables: "python/tests/plots", &FRAMEWORKS;
+    processes_of_joblib: "python/tests/processes", &FRAMEWORKS;
+    optuna: "python/tests/optuna", &FRAMEWORKS;
+    scikit_learn: "python/tests/sklearn", &FRAMEWORKS;
+    callbacks: "python/tests/callbacks", &FRAMEWORKS;
+    sweeper_for_hydra: "hydra/tests", &FRAMEWORKS;
+    tutorial_notebook: "python/tests/notebook", &FRAMEWORKS;
+    ray_tune: "python/tests/ray_tune", &[TOOLS[0], "ray[tune]==2.60.0"];
 }
 
 /// Runs the tests in `folder` with the engine and the `requirements`.
@@ -93,7 +89,7 @@ groups! {
 fn pass(folder: &str, requirements: &[&str]) {
     let work = TempDir::new().unwrap();
     crate::python::lay_package(work.path());
-    let mut command = crate::support::program(interpreter(&[&[TOOLS[0]], requirements].concat()));
+    let mut command = crate::support::program(interpreter(requirements));
     let (project, tests) = folder.split_once('/').unwrap();
     command.args(["-m", "pytest", "-q", tests]).current_dir(package().with_file_name(project));
     command.env("PYTHONPATH", work.path()).env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::null());
