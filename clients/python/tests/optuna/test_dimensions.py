@@ -1,4 +1,4 @@
-"""Distributions and their values in both worlds."""
+"""Distributions and their values in Optuna and in Tunesmith."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_a_suggestion_depends_on_the_trials_and_the_seed_alone() -> None:
     assert [trial.params for trial in study.trials] == expected
 
 
-def test_one_sampler_serves_two_studies_in_turn() -> None:
+def test_one_sampler_serves_two_alternating_studies() -> None:
     sampler = TunesmithSampler(seed=1)
     studies = [optuna.create_study(sampler=sampler) for _ in range(2)]
     opposite = optuna.create_study(sampler=sampler, direction="maximize")

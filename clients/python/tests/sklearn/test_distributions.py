@@ -308,7 +308,7 @@ def test_older_distributions_of_optuna(data: Any) -> None:
 
 
 def test_distributions_of_optuna_are_those_that_it_has() -> None:
-    # A new kind has to be taken up here: others are refused by name.
+    # A new kind has to be added here: others are refused by name.
     base = optuna.distributions.BaseDistribution
     kinds = {kind.__name__ for kind in base.__subclasses__()}
     assert kinds == {"FloatDistribution", "IntDistribution", "CategoricalDistribution"}

@@ -236,7 +236,7 @@ class Tasks:
     """A callback of scikit-learn that notes the tasks."""
 
     def __init__(self) -> None:
-        self.begun: list[tuple[str, Any]] = []
+        self.started: list[tuple[str, Any]] = []
         self.ended: list[str] = []
 
     def setup(self, estimator: Any, context: Any) -> None:
@@ -246,7 +246,7 @@ class Tasks:
         pass
 
     def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None:
-        self.begun.append((context.task_name, context.max_subtasks))
+        self.started.append((context.task_name, context.max_subtasks))
 
     def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> None:
         self.ended.append(context.task_name)
@@ -256,14 +256,14 @@ def test_callbacks_see_each_batch(data: Any) -> None:
     tasks = Tasks()
     search = TunesmithSearchCV(Bowl(), SPACE, n_iter=5, cv=2, batch_size=3, random_state=0).set_callbacks(tasks)
     search.fit(*data)
-    begun = [name for name, _ in tasks.begun]
-    assert [task for task in tasks.begun if task[0] in ("search", "batch")] == [
+    started = [name for name, _ in tasks.started]
+    assert [task for task in tasks.started if task[0] in ("search", "batch")] == [
         ("search", None),
         ("batch", 6),
         ("batch", 4),
     ]
-    assert begun.count("candidate-split-evaluation") == 10
-    assert sorted(begun) == sorted(tasks.ended)
+    assert started.count("candidate-split-evaluation") == 10
+    assert sorted(started) == sorted(tasks.ended)
 
 
 def test_a_process_pool_gets_no_rows_of_the_search(data: Any) -> None:

@@ -23,7 +23,7 @@ _STEP_TOLERANCE = 1e-8
 
 
 class Dimension(ABC, Generic[_D]):
-    """A parameter of a study in both worlds. Values outside the distribution have no counterpart."""
+    """A parameter of a study in Optuna and in Tunesmith. Values outside the distribution have no counterpart."""
 
     def __init__(self, name: str, distribution: _D) -> None:
         self.name = name

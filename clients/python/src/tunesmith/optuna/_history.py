@@ -80,7 +80,7 @@ def history(directions: Sequence[StudyDirection], trials: Sequence[FrozenTrial],
             pending.append(Observation(parameters))
             continue
         result, reason = _result(trial, len(directions))
-        # An infinite margin says nothing about the neighbourhood.
+        # An infinite margin has no information about the neighbourhood.
         margins = [usual[name] if own.get(name, -math.inf) == -math.inf else own[name] for name in names]
         if reason is None and not all(math.isfinite(value) for value in [*result, *margins]):
             reason = "a value is not finite"

@@ -193,7 +193,7 @@ class _Source:
 
     def _margins(self, trial: FrozenTrial) -> dict[str, float]:
         own = _constraints(trial)
-        # A missing constraint is satisfied, as in Optuna; an infinite margin says nothing about the neighbourhood.
+        # A missing constraint is satisfied, as in Optuna; an infinite margin is no information.
         return {
             name: self._usual(key) if own.get(key, -math.inf) == -math.inf else own[key]
             for key, name in self._constraint_names.items()
