@@ -32,6 +32,8 @@ pub(crate) struct Engine {
     uid: u32,
     tracked: Mutex<HashMap<ExecutorJobId, Arc<Tracked>>>,
     listing: Mutex<Option<Arc<Listing>>>,
+    /// Waiting reason while Slurm is unreachable; `None` after a listing.
+    outage: Mutex<Option<String>>,
     /// Submission queue, in order.
     queue: Mutex<VecDeque<Arc<Tracked>>>,
     rests: Mutex<Rests>,
@@ -64,6 +66,7 @@ impl Engine {
             uid,
             tracked: Mutex::default(),
             listing: Mutex::default(),
+            outage: Mutex::default(),
             queue: Mutex::default(),
             rests: Mutex::default(),
             changed: Notify::new(),
@@ -116,6 +119,7 @@ impl Engine {
                         tracing::info!("Slurm can be reached again");
                     }
                     reachable = true;
+                    *lock(&self.outage) = None;
                     *lock(&self.listing) = Some(Arc::new(Listing::parse(started, &output)));
                     self.listed.notify_one();
                 }
@@ -124,8 +128,9 @@ impl Engine {
                         tracing::warn!(%error, "Slurm cannot be reached; no attempt changes until it can");
                     }
                     reachable = false;
+                    let outage = self.unreachable(&error.to_string());
                     for tracked in lock(&self.tracked).values() {
-                        tracked.set_reason(&format!("Slurm cannot be reached: {error}"));
+                        tracked.set_reason(&outage);
                     }
                 }
             }
@@ -151,13 +156,13 @@ impl Engine {
 
     /// Returns jobs to cancel, each with whether to cancel only while pending.
     fn reconcile_all(&self) -> Vec<(String, bool)> {
-        let listing = lock(&self.listing).clone();
+        let (listing, outage) = (lock(&self.listing).clone(), lock(&self.outage).clone());
         let all: Vec<Arc<Tracked>> = lock(&self.tracked).values().cloned().collect();
         let mut cancellations = Vec::new();
         let mut has_ended = false;
         for tracked in all {
             let SlurmSettings { file_delay, times, .. } = &self.settings;
-            match tracked.reconcile(listing.as_deref(), *file_delay, times.lease()) {
+            match tracked.reconcile(listing.as_deref(), outage.as_deref(), *file_delay, times.lease()) {
                 Ok(None) => {}
                 Ok(Some(Task::Submit)) => {
                     lock(&self.queue).push_back(tracked);
@@ -279,6 +284,13 @@ impl Engine {
         Ok(())
     }
 
+    /// Records an outage, and returns the waiting reason.
+    fn unreachable(&self, error: &str) -> String {
+        let reason = format!("Slurm cannot be reached: {error}");
+        *lock(&self.outage) = Some(reason.clone());
+        reason
+    }
+
     /// Handles a rejected submission. Returns the reason to delay further submissions; `None` if only this attempt is
     /// affected.
     fn refused(&self, tracked: &Arc<Tracked>, refusal: Refusal) -> Option<String> {
@@ -286,7 +298,7 @@ impl Engine {
             Refusal::Unreachable(message) => {
                 // The job may exist.
                 tracked.look_up();
-                Some(format!("Slurm cannot be reached: {message}"))
+                Some(self.unreachable(&message))
             }
             Refusal::Limit(message) => {
                 lock(&self.queue).push_front(Arc::clone(tracked));

@@ -188,13 +188,14 @@ impl Tracked {
     }
 
     /// Reconciles the attempt's files with its row in `listing`, and performs everything that needs no command.
-    /// `file_delay` is the maximum propagation delay of files.
+    /// `outage` is the reason why Slurm is unreachable, and `file_delay` the maximum propagation delay of files.
     ///
     /// # Errors
     /// If a file cannot be read or written; the next call continues.
     pub(crate) fn reconcile(
         &self,
         listing: Option<&Listing>,
+        outage: Option<&str>,
         file_delay: Duration,
         lease: Duration,
     ) -> io::Result<Option<Task>> {
@@ -213,7 +214,13 @@ impl Tracked {
         }
         progress.considered = listing.map(|listing| listing.started);
         let files = self.read_files(&mut progress, row)?;
-        let decision = self.decide(&mut progress, &files, row, usable.is_some(), file_delay, now);
+        let decision = match (self.decide(&mut progress, &files, row, usable.is_some(), file_delay, now), outage) {
+            // The attempt waits for the next listing.
+            (Decision::Is(ExecutorJobState::Waiting { .. }), Some(outage)) if row.is_none() => {
+                Decision::Is(waiting(outage))
+            }
+            (decision, _) => decision,
+        };
         self.carry_out(decision, progress, row, lease, now)
     }
 

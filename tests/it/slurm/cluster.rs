@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::support::{end_processes_with, write_wrapper};
 
 /// Time for a daemon to start, or for a node to change its state.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a cluster has beside its two nodes `n1` and `n2`.
 #[derive(Debug, Clone)]

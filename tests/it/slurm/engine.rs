@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tunesmith_contract::executor::{Harness, run, shell};
@@ -14,7 +14,7 @@ use tunesmith_executor::{
 };
 use tunesmith_slurm::{SlurmCommands, SlurmExecutor, SlurmSettings};
 
-use super::cluster::{Cluster, Shape};
+use super::cluster::{Cluster, PATIENCE, Shape};
 use crate::pipes::{pipe, read_pipe};
 
 /// A cluster with a folder that its nodes share.
@@ -113,12 +113,13 @@ fn lives(pid: Pid) -> bool {
 
 /// Waits until `id` has a state that `condition` accepts.
 async fn until(executor: &dyn Executor, spec: &ExecutorJobSpec, condition: impl Fn(&ExecutorJobState) -> bool) {
+    let begin = Instant::now();
     loop {
         let state = executor.state(&spec.id).await.unwrap();
         if condition(&state) {
             return;
         }
-        assert!(state.is_open(), "{state:?}");
+        assert!(state.is_open() && begin.elapsed() < PATIENCE, "{state:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -252,6 +253,8 @@ async fn nothing_changes_while_the_controller_is_away() {
     let (ready, spec) = (pipe(&site, "ready"), shell(&site, 1, "echo > ready; read line < go; exit 3"));
     executor.submit(&spec).await.unwrap();
     read_pipe(&ready).await;
+    // The files of a job that the last listing shows as pending are not read.
+    until(&*executor, &spec, |state| *state == ExecutorJobState::Running).await;
     site.cluster.stop_controller(Signal::TERM);
     let waiting = shell(&site, 2, "exit 4");
     executor.submit(&waiting).await.unwrap();
@@ -261,7 +264,7 @@ async fn nothing_changes_while_the_controller_is_away() {
         |state| matches!(state, ExecutorJobState::Waiting { reason } if reason.contains("Slurm cannot be reached: ")),
     )
     .await;
-    until(&*executor, &spec, |state| *state == ExecutorJobState::Running).await;
+    assert_eq!(executor.state(&spec.id).await.unwrap(), ExecutorJobState::Running);
     // The end of the program is reported without the controller.
     let writer = tokio::task::spawn_blocking(move || std::fs::write(go, "go\n").unwrap());
     assert_eq!(executor.wait(&spec.id).await.unwrap(), ended(ProgramEnd::Exited(3), None));
