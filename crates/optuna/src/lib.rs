@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+
+mod checks;
+mod distribution;
+mod json;
+mod limits;
+mod server;
+mod service;
+mod storage;
+#[expect(unreachable_pub, reason = "generated")]
+mod wire {
+    tonic::include_proto!("optuna");
+}
+
+pub use server::{Clock, OptunaServer};
+pub use storage::{Storage, StorageError};

@@ -1,0 +1,83 @@
+//! gRPC listener, which serves the storage of Optuna studies.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use futures::FutureExt;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use super::ServeArgs;
+use crate::cli::output::notice;
+use tunesmith_access::AuditLog;
+use tunesmith_admission::{AccessControl, Owner, ServiceAccess};
+use tunesmith_data_dir::{DataDir, StoreKind};
+use tunesmith_optuna::{OptunaServer, Storage};
+use tunesmith_studies::clock::Clock;
+
+/// Principal of all changes in the audit log, since clients have no credentials.
+const PRINCIPAL: &str = "listener:grpc";
+
+/// A bound listener and the storage that it serves.
+pub(super) struct GrpcListener {
+    listener: TcpListener,
+    address: SocketAddr,
+    storage: Storage,
+}
+
+impl GrpcListener {
+    /// Binds the address of `args` and opens the storage in `data_dir`; `None` without an address.
+    ///
+    /// # Errors
+    /// If the address is not loopback, is in use, the store is shared with other servers, or the storage cannot be
+    /// opened.
+    pub(super) async fn open(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Option<Self>> {
+        let Some(address) = args.grpc_listen else { return Ok(None) };
+        if !address.ip().is_loopback() && !args.grpc_allow_remote {
+            bail!(
+                "--grpc-listen {address}: the protocol has no credentials, and every client that reaches this address \
+                 could change all Optuna studies; listen on the loopback interface (127.0.0.1 or [::1]), or add \
+                 --grpc-allow-remote in a trusted network"
+            );
+        }
+        if data_dir.kind() == StoreKind::Postgres {
+            bail!(
+                "--grpc-listen: Optuna studies are stored in the data folder of one server, not in a PostgreSQL \
+                 database; start a server with a data folder of its own (--store sqlite)"
+            );
+        }
+        let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+        let address = listener.local_addr()?;
+        let path = data_dir.optuna();
+        let opened = tokio::task::spawn_blocking(move || Storage::open(&path)).await?;
+        let storage = opened.with_context(|| format!("cannot open {}", data_dir.optuna().display()))?;
+        Ok(Some(Self { listener, address, storage }))
+    }
+
+    /// Prints the address.
+    pub(super) fn announce(&self) {
+        notice(&format!("listening for gRPC on {}", self.address));
+    }
+
+    /// Serves until `ended` becomes true, then waits for the calls in progress.
+    pub(super) async fn serve(
+        self,
+        audit: Arc<AuditLog>,
+        clock: Arc<dyn Clock>,
+        time_limit: Duration,
+        mut ended: watch::Receiver<bool>,
+    ) {
+        let access = ServiceAccess::Owner(Owner { principal: PRINCIPAL.to_owned(), admin_activity: audit });
+        let no_policies = Box::new(|_| futures::future::ready(None).boxed());
+        let now = Arc::clone(&clock);
+        let control = Arc::new(AccessControl::new(access, no_policies, move || now.now(), time_limit));
+        let server = OptunaServer::new(self.storage, control, Arc::new(move || clock.now()));
+        let end = async move {
+            // The sender is only dropped at the end.
+            let _ = ended.wait_for(|ended| *ended).await;
+        };
+        server.serve(self.listener, end).await;
+    }
+}
