@@ -74,6 +74,7 @@ macro_rules! groups {
 }
 
 groups! {
+    storage_of_optuna: "optuna_storage", &["grpcio==1.85.3", "optuna==5.0.0", "optuna-dashboard==0.21.0", "protobuf==7.36.2"];
     plots_and_tables: "plots", &["pandas==3.1.1", "plotly==7.1.0"];
     processes_of_joblib: "processes", &["joblib==1.6.0"];
     tutorial_notebook: "notebook", &[

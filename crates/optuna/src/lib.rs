@@ -7,7 +7,7 @@ mod limits;
 mod server;
 mod service;
 mod storage;
-#[expect(unreachable_pub, reason = "generated")]
+#[expect(clippy::allow_attributes_without_reason, unreachable_pub, reason = "generated")]
 mod wire {
     tonic::include_proto!("optuna");
 }

@@ -20,6 +20,28 @@ use tunesmith_studies::clock::Clock;
 /// Principal of all changes in the audit log, since clients have no credentials.
 const PRINCIPAL: &str = "listener:grpc";
 
+/// Checks the arguments before anything is opened.
+///
+/// # Errors
+/// If the address is not loopback, or the store is shared with other servers.
+pub(super) fn check(args: &ServeArgs) -> anyhow::Result<()> {
+    let Some(address) = args.grpc_listen else { return Ok(()) };
+    if !address.ip().is_loopback() && !args.grpc_allow_remote {
+        bail!(
+            "--grpc-listen {address}: the protocol has no credentials, and every client that reaches this address could \
+             change all Optuna studies; listen on the loopback interface (127.0.0.1 or [::1]), or add \
+             --grpc-allow-remote in a network whose every host is trusted"
+        );
+    }
+    if args.store.source()?.kind() == StoreKind::Postgres {
+        bail!(
+            "--grpc-listen {address}: Optuna studies are stored in the data folder of one server, not in a PostgreSQL \
+             database; start another server for them, with --store sqlite and a data folder of its own"
+        );
+    }
+    Ok(())
+}
+
 /// A bound listener and the storage that it serves.
 pub(super) struct GrpcListener {
     listener: TcpListener,
@@ -31,23 +53,9 @@ impl GrpcListener {
     /// Binds the address of `args` and opens the storage in `data_dir`; `None` without an address.
     ///
     /// # Errors
-    /// If the address is not loopback, is in use, the store is shared with other servers, or the storage cannot be
-    /// opened.
+    /// If the address is in use, or the storage cannot be opened.
     pub(super) async fn open(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Option<Self>> {
         let Some(address) = args.grpc_listen else { return Ok(None) };
-        if !address.ip().is_loopback() && !args.grpc_allow_remote {
-            bail!(
-                "--grpc-listen {address}: the protocol has no credentials, and every client that reaches this address \
-                 could change all Optuna studies; listen on the loopback interface (127.0.0.1 or [::1]), or add \
-                 --grpc-allow-remote in a trusted network"
-            );
-        }
-        if data_dir.kind() == StoreKind::Postgres {
-            bail!(
-                "--grpc-listen: Optuna studies are stored in the data folder of one server, not in a PostgreSQL \
-                 database; start a server with a data folder of its own (--store sqlite)"
-            );
-        }
         let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         let address = listener.local_addr()?;
         let path = data_dir.optuna();

@@ -17,7 +17,7 @@ use super::background::{self, SWEEP_INTERVAL};
 #[cfg(feature = "console")]
 use super::facts;
 #[cfg(feature = "optuna")]
-use super::grpc::GrpcListener;
+use super::grpc::{self, GrpcListener};
 use super::open_files::connection_limits;
 use super::signals::{EndSignals, failing_writes_beyond_limits};
 use super::{AuditFailure, ServeArgs};
@@ -45,6 +45,8 @@ const LAST_RESPONSES: Duration = Duration::from_millis(500);
 
 /// Serves until SIGINT or SIGTERM, or until the store stops.
 pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
+    #[cfg(feature = "optuna")]
+    grpc::check(args)?;
     let data_dir = open(args).await?;
     let access = access(args, &data_dir)?;
     let executor = args.executor.options(&settings.executor);
