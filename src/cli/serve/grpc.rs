@@ -11,8 +11,7 @@ use tokio::sync::watch;
 
 use super::ServeArgs;
 use crate::cli::output::notice;
-use tunesmith_access::AuditLog;
-use tunesmith_admission::{AccessControl, Owner, ServiceAccess};
+use tunesmith_admission::{Access, AccessControl, Owner, ServiceAccess};
 use tunesmith_data_dir::{DataDir, StoreKind};
 use tunesmith_optuna::{OptunaServer, Storage};
 use tunesmith_studies::clock::Clock;
@@ -65,19 +64,31 @@ impl GrpcListener {
     }
 
     /// Prints the address.
-    pub(super) fn announce(&self) {
+    pub(super) fn announce(&self, access: &Access) {
+        if access.authenticator.requires_tokens() {
+            tracing::warn!(address = %self.address, "clients of the gRPC listener need no token");
+        }
         notice(&format!("listening for gRPC on {}", self.address));
+    }
+
+    /// Access rules of the listener, which records in the logs of `access`.
+    pub(super) fn access(access: &Access) -> ServiceAccess {
+        ServiceAccess::Owner(Owner {
+            principal: PRINCIPAL.to_owned(),
+            admin_activity: Arc::clone(&access.admin_activity),
+            data_access: access.data_access.clone(),
+            refuses_unrecorded: access.refuses_unrecorded,
+        })
     }
 
     /// Serves until `ended` becomes true, then waits for the calls in progress.
     pub(super) async fn serve(
         self,
-        audit: Arc<AuditLog>,
+        access: ServiceAccess,
         clock: Arc<dyn Clock>,
         time_limit: Duration,
         mut ended: watch::Receiver<bool>,
     ) {
-        let access = ServiceAccess::Owner(Owner { principal: PRINCIPAL.to_owned(), admin_activity: audit });
         let no_policies = Box::new(|_| futures::future::ready(None).boxed());
         let now = Arc::clone(&clock);
         let control = Arc::new(AccessControl::new(access, no_policies, move || now.now(), time_limit));

@@ -72,7 +72,7 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::R
     let mut tasks = background::start(args, &application);
     #[cfg(feature = "optuna")]
     if let Some(grpc) = &grpc {
-        grpc.announce();
+        grpc.announce(&access);
     }
     print(&format!("listening on {url}\n"))?;
     let signals = EndSignals::new()?;
@@ -89,8 +89,8 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::R
     let timeout = Duration::from_secs(args.request_timeout);
     #[cfg(feature = "optuna")]
     let serving_grpc = grpc.map(|grpc| {
-        let audit = Arc::clone(&access.admin_activity);
-        grpc.serve(audit, Arc::clone(&application.clock), timeout, console_ended.clone())
+        let access = GrpcListener::access(&access);
+        grpc.serve(access, Arc::clone(&application.clock), timeout, console_ended.clone())
     });
     let service = application.http_service(ServiceAccess::Checked(Box::new(access)), Some(hosts), timeout)?;
     tasks.spawn(answer_other_servers(service.agents.clone()));

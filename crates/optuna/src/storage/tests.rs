@@ -310,6 +310,30 @@ async fn records_are_limited_in_size() {
 }
 
 #[tokio::test]
+async fn full_disk_refuses_changes_until_there_is_space() {
+    let fixture = Fixture::new();
+    let study = fixture.study("s").await;
+    let set_pages = |pages: u32| {
+        let change = move |connection: &Connection| Ok(connection.pragma_update(None, "max_page_count", pages)?);
+        fixture.storage().write(change)
+    };
+    set_pages(100).await.unwrap();
+    let value = format!("{:?}", "x".repeat(100_000));
+    let template = || Trial { user_attributes: [("k".to_owned(), value.clone())].into(), ..Trial::default() };
+    let created = join_all((0..20).map(|_| fixture.storage().create_trial(study, template()))).await;
+    let acknowledged: Vec<i64> = created.iter().filter_map(|created| created.as_ref().ok()).copied().collect();
+    assert!(acknowledged.len() < 4, "{acknowledged:?}");
+    for refused in created.iter().filter_map(|created| created.as_ref().err()) {
+        assert!(matches!(refused, StorageError::NotApplied { .. }), "{refused:?}");
+    }
+    set_pages(1_000_000).await.unwrap();
+    let next = fixture.storage().create_trial(study, template()).await.unwrap();
+    let stored: Vec<i64> =
+        fixture.storage().trials(study, Vec::new(), -1).await.unwrap().iter().map(|trial| trial.trial_id).collect();
+    assert_eq!(stored, [acknowledged, vec![next]].concat());
+}
+
+#[tokio::test]
 async fn attributes_of_studies_are_replaced_by_kind_and_key() {
     let fixture = Fixture::new();
     let study = fixture.study("s").await;
