@@ -85,6 +85,9 @@ def test_studies_and_ids_continue_after_a_restart(own_storage_server: StorageSer
     before.delete_study(second)
     server.end()
     server.start()
+    # The same connection reaches the next server.
+    grpc.channel_ready_future(before._channel).result(timeout=60)
+    assert before.get_study_name_from_id(first) == "kept"
     after = server.proxy()
     assert after.get_study_user_attrs(first) == {"k": float("inf")}
     assert after.create_new_study([StudyDirection.MINIMIZE], "deleted") == second + 1
