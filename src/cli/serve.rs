@@ -45,6 +45,12 @@ pub(super) struct ServeArgs {
     #[cfg(feature = "optuna")]
     #[arg(long, requires = "grpc_listen")]
     grpc_allow_remote: bool,
+    /// Fail a running trial of an Optuna study if its worker has sent nothing about it for this many seconds, such as
+    /// after a crash. Choose more than the longest time between two reports of an objective. By default, trials never
+    /// expire.
+    #[cfg(feature = "optuna")]
+    #[arg(long, value_name = "SECONDS", requires = "grpc_listen", value_parser = clap::value_parser!(u32).range(1..=2_592_000))]
+    optuna_trial_lease: Option<u32>,
     /// Data folder with jobs, studies and trials.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,

@@ -14,8 +14,9 @@ from server_process import ServerProcess
 class StorageServer:
     """A server process that listens for gRPC; after a restart on the same port."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
+        self._arguments = arguments
         self.port = 0
         self.start()
 
@@ -23,7 +24,7 @@ class StorageServer:
         """Starts it, and returns when it listens."""
         log = self.folder / "server.log"
         begin = log.stat().st_size if log.exists() else 0
-        self._process = ServerProcess(self.folder, ["--grpc-listen", f"127.0.0.1:{self.port}"])
+        self._process = ServerProcess(self.folder, ["--grpc-listen", f"127.0.0.1:{self.port}", *self._arguments])
         line = re.search(r"^listening for gRPC on 127\.0\.0\.1:(\d+)$", log.read_text()[begin:], re.MULTILINE)
         assert line is not None
         self.port = int(line[1])

@@ -3,6 +3,7 @@
 mod checks;
 mod distribution;
 mod json;
+mod leases;
 mod limits;
 mod server;
 mod service;

@@ -15,6 +15,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use jiff::Timestamp;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tonic::Status;
 use tonic::body::Body;
@@ -40,7 +41,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves a storage to clients.
 pub struct OptunaServer {
-    service: StorageServiceServer<Service>,
+    server: StorageServiceServer<Service>,
+    service: Service,
     /// Limits concurrent calls of all connections.
     calls: Arc<Semaphore>,
     /// Time limit of a call, from its first byte to its reply.
@@ -48,18 +50,23 @@ pub struct OptunaServer {
 }
 
 impl OptunaServer {
-    /// Serves `storage`. `control` admits every call.
-    pub fn new(storage: Storage, control: Arc<AccessControl>, clock: Clock) -> Self {
+    /// Serves `storage`. `control` admits every call. With `lease`, a running trial fails if no call about it was made
+    /// for this time.
+    pub fn new(storage: Storage, control: Arc<AccessControl>, clock: Clock, lease: Option<Duration>) -> Self {
         // Admission has its own limit, which begins when the message is complete.
         let time_limit = control.time_limit() * 2;
-        let service = StorageServiceServer::new(Service::new(Arc::new(storage), control, clock))
+        let service = Service::new(storage, control, clock, lease);
+        let server = StorageServiceServer::new(service.clone())
             .max_decoding_message_size(MESSAGE_BYTES)
             .max_encoding_message_size(MESSAGE_BYTES);
-        Self { service, calls: Arc::new(Semaphore::new(CALLS)), time_limit }
+        Self { server, service, calls: Arc::new(Semaphore::new(CALLS)), time_limit }
     }
 
     /// Serves connections of `listener` until `end` completes, then waits for the calls in progress.
     pub async fn serve(self, listener: TcpListener, end: impl Future<Output = ()>) {
+        // Ends when it is dropped.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(self.service.clone().sweep());
         let (server, slots) = (Arc::new(self), Arc::new(Semaphore::new(CONNECTIONS)));
         let graceful = GracefulShutdown::new();
         let mut end = pin!(end);
@@ -120,7 +127,7 @@ impl OptunaServer {
     async fn respond(&self, mut request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
         request.extensions_mut().insert(Peer(peer));
         let _permit = self.calls.acquire().await.expect("the semaphore is never closed");
-        match timeout(self.time_limit, self.service.clone().oneshot(request)).await {
+        match timeout(self.time_limit, self.server.clone().oneshot(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},
             Err(_) => {

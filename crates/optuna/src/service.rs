@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
 use prost::Message;
 use rand::Rng;
+use tokio::time::MissedTickBehavior;
 use tonic::{Request, Response, Status, async_trait};
 use tracing::Instrument;
 use tunesmith_admission::use_cases::{self, UseCase};
@@ -15,6 +16,7 @@ use tunesmith_domain::Refusal;
 use tunesmith_telemetry::telemetry;
 
 use crate::checks::{self, TIME_FORMAT};
+use crate::leases::Leases;
 use crate::limits::INCLUDED_TRIALS;
 use crate::server::Clock;
 use crate::storage::{AttributeKind, Parameter, Storage, StorageError};
@@ -30,6 +32,8 @@ pub(crate) struct Service {
     storage: Arc<Storage>,
     control: Arc<AccessControl>,
     clock: Clock,
+    /// `None`: running trials never expire.
+    leases: Option<Arc<Leases>>,
 }
 
 /// A reply, and the name of the resource that the call created.
@@ -61,8 +65,64 @@ fn created<R>(reply: R, name: String) -> Handling<R> {
 }
 
 impl Service {
-    pub(crate) fn new(storage: Arc<Storage>, control: Arc<AccessControl>, clock: Clock) -> Self {
-        Self { storage, control, clock }
+    pub(crate) fn new(storage: Storage, control: Arc<AccessControl>, clock: Clock, lease: Option<Duration>) -> Self {
+        let leases = lease.map(|lease| Arc::new(Leases::new(lease)));
+        Self { storage: Arc::new(storage), control, clock, leases }
+    }
+
+    /// Fails trials whose leases expire, until dropped.
+    pub(crate) async fn sweep(self) {
+        let Some(leases) = &self.leases else { return };
+        let mut interval = tokio::time::interval(leases.interval());
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            interval.tick().await;
+            match self.storage.running_trials().await {
+                Ok(trials) => {
+                    leases.resume(trials, Instant::now());
+                    break;
+                }
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "the running Optuna trials cannot be read yet");
+                }
+            }
+        }
+        loop {
+            interval.tick().await;
+            for trial in leases.expired(Instant::now()) {
+                let leases = Arc::clone(leases);
+                let still = Arc::clone(&leases);
+                let is_abandoned = move || still.is_expired(trial, Instant::now());
+                match self.storage.fail_abandoned(trial, self.now(), is_abandoned).await {
+                    Ok(true) => tracing::info!(trial.id = trial, "an Optuna trial failed: its lease expired"),
+                    // Renewed in the meantime.
+                    Ok(false) if leases.is_expired(trial, Instant::now()) => {}
+                    Ok(false) => continue,
+                    Err(error) => {
+                        let error = &error as &dyn std::error::Error;
+                        tracing::warn!(error, trial.id = trial, "an expired Optuna trial cannot be ended yet");
+                        continue;
+                    }
+                }
+                leases.end(trial);
+            }
+        }
+    }
+
+    fn renew(&self, trial: i64) {
+        if let Some(leases) = &self.leases {
+            leases.renew(trial, Instant::now());
+        }
+    }
+
+    /// Follows the change of a trial to `state`.
+    fn state_changed(&self, trial: i64, state: TrialState) {
+        match (&self.leases, state) {
+            (None, _) => {}
+            (Some(leases), TrialState::Running) => leases.begin(trial, Instant::now()),
+            (Some(leases), _) => leases.end(trial),
+        }
     }
 
     /// Admits a call of `use_case` on `resource`, handles its message, and records, counts and logs the outcome.
@@ -157,6 +217,7 @@ impl Service {
         self.call(use_cases::OPTUNA_SET_TRIAL_ATTRIBUTE, trial_name(id), request, async move |service, message| {
             let Attribute { key, value } = message.into();
             checks::check_attribute(&key, &value)?;
+            service.renew(id);
             service.storage.set_trial_attribute(id, kind, key, value).await?;
             done(R::default())
         })
@@ -301,7 +362,9 @@ impl StorageService for Service {
                 }
                 (false, None) => return Err(StorageError::invalid("template_trial", "missing")),
             };
+            let state = checks::state(trial.state)?;
             let trial_id = service.storage.create_trial(id, trial).await?;
+            service.state_changed(trial_id, state);
             created(CreateNewTrialReply { trial_id }, trial_name(trial_id))
         })
         .await
@@ -312,6 +375,7 @@ impl StorageService for Service {
         self.call(use_cases::OPTUNA_SET_PARAMETER, trial_name(id), request, async move |service, message| {
             let SetTrialParameterRequest { param_name: name, param_value_internal: value, distribution, .. } = message;
             checks::check_parameter(&name, &distribution)?;
+            service.renew(id);
             service.storage.set_parameter(id, Parameter { name, value, distribution }).await?;
             done(SetTrialParameterReply {})
         })
@@ -338,7 +402,11 @@ impl StorageService for Service {
         self.call(use_cases::OPTUNA_SET_STATE, trial_name(id), request, async move |service, message| {
             let state = checks::state(message.state)?;
             checks::check_values(&message.values)?;
+            service.renew(id);
             let trial_updated = service.storage.set_state(id, state, message.values, service.now()).await?;
+            if trial_updated {
+                service.state_changed(id, state);
+            }
             done(SetTrialStateValuesReply { trial_updated })
         })
         .await
@@ -351,6 +419,7 @@ impl StorageService for Service {
         let id = request.get_ref().trial_id;
         self.call(use_cases::OPTUNA_SET_INTERMEDIATE_VALUE, trial_name(id), request, async move |service, message| {
             let SetTrialIntermediateValueRequest { step, intermediate_value, .. } = message;
+            service.renew(id);
             service.storage.set_intermediate_value(id, step, intermediate_value).await?;
             done(SetTrialIntermediateValueReply {})
         })
@@ -376,6 +445,7 @@ impl StorageService for Service {
     async fn get_trial(&self, request: Request<GetTrialRequest>) -> Replied<GetTrialReply> {
         let id = request.get_ref().trial_id;
         self.call(use_cases::OPTUNA_GET_TRIAL, trial_name(id), request, async move |service, _| {
+            service.renew(id);
             done(GetTrialReply { trial: Some(service.storage.trial(id).await?) })
         })
         .await

@@ -46,6 +46,8 @@ pub(super) struct GrpcListener {
     listener: TcpListener,
     address: SocketAddr,
     storage: Storage,
+    /// Lease of running trials.
+    lease: Option<Duration>,
 }
 
 impl GrpcListener {
@@ -60,7 +62,8 @@ impl GrpcListener {
         let path = data_dir.optuna();
         let opened = tokio::task::spawn_blocking(move || Storage::open(&path)).await?;
         let storage = opened.with_context(|| format!("cannot open {}", data_dir.optuna().display()))?;
-        Ok(Some(Self { listener, address, storage }))
+        let lease = args.optuna_trial_lease.map(|seconds| Duration::from_secs(seconds.into()));
+        Ok(Some(Self { listener, address, storage, lease }))
     }
 
     /// Prints the address.
@@ -92,7 +95,7 @@ impl GrpcListener {
         let no_policies = Box::new(|_| futures::future::ready(None).boxed());
         let now = Arc::clone(&clock);
         let control = Arc::new(AccessControl::new(access, no_policies, move || now.now(), time_limit));
-        let server = OptunaServer::new(self.storage, control, Arc::new(move || clock.now()));
+        let server = OptunaServer::new(self.storage, control, Arc::new(move || clock.now()), self.lease);
         let end = async move {
             // The sender is only dropped at the end.
             let _ = ended.wait_for(|ended| *ended).await;

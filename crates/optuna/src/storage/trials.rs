@@ -70,6 +70,35 @@ impl Storage {
         .await
     }
 
+    /// IDs of all running trials.
+    pub(crate) async fn running_trials(&self) -> Result<Vec<i64>, StorageError> {
+        self.read(Extent::List, |connection| {
+            let sql = "SELECT trial_id FROM trials JOIN studies USING (study_id) WHERE state = ?1";
+            let mut statement = connection.prepare_cached(sql)?;
+            let ids = statement.query_map([TrialState::Running as i64], |row| row.get(0))?;
+            Ok(ids.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    /// Ends a trial as failed if it runs and `is_abandoned` still holds. Returns whether it did.
+    pub(crate) async fn fail_abandoned(
+        &self,
+        id: i64,
+        now: String,
+        is_abandoned: impl FnOnce() -> bool + Send + 'static,
+    ) -> Result<bool, StorageError> {
+        self.write(move |connection| {
+            if !is_abandoned() {
+                return Ok(false);
+            }
+            let sql = "UPDATE trials SET state = ?2, datetime_complete = ?3 WHERE trial_id = ?1 AND state = ?4";
+            let values = params![id, TrialState::Fail as i64, now, TrialState::Running as i64];
+            Ok(connection.prepare_cached(sql)?.execute(values)? > 0)
+        })
+        .await
+    }
+
     pub(crate) async fn set_intermediate_value(&self, id: i64, step: i64, value: f64) -> Result<(), StorageError> {
         self.write(move |connection| {
             let Unfinished { size_bytes, .. } = unfinished(connection, id)?;
