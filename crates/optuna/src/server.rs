@@ -101,7 +101,7 @@ impl OptunaServer {
         // Messages are written whole, so delaying small packets has no benefit.
         let _ = stream.set_nodelay(true);
         // Pings begin with the first bytes of the client.
-        if !matches!(timeout(PING_TIMEOUT, stream.readable()).await, Ok(Ok(()))) {
+        if !matches!(timeout(PING_TIMEOUT, stream.peek(&mut [0])).await, Ok(Ok(1))) {
             return;
         }
         let connection = http2::Builder::new(TokioExecutor::new())
