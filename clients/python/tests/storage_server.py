@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import signal
+import warnings
 from pathlib import Path
 
+from optuna.exceptions import ExperimentalWarning
 from optuna.storages import GrpcStorageProxy
 
 from server_process import ServerProcess
@@ -35,4 +37,6 @@ class StorageServer:
 
     def proxy(self) -> GrpcStorageProxy:
         """A client with a connection of its own."""
-        return GrpcStorageProxy(host="127.0.0.1", port=self.port)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            return GrpcStorageProxy(host="127.0.0.1", port=self.port)

@@ -13,6 +13,8 @@ from optuna.storages import GrpcStorageProxy
 
 from storage_server import StorageServer
 
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+
 GUIDE = Path(__file__).parents[4] / "docs" / "guide" / "optuna-storage.md"
 
 

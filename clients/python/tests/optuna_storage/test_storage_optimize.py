@@ -5,11 +5,14 @@ from __future__ import annotations
 import pickle
 
 import optuna
+import pytest
 from optuna.samplers import TPESampler
 from optuna.storages import GrpcStorageProxy
 from optuna.trial import TrialState
 
 from storage_server import StorageServer
+
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
 
 def objective(trial: optuna.Trial) -> float:
