@@ -15,8 +15,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use futures::future::join_all;
 use tokio::runtime::Runtime;
 use tunesmith_contract::samples;
-use tunesmith_store::MemoryStore;
 use tunesmith_domain::{StudyId, TrialId};
+use tunesmith_store::MemoryStore;
 use tunesmith_store::{OpenMode, SledStore, SqliteStore, Store};
 
 const CALLERS: [usize; 3] = [1, 8, 64];

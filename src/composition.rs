@@ -13,13 +13,13 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use tunesmith_data_dir::{DataDir, audit_of};
 use crate::executors::{self, ExecutorKind, ExecutorOptions};
 use crate::server_settings::ServerSettings;
 use crate::sharing::{self, Sharing};
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
 use tunesmith_admission::{Access, Owner, ServiceAccess};
 use tunesmith_api::ai_platform::machines::MachineMap;
+use tunesmith_data_dir::{DataDir, audit_of};
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_executor::remote::Inbox;
 use tunesmith_http::AllowedHosts;
@@ -27,7 +27,7 @@ use tunesmith_http::server::Service;
 use tunesmith_jobs::allowed_folders::AllowedFolders;
 use tunesmith_jobs::packages::Packages;
 use tunesmith_jobs::resource_pool::{Capacity, PoolSettings};
-use tunesmith_jobs::{AgentReports, DirectoryOf, JobServices, LiveTrials, ResourcePool, TrialReports};
+use tunesmith_jobs::{AgentReports, DirectoryOf, JobServices, ResourcePool, TrialReports};
 use tunesmith_jobs::{Jobs, RETRY_PAUSES, SlotCounts};
 use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, PackageRules, ProgramUser};
@@ -144,12 +144,11 @@ pub(crate) async fn compose_shared(
     let pool = PoolSettings { executor_limits: limits, ..pool };
     let Sharing { claims, running, relay, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
     let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
-    let live = Arc::new(LiveTrials::default());
     let environments = Arc::new(environments(data_dir, &isolation));
     let packages = Packages::new(data_dir.packages(), Packages::MAX_BYTES).shared(documents.clone());
-    let jobs = Jobs::new(JobServices {
+    let services = Arc::new(JobServices {
         store: Arc::clone(&store),
-        claims: Arc::clone(&claims),
+        claims,
         documents: documents.clone(),
         program_user: Arc::new({
             let identities = isolation.identities.clone();
@@ -168,7 +167,7 @@ pub(crate) async fn compose_shared(
             None => ResourcePool::new(pool),
         },
         executor,
-        live: Arc::clone(&live),
+        live: Arc::default(),
         clock: Arc::clone(&clock),
         directory: directory_of(data_dir),
         retry_pauses: RETRY_PAUSES.to_vec(),
@@ -178,29 +177,15 @@ pub(crate) async fn compose_shared(
         Some(documents) => studies.with_servers(Arc::clone(documents)),
         None => studies.with_pending(PendingSuggestions::new(data_dir.suggestions())),
     };
-    let reports = TrialReports::new(Arc::clone(&store), Arc::clone(&live));
-    let reports = match &documents {
-        Some(documents) => reports.with_servers(Arc::clone(&claims), Arc::clone(documents)),
-        None => reports,
-    };
     Ok(Application {
         executor: shown,
         studies: Arc::new(studies),
-        jobs: Arc::new(jobs.with_queue_limits(settings.queue)),
+        jobs: Arc::new(Jobs::new(Arc::clone(&services)).with_queue_limits(settings.queue)),
         machines: settings.machines,
         packages,
         environments,
-        reports,
-        agents: AgentReports::new(
-            Arc::clone(&store),
-            live,
-            inbox,
-            Arc::clone(&clock),
-            directory_of(data_dir),
-            documents.clone(),
-            claims,
-        )
-        .with_relay(relay),
+        reports: TrialReports::new(Arc::clone(&services)),
+        agents: AgentReports::new(services, inbox).with_relay(relay),
         store,
         clock,
     })

@@ -67,8 +67,8 @@ mod tests {
     use std::num::NonZeroUsize;
 
     use tunesmith_contract::samples;
-use tunesmith_store::MemoryStore;
     use tunesmith_domain::SuggestionRequest;
+    use tunesmith_store::MemoryStore;
     use tunesmith_studies::clock::SystemClock;
     use tunesmith_studies::search_policy::SearchPolicy;
 

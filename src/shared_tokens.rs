@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use tunesmith_data_dir::{DataDir, DataDirError, StoreKind, tokens_of};
 use tunesmith_access::TokenFile;
+use tunesmith_data_dir::{DataDir, DataDirError, StoreKind, tokens_of};
 use tunesmith_store::{Documents, PostgresDocuments, StoreError};
 
 /// Kind and name of the document.

@@ -17,4 +17,4 @@ fi
 ip link set lo up
 mount -t proc proc "$2/proc"
 mount --bind /dev "$2/dev"
-exec env -i PATH=/usr/bin:/bin LANG=C.UTF-8 HOME=/root chroot "$2" python3 /work/wheel_root.py
+exec env -i PATH=/usr/bin:/bin LANG=C.UTF-8 HOME=/root "$(command -v chroot)" "$2" python3 /work/wheel_root.py

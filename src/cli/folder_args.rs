@@ -6,9 +6,9 @@ use std::str::FromStr;
 use clap::Args;
 
 use crate::composition::ContainerOptions;
-use tunesmith_data_dir::{StoreKind, StoreSource, UnknownStoreKind};
 use crate::server_settings::{ServerSettings, SettingsError};
 use tunesmith_config::KnownExecutor;
+use tunesmith_data_dir::{StoreKind, StoreSource, UnknownStoreKind};
 #[cfg(feature = "postgres")]
 use tunesmith_store::DatabaseAddress;
 

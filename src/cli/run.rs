@@ -31,7 +31,6 @@ use super::table::TableArgs;
 use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
 use crate::composition::{self, Isolation};
 use crate::copied;
-use tunesmith_data_dir::DataDir;
 use crate::executors::{self, ExecutorKind};
 use crate::server_settings::ServerSettings;
 use tunesmith_api::ai_platform::machines::{MachineMap, NO_EFFECT};
@@ -39,6 +38,7 @@ use tunesmith_api::ai_platform::plan::{CommandLine, job_plan_on, job_study, prev
 use tunesmith_api::ai_platform::{command_line_notices, inherited_fields, names_machine};
 use tunesmith_config::HptuningConfig;
 use tunesmith_config::KnownExecutor;
+use tunesmith_data_dir::DataDir;
 use tunesmith_domain::{Job, JobId, JobPlan, JobState, MachineNotice};
 use tunesmith_files::RootedPath;
 use tunesmith_http::AllowedHosts;

@@ -10,10 +10,10 @@ use clap::{Args, Subcommand};
 use super::output::{notice, print};
 use super::table::{Column, Table, TableArgs};
 use crate::composition;
-use tunesmith_data_dir::{check_form, tokens_of};
 #[cfg(feature = "postgres")]
 use crate::shared_tokens::SharedTokens;
 use tunesmith_access::{Grant, Principal, Token, TokenFile, TokenFileError};
+use tunesmith_data_dir::{check_form, tokens_of};
 use tunesmith_studies::clock::{Clock, SystemClock};
 
 #[derive(Debug, Subcommand)]

@@ -11,7 +11,7 @@ use super::table::{Column, Table};
 use tunesmith_api::ai_platform::optimizer::{
     MeasurementMessage, PublishedNames, TrialMessage, TrialParameter, TrialStateName, trial_and_attempt,
 };
-use tunesmith_domain::{MetricValue, RankedTrial, Study, Trial, TrialId, TrialState};
+use tunesmith_domain::{MetricValue, RankedFields, RankedTrial, Study, Trial, TrialId, TrialState};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TrialView {
@@ -118,24 +118,10 @@ impl TrialView {
 }
 
 impl RankedTrial for TrialView {
-    fn id(&self) -> TrialId {
-        self.id
-    }
-
-    fn parameters(&self) -> &ParameterValues {
-        &self.parameters
-    }
-
-    fn state(&self) -> TrialState {
-        self.state
-    }
-
-    fn stopped_early(&self) -> bool {
-        self.stopped_early
-    }
-
-    fn result(&self) -> Option<&[MetricValue]> {
-        self.result.as_ref().map(|values| values.metrics.as_slice())
+    fn ranked(&self) -> RankedFields<'_> {
+        let Self { id, ref parameters, state, stopped_early, ref result, .. } = *self;
+        let result = result.as_ref().map(|values| values.metrics.as_slice());
+        RankedFields { id, parameters, state, stopped_early, result }
     }
 }
 
@@ -173,7 +159,7 @@ impl TrialColumns<'_> {
         columns.extend(any_reason.then(|| Column::prose("REASON")));
         let mut table = Table::new(columns);
         for trial in trials {
-            let measured = if is_results { trial.result().unwrap_or_default() } else { trial.measured() };
+            let measured = if is_results { trial.ranked().result.unwrap_or_default() } else { trial.measured() };
             let value = |name: &str| Some(measured.iter().find(|entry| entry.metric == name)?.value);
             let metric = |name: &&str| value(name).map_or_else(|| "-".to_owned(), |value| Rounded(value).to_string());
             let step = || trial.result.as_ref().map_or_else(|| "-".to_owned(), |values| values.step.to_string());

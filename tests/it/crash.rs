@@ -130,8 +130,7 @@ fn check(workspace: &Workspace, marker: &str) {
 fn stored_curves(workspace: &Workspace) -> BTreeSet<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let folder =
-            tunesmith_data_dir::DataDir::open_read_only(&workspace.path().join(".tunesmith"), "test").unwrap();
+        let folder = tunesmith_data_dir::DataDir::open_read_only(&workspace.path().join(".tunesmith"), "test").unwrap();
         let store = folder.store().await.unwrap();
         let study = "crash".parse().unwrap();
         let mut found = BTreeSet::new();

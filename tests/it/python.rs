@@ -12,6 +12,28 @@ use crate::support::installer;
 /// The packages by which trainers report.
 pub(crate) const REPORTERS: [&str; 2] = ["cloudml-hypertune==0.1.0.dev6", "tensorboardX==2.6.5"];
 
+/// The frameworks with adapters, and the tools of their tests, in one environment: they share large packages.
+pub(crate) const FRAMEWORKS: [&str; 18] = [
+    "pytest==9.2.0",
+    "hatchling==1.33.0",
+    "hydra-core==1.3.8",
+    "hydra-joblib-launcher==1.2.0",
+    "ipykernel==7.4.0",
+    "jax==0.10.2",
+    "joblib==1.6.0",
+    "keras==3.15.1",
+    "lightgbm==4.7.0",
+    "nbclient==0.11.0",
+    "nbformat==5.11.1",
+    "optuna==5.0.0",
+    "optunahub==0.5.0",
+    "pandas==3.1.1",
+    "plotly==7.1.0",
+    "scikit-learn==1.9.1",
+    "transformers==5.24.0",
+    "xgboost-cpu==3.2.0",
+];
+
 /// The interpreter of an environment in which `requirements`, lines as of `pip install`, are installed. It is kept
 /// between runs, one for each text of requirements; processes that want the same one wait for each other.
 pub(crate) fn interpreter(requirements: &[&str]) -> PathBuf {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::python::interpreter;
+use crate::python::{FRAMEWORKS, interpreter};
 
 /// What checks the client; the client itself needs nothing.
 const TOOLS: [&str; 4] = ["pytest==9.2.0", "trustme==1.2.1", "mypy==2.4.1", "ruff==0.17.6"];
@@ -61,7 +61,7 @@ fn the_python_client_passes_its_tests_as_it_is_installed() {
     assert!(summary.contains(" passed in ") && !summary.contains("skipped"), "{summary}");
 }
 
-/// Makes one test for each folder of tests with packages of its own, below `clients/python/tests`.
+/// Makes one test for each folder of tests with packages of its own, below `clients`.
 macro_rules! groups {
     ($($name:ident: $folder:literal, $requirements:expr;)+) => {
         $(
@@ -74,11 +74,16 @@ macro_rules! groups {
 }
 
 groups! {
-    storage_of_optuna: "optuna_storage", &["grpcio==1.85.3", "optuna==5.0.0", "optuna-dashboard==0.21.0", "protobuf==7.36.2"];
-    plots_and_tables: "plots", &["pandas==3.1.1", "plotly==7.1.0"];
-    processes_of_joblib: "processes", &["joblib==1.6.0"];
-    tutorial_notebook: "notebook", &[
-        "ipykernel==7.4.0", "nbclient==0.11.0", "nbformat==5.11.1", "pandas==3.1.1", "plotly==7.1.0", "scikit-learn==1.9.1",
+    plots_and_tables: "python/tests/plots", &FRAMEWORKS;
+    processes_of_joblib: "python/tests/processes", &FRAMEWORKS;
+    optuna: "python/tests/optuna", &FRAMEWORKS;
+    scikit_learn: "python/tests/sklearn", &FRAMEWORKS;
+    callbacks: "python/tests/callbacks", &FRAMEWORKS;
+    sweeper_for_hydra: "hydra/tests", &FRAMEWORKS;
+    tutorial_notebook: "python/tests/notebook", &FRAMEWORKS;
+    ray_tune: "python/tests/ray_tune", &[TOOLS[0], "ray[tune]==2.60.0"];
+    storage_of_optuna: "python/tests/optuna_storage", &[
+        TOOLS[0], "grpcio==1.85.3", "optuna==5.0.0", "optuna-dashboard==0.21.0", "protobuf==7.36.2",
     ];
 }
 
@@ -87,8 +92,9 @@ groups! {
 fn pass(folder: &str, requirements: &[&str]) {
     let work = TempDir::new().unwrap();
     crate::python::lay_package(work.path());
-    let mut command = crate::support::program(interpreter(&[&[TOOLS[0]], requirements].concat()));
-    command.args(["-m", "pytest", "-q"]).arg(Path::new("tests").join(folder)).current_dir(package());
+    let mut command = crate::support::program(interpreter(requirements));
+    let (project, tests) = folder.split_once('/').unwrap();
+    command.args(["-m", "pytest", "-q", tests]).current_dir(package().with_file_name(project));
     command.env("PYTHONPATH", work.path()).env("PYTHONDONTWRITEBYTECODE", "1").stdin(Stdio::null());
     let summary = succeed(command.env("TUNESMITH_BINARY", env!("CARGO_BIN_EXE_tunesmith")));
     assert!(summary.contains(" passed in ") && !summary.contains("skipped"), "{summary}");
@@ -99,7 +105,17 @@ fn the_python_client_and_its_example_are_typed_and_in_form() {
     let folder = TempDir::new().unwrap();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join("suggest_report").join("tune.py");
     let example = example.to_str().unwrap();
-    succeed(&mut tool(folder.path(), "mypy", &["src", "tests", example]));
-    succeed(&mut tool(folder.path(), "ruff", &["check", "src", "tests"]));
-    succeed(&mut tool(folder.path(), "ruff", &["format", "--check", "--line-length", "120", "src", "tests", example]));
+    // The tests of adapters use the types of their frameworks, which are not installed here.
+    let mut tests: Vec<String> = std::fs::read_dir(package().join("tests"))
+        .unwrap()
+        .map(|entry| format!("tests/{}", entry.unwrap().file_name().into_string().unwrap()))
+        .filter(|name| name.ends_with(".py"))
+        .collect();
+    tests.sort();
+    let typed = [&["src", example][..], &tests.iter().map(String::as_str).collect::<Vec<_>>()].concat();
+    succeed(&mut tool(folder.path(), "mypy", &typed));
+    let sources = ["src", "tests", "../hydra", "../../packaging"];
+    succeed(&mut tool(folder.path(), "ruff", &[&["check"], &sources[..]].concat()));
+    let format = ["format", "--check", "--line-length", "120", example];
+    succeed(&mut tool(folder.path(), "ruff", &[&format[..], &sources[..]].concat()));
 }

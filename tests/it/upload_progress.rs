@@ -1,9 +1,12 @@
 //! The progress of uploads, as the command line shows it.
 
 use std::io::Read;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::json;
 
 use crate::cli_client::client_command;
@@ -33,10 +36,10 @@ fn upload(workspace: &Workspace, on_terminal: bool, meanwhile: impl FnOnce(&mut 
     let mut command = if on_terminal { command } else { plain };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let (mut stream, get) = request(&listener);
+    let (mut stream, get) = request_of(&mut child, &listener);
     assert!(get.starts_with("get /v1/projects/"), "{get}");
     answer(&mut stream, "404 Not Found", &json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "none"}}));
-    let (mut stream, put) = request(&listener);
+    let (mut stream, put) = request_of(&mut child, &listener);
     assert!(put.starts_with("put /") && put.contains(&format!("content-length: {}\r\n", package.len())), "{put}");
     let mut body = vec![0; package.len()];
     stream.read_exact(&mut body[..1 << 20]).unwrap();
@@ -49,7 +52,7 @@ fn upload(workspace: &Workspace, on_terminal: bool, meanwhile: impl FnOnce(&mut 
         "sizeBytes": package.len().to_string(),
     });
     answer(&mut stream, "200 OK", &uploaded);
-    let (mut stream, _) = request(&listener);
+    let (mut stream, _) = request_of(&mut child, &listener);
     let job = json!({
         "jobId": "j",
         "trainingInput": {},
@@ -61,6 +64,21 @@ fn upload(workspace: &Workspace, on_terminal: bool, meanwhile: impl FnOnce(&mut 
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Accepts the next request of `child`. Fails with its output if it ends instead.
+#[track_caller]
+fn request_of(child: &mut Child, listener: &TcpListener) -> (TcpStream, String) {
+    let end = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).unwrap();
+    let mut ready = [PollFd::new(listener, PollFlags::IN), PollFd::new(&end, PollFlags::IN)];
+    retry_on_intr(|| poll(&mut ready, None)).unwrap();
+    if ready[0].revents().is_empty() {
+        let (mut output, mut errors) = (String::new(), String::new());
+        child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+        child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        panic!("the client ended without the request: {}\n{output}{errors}", child.wait().unwrap());
+    }
+    request(listener)
 }
 
 #[test]

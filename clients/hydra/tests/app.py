@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import tunesmith
 import yaml
 
 CLIENTS = Path(__file__).parents[2]
-PYTHON_PATH = os.pathsep.join(str(CLIENTS / folder) for folder in ("hydra", "python/src"))
+PYTHON_PATH = os.pathsep.join([str(CLIENTS / "hydra"), str(Path(tunesmith.__file__).parents[1])])
 
 # Each job appends its number and configuration before it computes its value.
 _PROGRAM = """

@@ -287,9 +287,8 @@ def test_programs_without_a_sweep_do_not_import_the_engine(tmp_path: Path) -> No
         "names = [each.__name__ for each in Plugins.instance().discover(Sweeper)]\n"
         "print('TunesmithSweeper' in names, any(name.startswith('tunesmith') for name in sys.modules))\n"
     )
-    paths = f"{CLIENTS / 'hydra'}:{CLIENTS / 'python' / 'src'}"
     command = [sys.executable, "-W", "error", "-c", program]
-    done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": paths}, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": PYTHON_PATH}, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("True False\n", "")
 
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tunesmith_access::{
-    AuditLog, Authenticator, Caller, Limits, OverLimit, PerPrincipal, Permission, Record, Session, Sessions, SuggestionPermit,
-    TokenFileError,
+    AuditLog, Authenticator, Caller, Limits, OverLimit, PerPrincipal, Permission, Record, Session, Sessions,
+    SuggestionPermit, TokenFileError,
 };
 use tunesmith_domain::{Code, Document, JobId, Refusal};
 use tunesmith_telemetry::telemetry;

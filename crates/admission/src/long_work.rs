@@ -9,7 +9,6 @@ use std::sync::LazyLock;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tunesmith_domain::{Code, Refusal};
 
-
 static PERMITS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(permits()));
 
 pub(crate) fn permits() -> usize {

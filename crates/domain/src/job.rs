@@ -119,6 +119,30 @@ pub struct JobFields {
     pub revision: u64,
 }
 
+impl JobFields {
+    /// New job: queued, without a study, training input, fingerprint, labels or access policy.
+    pub fn new(id: JobId, plan: JobPlan, create_time: Timestamp) -> Self {
+        Self {
+            id,
+            state: JobState::Queued,
+            study: None,
+            training_input: Document::Null,
+            plan: Ok(plan),
+            fingerprint: String::new(),
+            labels: BTreeMap::new(),
+            policy: Document::Null,
+            create_time,
+            requeue_time: None,
+            former_attempts: 0,
+            start_time: None,
+            end_time: None,
+            error_message: String::new(),
+            notices: Vec::new(),
+            revision: 0,
+        }
+    }
+}
+
 /// Maximum number of [`JobFields::notices`]; a guess.
 const MAX_NOTICES: usize = 20;
 

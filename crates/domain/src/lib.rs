@@ -31,7 +31,8 @@ pub use measurement::{KnownReports, Measurement, MetricValue, ReportKey};
 pub use metric_folders::{MAX_FOLDER_BYTES, MAX_FOLDERS, MetricFolders, folder_order};
 pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePlan};
 pub use ranking::{
-    RankedTrial, best_at_bounds, best_first, compare_results, compare_values, is_feasible, optimal_of_several,
+    RankedFields, RankedTrial, best_at_bounds, best_first, compare_results, compare_values, is_feasible,
+    optimal_of_several,
 };
 pub use refusal::{Code, FieldViolation, MAX_VIOLATIONS, Refusal, with_omitted};
 pub use resources::{Accelerators, Resources};

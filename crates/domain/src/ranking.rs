@@ -6,41 +6,32 @@ use tunesmith_algorithms::encoding::{AtBound, at_bounds};
 use tunesmith_algorithms::problem::{ConstraintSpec, ParameterValues, ProblemStatement, TrialId, pareto};
 
 use super::measurement::MetricValue;
-use super::trial::{Trial, TrialState};
+use super::trial::{Trial, TrialFields, TrialState};
 
-/// Trial data that determine its rank.
+/// Properties of a trial that determine its rank.
+pub struct RankedFields<'a> {
+    pub id: TrialId,
+    pub parameters: &'a ParameterValues,
+    pub state: TrialState,
+    pub stopped_early: bool,
+    pub result: Option<&'a [MetricValue]>,
+}
+
+/// A trial that can be ranked.
 pub trait RankedTrial {
-    fn id(&self) -> TrialId;
-    fn parameters(&self) -> &ParameterValues;
-    fn state(&self) -> TrialState;
-    fn stopped_early(&self) -> bool;
-    fn result(&self) -> Option<&[MetricValue]>;
+    fn ranked(&self) -> RankedFields<'_>;
 
     /// Value of the metric or constraint `name` in the result.
     fn value(&self, name: &str) -> Option<f64> {
-        self.result()?.iter().find(|metric| metric.metric == name).map(|metric| metric.value)
+        self.ranked().result?.iter().find(|metric| metric.metric == name).map(|metric| metric.value)
     }
 }
 
 impl RankedTrial for Trial {
-    fn id(&self) -> TrialId {
-        self.id
-    }
-
-    fn parameters(&self) -> &ParameterValues {
-        &self.parameters
-    }
-
-    fn state(&self) -> TrialState {
-        self.state
-    }
-
-    fn stopped_early(&self) -> bool {
-        self.stopped_early
-    }
-
-    fn result(&self) -> Option<&[MetricValue]> {
-        self.final_measurement.as_ref().map(|measurement| measurement.metrics.as_slice())
+    fn ranked(&self) -> RankedFields<'_> {
+        let TrialFields { id, ref parameters, state, stopped_early, ref final_measurement, .. } = **self;
+        let result = final_measurement.as_ref().map(|measurement| measurement.metrics.as_slice());
+        RankedFields { id, parameters, state, stopped_early, result }
     }
 }
 
@@ -51,12 +42,12 @@ pub(crate) fn violated<'a>(
 ) -> impl Iterator<Item = &'a ConstraintSpec> {
     let holds =
         |constraint: &ConstraintSpec| trial.value(&constraint.name).is_some_and(|value| constraint.holds(value));
-    problem.constraints().iter().filter(move |constraint| trial.result().is_some() && !holds(constraint))
+    problem.constraints().iter().filter(move |constraint| trial.ranked().result.is_some() && !holds(constraint))
 }
 
 /// Whether `trial` has a result that satisfies every constraint of `problem`.
 pub fn is_feasible(problem: &ProblemStatement, trial: &impl RankedTrial) -> bool {
-    trial.result().is_some() && violated(problem, trial).next().is_none()
+    trial.ranked().result.is_some() && violated(problem, trial).next().is_none()
 }
 
 /// Rank of a result; see [`best_first`].
@@ -75,7 +66,7 @@ impl Rank {
         let values = metrics.map(|metric| Some(metric.goal.to_maximized(trial.value(&metric.name)?)));
         let values =
             values.collect::<Option<Vec<f64>>>().filter(|values| !values.iter().any(|value| value.is_nan()))?;
-        Some(Self { is_feasible: is_feasible(problem, trial), is_whole: !trial.stopped_early(), values })
+        Some(Self { is_feasible: is_feasible(problem, trial), is_whole: !trial.ranked().stopped_early, values })
     }
 
     /// `Less` if `self` is better.
@@ -109,7 +100,9 @@ fn compare_ranks(a: Option<&Rank>, b: Option<&Rank>) -> Ordering {
 /// stopped early, whose last value is not a full-length result. Then the metrics decide, in order.
 pub fn best_first<'a, T: RankedTrial>(problem: &ProblemStatement, trials: &'a [T]) -> Vec<&'a T> {
     let mut ranked: Vec<(Option<Rank>, &T)> = trials.iter().map(|trial| (Rank::of(problem, trial), trial)).collect();
-    ranked.sort_by(|(a, first), (b, second)| compare_ranks(a.as_ref(), b.as_ref()).then(first.id().cmp(&second.id())));
+    ranked.sort_by(|(a, first), (b, second)| {
+        compare_ranks(a.as_ref(), b.as_ref()).then(first.ranked().id.cmp(&second.ranked().id))
+    });
     ranked.into_iter().map(|(_, trial)| trial).collect()
 }
 
@@ -119,8 +112,8 @@ pub fn optimal_of_several(problem: &ProblemStatement, trials: &[impl RankedTrial
     if problem.metrics().len() < 2 {
         return Vec::new();
     }
-    let succeeded = trials.iter().filter(|trial| trial.state() == TrialState::Succeeded);
-    let ranked = succeeded.filter_map(|trial| Some((Rank::of(problem, trial)?, trial.id())));
+    let succeeded = trials.iter().filter(|trial| trial.ranked().state == TrialState::Succeeded);
+    let ranked = succeeded.filter_map(|trial| Some((Rank::of(problem, trial)?, trial.ranked().id)));
     let mut ranked: Vec<(Rank, TrialId)> = ranked.filter(|(rank, _)| rank.is_feasible).collect();
     if ranked.iter().any(|(rank, _)| rank.is_whole) {
         ranked.retain(|(rank, _)| rank.is_whole);
@@ -137,13 +130,13 @@ const FEWEST_PLACED: usize = 10;
 /// Parameter bounds reached by the best trial and by the second or third best; see [`at_bounds`]. Empty with fewer than
 /// ten full-length results, and with several metrics, since the first one alone is not conclusive.
 pub fn best_at_bounds<T: RankedTrial>(problem: &ProblemStatement, trials: &[T]) -> Vec<AtBound> {
-    let is_whole = |trial: &&T| trial.state() == TrialState::Succeeded && !trial.stopped_early();
+    let is_whole = |trial: &&T| trial.ranked().state == TrialState::Succeeded && !trial.ranked().stopped_early;
     if problem.metrics().len() > 1 || trials.iter().filter(is_whole).count() < FEWEST_PLACED {
         return Vec::new();
     }
     let leaders =
         best_first(problem, trials).into_iter().take(3).filter(|trial| is_whole(trial) && is_feasible(problem, *trial));
-    let mut leaders = leaders.map(|trial| at_bounds(problem.search_space(), trial.parameters()));
+    let mut leaders = leaders.map(|trial| at_bounds(problem.search_space(), trial.ranked().parameters));
     let Some(mut found) = leaders.next() else { return Vec::new() };
     let others: Vec<AtBound> = leaders.flatten().collect();
     found.retain(|bound| others.contains(bound));

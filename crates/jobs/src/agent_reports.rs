@@ -10,24 +10,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tunesmith_domain::{
-    AgentResponse, KnownReports, Measurement, ReportKey, StudyId, TransitionError, Trial, TrialChange,
-};
+use tunesmith_domain::{AgentResponse, KnownReports, Measurement, ReportKey, StudyId, TransitionError, Trial};
 use tunesmith_executor::ExecutorJobId;
 use tunesmith_executor::remote::{AgentCommand, AgentId, AgentReport, Inbox, LogPosition, Received};
-use tunesmith_store::{Documents, JobClaims, OptionalExtension, Relay, Store, StoreError, pages};
+use tunesmith_store::{OptionalExtension, Relay, StoreError, pages};
 
-use super::live_trials::{LiveTrials, TrialKey};
+use super::live_trials::TrialKey;
 use super::packages::PackageName;
+use super::runner::JobServices;
 use super::secret::{attempt_token, existing_secret, existing_shared_secret};
 use tunesmith_domain::JobId;
-use tunesmith_studies::clock::Clock;
+use tunesmith_studies::measurements::{self, Deduplication, Report};
 
 /// The folder of the packages that agents get, in that of a job.
 pub(super) const STAGED_PACKAGES: &str = "packages";
-
-/// Maximum number of tries of a delivery, each of which may lose a race with a concurrent one.
-const MAX_DELIVERY_TRIES: usize = 3;
 
 /// Why a report was refused.
 #[derive(Debug, thiserror::Error)]
@@ -110,38 +106,20 @@ pub type DirectoryOf = Arc<dyn Fn(&JobId) -> PathBuf + Send + Sync>;
 /// Receives the reports of agents.
 #[derive(Clone)]
 pub struct AgentReports {
-    inner: Arc<Inner>,
+    services: Arc<JobServices>,
+    inbox: Arc<Inbox>,
+    earlier_events: Arc<Mutex<HashMap<TrialKey, EarlierEvents>>>,
     relay: Option<Arc<dyn Relay>>,
 }
 
-struct Inner {
-    store: Arc<dyn Store>,
-    live: Arc<LiveTrials>,
-    inbox: Arc<Inbox>,
-    clock: Arc<dyn Clock>,
-    directory: DirectoryOf,
-    /// Documents that servers share, the secrets of jobs among them; `None` if there is one server.
-    documents: Option<Arc<dyn Documents>>,
-    claims: Arc<dyn JobClaims>,
-    /// The measurements from event files that earlier attempts have reported, for the current attempt of a trial. The files
-    /// are in the job-dir, which all attempts of a trial share, so that an agent reads them again.
-    earlier_events: Mutex<HashMap<TrialKey, (u64, Arc<KnownReports>)>>,
-}
+/// An attempt, and the measurements from event files that earlier ones have reported. The files are in the job-dir, which all
+/// attempts of a trial share, so that an agent reads them again.
+type EarlierEvents = (u64, Arc<KnownReports>);
 
 impl AgentReports {
     /// A service for the attempts in `inbox`.
-    pub fn new(
-        store: Arc<dyn Store>,
-        live: Arc<LiveTrials>,
-        inbox: Arc<Inbox>,
-        clock: Arc<dyn Clock>,
-        directory: DirectoryOf,
-        documents: Option<Arc<dyn Documents>>,
-        claims: Arc<dyn JobClaims>,
-    ) -> Self {
-        let earlier_events = Mutex::default();
-        let inner = Inner { store, live, inbox, clock, directory, documents, claims, earlier_events };
-        Self { inner: Arc::new(inner), relay: None }
+    pub fn new(services: Arc<JobServices>, inbox: Arc<Inbox>) -> Self {
+        Self { services, inbox, earlier_events: Arc::default(), relay: None }
     }
 
     /// The same beside other servers, which `relay` reaches.
@@ -160,11 +138,11 @@ impl AgentReports {
     /// # Errors
     /// [`AgentError`]. A part of the report may be stored; repeating it has no further effect.
     pub async fn receive(&self, run: &AuthorizedRun, report: AgentReport) -> Result<AgentResponse, AgentError> {
-        let (inner, id) = (&self.inner, run.id());
-        let folder = (inner.directory)(&id.job);
+        let id = run.id();
+        let folder = (self.services.directory)(&id.job);
         let superseded = |reason: &str| AgentError::Superseded { id: id.clone(), reason: reason.to_owned() };
         let agent = AgentId { run: id.clone(), task: report.task.clone() };
-        let (inbox, known) = (Arc::clone(&inner.inbox), agent.clone());
+        let (inbox, known) = (Arc::clone(&self.inbox), agent.clone());
         let (is_open, recorded, agents) =
             blocking(id, move || Ok((inbox.is_open(&known.run)?, inbox.end_of(&known)?, inbox.agents(&known.run)?)))
                 .await?;
@@ -200,13 +178,13 @@ impl AgentReports {
         }
         let is_master = agents.first() == Some(&agent);
         if !report.logs.is_empty() {
-            let (inbox, asked) = (Arc::clone(&inner.inbox), agent.clone());
+            let (inbox, asked) = (Arc::clone(&self.inbox), agent.clone());
             let known = blocking(id, move || inbox.tasks_of(&asked)).await?;
             if let Some(piece) = report.logs.iter().find(|piece| !known.contains(&piece.position.task)) {
                 return Err(AgentError::NoTask { id: id.clone(), task: piece.position.task.clone(), known });
             }
         }
-        let (inbox, known) = (Arc::clone(&inner.inbox), agent.clone());
+        let (inbox, known) = (Arc::clone(&self.inbox), agent.clone());
         let (received, report) = blocking(id, move || Ok((inbox.receive(&known, &folder, &report)?, report))).await?;
         let next_measurement = match trial {
             Some(trial) if is_master => self.deliver(id, trial, &report).await?,
@@ -221,13 +199,13 @@ impl AgentReports {
                 .all(|(piece, position)| position.offset >= piece.position.offset + piece.bytes.len() as u64);
         let ended = match report.end {
             Some(end) if complete => {
-                let (inbox, known, wanted) = (Arc::clone(&inner.inbox), agent, end.clone());
+                let (inbox, known, wanted) = (Arc::clone(&self.inbox), agent, end.clone());
                 blocking(id, move || inbox.close(&known, end)).await? == wanted
             }
             _ => false,
         };
         if let Some(trial) = id.trial.filter(|_| ended && is_master) {
-            self.inner.earlier_events.lock().remove(&TrialKey { study: StudyId::from(&id.job), trial });
+            self.earlier_events.lock().remove(&TrialKey { study: StudyId::from(&id.job), trial });
         }
         let Received { logs, addresses, command } = received;
         Ok(AgentResponse { next_measurement, logs, addresses, command, ended })
@@ -235,7 +213,7 @@ impl AgentReports {
 
     /// Checks that no other server has claimed the job of `id`: the files of its attempts are on that server.
     async fn check_owner(&self, id: &ExecutorJobId) -> Result<(), AgentError> {
-        let reason = match self.inner.claims.owner(&id.job).await? {
+        let reason = match self.services.claims.owner(&id.job).await? {
             Some(owner) if owner.is_self => return Ok(()),
             Some(owner) if owner.is_current => {
                 format!("its job is run by {}; send the report to that server", owner.name)
@@ -251,11 +229,10 @@ impl AgentReports {
     /// # Errors
     /// [`AgentError::WrongToken`], or if the secret of the job cannot be read.
     pub async fn authorize(&self, id: &ExecutorJobId, token: &str) -> Result<AuthorizedRun, AgentError> {
-        let inner = &self.inner;
-        let secret = match &inner.documents {
+        let secret = match &self.services.documents {
             Some(documents) => existing_shared_secret(&**documents, &id.job).await?,
             None => {
-                let folder = (inner.directory)(&id.job);
+                let folder = (self.services.directory)(&id.job);
                 blocking(id, move || existing_secret(&folder)).await?
             }
         };
@@ -277,7 +254,7 @@ impl AgentReports {
         // A valid name refers to no other folder.
         let (project, _) = id.job.parts();
         PackageName::new(project, sha256, file_name).map_err(|_| unknown())?;
-        let path = (self.inner.directory)(&id.job).join(STAGED_PACKAGES).join(sha256).join(file_name);
+        let path = (self.services.directory)(&id.job).join(STAGED_PACKAGES).join(sha256).join(file_name);
         let opened = blocking(id, move || match File::open(&path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -289,7 +266,7 @@ impl AgentReports {
     /// Returns the trial of `id`; `None` for a job without hyperparameters.
     async fn current(&self, id: &ExecutorJobId) -> Result<Option<Trial>, AgentError> {
         let superseded = |reason: String| AgentError::Superseded { id: id.clone(), reason };
-        let store = &self.inner.store;
+        let store = &self.services.store;
         let job = store.job(&id.job).await.optional()?;
         let job = job.ok_or_else(|| superseded("its job was deleted".to_owned()))?;
         if job.state.is_final() {
@@ -307,67 +284,44 @@ impl AgentReports {
         Ok(Some(trial))
     }
 
-    /// Stores the measurements of `report` that follow the stored ones, and returns the number of the next one.
-    async fn deliver(&self, id: &ExecutorJobId, mut trial: Trial, report: &AgentReport) -> Result<u64, AgentError> {
-        let inner = &self.inner;
-        let study = StudyId::from(&id.job);
-        let key = TrialKey { study: study.clone(), trial: trial.id };
-        for _ in 0..MAX_DELIVERY_TRIES {
-            let Some(skipped) = trial.delivered.checked_sub(report.first_measurement) else { break };
-            let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-            let Some(new) = report.measurements.get(skipped..).filter(|new| !new.is_empty()) else { break };
-            let measurements = self.unknown(&key, &trial, new).await?;
-            let from = trial.delivered;
-            let change = TrialChange::Deliver {
-                attempt: id.attempt,
-                from,
-                to: from + new.len() as u64,
-                measurements: measurements.clone(),
-                at: inner.clock.now(),
-            };
-            match inner.store.change_trial(&study, trial.id, change).await {
-                Ok(changed) => {
-                    if let Some(live) = inner.live.get(&key).filter(|live| live.attempt == id.attempt) {
-                        live.extend(&measurements, changed.measurement_count);
-                        live.reported.notify_one();
-                    }
-                    return Ok(changed.delivered);
-                }
-                Err(StoreError::Refused(TransitionError::OutOfSequence { .. })) => {
-                    trial = inner.store.trial(&study, trial.id).await?;
-                }
-                Err(StoreError::Refused(
-                    error @ (TransitionError::Fenced { .. } | TransitionError::WrongState { .. }),
-                )) => return Err(AgentError::Superseded { id: id.clone(), reason: error.to_string() }),
-                Err(error) => return Err(error.into()),
+    /// Stores the new measurements of `report`, and returns the number of the next one.
+    async fn deliver(&self, id: &ExecutorJobId, trial: Trial, report: &AgentReport) -> Result<u64, AgentError> {
+        let JobServices { store, live, clock, .. } = &*self.services;
+        let (attempt, at, first) = (id.attempt, clock.now(), report.first_measurement);
+        let key = TrialKey { study: StudyId::from(&id.job), trial: trial.id };
+        let earlier = self.earlier_events(&key, &trial, &report.measurements).await?;
+        let deduplication = Deduplication::Delivery { trial: &trial, first, earlier: &earlier };
+        let delivery = Report { attempt, at, measurements: &report.measurements, deduplication };
+        let extend = |new: &[Measurement], count| live.extend(&key, attempt, new, count);
+        match measurements::report(&**store, &key.study, key.trial, delivery, extend).await {
+            // A concurrent delivery was faster; the agent continues after it.
+            Err(StoreError::Refused(TransitionError::OutOfSequence { expected, .. })) => Ok(expected),
+            Err(StoreError::Refused(error @ (TransitionError::Fenced { .. } | TransitionError::WrongState { .. }))) => {
+                Err(AgentError::Superseded { id: id.clone(), reason: error.to_string() })
             }
+            changed => Ok(changed?.delivered),
         }
-        Ok(trial.delivered)
     }
 
-    /// Returns the measurements of `new` that no earlier attempt has reported.
-    async fn unknown(
+    /// Returns the reports in event files of earlier attempts at `trial`; none if `new` has no report of such a file.
+    async fn earlier_events(
         &self,
         key: &TrialKey,
         trial: &Trial,
         new: &[Measurement],
-    ) -> Result<Vec<Measurement>, AgentError> {
-        let is_event = |one: &Measurement| matches!(one.key, ReportKey::EventFile { .. });
-        if trial.attempt <= 1 || !new.iter().any(is_event) {
-            return Ok(new.to_vec());
+    ) -> Result<Arc<KnownReports>, StoreError> {
+        let is_event = |one: &&Measurement| matches!(one.key, ReportKey::EventFile { .. });
+        if trial.attempt <= 1 || !new.iter().any(|one| is_event(&one)) {
+            return Ok(Arc::default());
         }
-        let cached =
-            self.inner.earlier_events.lock().get(key).filter(|(attempt, _)| *attempt == trial.attempt).cloned();
-        let earlier = match cached {
-            Some((_, earlier)) => earlier,
-            None => {
-                let stored = pages::measurements(&*self.inner.store, &key.study, trial).await?;
-                let earlier: Arc<KnownReports> = Arc::new(stored.iter().filter(|one| is_event(one)).collect());
-                self.inner.earlier_events.lock().insert(key.clone(), (trial.attempt, Arc::clone(&earlier)));
-                earlier
-            }
-        };
-        Ok(new.iter().filter(|one| !earlier.contains(one)).cloned().collect())
+        let known = self.earlier_events.lock().get(key).filter(|(attempt, _)| *attempt == trial.attempt).cloned();
+        if let Some((_, earlier)) = known {
+            return Ok(earlier);
+        }
+        let stored = pages::measurements(&*self.services.store, &key.study, trial).await?;
+        let earlier: Arc<KnownReports> = Arc::new(stored.iter().filter(is_event).collect());
+        self.earlier_events.lock().insert(key.clone(), (trial.attempt, Arc::clone(&earlier)));
+        Ok(earlier)
     }
 }
 

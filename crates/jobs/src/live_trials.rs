@@ -87,6 +87,14 @@ impl LiveTrials {
         self.lock().get(key).cloned()
     }
 
+    /// Adds measurements of `attempt`, stored as the last ones of `count`, to the curve of the trial `key`, if it runs.
+    pub(crate) fn extend(&self, key: &TrialKey, attempt: u64, measurements: &[Measurement], count: u64) {
+        if let Some(live) = self.get(key).filter(|live| live.attempt == attempt) {
+            live.extend(measurements, count);
+            live.reported.notify_one();
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<TrialKey, Arc<LiveTrial>>> {
         self.trials.lock()
     }
@@ -129,7 +137,7 @@ impl Drop for LiveTrial {
 }
 
 impl LiveTrial {
-    /// Creates a trial with the measurements `stored`, or without a curve, of `count` stored measurements.
+    /// Creates a trial with the measurements `stored`, `count` of them.
     pub(crate) fn new(attempt: u64, token: String, tag: String, stored: &[Measurement], count: u64) -> Self {
         let (reported, outdated) = (Notify::new(), Notify::new());
         let live = Self { attempt, tag, token, reported, outdated, state: Mutex::default() };
@@ -141,30 +149,25 @@ impl LiveTrial {
     /// Adds measurements, which have been stored as the last ones of `count`. If the curve lacks some before them, it is
     /// outdated instead.
     pub(crate) fn extend(&self, measurements: &[Measurement], count: u64) {
-        let mut state = self.lock();
-        let before = count.saturating_sub(measurements.len() as u64);
-        if before == state.known {
-            self.add_points(&mut state, measurements);
-            state.known = count;
-        } else if before > state.known {
+        if !self.complete(count.saturating_sub(measurements.len() as u64), measurements) {
             self.outdated.notify_one();
         }
     }
 
-    /// Adds the stored measurements from number `from` on that the curve lacks.
-    pub(crate) fn complete(&self, from: u64, measurements: &[Measurement]) {
+    /// Adds the stored measurements from number `from` on that the curve lacks. Returns false if it lacks some before them.
+    pub(crate) fn complete(&self, from: u64, measurements: &[Measurement]) -> bool {
         let mut state = self.lock();
-        let Some(missing) = state
-            .known
-            .checked_sub(from)
-            .and_then(|skipped| measurements.get(usize::try_from(skipped).unwrap_or(usize::MAX)..))
-        else {
-            return;
-        };
+        let Some(skipped) = state.known.checked_sub(from) else { return false };
+        let missing = measurements.get(usize::try_from(skipped).unwrap_or(usize::MAX)..).unwrap_or_default();
         self.add_points(&mut state, missing);
         state.known += missing.len() as u64;
         let of_http = missing.iter().filter(|measurement| measurement.key == ReportKey::Http);
-        state.http_tags.extend(of_http.flat_map(|one| &one.metrics).map(|metric| metric.metric.clone()));
+        for metric in of_http.flat_map(|one| &one.metrics) {
+            if state.http_tags.len() < MAX_HTTP_TAGS && metric.metric.len() <= MAX_HTTP_TAG_BYTES {
+                state.http_tags.insert(metric.metric.clone());
+            }
+        }
+        true
     }
 
     /// Number of stored measurements that the curve contains.
@@ -177,16 +180,6 @@ impl LiveTrial {
             if let Some(value) = measurement.value(&self.tag) {
                 state.folders.note(measurement);
                 state.points.push((measurement.folder().cloned(), CurvePoint { step: measurement.step, value }));
-            }
-        }
-    }
-
-    /// Records the names of the metrics of a report over HTTP.
-    pub(crate) fn note_tags(&self, measurement: &Measurement) {
-        let mut state = self.lock();
-        for metric in &measurement.metrics {
-            if state.http_tags.len() < MAX_HTTP_TAGS && metric.metric.len() <= MAX_HTTP_TAG_BYTES {
-                state.http_tags.insert(metric.metric.clone());
             }
         }
     }

@@ -2,42 +2,24 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
-use tunesmith_domain::{JobId, Measurement, Trial, TrialChange};
+use tunesmith_domain::{JobId, Measurement, Trial};
 use tunesmith_executor::ExecutorJobId;
-use tunesmith_store::{Documents, JobClaims, OptionalExtension, Store};
+use tunesmith_store::OptionalExtension;
+use tunesmith_studies::measurements::{self, Deduplication, Report};
 
-use super::live_trials::{LiveTrial, LiveTrials, ReportError, TrialKey};
+use super::live_trials::{ReportError, TrialKey};
+use super::runner::JobServices;
 use super::secret::{attempt_token, existing_shared_secret};
 
 /// Accepts reports of running trials. Each is checked against the token of its trial, and stored before it is
 /// acknowledged. Of several servers, any accepts the reports of every trial; the one that runs the trial is notified.
 #[derive(Clone)]
-pub struct TrialReports {
-    store: Arc<dyn Store>,
-    live: Arc<LiveTrials>,
-    shared: Option<Shared>,
-}
-
-/// State that several servers share.
-#[derive(Clone)]
-struct Shared {
-    claims: Arc<dyn JobClaims>,
-    /// The secrets of jobs among others.
-    documents: Arc<dyn Documents>,
-}
+pub struct TrialReports(Arc<JobServices>);
 
 impl TrialReports {
-    /// Creates the service for the trials in `live`.
-    pub fn new(store: Arc<dyn Store>, live: Arc<LiveTrials>) -> Self {
-        Self { store, live, shared: None }
-    }
-
-    /// Accepts the reports of trials of other servers as well.
-    #[must_use]
-    pub fn with_servers(self, claims: Arc<dyn JobClaims>, documents: Arc<dyn Documents>) -> Self {
-        Self { shared: Some(Shared { claims, documents }), ..self }
+    /// Creates the service for the trials in [`JobServices::live`], and those of other servers if there are any.
+    pub fn new(services: Arc<JobServices>) -> Self {
+        Self(services)
     }
 
     /// Stores `measurement` for the trial `key`, if `token` is valid.
@@ -45,29 +27,14 @@ impl TrialReports {
     /// # Errors
     /// [`ReportError`]; nothing was stored, except where [`ReportError::Store`] states that the outcome is unknown.
     pub async fn add(&self, key: &TrialKey, token: &str, measurement: Measurement) -> Result<Trial, ReportError> {
-        let live = match self.running(key, token) {
-            Ok(live) => live,
-            Err(error) => return self.add_on_other_server(key, token, measurement, error).await,
-        };
-        live.note_tags(&measurement);
-        let trial = self.store.change_trial(&key.study, key.trial, report(live.attempt, measurement.clone())).await?;
-        live.extend(&[measurement], trial.measurement_count);
-        live.reported.notify_one();
-        Ok(trial)
-    }
-
-    /// Stores the measurement of a trial that another server runs; fails with `error` if none does.
-    async fn add_on_other_server(
-        &self,
-        key: &TrialKey,
-        token: &str,
-        measurement: Measurement,
-        error: ReportError,
-    ) -> Result<Trial, ReportError> {
-        let trial = self.trial_on_other_server(key, token, error).await?;
-        let trial = self.store.change_trial(&key.study, key.trial, report(trial.attempt, measurement)).await?;
-        if let Some(shared) = &self.shared {
-            shared.claims.announce_measurements(&key.study, key.trial).await;
+        let JobServices { store, live, clock, claims, .. } = &*self.0;
+        let (attempt, elsewhere) = self.running(key, token).await?;
+        let (at, deduplication) = (clock.now(), Deduplication::None);
+        let report = Report { attempt, at, measurements: &[measurement], deduplication };
+        let extend = |new: &[Measurement], count| live.extend(key, attempt, new, count);
+        let trial = measurements::report(&**store, &key.study, key.trial, report, extend).await?;
+        if elsewhere.is_some() {
+            claims.announce_measurements(&key.study, key.trial).await;
         }
         Ok(trial)
     }
@@ -77,10 +44,7 @@ impl TrialReports {
     /// # Errors
     /// As [`TrialReports::add`].
     pub async fn authorize(&self, key: &TrialKey, token: &str) -> Result<(), ReportError> {
-        match self.running(key, token) {
-            Ok(_) => Ok(()),
-            Err(error) => self.trial_on_other_server(key, token, error).await.map(|_| ()),
-        }
+        self.running(key, token).await.map(drop)
     }
 
     /// Returns the trial `key`, if `token` is valid.
@@ -88,44 +52,30 @@ impl TrialReports {
     /// # Errors
     /// As [`TrialReports::add`].
     pub async fn trial(&self, key: &TrialKey, token: &str) -> Result<Trial, ReportError> {
-        match self.running(key, token) {
-            Ok(_) => Ok(self.store.trial(&key.study, key.trial).await?),
-            Err(error) => self.trial_on_other_server(key, token, error).await,
-        }
+        let (_, elsewhere) = self.running(key, token).await?;
+        Ok(if let Some(trial) = elsewhere { trial } else { self.0.store.trial(&key.study, key.trial).await? })
     }
 
-    fn running(&self, key: &TrialKey, token: &str) -> Result<Arc<LiveTrial>, ReportError> {
-        let live = self.live.get(key).ok_or_else(|| ReportError::NotRunning(key.clone()))?;
-        // A timing attack is not possible: the token is a digest of a secret.
-        if live.token != token {
-            return Err(ReportError::WrongToken(key.trial));
-        }
-        Ok(live)
-    }
-
-    /// Returns the trial `key` of a job that another server runs, if `token` is that of its current attempt; `error` if
-    /// there is no other server.
-    async fn trial_on_other_server(
-        &self,
-        key: &TrialKey,
-        token: &str,
-        error: ReportError,
-    ) -> Result<Trial, ReportError> {
-        let Some(shared) = &self.shared else { return Err(error) };
+    /// Returns the attempt of the running trial `key`, if `token` is valid, and the trial if another server runs it.
+    async fn running(&self, key: &TrialKey, token: &str) -> Result<(u64, Option<Trial>), ReportError> {
         let not_running = || ReportError::NotRunning(key.clone());
+        let live = self.0.live.get(key);
+        // A timing attack is not possible: the token is a digest of a secret.
+        if let Some(live) = live.as_ref().filter(|live| live.token == token) {
+            return Ok((live.attempt, None));
+        }
+        let Some(documents) = &self.0.documents else {
+            return Err(live.map_or_else(not_running, |_| ReportError::WrongToken(key.trial)));
+        };
         let (project, _, id) = key.study.parts();
         let job = JobId::new(project, id).map_err(|_| not_running())?;
-        let secret = existing_shared_secret(&*shared.documents, &job).await?.ok_or_else(not_running)?;
-        let trial = self.store.trial(&key.study, key.trial).await.optional()?;
+        let secret = existing_shared_secret(&**documents, &job).await?.ok_or_else(not_running)?;
+        let trial = self.0.store.trial(&key.study, key.trial).await.optional()?;
         let trial = trial.filter(|trial| trial.attempt > 0 && !trial.state.is_final()).ok_or_else(not_running)?;
         let attempt = ExecutorJobId { job, trial: Some(key.trial), attempt: trial.attempt };
         if attempt_token(&secret, &attempt) != token {
             return Err(ReportError::WrongToken(key.trial));
         }
-        Ok(trial)
+        Ok((trial.attempt, Some(trial)))
     }
-}
-
-fn report(attempt: u64, measurement: Measurement) -> TrialChange {
-    TrialChange::Report { attempt, measurements: vec![measurement], at: Timestamp::now(), request_key: None }
 }

@@ -16,8 +16,8 @@ use super::plan_check::{self, PlanProblem};
 use super::runner::{JobServices, replica_resources};
 use super::trainer::placement;
 use tunesmith_domain::{
-    Job, JobFields, JobId, JobPlan, JobState, MachineNotice, MachinePlan, NewStudy, RESUME_PREVIOUS_JOB, Resources,
-    StudyId, StudySpec,
+    Job, JobFields, JobId, JobPlan, MachineNotice, MachinePlan, NewStudy, RESUME_PREVIOUS_JOB, Resources, StudyId,
+    StudySpec,
 };
 use tunesmith_studies::search_policy::describe_sources;
 
@@ -178,22 +178,12 @@ pub(super) async fn submit(
         })
     });
     let job = Job::restore(JobFields {
-        id,
-        state: JobState::Queued,
         study: study.as_ref().map(|study| study.id.clone()),
         training_input: submission.training_input,
-        plan: Ok(plan),
         fingerprint,
         labels: submission.labels,
         policy: submission.policy,
-        create_time: now,
-        requeue_time: None,
-        former_attempts: 0,
-        start_time: None,
-        end_time: None,
-        error_message: String::new(),
-        notices: Vec::new(),
-        revision: 0,
+        ..JobFields::new(id, plan, now)
     });
     store.create_job(job.clone(), study).await?;
     Ok(Submitted::Created(job))

@@ -215,24 +215,10 @@ mod tests {
     };
 
     fn job() -> Job {
-        Job::restore(JobFields {
-            id: "census_1".parse().unwrap(),
-            state: JobState::Running,
-            study: None,
-            training_input: serde_json::json!({"region": "r"}),
-            plan: Ok(plan(ProgramPlan::Command { argv: vec![] })),
-            fingerprint: String::new(),
-            labels: BTreeMap::new(),
-            policy: serde_json::Value::Null,
-            create_time: Timestamp::UNIX_EPOCH,
-            requeue_time: None,
-            former_attempts: 0,
-            start_time: None,
-            end_time: None,
-            error_message: String::new(),
-            notices: Vec::new(),
-            revision: 0,
-        })
+        let plan = plan(ProgramPlan::Command { argv: vec![] });
+        let fields = JobFields::new("census_1".parse().unwrap(), plan, Timestamp::UNIX_EPOCH);
+        let training_input = serde_json::json!({"region": "r"});
+        Job::restore(JobFields { state: JobState::Running, training_input, ..fields })
     }
 
     fn plan(program: ProgramPlan) -> JobPlan {

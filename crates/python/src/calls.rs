@@ -33,9 +33,8 @@ pub(crate) fn run<T: Send>(py: Python<'_>, work: impl Future<Output = Result<T, 
         let run = || {
             // Without an I/O driver, which the child of a fork would share. Dropping the runtime ends its threads.
             let runtime = Builder::new_current_thread().enable_time().build();
-            let runtime = runtime.map_err(|error| {
-                raised(Refusal::new(Code::Internal, format!("no runtime can be started: {error}")))
-            })?;
+            let runtime = runtime
+                .map_err(|error| raised(Refusal::new(Code::Internal, format!("no runtime can be started: {error}"))))?;
             runtime.block_on(interruptible(work))
         };
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(raised(of_panic(&*panic))))

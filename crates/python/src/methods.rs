@@ -97,7 +97,9 @@ impl Calls<'_> {
     async fn start_trial(self, request: StartTrialRequest) -> Result<Value, Refusal> {
         let study = self.studies.study(&self.id).await?;
         let space = study.problem.search_space();
-        let proposed = self.studies.propose(&self.id).await?.unwrap_or_default();
+        // A complete point needs no proposal, which would fit a model.
+        let is_complete = point(space, &request.parameters).is_ok_and(|point| space.check(&point).is_ok());
+        let proposed = if is_complete { None } else { self.studies.propose(&self.id).await? }.unwrap_or_default();
         let encoding = Encoding::new(space);
         let mut random = ChaCha12Rng::seed_from_u64(study.seed ^ study.next_trial_id.0);
         let fill = |spec: &ParameterSpec, needed: Option<&[ParameterValue]>| {

@@ -144,10 +144,7 @@ mod tests {
         assert_eq!(restored.restore(taken.clone()).unwrap(), study.id);
         let restored: Arc<dyn Store> = Arc::new(restored);
         assert_eq!(restored.study(&study.id).await.unwrap(), store.study(&study.id).await.unwrap());
-        assert_eq!(
-            restored.trial(&study.id, first).await.unwrap(),
-            store.trial(&study.id, first).await.unwrap()
-        );
+        assert_eq!(restored.trial(&study.id, first).await.unwrap(), store.trial(&study.id, first).await.unwrap());
         assert_eq!(snapshot(&*restored, &study.id).await.unwrap(), taken);
     }
 }

@@ -9,6 +9,7 @@ mod figures;
 mod filter;
 mod keyed_queue;
 mod leases;
+pub mod measurements;
 mod memory;
 mod number_set;
 mod operations;
@@ -49,7 +50,9 @@ use crate::clock::Clock;
 use crate::search_policy::{SearchPolicy, SearchPolicyError};
 use crate::study_cache::StudyCache;
 use crate::study_end::EndedTrials;
-use tunesmith_domain::{Code, Refusal, ReportedOutcome, Study, StudyChange, StudyId, SuggestionOperation, SuggestionRequest, Trial};
+use tunesmith_domain::{
+    Code, Refusal, ReportedOutcome, Study, StudyChange, StudyId, SuggestionOperation, SuggestionRequest, Trial,
+};
 use tunesmith_store::{Documents, Store, StoreError, pages};
 pub use tunesmith_views::{most_at_once, running_at_once};
 

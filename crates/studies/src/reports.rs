@@ -1,6 +1,7 @@
 //! Requests of a trial's owner: measurements, completion, early stopping.
 
 use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, TrialRef, completion, digests, refuse_study_of_job};
+use crate::measurements::{self, Deduplication, Report};
 use tunesmith_domain::{Measurement, RequestKey, Study, TransitionError, Trial, TrialChange, TrialState};
 use tunesmith_store::StoreError;
 
@@ -20,53 +21,16 @@ impl Studies {
         refuse_study_of_job(&key.study)?;
         let TrialOfStudy { study, trial } = self.trial_of_study(&key.study, key.trial).await?;
         let request_key = request_key.map(|key| RequestKey { key, content: digests::of_measurement(&measurement) });
-        if let Some(request) = &request_key
-            && trial.has_recorded(request).map_err(StoreError::from)?
-        {
-            return Ok(TrialOfStudy { study, trial });
-        }
         let (now, steady) = (self.clock.now(), self.clock.steady());
-        let trial = if !trial.state.is_final() && self.is_latest(key, &trial, &measurement).await? {
-            self.change_as_owner(key, trial, |attempt| TrialChange::Renew { attempt, at: steady }).await?
-        } else {
-            let report = |attempt| TrialChange::Report {
-                attempt,
-                measurements: vec![measurement.clone()],
-                // A trial at attempt 0 has no lease; the report may be its start.
-                at: if attempt == 0 { now } else { steady },
-                request_key: request_key.clone(),
-            };
-            self.change_as_owner(key, trial, report).await?
+        let report = |attempt| {
+            // A trial at attempt 0 has no lease; the report may be its start.
+            let at = if attempt == 0 { now } else { steady };
+            let deduplication = Deduplication::Request { trial: &trial, key: request_key.as_ref() };
+            let report = Report { attempt, at, measurements: std::slice::from_ref(&measurement), deduplication };
+            measurements::report(&*self.store, &key.study, key.trial, report, |_, _| {})
         };
+        let trial = as_owner(key, &trial, report).await?;
         Ok(TrialOfStudy { study, trial })
-    }
-
-    /// Makes a change on behalf of the owner of `trial`, as it was read.
-    async fn change_as_owner(
-        &self,
-        key: &TrialRef,
-        trial: Trial,
-        change: impl Fn(u64) -> TrialChange,
-    ) -> Result<Trial, StudiesError> {
-        let attempt = key.attempt_at(&trial);
-        match self.store.change_trial(&key.study, key.trial, change(attempt)).await {
-            // The trial was queued when it was read, and was assigned to its first owner since.
-            Err(StoreError::Refused(TransitionError::Fenced { current: 1, reported: 0, .. })) => {
-                Ok(self.store.change_trial(&key.study, key.trial, change(1)).await?)
-            }
-            outcome => Ok(outcome?),
-        }
-    }
-
-    /// Whether `measurement` repeats the latest one.
-    async fn is_latest(&self, key: &TrialRef, trial: &Trial, measurement: &Measurement) -> Result<bool, StoreError> {
-        let has_place = measurement.step > 0 || measurement.elapsed_secs.is_some();
-        let Some(last) = trial.measurement_count.checked_sub(1).filter(|_| has_place) else { return Ok(false) };
-        let latest = self.store.measurements(&key.study, key.trial, last, 1).await?;
-        Ok(latest.first().is_some_and(|latest| {
-            (latest.step, latest.elapsed_secs) == (measurement.step, measurement.elapsed_secs)
-                && latest.metrics == measurement.metrics
-        }))
     }
 
     /// Completes a trial. Completing it twice with the same outcome has one effect. A trial is completed from its
@@ -105,7 +69,7 @@ impl Studies {
         let (completion, at) = (completion::completion(study, &curve, outcome)?, self.clock.now());
         let complete =
             |attempt| TrialChange::Complete { attempt, measurements: Vec::new(), completion: completion.clone(), at };
-        self.change_as_owner(key, trial, complete).await
+        Ok(as_owner(key, &trial, |attempt| self.store.change_trial(&key.study, key.trial, complete(attempt))).await?)
     }
 
     /// Requests a trial's owner to stop; its last measurement will be its result.
@@ -129,7 +93,8 @@ impl Studies {
         // A trial at attempt 0 was never assigned to a client: it has no lease to renew.
         if !trial.state.is_final() && trial.attempt > 0 {
             let at = self.clock.steady();
-            trial = self.change_as_owner(key, trial, |attempt| TrialChange::Renew { attempt, at }).await?;
+            let renew = |attempt| self.store.change_trial(&key.study, key.trial, TrialChange::Renew { attempt, at });
+            trial = as_owner(key, &trial, renew).await?;
         }
         if trial.state == TrialState::Active {
             let curve = self.measurements(&study.id, &trial).await?;
@@ -139,6 +104,19 @@ impl Studies {
             }
         }
         Ok(trial.state == TrialState::Stopping)
+    }
+}
+
+/// Makes a change on behalf of the owner of `trial`, as it was read.
+async fn as_owner<F: Future<Output = Result<Trial, StoreError>>>(
+    key: &TrialRef,
+    trial: &Trial,
+    change: impl Fn(u64) -> F,
+) -> Result<Trial, StoreError> {
+    match change(key.attempt_at(trial)).await {
+        // The trial was queued when it was read, and was assigned to its first owner since.
+        Err(StoreError::Refused(TransitionError::Fenced { current: 1, reported: 0, .. })) => change(1).await,
+        outcome => outcome,
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) fn describe(message: &TrialMessage) -> String {
             }))
         ),
     ];
-    let result = trial.result().unwrap_or_default();
+    let result = trial.ranked().result.unwrap_or_default();
     lines.extend(result.iter().map(|entry| format!("  {} {}", entry.metric, Rounded(entry.value))));
     if !trial.violated.is_empty() {
         lines.push(format!("  violates {}", trial.violated.join(", ")));

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use super::Finding;
 use crate::cli::progress::duration_text;
 use crate::composition;
-use tunesmith_data_dir::{DataDir, DataDirError};
 use tunesmith_algorithms::rounded::Rounded;
+use tunesmith_data_dir::{DataDir, DataDirError};
 
 /// Free space thresholds for a warning and for an error. Guesses.
 const LITTLE_SPACE: u64 = 1 << 30;

@@ -7,8 +7,8 @@ use super::{AuditFailure, ServeArgs};
 use crate::cli::progress::duration_text;
 use crate::cli::version::version;
 use crate::composition::Application;
-use tunesmith_data_dir::DataDir;
 use crate::pages::{ServerFacts, Setting};
+use tunesmith_data_dir::DataDir;
 use tunesmith_jobs::allowed_folders::AllowedFolder;
 
 /// Server data of `application`, starting now and listening on `listen`. `listed` are the configured folders and

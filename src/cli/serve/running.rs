@@ -25,13 +25,13 @@ use crate::cli::output::{notice, print};
 use crate::cli::self_signed;
 use crate::composition::{self, AccessSettings, Application, Isolation};
 use crate::copied;
-use tunesmith_data_dir::DataDir;
-#[cfg(feature = "postgres")]
-use tunesmith_data_dir::StoreKind;
 use crate::executors::{self, ExecutorOptions};
 use crate::pages::{self, Pages};
 use crate::server_settings::ServerSettings;
 use tunesmith_admission::{Access, ServiceAccess};
+use tunesmith_data_dir::DataDir;
+#[cfg(feature = "postgres")]
+use tunesmith_data_dir::StoreKind;
 use tunesmith_http::server::{self, Connections};
 use tunesmith_http::{AllowedHosts, answer_other_servers};
 use tunesmith_jobs::Control;

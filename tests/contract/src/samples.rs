@@ -11,10 +11,10 @@ use tunesmith_algorithms::problem::{
 };
 
 use tunesmith_domain::{
-    Accelerators, Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, JobState, Lease,
-    LossCause, MachineNotice, MachinePlan, Measurement, MetricValue, NewTrial, ProgramPlan, ReplicaPlan, ReportKey,
-    RequestKey, Resources, Role, StoppingRule, StoppingRuleKind, Study, StudyFields, StudyState, StudyStopping,
-    StudyTime, TrialChange, TrialId, TrialStart,
+    Accelerators, Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, Lease, LossCause,
+    MachineNotice, MachinePlan, Measurement, MetricValue, NewTrial, ProgramPlan, ReplicaPlan, ReportKey, RequestKey,
+    Resources, Role, StoppingRule, StoppingRuleKind, Study, StudyFields, StudyState, StudyStopping, StudyTime,
+    TrialChange, TrialId, TrialStart,
 };
 
 /// The time `secs` seconds after a fixed start, with nanoseconds.
@@ -25,22 +25,12 @@ pub fn at(secs: i64) -> Timestamp {
 /// A queued job with the study of the same name.
 pub fn job(id: &str) -> Job {
     Job::restore(JobFields {
-        id: id.parse().unwrap(),
-        state: JobState::Queued,
         study: Some(id.parse().unwrap()),
         training_input: serde_json::json!({"hyperparameters": {"maxTrials": 3, "goal": "MAXIMIZE"}, "x": 0.1}),
-        plan: Ok(plan()),
         fingerprint: "sha256:00".to_owned(),
         labels: BTreeMap::from([("owner".to_owned(), "someone".to_owned())]),
         policy: serde_json::json!({"bindings": []}),
-        create_time: at(0),
-        requeue_time: None,
-        former_attempts: 0,
-        start_time: None,
-        end_time: None,
-        error_message: String::new(),
-        notices: Vec::new(),
-        revision: 0,
+        ..JobFields::new(id.parse().unwrap(), plan(), at(0))
     })
 }
 

@@ -61,10 +61,22 @@ fn versions_agree() {
         ("examples/kubernetes/chart/values.yaml", format!("\nimage: registry.example.com/tunesmith:{version}\n")),
         ("examples/kubernetes/base/kustomization.yaml", format!("  newTag: \"{version}\"\n")),
         ("clients/python/src/tunesmith/_version.py", format!("\"{version}\"")),
+        ("clients/hydra/hydra_plugins/hydra_tunesmith_sweeper/__init__.py", format!("\"{version}\"")),
     ];
     for (file, text) in places {
         assert!(read(file).contains(&text), "{file} has not {text:?}");
     }
+}
+
+/// The wheel and the client alone are one distribution.
+#[test]
+fn extras_of_the_wheel_and_of_the_client_agree() {
+    let extras = |file| {
+        let text = read(file);
+        let (_, section) = text.split_once("\n[project.optional-dependencies]\n").unwrap();
+        section.split_once("\n\n").unwrap().0.to_owned()
+    };
+    assert_eq!(extras("pyproject.toml"), extras("clients/python/pyproject.toml"));
 }
 
 #[test]

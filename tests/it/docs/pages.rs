@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{files, read, root};
-use crate::python::{REPORTERS, interpreter, lay_package};
+use crate::python::{FRAMEWORKS, REPORTERS, interpreter, lay_package};
 use crate::server::Server;
 use crate::slurm::cluster::{Cluster, Shape};
 use crate::support::{Finished, Workspace, finished};
@@ -42,9 +42,10 @@ pages! {
     first_tuning_job: "docs/guide/first-tuning-job.md", 2, &[];
     postgresql: "docs/guide/postgresql.md", 3, &[];
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];
-    python: "docs/guide/python.md", 1, &["pandas==3.1.1", "plotly==7.1.0", "joblib==1.6.0"];
+    python: "docs/guide/python.md", 1, &FRAMEWORKS;
     reading_explain: "docs/guide/reading-explain.md", 0, &[];
     security: "docs/guide/security.md", 2, &[];
+    scikit_learn: "docs/guide/scikit-learn.md", 1, &FRAMEWORKS;
     several_metrics: "docs/guide/several-metrics.md", 0, &[];
     server_configuration: "docs/guide/server-configuration.md", 4, &[];
     server_for_a_team: "docs/guide/server-for-a-team.md", 5, &[];
@@ -58,7 +59,9 @@ pages! {
     optuna_storage: "docs/guide/optuna-storage.md", 4, &[];
     kubernetes: "docs/guide/kubernetes.md", 4, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
+    optuna: "docs/guide/optuna.md", 5, &[];
     isolation: "docs/guide/isolation.md", 1, &[];
+    training_loops: "docs/guide/training-loops.md", 3, &FRAMEWORKS;
     troubleshooting: "docs/guide/troubleshooting.md", 0, &[];
     your_own_trainer: "docs/guide/your-own-trainer.md", 0, &REPORTERS;
 }

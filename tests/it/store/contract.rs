@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tempfile::TempDir;
-use tunesmith_store::MemoryStore;
 use tunesmith_contract::store::{Medium, check};
+use tunesmith_store::MemoryStore;
 use tunesmith_store::{OpenMode, SledStore, SqliteStore, Store};
 
 struct Memory(Arc<MemoryStore>);

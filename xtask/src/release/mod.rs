@@ -24,6 +24,9 @@ const ZIG: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 /// Front end of Python's build systems, and the back end of the wheel.
 const BUILD: [&str; 2] = ["build==1.6.1", "maturin==1.16.0"];
 
+/// Profile of cargo for the program and the engine.
+const PROFILE: &str = "dist";
+
 /// Platform tag of the wheel, which promises [`GLIBC`].
 const PLATFORM: &str = "manylinux2014";
 
@@ -122,10 +125,24 @@ impl Release<'_> {
     fn program(&self) -> Result<()> {
         let zig = process::python_tools(self.root, &ZIG)?;
         let mut build = Command::new(zig.join("cargo-zigbuild"));
-        build.args(["zigbuild", "--locked", "--release", "--package", "tunesmith", "--bin", "tunesmith", "--target"]);
-        build.arg(format!("{}.{GLIBC}", self.host)).env("PATH", path_with(&zig)?).env(COMMIT, &self.commit).current_dir(self.root);
+        build.args([
+            "zigbuild",
+            "--locked",
+            "--profile",
+            PROFILE,
+            "--package",
+            "tunesmith",
+            "--bin",
+            "tunesmith",
+            "--target",
+        ]);
+        build
+            .arg(format!("{}.{GLIBC}", self.host))
+            .env("PATH", path_with(&zig)?)
+            .env(COMMIT, &self.commit)
+            .current_dir(self.root);
         process::run(&mut build)?;
-        let built = process::target(self.root).join(&self.host).join("release/tunesmith");
+        let built = process::target(self.root).join(&self.host).join(PROFILE).join("tunesmith");
         let program = std::fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
         let needed = newest_glibc(&program);
         let (_, allowed) = GLIBC.split_once('.').context("the version of glibc has no dot")?;
@@ -136,13 +153,22 @@ impl Release<'_> {
         package::generated(self)
     }
 
-    /// Builds the wheel, with the staged program and an engine for an old C library, and the source distribution.
+    /// Builds the wheel, with the staged program and an engine for an old C library, its source distribution, and the
+    /// sweeper for Hydra.
     fn wheel(&self) -> Result<()> {
         let tools = process::python_tools(self.root, &[BUILD[0], BUILD[1], ZIG[0]])?;
         let mut build = Command::new(tools.join("python"));
-        build.args(["-m", "build", "--no-isolation", "--sdist", "--wheel", "--outdir"]).arg(&self.output).arg(self.root);
+        build
+            .args(["-m", "build", "--no-isolation", "--sdist", "--wheel", "--outdir"])
+            .arg(&self.output)
+            .arg(self.root);
         build.env("PATH", path_with(&tools)?).env("TUNESMITH_PROGRAM", self.staging().join("tunesmith"));
-        process::run(build.env("MATURIN_PEP517_ARGS", format!("--zig --compatibility {PLATFORM}")))
+        process::run(
+            build.env("MATURIN_PEP517_ARGS", format!("--profile {PROFILE} --zig --compatibility {PLATFORM}")),
+        )?;
+        let mut sweeper = Command::new(tools.join("python"));
+        sweeper.args(["-m", "build", "--outdir"]).arg(&self.output).arg(self.root.join("clients/hydra"));
+        process::run(&mut sweeper)
     }
 
     /// Writes the software bill of materials of the program, in the JSON format of CycloneDX.

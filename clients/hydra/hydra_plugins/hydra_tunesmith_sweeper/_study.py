@@ -110,7 +110,7 @@ def open_study(options: TunesmithSweeperConf, parameters: list[Parameter], defau
             yield SweepStudy(study, [])
         return
     with Optimizer(parameters, metrics, storage=options.storage, name=name, **arguments) as optimizer:
-        # The folder belongs to this process, so nobody else runs them.
+        # The folder belongs to this process, so no other process runs them.
         unfinished = [record for record in optimizer.trials if record.state in ("ACTIVE", "STOPPING")]
         yield SweepStudy(optimizer.study, unfinished)
 

@@ -263,7 +263,7 @@ def test_the_seed_fixes_the_suggestions() -> None:
     assert one != other
 
 
-def test_the_error_without_ray_says_what_to_install() -> None:
+def test_the_error_without_ray_names_the_package_to_install() -> None:
     program = "import sys; sys.modules['ray'] = None; import tunesmith.ray"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stderr.endswith("ModuleNotFoundError: tunesmith.ray needs Ray Tune: pip install 'tunesmith[ray]'\n")

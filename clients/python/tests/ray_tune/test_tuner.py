@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+import tunesmith
+
 PROGRAM = Path(__file__).parent / "tuner_runs.py"
-SOURCE = Path(__file__).parents[2] / "src"
+PACKAGES = Path(tunesmith.__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Any:
     # Paths of Ray's sockets are short.
     with tempfile.TemporaryDirectory(prefix="r", dir="/tmp") as ray_folder:
         environment = os.environ | {
-            "PYTHONPATH": str(SOURCE),
+            "PYTHONPATH": str(PACKAGES),
             "RAY_FOLDER": ray_folder,
             # The folder of experiments without a storage_path.
             "HOME": str(folder),

@@ -195,7 +195,7 @@ def guide() -> dict[str, Any]:
 
 
 def main() -> None:
-    # Ray listens on all addresses; here there is only one, and nobody else is on it.
+    # Ray listens on all addresses; here there is only one, and it has no other user.
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     ray.init(
         num_cpus=2,

@@ -97,7 +97,8 @@ impl From<FieldViolation> for tunesmith_domain::FieldViolation {
 
 /// Details of a refusal: its invalid fields and its reason.
 pub fn details(refusal: &Refusal) -> Vec<ErrorDetail> {
-    let violations = refusal.violations.iter().map(|violation| FieldViolation::new(&violation.field, &violation.description));
+    let violations =
+        refusal.violations.iter().map(|violation| FieldViolation::new(&violation.field, &violation.description));
     let field_violations: Vec<FieldViolation> = violations.collect();
     let mut details = Vec::new();
     if !field_violations.is_empty() {

@@ -174,9 +174,9 @@ pub struct JobReport {
 
 impl Jobs {
     /// Starts with an empty queue; [`Jobs::resume_unfinished`] fills it from the store.
-    pub fn new(services: JobServices) -> Self {
+    pub fn new(services: impl Into<Arc<JobServices>>) -> Self {
         Self {
-            services: Arc::new(services),
+            services: services.into(),
             state: Mutex::default(),
             changed: Notify::new(),
             ended: Notify::new(),

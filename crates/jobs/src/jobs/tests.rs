@@ -5,10 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tempfile::TempDir;
 use tunesmith_contract::samples;
-use tunesmith_store::MemoryStore;
 use tunesmith_executor::local::{LocalExecutor, LocalSettings};
 use tunesmith_objects::Buckets;
 use tunesmith_packages::Environments;
+use tunesmith_store::MemoryStore;
 use tunesmith_store::{OnlyServer, Store};
 
 use super::suspects::Start;

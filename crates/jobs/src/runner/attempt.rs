@@ -17,6 +17,7 @@ use crate::live_trials::LiveTrial;
 use tunesmith_domain::{Measurement, Trial, TrialChange, TrialState};
 use tunesmith_executor::reports::Reports;
 use tunesmith_executor::{ExecutorJobId, ExecutorJobState, StopMode};
+use tunesmith_studies::measurements::{self, Deduplication, Report};
 
 /// Polling interval for a running trial's files. Reading unchanged files takes three `stat` calls.
 const COLLECT_INTERVAL: Duration = Duration::from_millis(250);
@@ -248,16 +249,13 @@ impl Attempt<'_> {
     }
 
     async fn record(&mut self, measurements: Vec<Measurement>) -> Result<(), RunError> {
+        let services = self.run.context.services();
         for batch in measurements.chunks(BATCH) {
-            let at = self.run.context.services().clock.now();
-            let change = TrialChange::Report {
-                attempt: self.trial.attempt,
-                measurements: batch.to_vec(),
-                at,
-                request_key: None,
-            };
-            self.trial = self.run.change(self.trial.id, change).await?;
-            self.live.extend(batch, self.trial.measurement_count);
+            let (attempt, at, deduplication) = (self.trial.attempt, services.clock.now(), Deduplication::None);
+            let report = Report { attempt, at, measurements: batch, deduplication };
+            let extend = |new: &[Measurement], count| self.live.extend(new, count);
+            self.trial =
+                measurements::report(&*services.store, &self.run.study.id, self.trial.id, report, extend).await?;
         }
         let tag = &self.run.context.plan.metric_tag;
         let newest = measurements.iter().rev().find_map(|newest| Some((newest, newest.value(tag)?)));

@@ -18,7 +18,6 @@ use crate::packages::Packages;
 use crate::resource_pool::{PoolSettings, ResourcePool};
 use crate::{JobEvent, Submission};
 use tunesmith_contract::samples;
-use tunesmith_store::MemoryStore;
 use tunesmith_domain::{
     Algorithm, CurveAxis, FinalMeasurement, Job, JobId, JobPlan, JobState, ProgramPlan, StudySpec, Trial, TrialId,
     TrialState,
@@ -28,6 +27,7 @@ use tunesmith_executor::{
     Placement, ProgramEnd, StopMode, StopReason,
 };
 use tunesmith_packages::Environments;
+use tunesmith_store::MemoryStore;
 use tunesmith_store::OnlyServer;
 use tunesmith_store::Store;
 use tunesmith_studies::clock::ManualClock;

@@ -16,7 +16,7 @@ use super::files::FileReader;
 use super::outage::Reach;
 use super::submit::after_submission;
 use super::trial_wait::GrantOutcome;
-use super::{Context, RunError, attempt_directory, time_of_change};
+use super::{Context, JobServices, RunError, attempt_directory, time_of_change};
 use crate::JobEvent;
 use crate::live_trials::{LiveTrial, Registration, TrialKey};
 use crate::resource_pool::Grant;
@@ -64,11 +64,13 @@ impl TrialRun {
         let mut asked = None;
         loop {
             let id = self.executor_job(&trial);
-            let live = self.register(&trial).await?;
-            let executor = &self.context.services().executor;
+            let JobServices { store, executor, .. } = self.context.services();
+            let stored = pages::measurements(&**store, &self.study.id, &trial).await?;
+            let live = self.register(&trial, &stored);
             let mut state = self.reach(&trial, &live.trial).call(|| executor.state(&id)).await?;
             let adopted = state != ExecutorJobState::Unknown;
-            let reports = self.reports(&trial).await?;
+            let reports = self.reports(&trial, &stored);
+            drop(stored);
             if !adopted && trial.state == TrialState::Active {
                 if self.abandon.borrow().is_some() {
                     // Counts as abandoned without having run.
@@ -277,33 +279,23 @@ impl TrialRun {
         Reach { context: &self.context, trial: Some((trial.id, live)), abandon: Some(self.abandon.clone()) }
     }
 
-    async fn register(&self, trial: &Trial) -> Result<Registration, RunError> {
-        let stored = self.stored(trial, self.stopping.is_some()).await?;
+    fn register(&self, trial: &Trial, stored: &[Measurement]) -> Registration {
         let tag = self.context.plan.metric_tag.clone();
-        let live = LiveTrial::new(trial.attempt, self.token(trial), tag, &stored, trial.measurement_count);
+        let live = LiveTrial::new(trial.attempt, self.token(trial), tag, stored, trial.measurement_count);
         let key = TrialKey { study: self.study.id.clone(), trial: trial.id };
         let registration = self.context.services().live.insert(key, live);
         // Its stop may have been requested before it was registered.
         registration.trial.outdated.notify_one();
-        Ok(registration)
+        registration
     }
 
-    async fn reports(&self, trial: &Trial) -> Result<Box<dyn Reports>, RunError> {
-        let known = self.stored(trial, true).await?;
+    fn reports(&self, trial: &Trial, known: &[Measurement]) -> Box<dyn Reports> {
         let attempt = AttemptReports {
             id: &self.executor_job(trial),
             directory: &attempt_directory(&self.context.runner.directory, trial),
             sources: &report_sources(&self.context.plan, Some(trial), self.context.job_folder().ok().as_ref()),
         };
-        Ok(self.context.services().executor.reports(&attempt, &known))
-    }
-
-    /// All stored measurements, if `wanted`.
-    async fn stored(&self, trial: &Trial, wanted: bool) -> Result<Vec<Measurement>, RunError> {
-        if !wanted {
-            return Ok(Vec::new());
-        }
-        Ok(pages::measurements(&*self.context.services().store, &self.study.id, trial).await?)
+        self.context.services().executor.reports(&attempt, known)
     }
 
     pub(super) fn executor_job(&self, trial: &Trial) -> ExecutorJobId {

@@ -6,10 +6,8 @@ mod sources;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::pin::pin;
-use std::sync::Arc;
 
 use futures::TryStreamExt;
-use jiff::Timestamp;
 use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
 use tunesmith_algorithms::designers::{NumberedPoints, UsedPoints};
 use tunesmith_algorithms::encoding::{Encoding, EncodingError};
@@ -22,7 +20,7 @@ use tunesmith_algorithms::transfer::SourceStudy;
 use super::model_trials::ModelTrials;
 use super::{Computed, Purpose, Reservation, SearchPolicyError, StudyEnd, Suggestions};
 use crate::number_set::NumberSet;
-use tunesmith_domain::{Study, StudyId, Trial, TrialState};
+use tunesmith_domain::{Study, Trial, TrialState};
 use tunesmith_store::{Store, StoreError, pages};
 use tunesmith_telemetry::SuggestionSource;
 
@@ -41,12 +39,8 @@ const MANY_CHANGES: u64 = 1_000;
 
 /// A study's designer, and its trials in the designer's form.
 pub(crate) struct StudyHistory {
-    study: StudyId,
-    /// Distinguishes studies of the same name.
-    create_time: Timestamp,
-    problem: Arc<ProblemStatement>,
-    algorithm: &'static str,
-    seed: u64,
+    /// The study when the history was opened.
+    study: Study,
     /// Whether the designer uses source trials outside the search space.
     uses_sources: bool,
     designer: Box<dyn Designer>,
@@ -97,11 +91,7 @@ impl StudyHistory {
                 .map_err(|source| SearchPolicyError::Designer { study: study.id.clone(), source })
         };
         let mut history = Self {
-            study: study.id.clone(),
-            create_time: study.create_time,
-            problem: Arc::clone(&study.problem),
-            algorithm: study.algorithm.as_str(),
-            seed: study.seed,
+            study: study.clone(),
             // Source models predict a single metric.
             uses_sources: study.algorithm.uses_source_studies() && study.problem.metrics().len() == 1,
             designer: designer(&[])?,
@@ -127,7 +117,7 @@ impl StudyHistory {
     }
 
     pub(super) fn algorithm(&self) -> &'static str {
-        self.algorithm
+        self.study.algorithm.as_str()
     }
 
     /// Estimated memory in bytes: trials, points, and the matrices of a model with the maximum number of trials.
@@ -148,7 +138,7 @@ impl StudyHistory {
 
     /// Whether this is the history of `study`, and not of a deleted namesake.
     pub(super) fn is_of(&self, study: &Study) -> bool {
-        self.create_time == study.create_time
+        self.study.create_time == study.create_time
     }
 
     /// Reads the changes since the last call that the designer needs; none for a model-free algorithm in a space where
@@ -184,7 +174,7 @@ impl StudyHistory {
             }
             self.revision = study.revision;
         }
-        let study = self.study.clone();
+        let study = self.study.id.clone();
         let mut changed = pin!(pages::changed_trials(store, &study, self.revision));
         while self.needs_more()
             && let Some(trial) = changed.try_next().await?
@@ -268,7 +258,7 @@ impl StudyHistory {
                 continue;
             }
             let trial = request.first_trial_id.offset(index as u64);
-            let Some(parameters) = space.take_unused(&mut self.used, [], self.seed, trial) else {
+            let Some(parameters) = space.take_unused(&mut self.used, [], self.study.seed, trial) else {
                 points.truncate(index);
                 return;
             };
@@ -307,7 +297,7 @@ impl StudyHistory {
         }
         let reservation = Reservation(self.reservation);
         let suggestions = Suggestions { first_id, points, end, reservation, failure: None };
-        Computed { suggestions, algorithm: self.algorithm, source }
+        Computed { suggestions, algorithm: self.algorithm(), source }
     }
 
     /// Reserves the point of a trial about to be created.
@@ -372,7 +362,7 @@ impl StudyHistory {
             return;
         }
         if trial.state.is_final() {
-            let problem = &self.problem;
+            let problem = &self.study.problem;
             self.version += u64::from(self.trials.complete(id, &trial.parameters, || outcome(trial, problem)));
             return;
         }

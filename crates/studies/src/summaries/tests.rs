@@ -1,6 +1,6 @@
 use tunesmith_contract::{CountingStore, samples};
-use tunesmith_store::MemoryStore;
 use tunesmith_domain::{Completion, NewTrial, TrialChange, TrialStart};
+use tunesmith_store::MemoryStore;
 
 use super::*;
 

@@ -9,8 +9,8 @@ use tunesmith_algorithms::problem::{Goal, MetricSpec, ParameterValue, ProblemSta
 use super::{key, request, study};
 use crate::clock::ManualClock;
 use crate::*;
-use tunesmith_store::MemoryStore;
 use tunesmith_domain::{Measurement, MetricValue, NewTrial, StudyFields, TrialStart};
+use tunesmith_store::MemoryStore;
 
 const METRICS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const TRIALS: u64 = 40;

@@ -10,11 +10,11 @@ use tunesmith_algorithms::problem::{
 
 use super::*;
 use crate::clock::ManualClock;
-use tunesmith_store::MemoryStore;
 use tunesmith_domain::{
     Algorithm, CurveAxis, FinalMeasurement, Measurement, MetricValue, ReportKey, StoppingRuleKind, StudyFields,
     StudyState, TrialState,
 };
+use tunesmith_store::MemoryStore;
 
 fn studies() -> (Studies, Arc<ManualClock>) {
     let store = Arc::new(MemoryStore::new());

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use tunesmith_algorithms::insight::InsightError;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 use tunesmith_contract::samples;
-use tunesmith_store::MemoryStore;
 use tunesmith_domain::{Measurement, MetricValue, ReportKey, Study, TrialState};
+use tunesmith_store::MemoryStore;
 use tunesmith_store::Store;
 
 use crate::clock::ManualClock;

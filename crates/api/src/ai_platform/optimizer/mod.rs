@@ -33,8 +33,8 @@ pub use study::{StudyConfigMessage, StudyList, StudyMessage, StudyRequest, Study
 pub use study_config::StudyConfig;
 pub use study_problem::{StudyPlan, study_plan};
 pub use trial::{
-    MetricFolderChoice, TrialAdditions, TrialList, TrialMessage, TrialParameter, TrialRequest, TrialStateName, completed_point, point,
-    trial_name,
+    MetricFolderChoice, TrialAdditions, TrialList, TrialMessage, TrialParameter, TrialRequest, TrialStateName,
+    completed_point, point, trial_name,
 };
 
 pub use crate::ai_platform::rpc::FieldViolation;

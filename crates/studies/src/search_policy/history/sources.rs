@@ -46,7 +46,7 @@ impl StudyHistory {
         {
             let own = trials
                 .iter()
-                .filter(|trial| matches!(source_use(trial, &source.problem, &self.problem), SourceUse::Own(_)));
+                .filter(|trial| matches!(source_use(trial, &source.problem, &self.study.problem), SourceUse::Own(_)));
             for trial in own {
                 if let Ok(Some(number)) = self.number(&trial.parameters) {
                     self.used.insert(number);
@@ -62,7 +62,7 @@ impl StudyHistory {
         let mut pages = pin!(pages::trials_by_page(store, source));
         while let Some(trials) = pages.try_next().await? {
             for trial in &trials {
-                let result = match source_use(trial, &source.problem, &self.problem) {
+                let result = match source_use(trial, &source.problem, &self.study.problem) {
                     SourceUse::Own(result) => result,
                     SourceUse::Outside(_) => {
                         foreign_count += 1;
@@ -84,7 +84,7 @@ impl StudyHistory {
                 }
             }
         }
-        let (study, prior) = (&self.study, &source.id);
+        let (study, prior) = (&self.study.id, &source.id);
         if incomplete > 0 {
             tracing::warn!(
                 study.name = %study, prior.name = %prior, trials = incomplete,

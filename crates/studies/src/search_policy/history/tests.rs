@@ -1,12 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tunesmith_algorithms::interruption::Interruption;
 use tunesmith_algorithms::problem::{
     Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace,
 };
 use tunesmith_contract::{CountingStore, samples};
+use tunesmith_domain::{Algorithm, Completion, NewTrial, StudyFields, StudyId, TrialChange, TrialStart};
 use tunesmith_store::MemoryStore;
-use tunesmith_domain::{Algorithm, Completion, NewTrial, StudyFields, TrialChange, TrialStart};
 
 use super::super::SearchPolicy;
 use super::*;
