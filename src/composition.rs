@@ -282,7 +282,8 @@ pub(crate) fn owner(path: &Path) -> anyhow::Result<Owner> {
     let admin_activity = open_log(&audit_of(path).join(ADMIN_ACTIVITY))?;
     admin_activity.prepare().with_context(|| format!("{} cannot be written", audit_of(path).display()))?;
     let principal = format!("uid:{}", rustix::process::getuid().as_raw());
-    Ok(Owner { principal, admin_activity: Arc::new(admin_activity) })
+    let admin_activity = Arc::new(admin_activity);
+    Ok(Owner { principal, admin_activity, data_access: None, refuses_unrecorded: true })
 }
 
 /// Audits an offline change by `owner`.

@@ -3,6 +3,8 @@
 mod background;
 #[cfg(feature = "console")]
 mod facts;
+#[cfg(feature = "optuna")]
+mod grpc;
 mod open_files;
 mod running;
 mod signals;
@@ -33,6 +35,22 @@ pub(super) struct ServeArgs {
     /// Address to listen on. Port 0 selects a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
+    /// Address of the gRPC listener, for Optuna's GrpcStorageProxy. By default, there is none. The protocol has no
+    /// credentials: every client that reaches the address can read and change all Optuna studies. Only loopback
+    /// addresses are accepted without --grpc-allow-remote.
+    #[cfg(feature = "optuna")]
+    #[arg(long, value_name = "ADDRESS")]
+    grpc_listen: Option<SocketAddr>,
+    /// Accept an address other than loopback in --grpc-listen, for a network whose every host is trusted.
+    #[cfg(feature = "optuna")]
+    #[arg(long, requires = "grpc_listen")]
+    grpc_allow_remote: bool,
+    /// Fail a running trial of an Optuna study if its worker has sent nothing about it for this many seconds, such as
+    /// after a crash. Choose more than the longest time between two reports of an objective. By default, trials never
+    /// expire.
+    #[cfg(feature = "optuna")]
+    #[arg(long, value_name = "SECONDS", requires = "grpc_listen", value_parser = clap::value_parser!(u32).range(1..=2_592_000))]
+    optuna_trial_lease: Option<u32>,
     /// Data folder with jobs, studies and trials.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,

@@ -82,6 +82,9 @@ groups! {
     sweeper_for_hydra: "hydra/tests", &FRAMEWORKS;
     tutorial_notebook: "python/tests/notebook", &FRAMEWORKS;
     ray_tune: "python/tests/ray_tune", &[TOOLS[0], "ray[tune]==2.60.0"];
+    storage_of_optuna: "python/tests/optuna_storage", &[
+        TOOLS[0], "grpcio==1.85.3", "optuna==5.0.0", "optuna-dashboard==0.21.0", "protobuf==7.36.2",
+    ];
 }
 
 /// Runs the tests in `folder` with the engine and the `requirements`.

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 
@@ -21,8 +21,9 @@ def binary() -> str:
 class ServerProcess:
     """A server with its data in a folder; after a restart it listens on the same port."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, arguments: Sequence[str] = ()) -> None:
         self._folder = folder
+        self._arguments = list(arguments)
         self._port = 0
         self._process: subprocess.Popen[str] | None = None
         self.start()
@@ -35,6 +36,7 @@ class ServerProcess:
     def start(self) -> None:
         """Starts it, and returns when it listens."""
         command = [binary(), "serve", "--listen", f"127.0.0.1:{self._port}", "--data-dir", "data"]
+        command += self._arguments
         with (self._folder / "server.log").open("a") as log:
             self._process = subprocess.Popen(
                 command, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True

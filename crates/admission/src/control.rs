@@ -32,17 +32,22 @@ pub struct Access {
     pub refuses_unrecorded: bool,
 }
 
-/// Only caller of an in-process service: the owner of the data folder, with all permissions.
+/// Only caller of a service, with all permissions: the owner of the data folder, or the listener of a protocol without
+/// credentials.
 pub struct Owner {
-    /// Name in the audit log.
+    /// Name in the audit logs.
     pub principal: String,
     pub admin_activity: Arc<AuditLog>,
+    /// Audit log of reads; `None`: disabled.
+    pub data_access: Option<Arc<AuditLog>>,
+    /// Whether to refuse changes while `admin_activity` is not writable.
+    pub refuses_unrecorded: bool,
 }
 
 pub enum ServiceAccess {
     /// Callers allowed by these rules.
     Checked(Box<Access>),
-    /// Owner of the data folder, with recorded changes.
+    /// One caller with all permissions, whose changes are recorded.
     Owner(Owner),
     /// This process, which only reads.
     Open,
@@ -113,7 +118,8 @@ impl AccessControl {
             (Mode::Checked(rules), AuditedCalls::Reads) => rules.access.data_access.clone(),
             (Mode::Checked(rules), AuditedCalls::Changes) => Some(Arc::clone(&rules.access.admin_activity)),
             (Mode::Owner(owner), AuditedCalls::Changes) => Some(Arc::clone(&owner.admin_activity)),
-            (Mode::Owner(_), AuditedCalls::Reads) | (Mode::Open, _) => None,
+            (Mode::Owner(owner), AuditedCalls::Reads) => owner.data_access.clone(),
+            (Mode::Open, _) => None,
         }
     }
 
@@ -151,7 +157,7 @@ impl AccessControl {
     async fn check(&self, call: &Call) -> Result<(Caller, Option<SuggestionPermit>), Refusal> {
         let rules = match &self.mode {
             Mode::Checked(rules) => rules,
-            Mode::Owner(owner) if call.use_case.changes() => {
+            Mode::Owner(owner) if call.use_case.changes() && owner.refuses_unrecorded => {
                 prepare(&owner.admin_activity)?;
                 return Ok((Caller::Anonymous, None));
             }
@@ -211,12 +217,11 @@ impl AccessControl {
 
     pub(crate) fn record(&self, call: &Call, principal: &str, outcome: &Outcome) {
         let use_case = call.use_case;
+        let calls = if use_case.changes() { AuditedCalls::Changes } else { AuditedCalls::Reads };
         let (calls, principal) = match &self.mode {
-            Mode::Checked(_) if use_case.access() == RequiredAccess::Open => return,
-            Mode::Owner(_) if !use_case.changes() => return,
-            Mode::Owner(owner) => (AuditedCalls::Changes, owner.principal.as_str()),
-            _ if use_case.changes() => (AuditedCalls::Changes, principal),
-            _ => (AuditedCalls::Reads, principal),
+            Mode::Checked(_) | Mode::Owner(_) if use_case.access() == RequiredAccess::Open => return,
+            Mode::Owner(owner) => (calls, owner.principal.as_str()),
+            Mode::Checked(_) | Mode::Open => (calls, principal),
         };
         let Some(log) = self.audit_log(calls) else { return };
         let record = Record {

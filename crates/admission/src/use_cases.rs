@@ -135,19 +135,22 @@ impl UseCase {
 /// Opens a browser session. Only the console has sessions.
 pub const SIGN_IN: UseCase = UseCase::changing("console.login", Token, Server, "Opens a session of a browser.");
 
-/// Defines a constant per use case, and [`ALL`].
+/// Defines a constant per use case, and the list of them.
 macro_rules! use_cases {
-    ($($id:ident = $kind:ident($name:literal, $access:expr, $resource:expr) $summary:literal $(.$option:ident($($value:literal)?))?;)*) => {
+    ($(#[$about:meta])* $list:ident: $($id:ident = $kind:ident($name:literal, $access:expr, $resource:expr) $summary:literal $(.$option:ident($($value:literal)?))?;)*) => {
         $(
             #[doc = $summary]
             pub const $id: UseCase = UseCase::$kind($name, $access, $resource, $summary)$(.$option($($value)?))?;
         )*
 
-        pub const ALL: &[UseCase] = &[$($id),*];
+        $(#[$about])*
+        pub const $list: &[UseCase] = &[$($id),*];
     };
 }
 
 use_cases! {
+    /// Use cases of the HTTP API.
+    ALL:
     OPENAPI = reads("openapi", Open, Server)
         "Gets this document.";
     LIVENESS = reads("healthz", Open, Server)
@@ -281,4 +284,33 @@ use_cases! {
         "Gets the tried point with the best expected result, and the best result.".slower(2);
     VIEW_TABLE = reads("tunesmith.projects.locations.studies.views.table", Of(TrialsList), Study)
         "Gets some trials without their measurements, filtered and ordered.";
+}
+
+use_cases! {
+    /// Use cases of the storage of Optuna studies, which are not the studies of `ml.projects.locations.studies`.
+    OPTUNA_STORAGE:
+    OPTUNA_CREATE_STUDY = changing("tunesmith.optuna.studies.create", Of(StudiesCreate), Server)
+        "Creates an Optuna study.";
+    OPTUNA_LIST_STUDIES = reads("tunesmith.optuna.studies.list", Of(StudiesList), Server)
+        "Lists all Optuna studies with their attributes.";
+    OPTUNA_GET_STUDY = reads("tunesmith.optuna.studies.get", Of(StudiesGet), Server)
+        "Gets the ID, name, directions or attributes of an Optuna study.";
+    OPTUNA_SET_STUDY_ATTRIBUTE = changing("tunesmith.optuna.studies.setAttribute", Of(StudiesCreate), Server)
+        "Sets an attribute of an Optuna study.";
+    OPTUNA_DELETE_STUDY = changing("tunesmith.optuna.studies.delete", Of(StudiesDelete), Server)
+        "Deletes an Optuna study and its trials.";
+    OPTUNA_CREATE_TRIAL = changing("tunesmith.optuna.trials.create", Of(TrialsCreate), Server)
+        "Creates a trial of an Optuna study: a running one, or one with its content.";
+    OPTUNA_LIST_TRIALS = reads("tunesmith.optuna.trials.list", Of(TrialsList), Server)
+        "Lists trials of an Optuna study.";
+    OPTUNA_GET_TRIAL = reads("tunesmith.optuna.trials.get", Of(TrialsGet), Server)
+        "Gets a trial of an Optuna study, or its ID.";
+    OPTUNA_SET_PARAMETER = changing("tunesmith.optuna.trials.setParameter", Of(TrialsUpdate), Server)
+        "Sets a parameter of an unfinished trial.";
+    OPTUNA_SET_STATE = changing("tunesmith.optuna.trials.setState", Of(TrialsUpdate), Server)
+        "Starts or finishes a trial, and sets its values.";
+    OPTUNA_SET_INTERMEDIATE_VALUE = changing("tunesmith.optuna.trials.setIntermediateValue", Of(TrialsUpdate), Server)
+        "Sets the value of an unfinished trial at a step.";
+    OPTUNA_SET_TRIAL_ATTRIBUTE = changing("tunesmith.optuna.trials.setAttribute", Of(TrialsUpdate), Server)
+        "Sets an attribute of an unfinished trial.";
 }

@@ -290,6 +290,11 @@ impl DataDir {
     }
 
     /// Folder of pending suggestions.
+    /// Storage of Optuna studies.
+    pub fn optuna(&self) -> PathBuf {
+        self.path.join("optuna.sqlite")
+    }
+
     pub fn suggestions(&self) -> PathBuf {
         self.path.join("suggestions")
     }

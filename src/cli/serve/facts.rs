@@ -49,7 +49,23 @@ fn settings(args: &ServeArgs, listed: &[AllowedFolder]) -> Vec<Setting> {
         |bytes: Option<u64>| bytes.map_or_else(|| "any size".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
     let log_days = limits.retention.and_then(|span| u32::try_from(span.as_secs() / (24 * 60 * 60)).ok());
     let folders = args.allowed_folder.iter().chain(listed).map(ToString::to_string);
-    vec![
+    #[cfg(feature = "optuna")]
+    let grpc = [
+        setting(
+            "--grpc-listen",
+            "address for Optuna's GrpcStorageProxy",
+            args.grpc_listen.map_or_else(|| "none".to_owned(), |address| address.to_string()),
+        ),
+        setting(
+            "--optuna-trial-lease",
+            "running trials of Optuna whose workers send nothing fail",
+            args.optuna_trial_lease
+                .map_or_else(|| "never".to_owned(), |lease| format!("after {}", seconds(lease.into()))),
+        ),
+    ];
+    #[cfg(not(feature = "optuna"))]
+    let grpc = [];
+    let general = vec![
         setting(
             "--allowed-folder",
             "folders and buckets that jobs may name once tokens exist, beside the area of their project",
@@ -94,5 +110,6 @@ fn settings(args: &ServeArgs, listed: &[AllowedFolder]) -> Vec<Setting> {
             }
             .to_owned(),
         ),
-    ]
+    ];
+    general.into_iter().chain(grpc).collect()
 }

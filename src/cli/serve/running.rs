@@ -16,6 +16,8 @@ use tokio::task::JoinHandle;
 use super::background::{self, SWEEP_INTERVAL};
 #[cfg(feature = "console")]
 use super::facts;
+#[cfg(feature = "optuna")]
+use super::grpc::{self, GrpcListener};
 use super::open_files::connection_limits;
 use super::signals::{EndSignals, failing_writes_beyond_limits};
 use super::{AuditFailure, ServeArgs};
@@ -43,6 +45,8 @@ const LAST_RESPONSES: Duration = Duration::from_millis(500);
 
 /// Serves until SIGINT or SIGTERM, or until the store stops.
 pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
+    #[cfg(feature = "optuna")]
+    grpc::check(args)?;
     let data_dir = open(args).await?;
     let access = access(args, &data_dir)?;
     let executor = args.executor.options(&settings.executor);
@@ -51,6 +55,8 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::R
     #[cfg(feature = "console")]
     let listed = settings.allowed_folders.clone();
     let Listening { connections, url, endpoint } = listen(args).await?;
+    #[cfg(feature = "optuna")]
+    let grpc = GrpcListener::open(args, &data_dir).await?;
     let (container, lease) = (args.container.options()?, Duration::from_secs(args.job_lease));
     let composed =
         composition::compose_shared(&data_dir, container, isolation, executor, settings, args.memory_bytes(), lease);
@@ -64,6 +70,10 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::R
     let jobs = Arc::clone(&application.jobs);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
     let mut tasks = background::start(args, &application);
+    #[cfg(feature = "optuna")]
+    if let Some(grpc) = &grpc {
+        grpc.announce(&access);
+    }
     print(&format!("listening on {url}\n"))?;
     let signals = EndSignals::new()?;
     let _writes_beyond_limits_fail = failing_writes_beyond_limits()?;
@@ -77,6 +87,11 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::R
         let _ = all_ended.send(());
     };
     let timeout = Duration::from_secs(args.request_timeout);
+    #[cfg(feature = "optuna")]
+    let serving_grpc = grpc.map(|grpc| {
+        let access = GrpcListener::access(&access);
+        grpc.serve(access, Arc::clone(&application.clock), timeout, console_ended.clone())
+    });
     let service = application.http_service(ServiceAccess::Checked(Box::new(access)), Some(hosts), timeout)?;
     tasks.spawn(answer_other_servers(service.agents.clone()));
     let pages = Pages {
@@ -87,6 +102,10 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::R
     };
     let router = pages::router(service, pages);
     let serving = server::serve(connections, router, Duration::from_secs(args.idle_timeout), ended);
+    #[cfg(feature = "optuna")]
+    let serving = async {
+        tokio::join!(serving, futures::future::OptionFuture::from(serving_grpc));
+    };
     // Closes connections open longer than any request may take.
     let cut_off = async move {
         let _ = jobs_ended.await;

@@ -55,6 +55,8 @@ pages! {
     // `clients/python/tests/ray_tune` and `clients/hydra/tests` run the examples of these.
     ray_tune: "docs/guide/ray-tune.md", 2, &[];
     hydra: "docs/guide/hydra.md", 3, &[];
+    // `clients/python/tests/optuna_storage` runs the examples of this one.
+    optuna_storage: "docs/guide/optuna-storage.md", 4, &[];
     kubernetes: "docs/guide/kubernetes.md", 4, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
     optuna: "docs/guide/optuna.md", 5, &[];

@@ -12,7 +12,7 @@ use tunesmith_access::{AuditLog, Authenticator, Limits, Token, TokenFile};
 
 use super::{Admission, Outcome};
 use crate::use_cases::{CREATE_TRIAL, GET_STUDY, SUGGEST_TRIALS, UseCase};
-use crate::{Access, AccessControl, Call, Client, ServiceAccess};
+use crate::{Access, AccessControl, Call, Client, Owner, ServiceAccess};
 use tunesmith_domain::Code;
 
 /// Access control with a token for project `p`, and the token's secret.
@@ -98,5 +98,37 @@ async fn record_and_permit_of_a_call_outlive_its_client() {
     assert_eq!(records(folder.path()), [429, 200]);
     while suggest().await.is_err() {
         tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn calls_of_an_owner_are_recorded_under_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = |name: &str| Arc::new(AuditLog::open(&folder.path().join(name)).unwrap());
+    for data_access in [None, Some(log("reads.jsonl"))] {
+        let records_reads = data_access.is_some();
+        let owner = Owner {
+            principal: "listener:x".to_owned(),
+            admin_activity: log("changes.jsonl"),
+            data_access,
+            refuses_unrecorded: true,
+        };
+        let policy_of = Box::new(|_| futures::future::ready(None).boxed());
+        let limit = Duration::from_secs(60);
+        let control = Arc::new(AccessControl::new(ServiceAccess::Owner(owner), policy_of, Timestamp::now, limit));
+        for use_case in [CREATE_TRIAL, GET_STUDY] {
+            let admission = control.admit(call(use_case, "p", None)).await.unwrap();
+            let outcome = |(): &()| Outcome { status: 200, resource: None };
+            admission.run(0, |_| async {}, outcome).await.unwrap();
+        }
+        let of = |name: &str| {
+            let text = std::fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+            std::fs::write(folder.path().join(name), "").unwrap();
+            let field = |line: &str, name: &str| serde_json::from_str::<Value>(line).unwrap()[name].clone();
+            text.lines().map(|line| (field(line, "principal"), field(line, "method"))).collect::<Vec<_>>()
+        };
+        let record = |use_case: UseCase| vec![(Value::from("listener:x"), Value::from(use_case.name()))];
+        assert_eq!(of("changes.jsonl"), record(CREATE_TRIAL));
+        assert_eq!(of("reads.jsonl"), if records_reads { record(GET_STUDY) } else { Vec::new() });
     }
 }
