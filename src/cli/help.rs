@@ -32,10 +32,11 @@ const SERVE: Groups = &[
 ];
 
 /// Groups of the complete help, by flag prefix. The first match wins.
-const ALL: [(&str, &[&str]); 8] = [
+const ALL: [(&str, &[&str]); 9] = [
     ("Slurm", &["slurm_"]),
     ("Ray", &["ray_"]),
     ("Kubernetes", &["kubernetes_"]),
+    ("Optuna", &["grpc_", "optuna_"]),
     ("Store", &["store", "job_lease", "resume_copied"]),
     ("Programs", &["options", "run_options", "pass_environment", "log_quota", "allow"]),
     ("Limits", &["remote_job_slots", "request_", "concurrent_suggestions", "memory", "connections", "idle_timeout"]),
