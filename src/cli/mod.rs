@@ -3,6 +3,7 @@
 //! Exit codes: 0 success; 1 the job failed or was cancelled; 2 invalid input (arguments, configuration, data folder);
 //! 74 the disk is rejecting writes; 130 interrupted. `local train` returns the exit code of the trainer instead.
 
+mod backup;
 #[cfg(feature = "bench")]
 mod bench;
 mod busy;
@@ -86,6 +87,13 @@ enum Command {
     /// Manage the access tokens of a server.
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
+    /// Back up a data folder, even while a server uses its SQLite store.
+    Backup(backup::BackupArgs),
+    /// Restore a backup to a new data folder.
+    Restore(backup::RestoreArgs),
+    /// Manage the store of a data folder.
+    #[command(subcommand)]
+    Store(backup::StoreCommand),
     /// Run a trainer once on this machine, without tuning.
     #[command(subcommand)]
     Local(local::LocalCommand),
@@ -164,6 +172,9 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => serve::serve(&args),
         Command::Agent(args) => args.run().map_err(anyhow::Error::from),
         Command::Tokens(command) => tokens::tokens(&command),
+        Command::Backup(args) => backup::back_up_folder(&args),
+        Command::Restore(args) => backup::restore_folder(&args),
+        Command::Store(command) => backup::store(&command),
         Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
         Command::Init(args) => init::run(&args),
         Command::Doctor(args) => doctor::run(&args),

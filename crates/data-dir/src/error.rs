@@ -38,6 +38,22 @@ pub enum DataDirError {
         "{path} contains {found:?}, which this version does not support; use the version that wrote it, or restore the file"
     )]
     UnknownMarker { path: PathBuf, found: String },
+    #[error("{path} exists and is not empty: give a new folder")]
+    NotEmpty { path: PathBuf },
+    #[error("{to} is inside {from}: give a folder outside of it")]
+    Inside { from: PathBuf, to: PathBuf },
+    /// The store cannot be backed up with the folder.
+    #[error(
+        "the store of data folder {path} is a PostgreSQL database, which has backups of its own (pg_dump); to copy it to another \
+         kind of store, use tunesmith store copy"
+    )]
+    InDatabase { path: PathBuf },
+    #[error("{path} is no backup: {reason}")]
+    NotABackup { path: PathBuf, reason: String },
+    #[error("{path} in the backup {backup} {reason}; nothing was restored")]
+    DamagedBackup { backup: PathBuf, path: PathBuf, reason: &'static str },
+    #[error(transparent)]
+    Copy(#[from] tunesmith_store::CopyError),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("cannot {operation} {path}")]

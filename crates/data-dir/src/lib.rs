@@ -1,10 +1,14 @@
 #![doc = include_str!("../README.md")]
 
+mod backup;
 #[cfg(feature = "postgres")]
 mod database;
 mod error;
+mod files;
 mod lock;
+mod manifest;
 mod marker;
+mod new_folder;
 mod origin;
 mod private;
 
@@ -23,7 +27,9 @@ use tunesmith_store::OpenMode;
 use tunesmith_store::{DatabaseAddress, PostgresStore};
 use tunesmith_store::{Store, StoreError};
 
+pub use backup::{back_up, copy_store, restore};
 pub use error::DataDirError;
+pub use files::FilesCopied;
 pub use lock::Holder;
 use lock::Lock;
 pub use origin::Original;
@@ -289,12 +295,12 @@ impl DataDir {
         audit_of(&self.path)
     }
 
-    /// Folder of pending suggestions.
     /// Storage of Optuna studies.
     pub fn optuna(&self) -> PathBuf {
-        self.path.join("optuna.sqlite")
+        self.path.join(OPTUNA_FILE)
     }
 
+    /// Folder of pending suggestions.
     pub fn suggestions(&self) -> PathBuf {
         self.path.join("suggestions")
     }
@@ -324,6 +330,8 @@ impl DataDir {
 pub fn check_form(path: &Path) -> Result<(), DataDirError> {
     marker::held_kind(path).map(|_| ())
 }
+
+const OPTUNA_FILE: &str = "optuna.sqlite";
 
 /// File with the server's ID among those that share a database.
 pub const SERVER_FILE: &str = "SERVER";

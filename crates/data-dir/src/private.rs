@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 /// Names in a data folder. Other entries belong to the user.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 22] = [
     "LOCK",
     "STORE",
     "TOKENS",
@@ -16,6 +16,9 @@ const NAMES: [&str; 19] = [
     "job-dirs",
     "jobs",
     "local",
+    "optuna.sqlite",
+    "optuna.sqlite-shm",
+    "optuna.sqlite-wal",
     "packages",
     "projects",
     "store.sled",
@@ -45,4 +48,9 @@ pub(super) fn make_private(path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Creates the folder `path`, closed to other users.
+pub(super) fn create_private(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(0o700).create(path)
 }

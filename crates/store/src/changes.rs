@@ -1,7 +1,7 @@
 //! Engine-independent changing calls. The domain decides which changes are legal.
 
 use super::engine::Changes;
-use super::{StoreError, queries};
+use super::{CopiedRecords, StoreError, queries};
 use tunesmith_domain::{
     Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, TransitionError, Trial, TrialChange, TrialId,
     TrialState,
@@ -29,6 +29,22 @@ pub(super) fn create_study(records: &dyn Changes, study: &Study) -> Result<(), S
     // Leftovers of an interrupted deletion of a namesake.
     while remove_remains(records, &study.id)? {}
     records.put_study(study)
+}
+
+pub(super) fn add_copied(records: &dyn Changes, copied: &CopiedRecords) -> Result<(), StoreError> {
+    match copied {
+        CopiedRecords::Job(job) => create_job(records, job, None),
+        CopiedRecords::Study { study, summary } => {
+            create_study(records, study)?;
+            summary.iter().try_for_each(|summary| records.put_summary(&study.id, summary))
+        }
+        CopiedRecords::Trials { study, trials } => {
+            trials.iter().try_for_each(|trial| records.put_trial(study, trial, None))
+        }
+        CopiedRecords::Measurements { study, trial, first, measurements } => {
+            records.add_measurements(study, *trial, *first, measurements)
+        }
+    }
 }
 
 /// First step of [`super::Store::delete_study`]. Returns whether trials remain.

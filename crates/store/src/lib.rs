@@ -3,6 +3,7 @@
 #[cfg(any(feature = "sled", feature = "sqlite"))]
 mod acknowledged;
 mod changes;
+mod copy;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod decoded_studies;
 pub mod engine;
@@ -38,6 +39,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+pub use copy::{Contents, CopiedRecords, CopyError, copy, read_all};
 pub use error::{OptionalExtension, StoreError};
 pub use fault::{Condition, StoreFault};
 pub use memory::MemoryStore;
@@ -51,7 +53,7 @@ pub use sharing::{
 pub use sled::SledStore;
 pub use snapshot::snapshot;
 #[cfg(feature = "sqlite")]
-pub use sqlite::SqliteStore;
+pub use sqlite::{SqliteStore, back_up};
 
 use tunesmith_domain::{
     Document, Job, JobChange, JobId, JobPlan, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange,
@@ -200,6 +202,12 @@ pub trait Store: Send + Sync + 'static {
     /// Stores data derived from the trials of `study`, in the caller's own format, replacing the previous summary.
     /// Removed with the study.
     async fn put_summary(&self, study: &StudyId, body: Vec<u8>) -> Result<(), StoreError>;
+
+    /// Adds records of another store unchanged, each once.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyExists`] for the ID of a job or study.
+    async fn add_copied(&self, records: CopiedRecords) -> Result<(), StoreError>;
 
     /// Up to `limit` measurements of a trial in order of arrival, starting with number `from`, counted from 0.
     async fn measurements(

@@ -12,7 +12,7 @@ use crate::{FEW, Store, StoreError};
 /// Records per page, except the first.
 pub const PAGE: usize = 1000;
 
-const MEASUREMENTS: usize = 10_000;
+pub(crate) const MEASUREMENTS: usize = 10_000;
 
 /// Records between yields of a caller that evaluates each. A guess: 1 ms with the largest filter.
 const STEP: usize = 32;

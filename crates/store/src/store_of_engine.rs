@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::engine::{Changes, Engine, Ranges, Scope};
-use super::{Condition, FEW, Store, StoreError, changes, queries};
+use super::{Condition, CopiedRecords, FEW, Store, StoreError, changes, queries};
 use tunesmith_domain::{
     Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
 };
@@ -197,6 +197,17 @@ impl<E: Engine> Store for E {
             records.put_summary(&study, &body)
         };
         self.write(scope, put).await
+    }
+
+    async fn add_copied(&self, records: CopiedRecords) -> Result<(), StoreError> {
+        let scope = match &records {
+            CopiedRecords::Job(job) => Scope::Job(job.id.clone()),
+            CopiedRecords::Study { study, .. } => Scope::Study(study.id.clone()),
+            CopiedRecords::Trials { study, .. } | CopiedRecords::Measurements { study, .. } => {
+                Scope::Study(study.clone())
+            }
+        };
+        self.write(scope, move |changes| changes::add_copied(changes, &records)).await
     }
 
     async fn measurements(

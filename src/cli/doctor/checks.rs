@@ -10,12 +10,11 @@ use crate::cli::progress::duration_text;
 use crate::composition;
 use tunesmith_algorithms::rounded::Rounded;
 use tunesmith_data_dir::{DataDir, DataDirError};
+use tunesmith_store::{Contents, read_all};
 
 /// Free space thresholds for a warning and for an error. Guesses.
 const LITTLE_SPACE: u64 = 1 << 30;
 const NO_SPACE: u64 = 20 << 20;
-/// Maximum number of jobs counted.
-const MANY_JOBS: usize = 1000;
 /// Harmless difference between the clock and file timestamps.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 /// Lower bound for a plausible clock: 2025-01-01.
@@ -125,7 +124,7 @@ pub(super) fn listen_port(address: SocketAddr) -> Finding {
     }
 }
 
-/// Checks that the data folder's store is readable.
+/// Checks that every record of the data folder's store is readable.
 pub(super) async fn store(data_dir: &Path) -> Finding {
     const CHECK: &str = "store";
     let folder = match DataDir::open_read_only(data_dir, "tunesmith doctor") {
@@ -138,15 +137,16 @@ pub(super) async fn store(data_dir: &Path) -> Finding {
         }
         Err(error) => return unreadable(data_dir, &anyhow::Error::from(error)),
     };
-    let read = async {
-        let store = folder.store().await?;
-        anyhow::Ok(store.jobs(None, MANY_JOBS).await?.len())
-    };
+    let read = async { anyhow::Ok(read_all(&*folder.store().await?).await?) };
     match read.await {
-        Ok(jobs) => {
-            let more = if jobs == MANY_JOBS { "or more " } else { "" };
-            Finding::ok(CHECK, format!("{} in {} can be read, {jobs} {more}jobs", folder.kind(), data_dir.display()))
-        }
+        Ok(Contents { jobs, studies, trials, .. }) => Finding::ok(
+            CHECK,
+            format!(
+                "{} in {} can be read completely: {jobs} jobs, {studies} studies, {trials} trials",
+                folder.kind(),
+                data_dir.display()
+            ),
+        ),
         Err(error) => unreadable(data_dir, &error),
     }
 }

@@ -1,5 +1,6 @@
 //! The durable stores through their public interface.
 
+mod backups;
 mod child;
 mod contract;
 mod damage;

@@ -67,6 +67,20 @@ impl Packages {
         self.find(name)
     }
 
+    /// Fetches all packages that other servers have and this one lacks.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub async fn fetch_all(&self) -> Result<(), PackagesError> {
+        let Some(documents) = &self.documents else { return Ok(()) };
+        for (resource, ..) in documents.list(KIND).await? {
+            if let Some(name) = PackageName::parse(&format!("{}{resource}", PackageName::SCHEME))? {
+                self.fetch(&name).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Maps the file of an uploaded package on any server to this server's file; other paths are returned unchanged.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! Reads have their own connections, off the async runtime. Any SQLite tool can read the tables of an open store:
 //! bodies are JSON, only measurements are binary.
 
+mod backup;
 mod error;
 mod health;
 mod presence;
@@ -23,6 +24,7 @@ use super::engine::{Changes, Engine, Ranges, Scope};
 use super::{Condition, OpenMode, StoreError};
 use crate::decoded_studies::DecodedStudies;
 use crate::file_lock::FileLock;
+pub use backup::back_up;
 use health::Health;
 use presence::Presence;
 use readers::Readers;

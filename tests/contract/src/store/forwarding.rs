@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tunesmith_domain::{
     Job, JobChange, JobId, Measurement, NewTrial, Study, StudyChange, StudyId, Trial, TrialChange, TrialId,
 };
-use tunesmith_store::{Condition, Store, StoreError};
+use tunesmith_store::{Condition, CopiedRecords, Store, StoreError};
 
 /// The choice of the store that a call is passed on to.
 pub trait Forward: Send + Sync + 'static {
@@ -173,6 +173,10 @@ impl<F: Forward> Store for Forwarding<F> {
 
     async fn put_summary(&self, study: &StudyId, body: Vec<u8>) -> Result<(), StoreError> {
         self.store().put_summary(study, body).await
+    }
+
+    async fn add_copied(&self, records: CopiedRecords) -> Result<(), StoreError> {
+        self.store().add_copied(records).await
     }
 
     async fn measurements(

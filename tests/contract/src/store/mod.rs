@@ -22,6 +22,7 @@
 //! ```
 
 mod concurrency;
+mod copies;
 mod curves;
 mod forwarding;
 mod jobs;
@@ -51,6 +52,7 @@ pub trait Medium: Send + Sync {
 /// # Panics
 /// If the store violates the contract.
 pub async fn check<P: Medium>(new_medium: impl Fn() -> P) {
+    copies::contain_every_record(&new_medium()).await;
     jobs::are_created_once(&new_medium()).await;
     jobs::are_listed_in_order_by_pages(&new_medium()).await;
     jobs::allow_legal_changes_only(&new_medium()).await;
