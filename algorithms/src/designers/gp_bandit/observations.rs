@@ -116,6 +116,23 @@ impl Observations {
         self.completed.iter().filter_map(|observation| observation.value).collect()
     }
 
+    /// Trials with a value, their points and their values.
+    pub(super) fn measured_trials(&self) -> (Vec<TrialId>, Vec<&[f64]>, Vec<f64>) {
+        let (mut ids, mut points, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for observation in &self.completed {
+            if let Some(value) = observation.value {
+                ids.push(observation.id);
+                points.push(observation.point.as_slice());
+                values.push(value);
+            }
+        }
+        (ids, points, values)
+    }
+
+    pub(super) fn remove(&mut self, trials: &[TrialId]) {
+        self.completed.retain(|observation| !trials.contains(&observation.id));
+    }
+
     /// The same observations with `values` for the measured trials, in trial order.
     pub(super) fn with_measured_values(&self, values: Vec<f64>) -> Self {
         let mut changed = self.clone();
@@ -144,7 +161,7 @@ impl Observations {
         completed.map(|o| &o.key).chain(self.pending.iter().map(|p| &p.key))
     }
 
-    pub(super) fn points(&self) -> impl Iterator<Item = &Vec<f64>> {
+    pub(super) fn points(&self) -> impl Iterator<Item = &Vec<f64>> + Clone {
         self.completed.iter().map(|observation| &observation.point)
     }
 
