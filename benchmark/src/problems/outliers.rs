@@ -6,7 +6,7 @@ use tunesmith_algorithms::designers::RandomSearch;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 use tunesmith_algorithms::rng;
 
-use super::functions::{branin, hartmann6, levy, styblinski_tang};
+use super::functions::{TestFunction, branin, hartmann6, levy, styblinski_tang};
 use crate::problem::{Draw, Evaluation, EvaluationOutcome, Problem, Profile, Quality};
 
 /// Number of random points that determine the spread of a problem.
@@ -22,7 +22,7 @@ const BAD_DECADES: (f64, f64) = (2.0, 4.0);
 
 /// Problems of the suite `outliers`: four classic functions, each with one falsely good result and with a tenth of wildly
 /// bad ones.
-pub fn outliers() -> Vec<WithOutliers<impl Problem>> {
+pub fn outliers() -> Vec<WithOutliers<TestFunction>> {
     let functions = || [branin(), hartmann6(), levy(6), styblinski_tang(2)];
     let good = functions().map(|function| WithOutliers::new(function, Fault::FalselyGood));
     let bad = functions().map(|function| WithOutliers::new(function, Fault::WildlyBad));
@@ -77,7 +77,8 @@ impl<P: Problem> WithOutliers<P> {
             Fault::FalselyGood => {
                 // Trial 0 does not exist: the draws belong to the run.
                 let mut rng = stream(TrialId(0));
-                let (trial, decades) = (rng.random_range(FALSE_TRIALS), rng.random_range(FALSE_DECADES.0..FALSE_DECADES.1));
+                let (trial, decades) =
+                    (rng.random_range(FALSE_TRIALS), rng.random_range(FALSE_DECADES.0..FALSE_DECADES.1));
                 if draw.trial.0 == trial { self.lowest - self.spread * 10f64.powf(decades) } else { loss }
             }
             Fault::WildlyBad => {
@@ -121,5 +122,54 @@ fn interquartile_range(problem: &impl Problem) -> f64 {
     match losses.len() {
         0 => 0.0,
         count => losses[3 * count / 4] - losses[count / 4],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observed_and_noiseless(problem: &dyn Problem, point: &ParameterValues, seed: u64, trial: u64) -> (f64, f64) {
+        let outcome = problem.evaluate(point, Draw { seed, trial: TrialId(trial) }).outcome;
+        let EvaluationOutcome::Measured { observed, noiseless, .. } = outcome else { panic!("no values") };
+        (observed[0], noiseless[0])
+    }
+
+    #[test]
+    fn one_trial_of_each_seed_is_10_to_1000_spreads_too_good() {
+        let problem = WithOutliers::new(branin(), Fault::FalselyGood);
+        let point = &branin().minimizers()[0].clone();
+        let mut errors = Vec::new();
+        for seed in 1..=50 {
+            let results: Vec<(f64, f64)> =
+                (1..=30).map(|trial| observed_and_noiseless(&problem, point, seed, trial)).collect();
+            let wrong: Vec<usize> = (0..30).filter(|&index| results[index].0 != results[index].1).collect();
+            assert!(wrong.len() == 1 && (4..12).contains(&wrong[0]), "{wrong:?}");
+            errors.push((results[wrong[0]].1 - results[wrong[0]].0) / problem.spread);
+        }
+        assert!(errors.iter().all(|error| (10.0..1000.0).contains(error)), "{errors:?}");
+        assert!(errors.iter().any(|error| *error < 50.0) && errors.iter().any(|error| *error > 200.0), "{errors:?}");
+    }
+
+    #[test]
+    fn a_tenth_of_the_trials_is_at_least_100_spreads_too_bad() {
+        let problem = WithOutliers::new(branin(), Fault::WildlyBad);
+        let point = &branin().minimizers()[0].clone();
+        let results = (1..=2000).map(|trial| observed_and_noiseless(&problem, point, 3, trial));
+        let errors: Vec<f64> = results.map(|(observed, noiseless)| (observed - noiseless) / problem.spread).collect();
+        let wrong: Vec<f64> = errors.into_iter().filter(|error| *error != 0.0).collect();
+        // Four standard deviations of the count.
+        assert!((146..=254).contains(&wrong.len()), "{}", wrong.len());
+        assert!(wrong.iter().all(|error| (100.0..=10_000.0).contains(error)), "{wrong:?}");
+    }
+
+    #[test]
+    fn spread_is_that_of_the_values() {
+        // Half of the values of Branin lie between about 16 and 85 (10,000 random points).
+        let spread = WithOutliers::new(branin(), Fault::WildlyBad).spread;
+        assert!((50.0..90.0).contains(&spread), "{spread}");
+        let names: Vec<String> = outliers().iter().map(|problem| problem.name().to_owned()).collect();
+        assert_eq!(names.len(), 8);
+        assert_eq!((names[0].as_str(), names[4].as_str()), ("falsely_good_branin", "wildly_bad_branin"));
     }
 }

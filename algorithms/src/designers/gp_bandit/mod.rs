@@ -68,6 +68,7 @@ mod single_objective;
 mod suspicions;
 #[cfg(test)]
 mod tests;
+mod unexplained;
 mod violations;
 
 use std::collections::HashSet;

@@ -129,8 +129,11 @@ impl Observations {
         (ids, points, values)
     }
 
-    pub(super) fn remove(&mut self, trials: &[TrialId]) {
-        self.completed.retain(|observation| !trials.contains(&observation.id));
+    /// The same observations without the completed `trials`.
+    pub(super) fn without(&self, trials: &[TrialId]) -> Self {
+        let completed =
+            self.completed.iter().filter(|observation| !trials.contains(&observation.id)).cloned().collect();
+        Self { completed, pending: self.pending.clone(), ..*self }
     }
 
     /// The same observations with `values` for the measured trials, in trial order.
@@ -275,6 +278,7 @@ impl Observations {
                 noise: self.noise,
                 categorical: encoding.categorical(),
             },
+            trials: rows[..raw.len()].iter().map(|row| row.trials.clone()).collect(),
             measured: raw.len(),
             finished: rows.iter().map(|row| row.value.is_some() && !row.stopped_early).collect(),
             threshold,
@@ -283,6 +287,8 @@ impl Observations {
 }
 
 struct Row {
+    /// Trials that give the value.
+    trials: Vec<TrialId>,
     point: Vec<f64>,
     value: Option<f64>,
     stopped_early: bool,
@@ -293,17 +299,18 @@ impl Row {
     /// Merges `trials` (at least one, same point) into their mean and weight. Failures count only if no trial was
     /// measured, and trials stopped early only if none was finished.
     fn merge(trials: Vec<&Observation>) -> Self {
-        let values = |stopped_early: bool| -> Vec<f64> {
+        let values = |stopped_early: bool| -> Vec<(TrialId, f64)> {
             let kept = trials.iter().filter(|trial| trial.stopped_early == stopped_early);
-            kept.filter_map(|trial| trial.value).collect()
+            kept.filter_map(|trial| trial.value.map(|value| (trial.id, value))).collect()
         };
         let (finished, stopped) = (values(false), values(true));
         let (used, factor) = if finished.is_empty() { (&stopped, NOISE_FACTOR) } else { (&finished, 1.0) };
         let count = used.len() as f64;
         Self {
+            trials: used.iter().map(|(trial, _)| *trial).collect(),
             point: trials[0].point.clone(),
             // Dividing first prevents overflow of the sum.
-            value: (!used.is_empty()).then(|| used.iter().map(|value| value / count).sum()),
+            value: (!used.is_empty()).then(|| used.iter().map(|(_, value)| value / count).sum()),
             stopped_early: finished.is_empty(),
             noise_weight: if used.is_empty() { 1.0 } else { factor / count },
         }

@@ -3,14 +3,11 @@
 //! One falsely good result would be the incumbent and the centre of the trust region forever, and would flatten all
 //! others to the same target. So it enters neither the model nor the trust region, and the next trial is its neighbour.
 //! If the neighbour is as good, both count. Otherwise the result remains set aside (measured, see docs/experiments/021).
-//!
-//! A result that has no neighbour, as in a space of categories only, cannot be tested and is believed.
 
-use super::observations::Observations;
 use super::outcomes::Outcomes;
-use crate::encoding::{Encoding, FeatureKind};
+use crate::encoding::Encoding;
 use crate::problem::TrialId;
-use crate::suspicion::{CONFIRMING_STEP, confirms, suspects};
+use crate::suspicion::{confirms, neighbour, suspects};
 
 /// Points of the results that are set aside, best first.
 #[derive(Debug, Clone, Default)]
@@ -22,13 +19,11 @@ impl Suspicions {
     /// Removes the suspicious trials from `outcomes` of one objective.
     pub(super) fn set_aside(encoding: &Encoding, outcomes: &mut Outcomes) -> Self {
         let (ids, points, values) = outcomes.objectives[0].measured_trials();
-        let mut found = suspects(encoding, &points, &values);
-        found.retain(|suspect| neighbour(encoding, points[suspect.index]).is_some());
+        let found = suspects(encoding, &points, &values);
         let suspicious: Vec<TrialId> = found.iter().map(|suspect| ids[suspect.index]).collect();
         let points = found.iter().map(|suspect| points[suspect.index].to_vec()).collect();
         if !suspicious.is_empty() {
-            let all = outcomes.objectives.iter_mut().chain(&mut outcomes.constraints);
-            all.for_each(|observations: &mut Observations| observations.remove(&suspicious));
+            *outcomes = outcomes.without(&suspicious);
         }
         Self { points }
     }
@@ -43,16 +38,4 @@ impl Suspicions {
         let untested = self.points.iter().find(|suspect| !trials.any(|point| confirms(encoding, point, suspect)));
         untested.and_then(|suspect| neighbour(encoding, suspect))
     }
-}
-
-/// Point next to `point` along every fine feature; `None` if there is none.
-fn neighbour(encoding: &Encoding, point: &[f64]) -> Option<Vec<f64>> {
-    let mut moved = point.to_vec();
-    for (u, feature) in moved.iter_mut().zip(encoding.features()) {
-        if matches!(feature.kind, FeatureKind::Continuous | FeatureKind::LargeGrid) {
-            *u += if *u < 0.5 { CONFIRMING_STEP } else { -CONFIRMING_STEP };
-        }
-    }
-    encoding.snap(&mut moved);
-    (moved != point && confirms(encoding, &moved, point)).then_some(moved)
 }
