@@ -17,6 +17,9 @@
 //! cannot explain are ignored ([`failures`]). Values of trials stopped early are noisy and never the incumbent. NaN and
 //! infinite values count as failures.
 //!
+//! With one metric, results that are too good to be true are set aside until a neighbour confirms them ([`suspicions`]), and
+//! wildly bad ones that their points do not explain are ignored ([`unexplained`]).
+//!
 //! # Several metrics
 //! Two or three metrics have a model each. Expected [hypervolume](crate::acquisition::hypervolume) improvement is
 //! maximised in the whole space, with candidates around the whole Pareto front. With four or more metrics, each trial
