@@ -3,7 +3,7 @@
 //! A defect that reports 0 for a loss looks like a breakthrough. A result is suspicious if its distance to the best of the others exceeds several times the range of the others. Progress
 //! on a logarithmic scale is no such result: an improvement cannot exceed the distance to the optimum, which the range of
 //! the earlier results contains. A result very near to a suspicious one that is also far better than the others confirms
-//! it. A result in a space without near neighbours, as of categories only, cannot be tested and is believed.
+//! it. A result in a space without near neighbours, as of categories only, cannot be tested and counts.
 //!
 //! A result far below all others is either in a bad region, whose border the other results show, or an accident. So a
 //! model of the other results predicts it; it is unexplained if it is far below its prediction. Later trials nearby can
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn result_without_a_near_neighbour_is_believed() {
+    fn result_without_a_near_neighbour_is_not_suspicious() {
         let levels = (0..9).map(|level| format!("level {level}")).collect();
         let categories = encoding(ParameterKind::Categorical { values: levels });
         let points: Vec<f64> = (0..9).map(f64::from).collect();
