@@ -19,6 +19,7 @@ pub mod rng;
 pub mod rounded;
 pub mod sampling;
 mod stopped_early;
+mod suspicion;
 #[cfg(test)]
 #[path = "../tests/contract/mod.rs"]
 mod testing;

@@ -6,13 +6,15 @@
 //!
 //! Each metric is analysed separately. Infeasible trials, and trials with a non-finite metric, are counted but not
 //! modelled. The last value of a trial that was stopped early is modelled with the noise of a lower fidelity, and the
-//! trial is the best one only if no trial ran to its end.
+//! trial is the best one only if no trial ran to its end. With a single metric, results that are too good to be true, and
+//! wildly bad ones that their points do not explain, are not modelled either.
 
 mod calibration;
 mod importance;
 mod model;
 mod optimum;
 mod slices;
+mod suspicious;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -24,6 +26,7 @@ pub use importance::{Importance, Interval, ParameterImportance};
 pub use model::{InsightError, InsightModel, fewest_points};
 pub use optimum::{Optimum, PredictedPoint, Recommendation};
 pub use slices::{Slice, SlicePoint};
+pub use suspicious::SuspiciousTrial;
 pub use value::Estimate;
 
 use crate::designer::History;

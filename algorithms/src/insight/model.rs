@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use nalgebra::DMatrix;
 use rand::RngExt;
 
+use super::suspicious::{SuspiciousTrial, explained_rows, set_aside_suspects};
 use crate::designer::History;
 use crate::encoding::{Encoding, Key};
 use crate::gp::{Hyperparameters, Posterior, TrainingSet, fit, representative_subset};
@@ -98,6 +99,7 @@ pub struct InsightModel {
     pub(super) encoding: Encoding,
     /// Points in trial order; at most [`EXACT_SIZE`].
     pub(super) rows: Vec<Row>,
+    suspicious: Vec<SuspiciousTrial>,
     pub(super) warp: Warp,
     pub(super) data: TrainingSet,
     pub(super) posterior: Posterior,
@@ -122,25 +124,36 @@ impl InsightModel {
         if points < needed {
             return Err(InsightError::TooFewPoints { metric, points, needed });
         }
-        let values: Vec<f64> = rows.iter().map(|row| row.value).collect();
-        let (warp, targets) = Warp::fit(&values, false);
-        if targets.iter().all(|target| *target == 0.0) {
+        let is_alone = problem.metrics().len() == 1;
+        let suspicious = if is_alone { set_aside_suspects(&encoding, &mut rows) } else { Vec::new() };
+        let (mut warp, mut all) = training_set(&encoding, problem, &rows);
+        if is_alone {
+            let explained = explained_rows(&all, &rows.iter().map(|row| row.value).collect::<Vec<_>>());
+            if explained.len() < rows.len() {
+                rows = explained.iter().map(|&row| rows[row].clone()).collect();
+                (warp, all) = training_set(&encoding, problem, &rows);
+            }
+        }
+        if all.values.iter().all(|target| *target == 0.0) {
             return Err(InsightError::AllEqual { metric, points });
         }
-        let all = TrainingSet {
-            points: DMatrix::from_fn(points, encoding.dimensions(), |row, j| rows[row].point[j]),
-            values: targets,
-            noise_weights: rows.iter().map(|row| row.noise_weight).collect(),
-            added_noise: rows.iter().map(|row| row.added_noise).collect(),
-            noise: problem.observation_noise(),
-            categorical: encoding.categorical(),
-        };
         let kept = representative_subset(&all, EXACT_SIZE, None);
         let data = all.select(&kept);
         rows = kept.iter().map(|&row| rows[row].clone()).collect();
         let posterior = condition(&data).ok_or_else(|| InsightError::Numerical { metric: metric.clone(), points })?;
         let is_constrained = !problem.constraints().is_empty();
-        Ok(Self { metric, goal, is_constrained, encoding, rows, warp, data, posterior })
+        let suspicious = suspicious.into_iter().map(|(row, ranges)| SuspiciousTrial {
+            trial: row.trial,
+            value: goal.to_maximized(row.value),
+            ranges,
+        });
+        let suspicious = suspicious.collect();
+        Ok(Self { metric, goal, is_constrained, encoding, rows, suspicious, warp, data, posterior })
+    }
+
+    /// Trials whose results are too good to be true, best first. The model is without them.
+    pub fn suspicious_trials(&self) -> &[SuspiciousTrial] {
+        &self.suspicious
     }
 
     /// Direction in which the metric improves.
@@ -205,6 +218,21 @@ impl InsightModel {
     pub(super) fn parameters(&self, point: &[f64]) -> ParameterValues {
         self.encoding.decode(point)
     }
+}
+
+/// Warped values of `rows`.
+fn training_set(encoding: &Encoding, problem: &ProblemStatement, rows: &[Row]) -> (Warp, TrainingSet) {
+    let values: Vec<f64> = rows.iter().map(|row| row.value).collect();
+    let (warp, targets) = Warp::fit(&values, false);
+    let data = TrainingSet {
+        points: DMatrix::from_fn(rows.len(), encoding.dimensions(), |row, j| rows[row].point[j]),
+        values: targets,
+        noise_weights: rows.iter().map(|row| row.noise_weight).collect(),
+        added_noise: rows.iter().map(|row| row.added_noise).collect(),
+        noise: problem.observation_noise(),
+        categorical: encoding.categorical(),
+    };
+    (warp, data)
 }
 
 fn condition(data: &TrainingSet) -> Option<Posterior> {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::model::InsightModel;
 use super::value::{Estimate, serialize_values};
 use crate::acquisition::{AcquisitionFunction, Criterion, maximum_of_space};
-use crate::problem::{ParameterValues, TrialId};
+use crate::problem::{ObservationNoise, ParameterValues, TrialId};
 
 /// Number of best points near which the search starts. A guess.
 const ANCHORS: usize = 5;
@@ -14,6 +14,10 @@ const ANCHORS: usize = 5;
 /// Minimum number of points with a finished trial for a recommendation by the model: with fewer, it contains little
 /// more than the results themselves. A guess.
 const FEWEST_RECOMMENDED: usize = 10;
+
+/// Ratio of noise to signal variance below which results are exact: the model smooths them, but none is lucky (measured,
+/// see docs/experiments/021).
+const EXACT_NOISE_TO_SIGNAL: f64 = 1e-5;
 
 /// 95% quantile of the standard normal distribution. At less, the best results of deterministic but rough functions are
 /// called lucky (measured, see docs/experiments/045).
@@ -26,8 +30,8 @@ const LUCK_DEVIATIONS: f64 = 1.644_853_626_951_473;
 pub struct Optimum {
     /// Best measured point among those that satisfy every constraint, or among all if none does.
     pub best_observed: PredictedPoint,
-    /// Measured point with the best posterior mean. With noise it is often a better choice than the best value, which
-    /// is also the luckiest.
+    /// Measured point with the best posterior mean, or `best_observed` if the results are exact. With noise it is often a
+    /// better choice than the best value, which is also the luckiest.
     pub best_measured_by_model: PredictedPoint,
     /// Whether the model has enough points to recommend `best_measured_by_model`: at least 10 with a finished trial.
     pub is_recommended: bool,
@@ -41,7 +45,7 @@ pub struct Optimum {
 /// Measured point to use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
-    /// Measured point with the best posterior mean.
+    /// Measured point with the best posterior mean, or with the best value if the results are exact.
     pub point: PredictedPoint,
     /// Whether the best measured point may owe its rank to luck: by the joint posterior of the metric at both points,
     /// it is worse than `point` with a probability above 95%.
@@ -67,7 +71,7 @@ impl InsightModel {
     /// Computes the best points.
     pub fn optimum(&self) -> Optimum {
         let rows = self.rows_by_mean();
-        let best = rows.first().copied().unwrap_or(0);
+        let best = self.recommended_row(&rows);
         let highest = self.mean(&self.rows[best].point);
         // The model does not predict constraints.
         let found = if self.is_constrained { None } else { self.best_of_space(&rows) };
@@ -86,11 +90,17 @@ impl InsightModel {
 
     /// Measured point to use; `None` with too few points for a choice by the model.
     pub fn recommendation(&self) -> Option<Recommendation> {
-        let best = *self.rows_by_mean().first()?;
+        let best = self.recommended_row(&self.rows_by_mean());
         self.can_recommend().then(|| Recommendation {
             point: self.measured(best),
             best_may_be_lucky: self.may_be_lucky(self.best_row(), best),
         })
+    }
+
+    /// Of `rows`, by decreasing posterior mean, the first; with exact results, the best measured one.
+    fn recommended_row(&self, rows: &[usize]) -> usize {
+        let is_exact = self.data.noise == ObservationNoise::Low || self.noise_to_signal() < EXACT_NOISE_TO_SIGNAL;
+        if is_exact { self.best_row() } else { rows.first().copied().unwrap_or(0) }
     }
 
     fn can_recommend(&self) -> bool {

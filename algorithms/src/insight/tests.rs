@@ -8,8 +8,8 @@ use crate::designer::History;
 use crate::encoding::Encoding;
 use crate::gp::Posterior;
 use crate::problem::{
-    CompletedTrial, ConstraintSpec, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues,
-    ScaleType, SearchSpace, TrialId,
+    CompletedTrial, ConstraintSpec, MetricSpec, ObservationNoise, ParameterKind, ParameterSpec, ParameterValue,
+    ParameterValues, ScaleType, SearchSpace, TrialId,
 };
 use crate::sampling::sobol_point;
 
@@ -417,4 +417,25 @@ fn luck_is_claimed_beyond_the_uncertainty_of_the_difference_only() {
     // A choice by the model within its uncertainty claims nothing.
     let unsure = (20..40).map(|count| noisy_bowl(0.2, count)).map(|(problem, trials)| lucky(&problem, &trials));
     assert!(unsure.clone().any(|(claimed, is_other)| is_other && !claimed), "{:?}", unsure.collect::<Vec<_>>());
+}
+
+#[test]
+fn result_too_good_to_be_true_is_reported_and_not_recommended() {
+    let (problem, mut trials) = additive(Goal::Maximize);
+    trials[7].outcome = TrialOutcome::Measured { values: vec![200.0], stopped_early: false };
+    let model = InsightModel::new(&problem, history(&trials), "loss").unwrap();
+    let [suspicious] = model.suspicious_trials() else { panic!("{:?}", model.suspicious_trials()) };
+    assert_eq!((suspicious.trial, suspicious.value), (TrialId(8), 200.0));
+    assert!(suspicious.ranges > 40.0 && suspicious.ranges < 200.0, "{suspicious:?}");
+    assert_ne!(model.recommendation().unwrap().point.trial, Some(TrialId(8)));
+    let (_, trials) = additive(Goal::Maximize);
+    assert_eq!(InsightModel::new(&problem, history(&trials), "loss").unwrap().suspicious_trials(), []);
+}
+
+#[test]
+fn best_measured_point_is_recommended_if_results_are_exact() {
+    let (problem, trials) = additive(Goal::Maximize);
+    let problem = problem.with_observation_noise(ObservationNoise::Low);
+    let optimum = InsightModel::new(&problem, history(&trials), "loss").unwrap().optimum();
+    assert_eq!(optimum.best_measured_by_model, optimum.best_observed);
 }

@@ -54,6 +54,8 @@ pub enum Step {
     /// Best point of the source studies, before this study has trials.
     #[serde(rename = "EARLIER_STUDIES")]
     SourceStudies,
+    /// Neighbour of a trial whose result is too good to be true, to confirm it.
+    Confirmation,
     /// Maximum of the acquisition function near the best trials.
     TrustRegion,
     /// Maximum of the acquisition function over the whole space.
@@ -70,6 +72,7 @@ impl Step {
         match self {
             Self::Start => "START",
             Self::SourceStudies => "EARLIER_STUDIES",
+            Self::Confirmation => "CONFIRMATION",
             Self::TrustRegion => "TRUST_REGION",
             Self::WholeSpace => "WHOLE_SPACE",
             Self::Model => "MODEL",

@@ -6,7 +6,7 @@ use tunesmith_benchmark::problem::Problem;
 use tunesmith_benchmark::problems::bbob::{BbobError, BbobProblem, FUNCTIONS, bbob, bbob_mixint};
 use tunesmith_benchmark::problems::durations::WithDurations;
 use tunesmith_benchmark::problems::{
-    categorical, conditional, constrained, failing, functions, large, multi_objective, noisy,
+    categorical, conditional, constrained, failing, functions, large, multi_objective, noisy, outliers,
 };
 
 use super::measured_tables::{MeasuredTablesError, measured_tables};
@@ -40,11 +40,12 @@ pub struct Selection {
 }
 
 /// Names and descriptions of all suites, for messages and help.
-pub const SUITES: [(&str, &str); 12] = [
+pub const SUITES: [(&str, &str); 13] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
     ("classic", "Branin, Hartmann, Levy, Ackley, Michalewicz and others with known optima"),
     ("noisy", "some of them with noise"),
+    ("outliers", "some of them with one falsely good result, or with a tenth of wildly bad ones"),
     ("conditional", "choices of models with parameters of their own, with known optima"),
     ("categorical", "choices that interact, with known optima; hardly any numbers"),
     ("constrained", "problems with constraints"),
@@ -114,6 +115,7 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
             }
             "classic" => tasks.extend(fixed(name, functions::classic())),
             "noisy" => tasks.extend(fixed(name, noisy::noisy())),
+            "outliers" => tasks.extend(fixed(name, outliers::outliers())),
             "conditional" => tasks.extend(fixed(name, conditional::conditional())),
             "categorical" => tasks.extend(fixed(name, categorical::categorical())),
             "constrained" => tasks.extend(fixed(name, constrained::constrained())),

@@ -14,4 +14,5 @@ pub mod large;
 pub mod measured_table;
 pub mod multi_objective;
 pub mod noisy;
+pub mod outliers;
 pub mod table;

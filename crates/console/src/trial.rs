@@ -204,6 +204,7 @@ fn origin_text(algorithm: AlgorithmName, step: Option<Step>) -> String {
         None => return algorithm.to_owned(),
         Some(Step::Start) => "initial design: there are too few trials for a model",
         Some(Step::SourceStudies) => "the best point of the source studies",
+        Some(Step::Confirmation) => "the neighbour of a trial whose result is too good to be true",
         Some(Step::TrustRegion) => "the best expected improvement near the best trials",
         Some(Step::WholeSpace) => "the best expected improvement in the whole space",
         Some(Step::Model) => "a draw from the model",

@@ -15,7 +15,7 @@ fn refused(args: &str) -> String {
 fn unknown_names_are_refused_with_the_known_names() {
     assert_eq!(
         refused("--suite nope"),
-        "error: suite \"nope\" does not exist; the suites are bbob, bbob-mixint, classic, noisy, conditional, categorical, \
+        "error: suite \"nope\" does not exist; the suites are bbob, bbob-mixint, classic, noisy, outliers, conditional, categorical, \
          constrained, failing, large, multi-objective, trained, tables\n"
     );
     assert_eq!(

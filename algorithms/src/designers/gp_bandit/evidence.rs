@@ -1,6 +1,7 @@
 //! Training data of one output: one row per distinct point.
 
 use crate::gp::TrainingSet;
+use crate::problem::TrialId;
 use crate::transfer::{SourceModel, SourceModels};
 
 /// Slacks up to about this many medians keep their proportions (measured, see docs/experiments/011).
@@ -31,6 +32,8 @@ pub(super) fn slack_targets(slacks: &[f64]) -> (Vec<f64>, f64) {
 pub(super) struct Evidence {
     /// Measured points first, then failed ones with a pessimistic value.
     pub(super) data: TrainingSet,
+    /// Trials that give the value of each measured row.
+    pub(super) trials: Vec<Vec<TrialId>>,
     /// Number of measured rows.
     pub(super) measured: usize,
     /// Whether a trial that was not stopped early measured the row.

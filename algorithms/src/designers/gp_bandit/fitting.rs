@@ -113,7 +113,7 @@ impl<'a> Fitting<'a> {
         Some((posterior, near.values))
     }
 
-    fn hyperparameters(&self, output: Output) -> Hyperparameters {
+    pub(super) fn hyperparameters(&self, output: Output) -> Hyperparameters {
         if self.fits.are_interrupted() {
             return Hyperparameters::default_for(&self.encoding.categorical());
         }

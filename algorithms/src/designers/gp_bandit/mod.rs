@@ -17,6 +17,9 @@
 //! cannot explain are ignored ([`failures`]). Values of trials stopped early are noisy and never the incumbent. NaN and
 //! infinite values count as failures.
 //!
+//! With one metric, results that are too good to be true are set aside until a neighbour confirms them ([`suspicions`]), and
+//! wildly bad ones that their points do not explain are ignored ([`unexplained`]).
+//!
 //! # Several metrics
 //! Two or three metrics have a model each. Expected [hypervolume](crate::acquisition::hypervolume) improvement is
 //! maximised in the whole space, with candidates around the whole Pareto front. With four or more metrics, each trial
@@ -65,8 +68,10 @@ mod outcomes;
 mod outputs;
 mod shared_candidates;
 mod single_objective;
+mod suspicions;
 #[cfg(test)]
 mod tests;
+mod unexplained;
 mod violations;
 
 use std::collections::HashSet;
@@ -79,6 +84,7 @@ use self::model_search::ModelSearch;
 use self::observations::Pending;
 use self::outcomes::Outcomes;
 use self::outputs::Outputs;
+use self::suspicions::Suspicions;
 use crate::acquisition::PriorWeighted;
 use crate::acquisition::hypervolume::HypervolumeImprovement;
 use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestRequest};
@@ -162,6 +168,10 @@ impl GpBandit {
     fn next_point(&self, state: &mut State, trial: TrialId) -> Result<Option<(Vec<f64>, Step)>, DesignerError> {
         if self.finite.as_ref().is_some_and(|finite| finite.exhausted(&state.closed)) {
             return Ok(None);
+        }
+        let trials = state.outcomes.objectives[0].points().chain(state.pending.iter().map(|pending| &pending.point));
+        if let Some(point) = state.suspicions.confirming_point(&self.encoding, trials) {
+            return Ok(Some((point, Step::Confirmation)));
         }
         let measured = state.outcomes.objectives[0].measured();
         let known = measured + state.pending.len();
@@ -299,7 +309,9 @@ impl GpBandit {
 
 /// State that changes between the suggestions of one request.
 struct State {
+    /// All but the suspicious trials.
     outcomes: Outcomes,
+    suspicions: Suspicions,
     pending: Vec<Pending>,
     used: HashSet<Key>,
     /// Points not to try again.
@@ -326,14 +338,19 @@ impl Designer for GpBandit {
         request: SuggestRequest,
         interruption: &Interruption,
     ) -> Result<Vec<TrialSuggestion>, DesignerError> {
-        let outcomes = Outcomes::new(&self.encoding, &self.outputs, history)?;
+        let mut outcomes = Outcomes::new(&self.encoding, &self.outputs, history)?;
         let observations = &outcomes.objectives[0];
         let (used, pending) = (observations.keys().cloned().collect(), observations.pending.clone());
         let closed = observations.closed_keys().cloned().collect();
         let parallel = pending.len() + request.count.get();
         let missing = request.count.get();
         let fits = self.fits.until(interruption);
-        let mut state = State { outcomes, pending, used, closed, model: None, fantasies: 0, missing, parallel, fits };
+        let suspicions = match outcomes.objectives.len() {
+            1 => Suspicions::set_aside(&self.encoding, &mut outcomes),
+            _ => Suspicions::default(),
+        };
+        let mut state =
+            State { outcomes, suspicions, pending, used, closed, model: None, fantasies: 0, missing, parallel, fits };
         let mut suggestions = Vec::with_capacity(request.count.get());
         for offset in 0..request.count.get() {
             let id = request.first_trial_id.offset(offset as u64);

@@ -116,6 +116,26 @@ impl Observations {
         self.completed.iter().filter_map(|observation| observation.value).collect()
     }
 
+    /// Trials with a value, their points and their values.
+    pub(super) fn measured_trials(&self) -> (Vec<TrialId>, Vec<&[f64]>, Vec<f64>) {
+        let (mut ids, mut points, mut values) = (Vec::new(), Vec::new(), Vec::new());
+        for observation in &self.completed {
+            if let Some(value) = observation.value {
+                ids.push(observation.id);
+                points.push(observation.point.as_slice());
+                values.push(value);
+            }
+        }
+        (ids, points, values)
+    }
+
+    /// The same observations without the completed `trials`.
+    pub(super) fn without(&self, trials: &[TrialId]) -> Self {
+        let completed =
+            self.completed.iter().filter(|observation| !trials.contains(&observation.id)).cloned().collect();
+        Self { completed, pending: self.pending.clone(), ..*self }
+    }
+
     /// The same observations with `values` for the measured trials, in trial order.
     pub(super) fn with_measured_values(&self, values: Vec<f64>) -> Self {
         let mut changed = self.clone();
@@ -144,7 +164,7 @@ impl Observations {
         completed.map(|o| &o.key).chain(self.pending.iter().map(|p| &p.key))
     }
 
-    pub(super) fn points(&self) -> impl Iterator<Item = &Vec<f64>> {
+    pub(super) fn points(&self) -> impl Iterator<Item = &Vec<f64>> + Clone {
         self.completed.iter().map(|observation| &observation.point)
     }
 
@@ -258,6 +278,7 @@ impl Observations {
                 noise: self.noise,
                 categorical: encoding.categorical(),
             },
+            trials: rows[..raw.len()].iter().map(|row| row.trials.clone()).collect(),
             measured: raw.len(),
             finished: rows.iter().map(|row| row.value.is_some() && !row.stopped_early).collect(),
             threshold,
@@ -266,6 +287,8 @@ impl Observations {
 }
 
 struct Row {
+    /// Trials that give the value.
+    trials: Vec<TrialId>,
     point: Vec<f64>,
     value: Option<f64>,
     stopped_early: bool,
@@ -276,17 +299,18 @@ impl Row {
     /// Merges `trials` (at least one, same point) into their mean and weight. Failures count only if no trial was
     /// measured, and trials stopped early only if none was finished.
     fn merge(trials: Vec<&Observation>) -> Self {
-        let values = |stopped_early: bool| -> Vec<f64> {
+        let values = |stopped_early: bool| -> Vec<(TrialId, f64)> {
             let kept = trials.iter().filter(|trial| trial.stopped_early == stopped_early);
-            kept.filter_map(|trial| trial.value).collect()
+            kept.filter_map(|trial| trial.value.map(|value| (trial.id, value))).collect()
         };
         let (finished, stopped) = (values(false), values(true));
         let (used, factor) = if finished.is_empty() { (&stopped, NOISE_FACTOR) } else { (&finished, 1.0) };
         let count = used.len() as f64;
         Self {
+            trials: used.iter().map(|(trial, _)| *trial).collect(),
             point: trials[0].point.clone(),
             // Dividing first prevents overflow of the sum.
-            value: (!used.is_empty()).then(|| used.iter().map(|value| value / count).sum()),
+            value: (!used.is_empty()).then(|| used.iter().map(|(_, value)| value / count).sum()),
             stopped_early: finished.is_empty(),
             noise_weight: if used.is_empty() { 1.0 } else { factor / count },
         }

@@ -27,6 +27,8 @@ impl Model {
         is_global: impl Fn(TrialId) -> bool,
         parallel: usize,
     ) -> Option<Self> {
+        let explained = outcomes.without_unexplained(encoding, fits);
+        let outcomes = explained.as_ref().unwrap_or(outcomes);
         let all = &outcomes.objectives[0];
         let evidence = all.evidence(encoding);
         let Failures { without, are_random, model: feasibility } =

@@ -136,7 +136,15 @@ fn nodes_of_a_trial_are_stored() {
 
 #[test]
 fn every_name_of_an_origin_is_stored_as_it_is_displayed() {
-    let steps = [Step::Start, Step::SourceStudies, Step::TrustRegion, Step::WholeSpace, Step::Model, Step::Unused];
+    let steps = [
+        Step::Start,
+        Step::SourceStudies,
+        Step::Confirmation,
+        Step::TrustRegion,
+        Step::WholeSpace,
+        Step::Model,
+        Step::Unused,
+    ];
     let algorithms = [
         AlgorithmName::GaussianProcessBandit,
         AlgorithmName::TreeStructuredParzenEstimator,

@@ -5,6 +5,7 @@ mod memory;
 mod multi_objective;
 mod recorded;
 mod work;
+mod wrong_results;
 
 use std::num::NonZeroUsize;
 

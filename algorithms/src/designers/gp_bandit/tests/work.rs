@@ -40,7 +40,9 @@ fn entries(pending: &[PendingTrial], count: usize) -> usize {
 
 #[test]
 fn suggestion_beside_thousands_of_pending_trials_is_no_more_work_than_beside_128() {
-    let most = (0..=fantasies::MOST).map(|rows| (COMPLETED as usize + rows).pow(2)).sum();
+    let most: usize = (0..=fantasies::MOST).map(|rows| (COMPLETED as usize + rows).pow(2)).sum();
+    // One result is far below the others, whose model predicts it.
+    let most = most + (COMPLETED as usize - 1).pow(2);
     assert_eq!(entries(&pending(128), 1), most);
     for count in [129, 1000, 3000] {
         assert!(entries(&pending(count), 1) <= most, "{count}");
