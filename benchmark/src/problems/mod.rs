@@ -1,6 +1,7 @@
 //! Benchmark problems, by family.
 
 pub mod bbob;
+pub mod binary;
 pub mod categorical;
 pub mod conditional;
 pub mod constrained;
@@ -15,3 +16,4 @@ pub mod measured_table;
 pub mod multi_objective;
 pub mod noisy;
 pub mod table;
+pub mod tiny;
