@@ -6,7 +6,7 @@ use tunesmith_benchmark::problem::Problem;
 use tunesmith_benchmark::problems::bbob::{BbobError, BbobProblem, FUNCTIONS, bbob, bbob_mixint};
 use tunesmith_benchmark::problems::durations::WithDurations;
 use tunesmith_benchmark::problems::{
-    categorical, conditional, constrained, failing, functions, large, multi_objective, noisy, outliers,
+    binary, categorical, conditional, constrained, failing, functions, large, multi_objective, noisy, outliers, tiny,
 };
 
 use super::measured_tables::{MeasuredTablesError, measured_tables};
@@ -40,7 +40,7 @@ pub struct Selection {
 }
 
 /// Names and descriptions of all suites, for messages and help.
-pub const SUITES: [(&str, &str); 13] = [
+pub const SUITES: [(&str, &str); 15] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
     ("classic", "Branin, Hartmann, Levy, Ackley, Michalewicz and others with known optima"),
@@ -48,10 +48,15 @@ pub const SUITES: [(&str, &str); 13] = [
     ("outliers", "some of them with one falsely good result, or with a tenth of wildly bad ones"),
     ("conditional", "choices of models with parameters of their own, with known optima"),
     ("categorical", "choices that interact, with known optima; hardly any numbers"),
+    ("binary", "21 to 43 parameters of two levels, as published and with levels exchanged by seed, with known optima"),
     ("constrained", "problems with constraints"),
     ("failing", "problems of which about half of the space fails, with known optima"),
     ("large", "25 to 100 parameters, also mixed and categorical, with known optima; instance = seed"),
     ("multi-objective", "ZDT, DTLZ and others with two or three metrics"),
+    (
+        "tiny",
+        "training recipes of 9 and 30 parameters for budgets of 3 to 15 trials, with known optima; instance = seed",
+    ),
     (TRAINED, "tables of real models, trained at many points of a mixed search space; smooth between them"),
     (
         TABLES,
@@ -120,7 +125,11 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
             "categorical" => tasks.extend(fixed(name, categorical::categorical())),
             "constrained" => tasks.extend(fixed(name, constrained::constrained())),
             "failing" => tasks.extend(fixed(name, failing::failing())),
-            "large" => tasks.extend(large::large().into_iter().map(large_task)),
+            "binary" => {
+                tasks.extend(binary::binary().map(|make| by_instance(name, move |seed| Arc::new(make(seed)))));
+            }
+            "large" => tasks.extend(large::large().map(|make| by_instance(name, move |seed| Arc::from(make(seed))))),
+            "tiny" => tasks.extend(tiny::tiny().map(|make| by_instance(name, move |seed| Arc::new(make(seed))))),
             "multi-objective" => tasks.extend(fixed(name, multi_objective::multi_objective())),
             TRAINED => tasks.extend(fixed(name, tables())),
             TABLES => {
@@ -163,9 +172,10 @@ fn fixed<P: Problem + 'static>(suite: &str, problems: Vec<P>) -> impl Iterator<I
     problems.into_iter().map(move |problem| fixed_task(suite, Arc::new(problem)))
 }
 
-fn large_task(make: fn(u64) -> Box<dyn Problem>) -> Task {
+/// Task whose instance number is the seed.
+fn by_instance(suite: &str, make: impl Fn(u64) -> Arc<dyn Problem> + Send + Sync + 'static) -> Task {
     let problem = make(1).name().to_owned();
-    Task { suite: "large".to_owned(), problem, make: Box::new(move |seed| Arc::from(make(seed))) }
+    Task { suite: suite.to_owned(), problem, make: Box::new(make) }
 }
 
 /// Task of a function with instances. Constructs the first instance immediately, to detect invalid dimensions.

@@ -1,6 +1,7 @@
 //! Benchmark problems, by family.
 
 pub mod bbob;
+pub mod binary;
 pub mod categorical;
 pub mod conditional;
 pub mod constrained;
@@ -16,3 +17,4 @@ pub mod multi_objective;
 pub mod noisy;
 pub mod outliers;
 pub mod table;
+pub mod tiny;

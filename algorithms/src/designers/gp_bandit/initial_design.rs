@@ -1,14 +1,13 @@
 //! Initial design: the first trials, before the model has data.
 //!
-//! The axis-aligned design starts at the centre. Then each parameter in turn, in name order, moves from the centre by
-//! 1/6 of its range. It suits the linear kernel term and the trust region, which need a direction, and performed better
-//! than quasi-random designs. Each remaining trial is the candidate farthest from all trials so far (maximin design,
-//! Johnson et al. 1990).
+//! The design starts at the centre. Then each parameter in turn, in name order, moves from the centre by 1/6 of its
+//! range. It suits the linear kernel term and the trust region, which need a direction, and performed better than
+//! quasi-random designs. With more than seven parameters, each of seven steps moves a random half of them together, half
+//! of those up and half down, as in a random balance design (Satterthwaite 1959): the model separates their effects
+//! later. Each remaining trial is the candidate farthest from all trials so far (maximin design, Johnson et al. 1990).
 //!
-//! Up to 15 parameters, all steps start at the centre, not at the best trial so far as in the first simplex of COBYLA
-//! (Powell 1994). From 16 to 50 parameters the design is a coordinate descent: each step starts at the best trial so
-//! far. With several metrics or constraints there may be no best trial, so designs of more than 15 parameters have no
-//! steps. All of these choices are measured, see docs/experiments/001.
+//! All steps start at the centre, not at the best trial so far as in the first simplex of COBYLA (Powell 1994). All of
+//! these choices are measured, see docs/experiments/001 and 021.
 //!
 //! In a conditional space, the centre has the middle of every active parameter. Then come the centres of the other
 //! branches, one for each distinct set of children of a parent's value, so that every parameter is tried once and
@@ -17,14 +16,16 @@
 //! After failures, maximin points replace the points that are nearer to a failed trial than to any measured one. While
 //! all trials have failed, every point is a maximin point (measured, see docs/experiments/017).
 //!
-//! In other spaces, categorical parameters of three or more levels have no steps: their levels are balanced over all
-//! points of the design ([`super::level_rows`]), which has at least as many points as any of them has levels.
+//! In other spaces, categorical parameters of three or more levels have no steps, and neither have more than four
+//! parameters of two levels: their levels are balanced over all points of the design ([`super::level_rows`]), which has
+//! at least as many points as any of them has levels.
 
 use std::collections::HashSet;
 
 use nalgebra::DMatrix;
+use rand::seq::SliceRandom;
 
-use super::level_rows::{assign, is_in_blocks, longest_block};
+use super::level_rows::{assign, block_lengths};
 use crate::acquisition::{Axis, Region};
 use crate::encoding::{Encoding, Key};
 use crate::numerics::latin_hypercube::stratified;
@@ -34,10 +35,8 @@ use crate::rng::stream;
 
 /// Step length as a share of the range (measured, see docs/experiments/001).
 const STEP: f64 = 1.0 / 6.0;
-/// Maximum number of features for steps that all start at the centre (measured, see docs/experiments/001).
-const MAX_CENTERED_STEPS: usize = 15;
-/// Maximum number of features for a coordinate descent (measured up to 40, see docs/experiments/001).
-const MAX_DESCENT_STEPS: usize = 50;
+/// Maximum number of steps (measured, see docs/experiments/022).
+const MOST_STEPS: usize = 7;
 /// Number of candidates for a maximin point.
 const FILLERS: usize = 256;
 /// Relative tolerance for equal squared distances.
@@ -45,15 +44,12 @@ const ROUNDING: f64 = 1e-9;
 /// Maximum number of branches whose centres the design visits (a guess).
 const MOST_BRANCHES: usize = 16;
 
-/// Number of trials, completed or pending, of the design for a problem with `outputs` metrics and constraints: one more
-/// than there are parameters, at least 4. With more than 50 features, or more than 15 and several outputs, it is 6. In
-/// conditional spaces it is the number of branches (at most 16) plus the number of steps, one per parameter active at
-/// the first centre.
-pub(super) fn trials(encoding: &Encoding, outputs: usize) -> usize {
+/// Number of trials, completed or pending, of the design for a problem: one more than there are steps, at least 4 to 6
+/// by the number of parameters, and at least the largest number of levels of a category. In conditional spaces it is the
+/// number of branches (at most 16) plus the number of steps from the first centre.
+pub(super) fn trials(encoding: &Encoding) -> usize {
     let few = (encoding.dimensions() + 1).clamp(4, 6);
-    let design = AxisDesign::new(encoding, None, 0);
-    let descent = if design.is_descent() && outputs == 1 { design.steps.len() } else { 0 };
-    few.max(design.points().len() + descent)
+    few.max(AxisDesign::new(encoding, None, 0).points().len())
 }
 
 /// Inputs of the next point of a design.
@@ -62,8 +58,6 @@ pub(super) struct DesignContext<'a> {
     /// Points never to propose.
     pub(super) used: &'a HashSet<Key>,
     pub(super) points: &'a [&'a [f64]],
-    /// Best point so far; `None` with several metrics or constraints.
-    pub(super) best: Option<&'a [f64]>,
     pub(super) failed: &'a [&'a [f64]],
     pub(super) measured: &'a [&'a [f64]],
 }
@@ -93,13 +87,12 @@ pub(super) fn design_point(
     let whole = Region::whole(encoding);
     let promising = |point: &Vec<f64>| unused(point) && !context.is_near_failure(&whole.axes, point);
     let axes = AxisDesign::new(encoding, context.prior, seed);
-    let step = context.best.and_then(|best| axes.descent_step(context.points.len(), best));
-    let own = axes.points().into_iter().chain(step).find(promising);
+    let own = axes.points().into_iter().find(promising);
     let far = |allowed: &dyn Fn(&Vec<f64>) -> bool| maximin_point(encoding, allowed, context.points, seed, trial);
     own.or_else(|| far(&promising)).or_else(|| far(&unused))
 }
 
-/// The centre, the centres of other branches, and steps along the features active at the first centre.
+/// The centre, the centres of other branches, and steps of the features active at the first centre.
 ///
 /// With a prior, the centre is its mode, and a step is at most as long as its spread.
 pub(super) struct AxisDesign<'a> {
@@ -112,8 +105,10 @@ pub(super) struct AxisDesign<'a> {
     centers: Vec<Vec<f64>>,
     /// Features active at the first centre.
     active: Vec<bool>,
-    /// Indices of the features with a step.
-    steps: Vec<usize>,
+    /// Indices of the features moved by each step.
+    steps: Vec<Vec<usize>>,
+    /// Block length of each feature.
+    blocks: Vec<Option<usize>>,
 }
 
 impl<'a> AxisDesign<'a> {
@@ -124,76 +119,84 @@ impl<'a> AxisDesign<'a> {
         encoding.snap(&mut center);
         let centers = branch_centers(encoding, &middles, center);
         let active = encoding.active(&centers[0]);
-        let is_stepped = |j: usize| encoding.is_conditional() || !is_in_blocks(&axes[j]);
-        let steps = (0..axes.len()).filter(|&j| active[j] && is_stepped(j)).collect();
-        Self { encoding, prior, seed, axes, middles, centers, active, steps }
+        let blocks = if encoding.is_conditional() { vec![None; axes.len()] } else { block_lengths(&axes) };
+        let stepped = (0..axes.len()).filter(|&j| active[j] && blocks[j].is_none()).collect();
+        Self { encoding, prior, seed, axes, middles, centers, active, steps: steps(stepped, seed), blocks }
     }
 
-    /// Whether each step starts at the best trial.
-    fn is_descent(&self) -> bool {
-        (MAX_CENTERED_STEPS + 1..=MAX_DESCENT_STEPS).contains(&self.steps.len())
-    }
-
-    /// The centres and, with at most [`MAX_CENTERED_STEPS`] steps, the steps from the first centre. Repeated with other
-    /// levels until every level of every parameter is contained, except in conditional spaces.
+    /// The centres and the steps from the first centre. Repeated with other levels until every level of every parameter
+    /// is contained, except in conditional spaces.
     pub(super) fn points(&self) -> Vec<Vec<f64>> {
         let mut points = self.centers.clone();
-        if self.steps.len() <= MAX_CENTERED_STEPS {
-            for &j in &self.steps {
-                let point = self.step(&self.centers[0], j);
-                // A parent's step may end at the centre of another branch.
-                if !points.contains(&point) {
-                    points.push(point);
-                }
+        for step in &self.steps {
+            let point = self.step(step);
+            // A parent's step may end at the centre of another branch.
+            if !points.contains(&point) {
+                points.push(point);
             }
         }
-        if !self.encoding.is_conditional() {
-            self.balance_levels(&mut points);
-        }
+        self.balance_levels(&mut points);
         points
     }
 
     fn balance_levels(&self, points: &mut Vec<Vec<f64>>) {
         let different = points.len();
-        let rows = different.max(longest_block(&self.axes));
+        let rows = self.blocks.iter().flatten().copied().fold(different, usize::max);
         points.extend((different..rows).map(|row| points[row % different].clone()).collect::<Vec<_>>());
-        for (j, axis) in self.axes.iter().enumerate() {
-            if let Axis::Levels(levels) = axis
-                && is_in_blocks(axis)
-            {
+        for (j, levels) in self.blocks.iter().enumerate() {
+            if let Some(levels) = *levels {
                 let preferred = self.prior.and_then(|prior| prior.mode(j));
-                assign(points, (self.encoding, self.seed), j, *levels, preferred);
+                assign(points, (self.encoding, self.seed), j, levels, preferred);
             }
         }
     }
 
-    /// Step of a coordinate descent after `known` trials, from `best` or, if `best` belongs to another branch, from the
-    /// first centre. `None` if the design is no descent or has no more steps.
-    pub(super) fn descent_step(&self, known: usize, best: &[f64]) -> Option<Vec<f64>> {
-        let j = *self.steps.get(known.checked_sub(self.points().len())?)?;
-        let origin = if self.encoding.active(best) == self.active { best } else { &self.centers[0] };
-        self.is_descent().then(|| self.step(origin, j))
-    }
-
-    /// Point one step from `origin` along feature `j`. The features active at `origin` are those of the first centre.
-    fn step(&self, origin: &[f64], j: usize) -> Vec<f64> {
-        let Self { encoding, axes, .. } = self;
-        let length = self.prior.and_then(|prior| prior.spread(j)).map_or(STEP, |spread| spread.min(STEP));
-        let mut point = origin.to_vec();
-        point[j] = match &axes[j] {
-            Axis::Levels(_) => f64::from(u8::from(origin[j] == 0.0)),
-            Axis::Interval { .. } if origin[j] + length <= 1.0 => origin[j] + length,
-            Axis::Interval { .. } => origin[j] - length,
-            // On a coarse grid the nearest value may be the origin itself; then use its neighbour.
-            Axis::Grid(grid) => match axes[j].nearest(origin[j] + length) {
-                nearest if nearest > origin[j] => nearest,
-                _ => grid.iter().copied().find(|u| *u > origin[j]).unwrap_or(grid[grid.len() - 2]),
-            },
-        };
-        activate(encoding, &self.middles, &self.active, &mut point);
-        encoding.snap(&mut point);
+    /// Point one step from the first centre along `features`, alternately up and down.
+    fn step(&self, features: &[usize]) -> Vec<f64> {
+        let mut point = self.centers[0].clone();
+        for (place, &j) in features.iter().enumerate() {
+            let direction = if place.is_multiple_of(2) { 1.0 } else { -1.0 };
+            point[j] = self.moved(j, point[j], direction);
+        }
+        activate(self.encoding, &self.middles, &self.active, &mut point);
+        self.encoding.snap(&mut point);
         point
     }
+
+    /// Coordinate of feature `j` one step from `origin` in `direction`, 1 or -1; in the other one at the end of the range.
+    fn moved(&self, j: usize, origin: f64, direction: f64) -> f64 {
+        let length = self.prior.and_then(|prior| prior.spread(j)).map_or(STEP, |spread| spread.min(STEP));
+        let target = origin + direction * length;
+        match &self.axes[j] {
+            Axis::Levels(_) => f64::from(u8::from(origin == 0.0)),
+            Axis::Interval { .. } if (0.0..=1.0).contains(&target) => target,
+            Axis::Interval { .. } => origin - direction * length,
+            Axis::Grid(grid) => {
+                let ahead = |u: &f64| direction * (u - origin) > 0.0;
+                // On a coarse grid the nearest value may be the origin itself; then use its neighbour.
+                Some(self.axes[j].nearest(target)).filter(ahead).unwrap_or_else(|| {
+                    let distance = |u: &f64| (u - origin).abs();
+                    let others = grid.iter().copied().filter(|u| *u != origin);
+                    let order = |a: &f64, b: &f64| ahead(b).cmp(&ahead(a)).then(distance(a).total_cmp(&distance(b)));
+                    others.min_by(order).unwrap_or(origin)
+                })
+            }
+        }
+    }
+}
+
+/// Features moved by each step: one of `features` each, or a random half of them if there are too many.
+fn steps(features: Vec<usize>, seed: u64) -> Vec<Vec<usize>> {
+    if features.len() <= MOST_STEPS {
+        return features.into_iter().map(|j| vec![j]).collect();
+    }
+    let half = |step: usize| {
+        let mut half = features.clone();
+        half.shuffle(&mut stream(seed, TrialId(step as u64), "joint step"));
+        half.truncate(features.len() / 2);
+        half
+    };
+    (0..MOST_STEPS).map(half).collect()
 }
 
 /// `center`, followed by the centre of one branch for each parent and each other set of children of its values.

@@ -1,9 +1,10 @@
-//! Levels of categorical parameters in the first trials.
+//! Levels of parameters without an order in the first trials.
 //!
 //! Blocks contain each level of a parameter once, in random order: a Latin hypercube over levels (McKay, Beckman &
 //! Conover 1979). So every level is tried as early as possible, and any two trials of a block differ in every such
 //! parameter. Stepping along one parameter at a time, as for ordered parameters, would try only one further level of
-//! each (docs/experiments/015).
+//! each (docs/experiments/015). Many parameters of two levels, of any kind, form blocks too: they have no middle, and a
+//! design around the first level of each is worse than random points (docs/experiments/022).
 
 use rand::seq::SliceRandom;
 
@@ -12,22 +13,24 @@ use crate::encoding::Encoding;
 use crate::problem::TrialId;
 use crate::rng::stream;
 
-/// Maximum number of levels for steps along one parameter, as for ordered ones: a step then covers all levels
-/// (measured, see docs/experiments/015).
-const MOST_STEPPED: usize = 2;
+/// Maximum number of parameters of two levels for steps along each of them (a guess; blocks are measured with 21 and
+/// more of them, see docs/experiments/022).
+const MOST_TWO_LEVEL_STEPS: usize = 4;
 
-/// Whether the levels of `axis` form blocks.
-pub(super) fn is_in_blocks(axis: &Axis) -> bool {
-    matches!(axis, Axis::Levels(levels) if *levels > MOST_STEPPED)
-}
-
-/// Largest number of levels in a block; 0 without blocks.
-pub(super) fn longest_block(axes: &[Axis]) -> usize {
-    let levels = |axis: &Axis| match axis {
-        Axis::Levels(levels) if is_in_blocks(axis) => Some(*levels),
+/// Block length of each axis, its number of levels; `None` for an axis without blocks.
+pub(super) fn block_lengths(axes: &[Axis]) -> Vec<Option<usize>> {
+    let has_two = |axis: &Axis| match axis {
+        Axis::Levels(levels) => *levels == 2,
+        Axis::Grid(grid) => grid.len() == 2,
+        Axis::Interval { .. } => false,
+    };
+    let are_many = axes.iter().filter(|axis| has_two(axis)).count() > MOST_TWO_LEVEL_STEPS;
+    let length = |axis: &Axis| match axis {
+        _ if has_two(axis) => are_many.then_some(2),
+        Axis::Levels(levels) => Some(*levels),
         _ => None,
     };
-    axes.iter().filter_map(levels).max().unwrap_or(0)
+    axes.iter().map(length).collect()
 }
 
 /// Replaces the level of parameter `j` in each of `points`. The first is `first`, if given. Independent of the order in
@@ -39,7 +42,7 @@ pub(super) fn assign(
     levels: usize,
     first: Option<f64>,
 ) {
-    let mut by_name: Vec<f64> = (0..levels).map(|level| level as f64).collect();
+    let mut by_name: Vec<f64> = (0..levels).map(|level| encoding.coordinate_at(j, level as u64)).collect();
     by_name.sort_by_cached_key(|&level| encoding.value(j, level).to_string());
     let purpose = format!("levels/{}", encoding.features()[j].name);
     for (block, rows) in points.chunks_mut(levels).enumerate() {

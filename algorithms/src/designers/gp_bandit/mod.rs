@@ -209,7 +209,7 @@ impl GpBandit {
 
     /// Number of trials of the initial design without source models.
     fn design_trials(&self) -> usize {
-        initial_design::trials(&self.encoding, self.outputs.count())
+        initial_design::trials(&self.encoding)
     }
 
     /// Best unused feasible point near a trial of a source study.
@@ -230,10 +230,8 @@ impl GpBandit {
         let points: Vec<&[f64]> = state.outcomes.objectives[0].points().chain(pending).map(Vec::as_slice).collect();
         // Half of the initial design ignores the prior, which may be wrong.
         let prior = self.prior.as_ref().filter(|_| !trial.0.is_multiple_of(2));
-        let best = state.outcomes.objectives[0].best().filter(|_| self.outputs.count() == 1);
         let (measured, failed) = state.outcomes.objectives[0].measured_and_failed_points();
-        let context =
-            DesignContext { prior, used: &state.used, points: &points, best, failed: &failed, measured: &measured };
+        let context = DesignContext { prior, used: &state.used, points: &points, failed: &failed, measured: &measured };
         initial_design::design_point(&self.encoding, &context, self.seed, trial)
     }
 

@@ -176,15 +176,6 @@ impl Observations {
         (points(true), points(false))
     }
 
-    /// Point of the best feasible trial that was not stopped early; the first of equals.
-    pub(super) fn best(&self) -> Option<&[f64]> {
-        let candidates = self.completed.iter().filter(|trial| trial.usable && !trial.stopped_early);
-        let by_value = |a: &(f64, &[f64]), b: &(f64, &[f64])| a.0.total_cmp(&b.0);
-        let valued = candidates.filter_map(|trial| trial.value.map(|value| (value, trial.point.as_slice())));
-        // `max_by` returns the last of equals.
-        valued.rev().max_by(by_value).map(|(_, point)| point)
-    }
-
     pub(super) fn measured(&self) -> usize {
         self.completed.iter().filter(|observation| observation.value.is_some()).count()
     }

@@ -82,12 +82,8 @@ impl Model {
         let results_differ = eligible.iter().any(|&row| values[row] != values[eligible[0]]);
         // Without a source model that predicts the evidence, the study has its own initial design.
         let extra_trials = if source_models.is_some() { TRUSTED_TRIALS } else { 0 };
-        let design_trials = if on_source_model {
-            MIN_RANKED_TRIALS
-        } else {
-            let outputs = outcomes.objectives.len() + outcomes.constraints.len();
-            initial_design::trials(encoding, outputs) + extra_trials
-        };
+        let design_trials =
+            if on_source_model { MIN_RANKED_TRIALS } else { initial_design::trials(encoding) + extra_trials };
         let best = if none_feasible { violations.least(measured) } else { eligible };
         let anchors = anchors(encoding, best.iter().map(|&row| evidence.point(row)));
         let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));

@@ -66,7 +66,7 @@ pub(super) fn choices(levels: &[usize]) -> Vec<ParameterSpec> {
 }
 
 /// Point of [`choices`] with the levels `letters`.
-fn chosen(letters: &str) -> ParameterValues {
+pub(super) fn chosen(letters: &str) -> ParameterValues {
     let value = |letter: char| ParameterValue::Categorical(letter.to_string());
     letters.chars().enumerate().map(|(index, letter)| (name(index), value(letter))).collect()
 }

@@ -117,7 +117,7 @@ fn initial_design_visits_every_branch_and_then_moves_one_parameter_at_a_time() {
         encoding.snap(&mut canonical);
         assert_eq!(&canonical, point);
     }
-    assert_eq!(initial_design::trials(&encoding, 1), 6);
+    assert_eq!(initial_design::trials(&encoding), 6);
 }
 
 /// The trust region restricts only features that are active at the incumbent.
@@ -159,25 +159,21 @@ fn proposals_are_canonical_and_inside_the_box_along_active_features() {
 
 /// Seventeen parameters are active at the first centre; the second branch has one more.
 #[test]
-fn coordinate_descent_continues_from_the_first_centre_while_another_branch_is_best() {
+fn joint_steps_start_at_the_first_centre_and_are_canonical() {
     let mut space = super::cube(16);
     space
         .extend([categorical("branch", &["first", "second"]), under(double("depth", 0.0, 1.0), "branch", &["second"])]);
     let encoding = Encoding::new(&SearchSpace::new(space).unwrap());
-    let design = initial_design::AxisDesign::new(&encoding, None, 7);
-    let centers = design.points();
-    assert_eq!((centers.len(), initial_design::trials(&encoding, 1)), (2, 19));
-    let moved = |from: &[f64], to: &[f64]| (0..from.len()).filter(|&j| from[j] != to[j]).collect::<Vec<_>>();
-    let x15 = encoding.features().iter().position(|feature| feature.name == "x15").unwrap();
-    let mut best = centers[0].clone();
-    best[x15] = 0.9;
-    // After two centres and sixteen steps, only the step of `x15` is left. A step up would leave the space.
-    let last = design.descent_step(18, &best).unwrap();
-    assert_eq!(moved(&best, &last), [x15]);
-    assert!((last[x15] - (0.9 - 1.0 / 6.0)).abs() < 1e-12);
-    let last = design.descent_step(18, &centers[1]).unwrap();
-    assert_eq!(moved(&centers[0], &last), [x15]);
-    assert_eq!(design.descent_step(19, &best), None);
+    let points = initial_design::AxisDesign::new(&encoding, None, 7).points();
+    assert_eq!((points.len(), initial_design::trials(&encoding)), (9, 9));
+    let own = |j: usize| encoding.parent(j).is_none();
+    for point in &points[2..] {
+        let moved = (0..point.len()).filter(|&j| own(j) && point[j] != points[0][j]).count();
+        assert_eq!(moved, 8, "{point:?}");
+        let mut canonical = point.clone();
+        encoding.snap(&mut canonical);
+        assert_eq!(&canonical, point);
+    }
 }
 
 #[test]

@@ -225,34 +225,36 @@ fn axis_design_moves_one_parameter_at_a_time() {
     assert_eq!(design.iter().map(|point| point[2] as usize).collect::<HashSet<_>>(), HashSet::from([0, 1, 2]));
 }
 
-/// The sum decreases along even parameters and increases along odd ones, so steps along the latter are kept. A failed step
-/// is not.
+/// Half of the parameters move by 1/6, half of those up and half down; which ones depends on the seed.
 #[test]
-fn design_of_a_large_space_is_a_coordinate_descent() {
-    let bandit = bandit(cube(16), Goal::Maximize);
-    let sign = |j: usize| if j.is_multiple_of(2) { -1.0 } else { 1.0 };
-    let mut completed: Vec<CompletedTrial> = Vec::new();
-    let mut best = vec![0.5; 16];
-    for id in 1..=17 {
-        let parameters = next(&bandit, &completed);
-        let point = coordinates(&parameters);
-        if id > 1 {
-            let j = id - 2;
-            let expected = |k: usize| best[k] + if k == j { 1.0 / 6.0 } else { 0.0 };
-            assert!((0..16).all(|k| (point[k] - expected(k)).abs() < 1e-12), "{id}: {point:?} from {best:?}");
-            if sign(j) > 0.0 && j != 3 {
-                best.clone_from(&point);
-            }
-        }
-        let value = point.iter().enumerate().map(|(j, u)| sign(j) * u).sum();
-        let outcome = if id == 5 {
-            TrialOutcome::Infeasible
-        } else {
-            TrialOutcome::Measured { values: vec![value], stopped_early: false }
-        };
-        completed.push(CompletedTrial { id: TrialId(id as u64), parameters, outcome });
+fn design_of_many_parameters_moves_half_of_them_together() {
+    let encoding = Encoding::new(&SearchSpace::new(cube(16)).unwrap());
+    let design = |seed: u64| initial_design::AxisDesign::new(&encoding, None, seed).points();
+    let points = design(7);
+    assert_eq!((points.len(), &points[0]), (8, &vec![0.5; 16]));
+    for point in &points[1..] {
+        let at = |u: f64| point.iter().filter(|x| (**x - u).abs() < 1e-12).count();
+        assert_eq!([at(0.5), at(0.5 + 1.0 / 6.0), at(0.5 - 1.0 / 6.0)], [8, 4, 4], "{point:?}");
     }
-    assert!(best.iter().filter(|u| **u > 0.5).count() == 7, "{best:?}");
+    assert!((0..16).all(|j| points.iter().any(|point| point[j] != 0.5)), "{points:?}");
+    assert_ne!(points[1..], design(8)[1..]);
+}
+
+/// Neither level is preferred: the first two points are complementary, whatever the order of the levels.
+#[test]
+fn levels_of_many_switches_are_balanced() {
+    let names: Vec<String> = (0..20).map(|index| format!("s{index:02}")).collect();
+    let run = |levels: [&str; 2]| -> Vec<ParameterValues> {
+        let kind = || ParameterKind::Categorical { values: levels.map(str::to_owned).to_vec() };
+        let bandit =
+            bandit(names.iter().map(|name| ParameterSpec::new(name, kind()).unwrap()).collect(), Goal::Maximize);
+        suggest(&bandit, &[], &[], 2)
+    };
+    let points = run(["off", "on"]);
+    assert_eq!(points, run(["on", "off"]));
+    assert!(names.iter().all(|name| points[0][name] != points[1][name]), "{points:?}");
+    let on = names.iter().filter(|name| points[0][*name] == ParameterValue::Categorical("on".into())).count();
+    assert!((5..=15).contains(&on), "{on}");
 }
 
 #[test]

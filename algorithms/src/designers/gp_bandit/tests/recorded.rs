@@ -72,12 +72,9 @@ fn upper_confidence_bound_replaces_improvement_under_much_noise() {
 
 #[test]
 fn initial_design_grows_with_the_space_up_to_its_limits() {
-    for (dimensions, axes, axes_of_two_outputs) in
-        [(1, 4, 4), (4, 5, 5), (9, 10, 10), (15, 16, 16), (16, 17, 6), (50, 51, 6), (51, 6, 6)]
-    {
+    for (dimensions, trials) in [(1, 4), (4, 5), (5, 6), (7, 8), (8, 8), (100, 8)] {
         let cube = Encoding::new(&SearchSpace::new(cube(dimensions)).unwrap());
-        assert_eq!(initial_design::trials(&cube, 1), axes);
-        assert_eq!(initial_design::trials(&cube, 2), axes_of_two_outputs);
+        assert_eq!(initial_design::trials(&cube), trials);
     }
 }
 
