@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 . .ci/setup.sh
 
 # For compiled crates, Python environments and test files. On a full disk, hundreds of tests fail with misleading reasons.
-needed_gib=12
+needed_gib=8
 for folder in . "${TMPDIR:-/tmp}"; do
     free_kib=$(df --output=avail -k "$folder" | tail -n 1)
     if [ "$((free_kib >> 20))" -lt "$needed_gib" ]; then
@@ -58,4 +58,6 @@ if ! cargo deny --version >/dev/null 2>&1; then
     cargo install --quiet --locked --debug cargo-deny
 fi
 
+# Nobody debugs these programs, and the lines of a backtrace would double their size.
+export CARGO_PROFILE_DEV_DEBUG=false
 exec cargo xtask ci
