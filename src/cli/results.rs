@@ -6,11 +6,11 @@ use std::sync::OnceLock;
 
 use anyhow::Context;
 use futures::TryStreamExt;
-use tunesmith_algorithms::insight::{Estimate, PredictedPoint, Recommendation};
+use tunesmith_algorithms::insight::{Estimate, PredictedPoint, Recommendation, SuspiciousTrial};
 use tunesmith_algorithms::problem::ParameterValue;
 use tunesmith_algorithms::rounded::Rounded;
 
-use super::study_view::StudyView;
+use super::study_view::{Judgement, StudyView};
 use super::table::Layout;
 use super::trial_view::{TableKind, TrialColumns, TrialView};
 use tunesmith_api::ai_platform::TrainingInput;
@@ -40,8 +40,8 @@ pub(super) struct Results {
     pub(super) study: Option<StudyView>,
     /// Folder of the logs, or the command that prints them.
     logs: String,
-    /// Cached recommendation.
-    recommended: OnceLock<Option<Recommendation>>,
+    /// Cached findings of the model.
+    judgement: OnceLock<Option<Judgement>>,
 }
 
 impl Results {
@@ -54,7 +54,7 @@ impl Results {
             plan: job.plan().ok().cloned(),
             study: study.map(|study| StudyView::of_store(&study, &trials)),
             logs: directory.display().to_string(),
-            recommended: OnceLock::new(),
+            judgement: OnceLock::new(),
         })
     }
 
@@ -67,7 +67,7 @@ impl Results {
         logs: String,
     ) -> Self {
         let plan = job_plan(input, &CommandLine::default()).ok();
-        Self { id, job, plan, study, logs, recommended: OnceLock::new() }
+        Self { id, job, plan, study, logs, judgement: OnceLock::new() }
     }
 
     /// Renders the results as text, with the table in `layout`.
@@ -152,7 +152,8 @@ impl Results {
         }
         let optimal = optimal_of_several(&study.problem, &study.trials);
         if optimal.is_empty() {
-            return best_text(study, best, metric) + &self.recommended_text(best, metric);
+            let recommended = self.recommended_text(best, metric);
+            return best_text(study, best, metric) + &recommended + &self.suspicions_text(metric);
         }
         let shown: Vec<String> = optimal.iter().take(SHOWN_OPTIMAL).map(ToString::to_string).collect();
         let more = optimal.len() - shown.len();
@@ -161,10 +162,21 @@ impl Results {
         best_text(study, best, metric) + &format!("optimal by all metrics: {word} {}{more}\n", shown.join(", "))
     }
 
+    /// What the model finds in the trials, given enough results.
+    fn judgement(&self) -> Option<&Judgement> {
+        let compute = || self.study.as_ref().and_then(StudyView::judgement);
+        self.judgement.get_or_init(compute).as_ref()
+    }
+
     /// Trial recommended by the model, given enough results.
     fn recommended(&self) -> Option<&Recommendation> {
-        let compute = || self.study.as_ref().and_then(StudyView::recommended);
-        self.recommended.get_or_init(compute).as_ref()
+        self.judgement()?.recommended.as_ref()
+    }
+
+    /// A line for each trial with a result too good to be true.
+    fn suspicions_text(&self, metric: &str) -> String {
+        let suspicious = self.judgement().map(|judgement| judgement.suspicious_trials.as_slice()).unwrap_or_default();
+        suspicious.iter().map(|found| format!("suspicious: {}\n", suspicion_text(found, metric))).collect()
     }
 
     /// The recommendation, if it beats `best` beyond the model's uncertainty.
@@ -225,6 +237,17 @@ pub(super) fn replace_file(
     write(&mut file)?;
     file.sync_all()?;
     std::fs::rename(&partial, path).with_context(|| format!("{} cannot be written", path.display()))
+}
+
+/// States why a result is too good to be true, and what happens until it is confirmed.
+pub(super) fn suspicion_text(found: &SuspiciousTrial, metric: &str) -> String {
+    format!(
+        "trial {} has {metric}={}, better than all others by {} times their range; the search ignores it until a trial next \
+         to it confirms it; check its log, and how the program computes the metric",
+        found.trial,
+        Rounded(found.value),
+        Rounded(found.ranges)
+    )
 }
 
 /// Parameters as shell-quoted flags. Values are exact because people copy them: a rounded one is another point,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, anyhow};
 use tunesmith_algorithms::designer::History;
 use tunesmith_algorithms::encoding::{AtBound, Bound};
-use tunesmith_algorithms::insight::{InsightModel, Recommendation};
+use tunesmith_algorithms::insight::{InsightModel, Recommendation, SuspiciousTrial};
 use tunesmith_algorithms::problem::{CompletedTrial, PendingTrial, ProblemStatement, TrialOutcome};
 use tunesmith_algorithms::rounded::RoundedValue;
 
@@ -27,6 +27,15 @@ pub(super) struct StudyView {
     /// Reason why the study is not active.
     pub(super) state_reason: String,
     pub(super) trials: Vec<TrialView>,
+}
+
+/// Findings of a Gaussian process that was fitted to a metric.
+pub(super) struct Judgement {
+    /// Tried point with the best expected result. Under noise, a better choice than the best result, which is also the
+    /// luckiest (docs/experiments/016).
+    pub(super) recommended: Option<Recommendation>,
+    /// Trials with results too good to be true, best first.
+    pub(super) suspicious_trials: Vec<SuspiciousTrial>,
 }
 
 impl StudyView {
@@ -107,14 +116,13 @@ impl StudyView {
         (completed, pending)
     }
 
-    /// Tried point with the best expected result of the first metric, according to a Gaussian process. Under noise, a
-    /// better choice than the best result, which is also the luckiest (docs/experiments/016). `None` with too few
-    /// results for a model.
-    pub(super) fn recommended(&self) -> Option<Recommendation> {
+    /// Findings of the model of the first metric. `None` with too few results for a model.
+    pub(super) fn judgement(&self) -> Option<Judgement> {
         let (completed, pending) = self.history();
         let metric = &self.problem.metrics()[0].name;
-        let model = InsightModel::new(&self.problem, History { completed: &completed, pending: &pending }, metric);
-        model.ok()?.recommendation()
+        let history = History { completed: &completed, pending: &pending };
+        let model = InsightModel::new(&self.problem, history, metric).ok()?;
+        Some(Judgement { recommended: model.recommendation(), suspicious_trials: model.suspicious_trials().to_vec() })
     }
 
     /// Configured early stopping rule.

@@ -152,3 +152,39 @@ tunesmith: {metricFromStdout: true}
     let plain = explain(&workspace, &["plain"]).expect(2);
     assert!(plain.stderr.contains("job plain has no hyperparameters"), "{}", plain.stderr);
 }
+
+#[test]
+fn result_too_good_to_be_true_is_reported_after_the_run_and_by_explain() {
+    let workspace = Workspace::new(
+        "
+hyperparameters:
+  goal: MINIMIZE
+  hyperparameterMetricTag: loss
+  maxTrials: 16
+  algorithm: RANDOM_SEARCH
+  params:
+    - {parameterName: x, type: DOUBLE, minValue: 0, maxValue: 1, scaleType: UNIT_LINEAR_SCALE}
+    - {parameterName: y, type: DOUBLE, minValue: 0, maxValue: 1, scaleType: UNIT_LINEAR_SCALE}
+tunesmith: {metricFromStdout: true, seed: 3}
+",
+    );
+    // A program whose first run fails without an error, and reports the initial value of its sum.
+    workspace.write(
+        "train.sh",
+        r#"if mkdir "$(dirname "$0")/once" 2>/dev/null; then echo "loss=-1000"; exit; fi
+awk -v x="${1#--x=}" -v y="${2#--y=}" 'BEGIN { print "loss=" x + y * y }'
+"#,
+    );
+    let script = workspace.path().join("train.sh").display().to_string();
+    let output = workspace.run(["--job-id", "job_1", "--", "sh", &script]).expect(0).stdout;
+    let line = output.lines().find(|line| line.starts_with("suspicious: ")).unwrap();
+    assert!(line.starts_with("suspicious: trial 1 has loss=-1000, better than all others by "), "{line}");
+
+    let text = explain(&workspace, &["job_1"]).expect(0).stdout;
+    assert!(text.contains("suspicious   trial 1 has loss=-1000"), "{text}");
+    let json: Value = serde_json::from_str(&explain(&workspace, &["job_1", "--json"]).expect(0).stdout).unwrap();
+    let [found] = json["metrics"][0]["suspiciousTrials"].as_array().unwrap().as_slice() else { panic!("{json}") };
+    assert_eq!((&found["trial"], &found["value"]), (&Value::from(1), &Value::from(-1000.0)));
+    assert!(found["ranges"].as_f64().unwrap() > 400.0, "{found}");
+    assert_ne!(json["metrics"][0]["optimum"]["bestObserved"]["trial"], 1);
+}

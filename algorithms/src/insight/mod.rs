@@ -77,6 +77,8 @@ pub struct MetricInsight {
     /// Noise variance of one trial divided by the mean prior variance of the model, both on its warped scale. 0 for a
     /// deterministic metric, above 1 if noise hides the effects of the parameters.
     pub noise_to_signal: f64,
+    /// Trials with results too good to be true, best first. The model is without them.
+    pub suspicious_trials: Vec<SuspiciousTrial>,
     /// Importance of each parameter.
     pub importance: Importance,
     /// Best measured and predicted points.
@@ -98,6 +100,7 @@ pub fn explain(problem: &ProblemStatement, history: History<'_>, metric: &str) -
         goal: model.goal(),
         points: model.points(),
         noise_to_signal: model.noise_to_signal(),
+        suspicious_trials: model.suspicious_trials().to_vec(),
         importance: model.importance(),
         optimum: model.optimum(),
         slices: model.slices(),

@@ -1,5 +1,7 @@
 //! Results that are not what the program should have measured.
 
+use serde::Serialize;
+
 use super::model::Row;
 use crate::encoding::Encoding;
 use crate::gp::{TrainingSet, fit};
@@ -9,7 +11,7 @@ use crate::suspicion::{far_below, suspects, unexplained};
 /// Trial whose result is too good to be true: it exceeds the best of all others by several times their range, and no
 /// trial near it confirms it. The search and the analysis ignore it; a program that reports 0 after an error is a
 /// frequent cause.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SuspiciousTrial {
     /// First trial at its point.
     pub trial: TrialId,

@@ -2,7 +2,8 @@
 
 /**
  * @typedef {{observed: number | null, predicted: number, lower: number, upper: number, trial: number | null}} Prediction
- * @typedef {{best: Prediction[], noiseToSignal: number, modelled: number}} Trust
+ * @typedef {{best: Prediction[], noiseToSignal: number, modelled: number,
+ *   suspicious: {trial: number, value: number, ranges: number}[]}} Trust
  */
 
 /** Ratios of noise to signal from which on noise matters, and from which on it hides the effects of the parameters. */
@@ -42,8 +43,11 @@ function finding(kind, name, text) {
  * @param {Trust} trust
  * @returns {HTMLElement[]}
  */
-function findings({ best: [best], noiseToSignal, modelled }) {
-  const items = [];
+function findings({ best: [best], noiseToSignal, modelled, suspicious }) {
+  const items = suspicious.map(({ trial, value, ranges }) => finding("is-bad", "Wrong?", [
+    `Trial ${trial} reports `, number(value), ": better than all others by ", number(ranges), " times their range. ",
+    "The search ignores it until a trial nearby confirms it. Check the log of the trial, and how the program computes the metric.",
+  ]));
   if (best) {
     const text = ["The model expects ", number(best.predicted), " at the point of the best result, with a 95% band from ",
       number(best.lower), " to ", number(best.upper), `. It was fitted to ${modelled} trials.`];

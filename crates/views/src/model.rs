@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use tunesmith_algorithms::insight::{Estimate, Interval, MetricInsight, PredictedPoint, fewest_points};
+use tunesmith_algorithms::insight::{
+    Estimate, Interval, MetricInsight, PredictedPoint, SuspiciousTrial, fewest_points,
+};
 use tunesmith_algorithms::problem::{CompletedTrial, TrialId, TrialOutcome};
 
 use super::reduction::sample;
@@ -70,9 +72,24 @@ pub struct Trust {
     pub log_predictive_density: f64,
     /// The noise variance of a trial divided by the variance that the parameters cause.
     pub noise_to_signal: f64,
+    /// The trials with results too good to be true, best first. The search and the model ignore them.
+    pub suspicious: Vec<SuspiciousResult>,
     /// The best measured point, the measured point with the best prediction, and the point of the whole space with the best
     /// prediction, where the search would look next.
     pub best: [Prediction; 3],
+}
+
+/// A result that is too good to be true, frequently that of an error in the program. A trial nearby with a similar result
+/// confirms it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SuspiciousResult {
+    /// The number of the trial.
+    pub trial: u64,
+    /// Its result.
+    pub value: f64,
+    /// The distance to the best of the other results, divided by their range.
+    pub ranges: f64,
 }
 
 /// The trial to use: under noise the best result is also the luckiest.
@@ -167,6 +184,7 @@ pub fn trust(insight: &MetricInsight) -> Trust {
         rank_correlation: calibration.rank_correlation,
         log_predictive_density: calibration.log_predictive_density,
         noise_to_signal: insight.noise_to_signal,
+        suspicious: insight.suspicious_trials.iter().map(suspicious_result).collect(),
         best: [&best.best_observed, &best.best_measured_by_model, &best.predicted].map(prediction),
     }
 }
@@ -180,6 +198,11 @@ pub fn recommendation(insight: &MetricInsight) -> Recommendation {
         best: prediction(&optimum.best_observed),
         best_may_be_lucky: optimum.best_may_be_lucky,
     }
+}
+
+fn suspicious_result(found: &SuspiciousTrial) -> SuspiciousResult {
+    let SuspiciousTrial { trial, value, ranges } = *found;
+    SuspiciousResult { trial: trial.0, value, ranges }
 }
 
 fn prediction(point: &PredictedPoint) -> Prediction {

@@ -8,7 +8,7 @@ use tunesmith_algorithms::insight::{
 use tunesmith_algorithms::problem::{Goal, ParameterValue};
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 
-use super::super::results::flags;
+use super::super::results::{flags, suspicion_text};
 use super::super::table::{Column, Layout, Table};
 use super::analysis::Explanation;
 use super::sparkline::sparkline;
@@ -38,6 +38,9 @@ pub(super) fn text(explanation: &Explanation, slices: bool, layout: &Layout) -> 
         let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };
         let model = format!("{} different points, noise/signal {}", metric.points, short(metric.noise_to_signal));
         line(&mut text, "metric", &format!("{goal} {}; {model}", metric.metric));
+        for found in &metric.suspicious_trials {
+            line(&mut text, "suspicious", &suspicion_text(found, &metric.metric));
+        }
         importance(&mut text, &metric.importance, layout)?;
         optimum(&mut text, metric, layout)?;
         calibration(&mut text, &metric.calibration);
