@@ -1,5 +1,9 @@
 //! The pages of the console for administrators: server and access.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::access::{bearer, token};
@@ -73,4 +77,31 @@ fn server_without_tokens_states_that_and_reports_why_it_is_not_ready() {
     let (_, text) = page("/console/server");
     assert!(text.contains("Not ready:") && text.contains(reason), "{reason}\n{text}");
     assert!(page("/console/access").1.contains("the audit log cannot be read"));
+}
+
+#[test]
+fn dashboard_shows_every_metric_of_the_server_and_no_other() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let (_, text) = server.text("GET", "/metrics");
+    let of_server: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/grafana/tunesmith.json");
+    let dashboard: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    let mut shown = BTreeSet::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap() {
+            let expression = target["expr"].as_str().unwrap();
+            let names = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let names: Vec<&str> = names.filter(|name| name.starts_with("tunesmith_")).collect();
+            assert!(!names.is_empty(), "{panel}");
+            for name in names {
+                let suffixes = ["", "_total", "_bucket", "_info"];
+                let family = suffixes.iter().find_map(|suffix| of_server.get(name.strip_suffix(suffix)?));
+                shown.insert(*family.unwrap_or_else(|| panic!("{name} is no metric of the server")));
+            }
+        }
+    }
+    assert_eq!(shown, of_server);
+    let (status, readiness) = server.get("/readyz");
+    assert_eq!((status, readiness), (200, json!({"ready": true})));
 }

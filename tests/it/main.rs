@@ -79,6 +79,7 @@ mod python_client;
 mod python_packages;
 mod ray;
 mod real_trainers;
+mod reload;
 mod reopen;
 mod report;
 mod response_form;

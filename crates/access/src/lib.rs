@@ -9,7 +9,7 @@ mod role;
 mod sessions;
 mod token;
 
-pub use audit::{AuditLog, AuditRecord, NewestRecords, Record};
+pub use audit::{AuditLog, AuditRecord, NewestRecords, Record, Rotation};
 pub use authenticator::Authenticator;
 pub use file::{TokenFile, TokenFileError};
 pub use limits::{Limits, OverLimit, SuggestionPermit};

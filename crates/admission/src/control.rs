@@ -32,6 +32,13 @@ pub struct Access {
     pub refuses_unrecorded: bool,
 }
 
+impl Access {
+    /// All audit logs.
+    pub fn audit_logs(&self) -> Vec<Arc<AuditLog>> {
+        std::iter::once(&self.admin_activity).chain(&self.data_access).cloned().collect()
+    }
+}
+
 /// Only caller of a service, with all permissions: the owner of the data folder, or the listener of a protocol without
 /// credentials.
 pub struct Owner {
