@@ -19,7 +19,7 @@ use crate::executors::{self, ExecutorKind, ExecutorOptions};
 use crate::server_settings::ServerSettings;
 use crate::sharing::{self, Sharing};
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, Rotation, TokenFile, TokenFileError};
-use tunesmith_admission::{Access, Owner, ServiceAccess};
+use tunesmith_admission::{Access, ApplyTokenChange, Owner, ServiceAccess, tokens_in};
 use tunesmith_config::AuditFiles;
 use tunesmith_data_dir::{DataDir, audit_of};
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
@@ -75,6 +75,8 @@ pub(crate) struct AccessSettings {
     pub(crate) records_reads: bool,
     /// Whether changes are rejected while the audit log cannot be written.
     pub(crate) refuses_unrecorded: bool,
+    /// Whether tokens may belong to several principals.
+    pub(crate) accepts_several_principals: bool,
     pub(crate) audit: AuditFiles,
 }
 
@@ -277,11 +279,23 @@ pub(crate) fn access(
     };
     Ok(Access {
         authenticator,
+        change_tokens: token_changes(data_dir),
+        accepts_several_principals: settings.accepts_several_principals,
         limits: Limits::new(settings.request_rate, settings.concurrent_suggestions),
         admin_activity: Arc::new(log(ADMIN_ACTIVITY)?),
         data_access: settings.records_reads.then(|| log("data_access.jsonl")).transpose()?.map(Arc::new),
         refuses_unrecorded: settings.refuses_unrecorded,
     })
+}
+
+/// Changes of the tokens of `data_dir`: those of its database, if other servers share it.
+fn token_changes(data_dir: &DataDir) -> ApplyTokenChange {
+    #[cfg(feature = "postgres")]
+    if let Some(shared) = data_dir.shared_store() {
+        let documents = Arc::new(tunesmith_store::PostgresDocuments::new(shared));
+        return crate::shared_tokens::SharedTokens::new(documents, data_dir.path()).changes();
+    }
+    tokens_in(TokenFile::new(data_dir.tokens()))
 }
 
 /// Principal of offline changes: the current user as owner of the data folder `path`.

@@ -84,7 +84,8 @@ fn dashboard_shows_every_metric_of_the_server_and_no_other() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     let (_, text) = server.text("GET", "/metrics");
-    let of_server: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    let of_server: BTreeSet<&str> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/grafana/tunesmith.json");
     let dashboard: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let mut shown = BTreeSet::new();

@@ -102,6 +102,7 @@ mod study_pages;
 mod supervisors;
 mod support;
 mod tls;
+mod token_api;
 mod token_loss;
 #[cfg(feature = "otlp")]
 mod traces;

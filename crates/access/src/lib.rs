@@ -11,7 +11,7 @@ mod token;
 
 pub use audit::{AuditLog, AuditRecord, NewestRecords, Record, Rotation};
 pub use authenticator::Authenticator;
-pub use file::{TokenFile, TokenFileError};
+pub use file::{TokenChange, TokenFile, TokenFileError};
 pub use limits::{Limits, OverLimit, SuggestionPermit};
 pub use per_principal::PerPrincipal;
 pub use role::{Permission, Role, UnknownRole};

@@ -156,6 +156,13 @@ async fn open(args: &ServeArgs) -> anyhow::Result<Arc<DataDir>> {
     Ok(data_dir)
 }
 
+/// Whether programs of several principals are isolated from each other, or need not be.
+fn accepts_several_principals(args: &ServeArgs, settings: &ServerSettings, data_dir: &DataDir) -> anyhow::Result<bool> {
+    let executor = args.executor.options(&settings.executor);
+    let unisolated = executors::unisolated(data_dir.path(), &executor, &settings.machines.other_executors())?;
+    Ok(args.identity.isolation(&args.environment, 2, unisolated.as_deref()).is_ok())
+}
+
 /// Isolation of programs from the server, and the folders they may name.
 fn isolation(
     args: &ServeArgs,
@@ -272,6 +279,7 @@ fn access(args: &ServeArgs, settings: &ServerSettings, data_dir: &DataDir) -> an
         concurrent_suggestions: NonZeroU32::new(args.concurrent_suggestions),
         records_reads: args.data_access_log,
         refuses_unrecorded: args.on_audit_failure == AuditFailure::Refuse,
+        accepts_several_principals: accepts_several_principals(args, settings, data_dir)?,
         audit: settings.audit,
     };
     composition::access(data_dir, authenticator, settings)
