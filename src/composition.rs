@@ -12,18 +12,20 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use jiff::SignedDuration;
+use parking_lot::RwLock;
 
 use crate::executors::{self, ExecutorKind, ExecutorOptions};
 use crate::server_settings::ServerSettings;
 use crate::sharing::{self, Sharing};
-use tunesmith_access::{AuditLog, Authenticator, Limits, Record, TokenFile, TokenFileError};
-use tunesmith_admission::{Access, Owner, ServiceAccess};
-use tunesmith_api::ai_platform::machines::MachineMap;
+use tunesmith_access::{AuditLog, Authenticator, Limits, Record, Rotation, TokenFile, TokenFileError};
+use tunesmith_admission::{Access, ApplyTokenChange, Owner, ServiceAccess, tokens_in};
+use tunesmith_config::AuditFiles;
 use tunesmith_data_dir::{DataDir, audit_of};
 use tunesmith_executor::local::{Identities, Identity, LocalExecutor, LocalSettings, PassedEnvironment};
 use tunesmith_executor::remote::Inbox;
 use tunesmith_http::AllowedHosts;
-use tunesmith_http::server::Service;
+use tunesmith_http::server::{Service, SharedMachines};
 use tunesmith_jobs::allowed_folders::AllowedFolders;
 use tunesmith_jobs::packages::Packages;
 use tunesmith_jobs::resource_pool::{Capacity, PoolSettings};
@@ -73,6 +75,9 @@ pub(crate) struct AccessSettings {
     pub(crate) records_reads: bool,
     /// Whether changes are rejected while the audit log cannot be written.
     pub(crate) refuses_unrecorded: bool,
+    /// Whether tokens may belong to several principals.
+    pub(crate) accepts_several_principals: bool,
+    pub(crate) audit: AuditFiles,
 }
 
 /// Default memory budget in bytes.
@@ -97,7 +102,7 @@ pub(crate) struct Application {
     pub(crate) studies: Arc<Studies>,
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) packages: Packages,
-    pub(crate) machines: Arc<MachineMap>,
+    pub(crate) machines: SharedMachines,
     pub(crate) environments: Arc<Environments>,
     pub(crate) reports: TrialReports,
     pub(crate) agents: AgentReports,
@@ -140,6 +145,7 @@ pub(crate) async fn compose_shared(
         Some((name, kind)) => format!("{name} ({})", kind.as_str()),
         None => kind.as_str().to_owned(),
     };
+    let limits_of_trials = settings.pool.limits;
     let pool = counted(settings.pool, kind, kinds, default);
     let pool = PoolSettings { executor_limits: limits, ..pool };
     let Sharing { claims, running, relay, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
@@ -177,11 +183,13 @@ pub(crate) async fn compose_shared(
         Some(documents) => studies.with_servers(Arc::clone(documents)),
         None => studies.with_pending(PendingSuggestions::new(data_dir.suggestions())),
     };
+    let jobs = Jobs::new(Arc::clone(&services));
+    jobs.set_limits(settings.queue, limits_of_trials);
     Ok(Application {
         executor: shown,
         studies: Arc::new(studies),
-        jobs: Arc::new(Jobs::new(Arc::clone(&services)).with_queue_limits(settings.queue)),
-        machines: settings.machines,
+        jobs: Arc::new(jobs),
+        machines: Arc::new(RwLock::new(settings.machines)),
         packages,
         environments,
         reports: TrialReports::new(Arc::clone(&services)),
@@ -264,14 +272,30 @@ pub(crate) fn access(
     authenticator: Authenticator,
     settings: AccessSettings,
 ) -> anyhow::Result<Access> {
-    let log = |name: &str| open_log(&data_dir.audit().join(name));
+    let log = |name: &str| {
+        let log = open_log(&data_dir.audit().join(name))?;
+        log.set_rotation(rotation(settings.audit));
+        anyhow::Ok(log)
+    };
     Ok(Access {
         authenticator,
+        change_tokens: token_changes(data_dir),
+        accepts_several_principals: settings.accepts_several_principals,
         limits: Limits::new(settings.request_rate, settings.concurrent_suggestions),
         admin_activity: Arc::new(log(ADMIN_ACTIVITY)?),
         data_access: settings.records_reads.then(|| log("data_access.jsonl")).transpose()?.map(Arc::new),
         refuses_unrecorded: settings.refuses_unrecorded,
     })
+}
+
+/// Changes of the tokens of `data_dir`: those of its database, if other servers share it.
+fn token_changes(data_dir: &DataDir) -> ApplyTokenChange {
+    #[cfg(feature = "postgres")]
+    if let Some(shared) = data_dir.shared_store() {
+        let documents = Arc::new(tunesmith_store::PostgresDocuments::new(shared));
+        return crate::shared_tokens::SharedTokens::new(documents, data_dir.path()).changes();
+    }
+    tokens_in(TokenFile::new(data_dir.tokens()))
 }
 
 /// Principal of offline changes: the current user as owner of the data folder `path`.
@@ -303,6 +327,16 @@ pub(crate) fn record(owner: &Owner, method: &str, resource: &str, status: u16) -
         count: None,
     });
     recorded.context("the change was made, but is not in the audit log")
+}
+
+/// Rotation of audit logs with these `files`.
+pub(crate) fn rotation(files: AuditFiles) -> Rotation {
+    let span = |time: Duration| SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+    Rotation {
+        max_bytes: files.max_bytes,
+        max_age: span(files.max_age),
+        retention: files.retention.map_or(SignedDuration::MAX, span),
+    }
 }
 
 fn open_log(path: &Path) -> anyhow::Result<AuditLog> {

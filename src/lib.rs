@@ -7,6 +7,7 @@ pub mod cli;
 mod composition;
 mod copied;
 mod devices;
+mod disk;
 mod engine_settings;
 mod executors;
 mod memory;

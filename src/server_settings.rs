@@ -5,14 +5,19 @@ use std::sync::Arc;
 
 use crate::devices;
 use tunesmith_api::ai_platform::machines::MachineMap;
-use tunesmith_config::{ConfigErrors, Devices, ExecutorConfig, KnownExecutor, Limits, ServerConfig};
+use tunesmith_config::{
+    AuditFiles, Capacity as ConfiguredCapacity, ConfigErrors, Devices, ExecutorConfig, KnownExecutor, Limits,
+    Retention, ServerConfig,
+};
 use tunesmith_jobs::QueueLimits;
 use tunesmith_jobs::allowed_folders::{AllowedFolder, AllowedFolderError};
-use tunesmith_jobs::resource_pool::{Capacity, Device, PoolSettings, RunningLimits};
+use tunesmith_jobs::resource_pool::{Capacity, Device, PoolLimits, PoolSettings, RunningLimits};
 
 /// Machines and limits of the services. By default, the published names without accounting or limits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServerSettings {
+    /// Configuration that they come from, if any.
+    pub(crate) source: Option<Arc<ServerConfig>>,
     /// Executor settings, as far as configured.
     pub(crate) executor: ExecutorConfig,
     /// Resolution of machine names.
@@ -23,6 +28,8 @@ pub(crate) struct ServerSettings {
     pub(crate) queue: QueueLimits,
     /// Folders and buckets that jobs may use on a server with tokens.
     pub(crate) allowed_folders: Vec<AllowedFolder>,
+    pub(crate) audit: AuditFiles,
+    pub(crate) retention: Retention,
 }
 
 /// Failures to use a server configuration.
@@ -47,25 +54,23 @@ impl ServerSettings {
     /// [`SettingsError`].
     pub(crate) fn load(path: Option<&Path>, executor: KnownExecutor<'_>) -> Result<Self, SettingsError> {
         let Some(path) = path else { return Ok(Self::default()) };
-        let ServerConfig { executor, machines, capacity, allowed_folders, limits, queue_deadline } =
-            tunesmith_config::load_server(path, executor)?;
+        let config = tunesmith_config::load_server(path, executor)?;
+        let capacity = counted(&config.capacity)?;
+        Self::of(config, capacity)
+    }
+
+    /// Settings of `config`, with the resources of this machine.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub(crate) fn of(config: ServerConfig, capacity: Capacity) -> Result<Self, SettingsError> {
+        let source = Some(Arc::new(config.clone()));
+        let ServerConfig { executor, machines, allowed_folders, limits, queue_deadline, audit, retention, .. } = config;
         let allowed_folders = allowed_folders
             .iter()
             .enumerate()
             .map(|(index, text)| text.parse().map_err(|source| SettingsError::AllowedFolder { index, source }));
         let allowed_folders = allowed_folders.collect::<Result<_, _>>()?;
-        let devices = match capacity.devices {
-            None => None,
-            Some(Devices::Listed(listed)) => Some(listed.into_iter().map(|(id, kind)| Device { id, kind }).collect()),
-            Some(Devices::Discovered) => {
-                let found = devices::discover().map_err(SettingsError::Devices)?;
-                for device in &found {
-                    tracing::info!(device.id, device.kind, "found an accelerator");
-                }
-                Some(found)
-            }
-        };
-        let capacity = Capacity { milli_cpus: capacity.milli_cpus, memory_bytes: capacity.memory_bytes, devices };
         let Limits {
             running_cluster,
             running_project,
@@ -82,11 +87,36 @@ impl ServerSettings {
             study: running_study,
         };
         Ok(Self {
+            source,
             executor,
             machines: Arc::new(machines),
-            pool: PoolSettings { capacity, limits, queue_deadline, ..PoolSettings::default() },
+            pool: PoolSettings {
+                capacity,
+                limits: PoolLimits { running: limits, queue_deadline },
+                ..PoolSettings::default()
+            },
             allowed_folders,
+            audit,
+            retention,
             queue: QueueLimits { cluster: queued_cluster, project: queued_project, principal: queued_principal },
         })
     }
+}
+
+/// Resources of this machine as `configured`, with the accelerators found if they are to be discovered.
+fn counted(configured: &ConfiguredCapacity) -> Result<Capacity, SettingsError> {
+    let devices = match &configured.devices {
+        None => None,
+        Some(Devices::Listed(listed)) => {
+            Some(listed.iter().map(|(id, kind)| Device { id: id.clone(), kind: kind.clone() }).collect())
+        }
+        Some(Devices::Discovered) => {
+            let found = devices::discover().map_err(SettingsError::Devices)?;
+            for device in &found {
+                tracing::info!(device.id, device.kind, "found an accelerator");
+            }
+            Some(found)
+        }
+    };
+    Ok(Capacity { milli_cpus: configured.milli_cpus, memory_bytes: configured.memory_bytes, devices })
 }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 
 use tunesmith_access::TokenFile;
+use tunesmith_admission::{ApplyTokenChange, refused_change};
 use tunesmith_data_dir::{DataDir, DataDirError, StoreKind, tokens_of};
+use tunesmith_domain::{Code, Refusal};
 use tunesmith_store::{Documents, PostgresDocuments, StoreError};
 
 /// Kind and name of the document.
@@ -100,6 +102,22 @@ impl SharedTokens {
             bail!("the tokens were changed through another server at the same time; try again");
         }
         Ok(result)
+    }
+
+    /// Changes for callers of this server.
+    pub(crate) fn changes(self) -> ApplyTokenChange {
+        let shared = Arc::new(self);
+        Arc::new(move |change| {
+            let shared = Arc::clone(&shared);
+            Box::pin(async move {
+                let file = shared.file.clone();
+                let applied = shared.change(|| Ok(file.apply(change))).await.map_err(|error| {
+                    tracing::error!(error = format!("{error:#}"), "the tokens of the database cannot be changed");
+                    Refusal::new(Code::Aborted, format!("the tokens cannot be changed: {error}"))
+                })?;
+                applied.map_err(refused_change)
+            })
+        })
     }
 
     /// Keeps the copy up to date. Never completes.

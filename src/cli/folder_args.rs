@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::composition::ContainerOptions;
 use crate::server_settings::{ServerSettings, SettingsError};
-use tunesmith_config::KnownExecutor;
+use tunesmith_config::{ConfigErrors, KnownExecutor, ServerConfig};
 use tunesmith_data_dir::{StoreKind, StoreSource, UnknownStoreKind};
 #[cfg(feature = "postgres")]
 use tunesmith_store::DatabaseAddress;
@@ -86,6 +86,14 @@ impl ServerConfigArgs {
     /// If the file has errors, or devices cannot be found.
     pub(super) fn settings(&self, executor: KnownExecutor<'_>) -> Result<ServerSettings, SettingsError> {
         ServerSettings::load(self.server_config.as_deref(), executor)
+    }
+
+    /// Configuration in the file, for a server with `executor`; `None` without a file.
+    ///
+    /// # Errors
+    /// If the file has errors.
+    pub(super) fn config(&self, executor: KnownExecutor<'_>) -> Result<Option<ServerConfig>, ConfigErrors> {
+        self.server_config.as_deref().map(|path| tunesmith_config::load_server(path, executor)).transpose()
     }
 
     #[cfg(feature = "console")]

@@ -1,11 +1,13 @@
 //! `tunesmith serve`: serves the jobs and studies of a data folder over HTTP.
 
 mod background;
+mod expiry;
 #[cfg(feature = "console")]
 mod facts;
 #[cfg(feature = "optuna")]
 mod grpc;
 mod open_files;
+mod reload;
 mod running;
 mod signals;
 
@@ -185,7 +187,7 @@ pub(super) fn serve(args: &ServeArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let served = runtime.block_on(running::run(args, settings));
+    let served = runtime.block_on(running::run(args, settings, known.kept));
     runtime.shutdown_timeout(Duration::from_secs(1));
     served?;
     Ok(ExitCode::SUCCESS)

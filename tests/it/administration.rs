@@ -1,5 +1,9 @@
 //! The pages of the console for administrators: server and access.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::access::{bearer, token};
@@ -73,4 +77,35 @@ fn server_without_tokens_states_that_and_reports_why_it_is_not_ready() {
     let (_, text) = page("/console/server");
     assert!(text.contains("Not ready:") && text.contains(reason), "{reason}\n{text}");
     assert!(page("/console/access").1.contains("the audit log cannot be read"));
+}
+
+#[test]
+fn dashboard_shows_every_metric_of_the_server_and_only_documented_ones() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let documented = fs::read_to_string(root.join("docs/reference/metrics.md")).unwrap();
+    let dashboard = fs::read_to_string(root.join("examples/grafana/tunesmith.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
+    let mut shown = BTreeSet::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        for target in panel["targets"].as_array().unwrap() {
+            let expression = target["expr"].as_str().unwrap();
+            let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            let names: Vec<&str> = words.filter(|word| word.starts_with("tunesmith_")).collect();
+            assert!(!names.is_empty(), "{panel}");
+            for name in names {
+                let name = name.trim_end_matches("_bucket");
+                assert!(documented.contains(&format!("| `{name}` |")), "{name} is not documented");
+                shown.insert(name.trim_end_matches("_total").trim_end_matches("_info").to_owned());
+            }
+        }
+    }
+    // Families without a sample are not in the text.
+    let (_, text) = server.text("GET", "/metrics");
+    let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let missing: Vec<&str> = families.filter(|family| !shown.contains(*family)).collect();
+    assert!(missing.is_empty() && shown.len() > 15, "{missing:?} are not in the dashboard");
+    let (status, readiness) = server.get("/readyz");
+    assert_eq!((status, readiness), (200, json!({"ready": true})));
 }

@@ -79,6 +79,7 @@ mod python_client;
 mod python_packages;
 mod ray;
 mod real_trainers;
+mod reload;
 mod reopen;
 mod report;
 mod response_form;
@@ -101,6 +102,7 @@ mod study_pages;
 mod supervisors;
 mod support;
 mod tls;
+mod token_api;
 mod token_loss;
 #[cfg(feature = "otlp")]
 mod traces;

@@ -2,8 +2,10 @@
 //!
 //! Records that cannot be written are kept in memory and written before later ones. Before a change, the log can
 //! reserve disk space, so that its record will fit. Records of refused unauthenticated requests are rate-limited.
+//! A log with a [`Rotation`] consists of the current file and of earlier ones beside it.
 
 mod newest;
+mod rotation;
 mod strangers;
 
 use std::collections::VecDeque;
@@ -20,6 +22,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 pub use newest::{AuditRecord, NewestRecords};
+pub use rotation::Rotation;
 use strangers::Strangers;
 
 /// Maximum length of a resource name in a record, in bytes; above that of any valid one.
@@ -63,6 +66,7 @@ pub struct AuditLog {
 
 #[derive(Debug, Default)]
 struct State {
+    rotation: Rotation,
     file: Option<Arc<File>>,
     /// Device and inode of the file.
     identity: (u32, u32, u64),
@@ -87,6 +91,11 @@ impl AuditLog {
         let log = Self { path: path.to_owned(), state: Mutex::default() };
         log.current(&mut log.state())?;
         Ok(log)
+    }
+
+    /// Rotates the log from now on, which only one process may do: others find the new file at their next record.
+    pub fn set_rotation(&self, rotation: Rotation) {
+        self.state().rotation = rotation;
     }
 
     /// Writes pending records, checks that another one can be written, and reserves space for it.
@@ -145,7 +154,11 @@ impl AuditLog {
 
     fn flush(&self, state: &mut State) -> io::Result<()> {
         while !state.unwritten.is_empty() {
-            let (file, _) = self.current(state)?;
+            let (mut file, length) = self.current(state)?;
+            if length >= state.rotation.max_bytes {
+                self.rotate(state, Timestamp::now())?;
+                (file, _) = self.current(state)?;
+            }
             let State { unwritten, is_torn, .. } = &mut *state;
             let (mut file, Some(line)) = (&*file, unwritten.front()) else { break };
             // A single write, so that concurrent lines are not interleaved.

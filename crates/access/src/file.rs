@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::token::Token;
@@ -48,6 +49,22 @@ pub enum TokenFileError {
 #[derive(Debug, Clone)]
 pub struct TokenFile {
     path: PathBuf,
+}
+
+/// Change of the tokens.
+#[derive(Debug, Clone)]
+pub enum TokenChange {
+    Add(Token),
+    Revoke {
+        id: String,
+    },
+    /// Adds a successor of the token `id`.
+    Rotate {
+        id: String,
+        successor: Token,
+        /// Time from which the token `id` is invalid; `None`: it is removed at once.
+        end: Option<Timestamp>,
+    },
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -148,6 +165,27 @@ impl TokenFile {
         })
     }
 
+    /// Applies `change`.
+    ///
+    /// # Errors
+    /// [`TokenFileError::NotFound`] and the others.
+    pub fn apply(&self, change: TokenChange) -> Result<(), TokenFileError> {
+        match change {
+            TokenChange::Add(token) => self.add(token),
+            TokenChange::Revoke { id } => self.revoke(&id).map(|_| ()),
+            TokenChange::Rotate { id, successor, end } => self.change(|tokens| {
+                let index = tokens.iter().position(|token| token.id == id);
+                let index = index.ok_or_else(|| TokenFileError::NotFound { id: id.clone() })?;
+                tokens.push(successor);
+                match end {
+                    Some(end) => tokens[index].end_by(end),
+                    None => drop(tokens.remove(index)),
+                }
+                Ok(())
+            }),
+        }
+    }
+
     /// Removes the token `id` and returns it.
     ///
     /// # Errors
@@ -232,7 +270,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::super::token::{Token, id_of};
-    use super::{TokenFile, TokenFileError};
+    use super::{TokenChange, TokenFile, TokenFileError};
 
     #[test]
     fn token_is_stored_without_its_secret_until_it_is_revoked() {
@@ -258,6 +296,27 @@ mod tests {
         assert_eq!(file.revoke(&made.token.id).unwrap(), made.token);
         assert!(matches!(file.revoke(&made.token.id), Err(TokenFileError::NotFound { .. })));
         assert_eq!(file.read().unwrap(), []);
+    }
+
+    #[test]
+    fn rotated_token_ends_at_once_or_after_the_overlap_but_never_later_than_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = TokenFile::new(folder.path().join("tokens.json"));
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let draw = |expiry| Token::draw("user:a@x".parse().unwrap(), Vec::new(), at(0), expiry).token;
+        let (endless, short) = (draw(None), draw(Some(at(5))));
+        for token in [&endless, &short] {
+            file.add(token.clone()).unwrap();
+        }
+        let rotate = |id: &str, end| file.apply(TokenChange::Rotate { id: id.to_owned(), successor: draw(None), end });
+        rotate(&endless.id, Some(at(10))).unwrap();
+        rotate(&short.id, Some(at(10))).unwrap();
+        let ends = |file: &TokenFile| file.read().unwrap().iter().map(|token| token.expire_time).collect::<Vec<_>>();
+        assert_eq!(ends(&file), [Some(at(10)), Some(at(5)), None, None]);
+        rotate(&endless.id, None).unwrap();
+        assert_eq!(ends(&file), [Some(at(5)), None, None, None]);
+        assert!(matches!(rotate(&endless.id, None), Err(TokenFileError::NotFound { .. })));
+        assert_eq!(ends(&file).len(), 4, "a failed rotation adds nothing");
     }
 
     #[test]

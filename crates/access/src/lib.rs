@@ -9,9 +9,9 @@ mod role;
 mod sessions;
 mod token;
 
-pub use audit::{AuditLog, AuditRecord, NewestRecords, Record};
+pub use audit::{AuditLog, AuditRecord, NewestRecords, Record, Rotation};
 pub use authenticator::Authenticator;
-pub use file::{TokenFile, TokenFileError};
+pub use file::{TokenChange, TokenFile, TokenFileError};
 pub use limits::{Limits, OverLimit, SuggestionPermit};
 pub use per_principal::PerPrincipal;
 pub use role::{Permission, Role, UnknownRole};

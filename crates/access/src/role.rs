@@ -42,6 +42,9 @@ permissions! {
     TrialsList "ml.trials.list";
     TrialsUpdate "ml.trials.update";
     TrialsDelete "ml.trials.delete";
+    TokensList "tunesmith.tokens.list";
+    TokensCreate "tunesmith.tokens.create";
+    TokensDelete "tunesmith.tokens.delete";
 }
 
 impl Permission {

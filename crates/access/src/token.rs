@@ -179,6 +179,11 @@ impl Token {
         self.digest == digest(secret)
     }
 
+    /// Sets the expiry to `end`, unless it is earlier.
+    pub(super) fn end_by(&mut self, end: Timestamp) {
+        self.expire_time = Some(self.expire_time.map_or(end, |own| own.min(end)));
+    }
+
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expire_time.is_some_and(|end| end <= now)
     }

@@ -12,7 +12,7 @@ use tunesmith_access::{
 use tunesmith_domain::{Code, Document, JobId, Refusal};
 use tunesmith_telemetry::telemetry;
 
-use super::administration::AuditedCalls;
+use super::administration::{ApplyTokenChange, AuditedCalls};
 use super::admission::{Admission, Outcome};
 use super::call::{Call, Client, IdempotencyKey, SessionSecrets};
 use super::policy;
@@ -24,12 +24,23 @@ pub(crate) const TOKENS_UNREADABLE: &str = "the server's tokens cannot be read; 
 /// Access rules of a server: authentication, rate limits and audit logs.
 pub struct Access {
     pub authenticator: Authenticator,
+    /// Changes the tokens of `authenticator`.
+    pub change_tokens: ApplyTokenChange,
+    /// Whether tokens may belong to several principals: their programs are isolated from each other, or need not be.
+    pub accepts_several_principals: bool,
     pub limits: Limits,
     pub admin_activity: Arc<AuditLog>,
     /// Audit log of reads; `None`: disabled.
     pub data_access: Option<Arc<AuditLog>>,
     /// Whether to refuse changes while `admin_activity` is not writable.
     pub refuses_unrecorded: bool,
+}
+
+impl Access {
+    /// All audit logs.
+    pub fn audit_logs(&self) -> Vec<Arc<AuditLog>> {
+        std::iter::once(&self.admin_activity).chain(&self.data_access).cloned().collect()
+    }
 }
 
 /// Only caller of a service, with all permissions: the owner of the data folder, or the listener of a protocol without

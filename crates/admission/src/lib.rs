@@ -10,7 +10,7 @@ mod policy;
 mod steps;
 pub mod use_cases;
 
-pub use administration::{AuditedCalls, Credentials, TokenUse};
+pub use administration::{ApplyTokenChange, AuditedCalls, Credentials, TokenUse, refused_change, tokens_in};
 pub use admission::{Admission, Outcome};
 pub use call::{Call, Client, IdempotencyKey, SessionSecrets};
 pub use control::{Access, AccessControl, Owner, PolicyOf, ServiceAccess};

@@ -159,6 +159,15 @@ use_cases! {
         "Checks whether the server is ready.";
     METRICS = reads("metrics", Open, Server)
         "Gets the metrics in OpenMetrics text format.";
+    LIST_TOKENS = reads("tunesmith.tokens.list", Of(TokensList), Server)
+        "Lists the access tokens of the server, without their secrets.";
+    CREATE_TOKEN = changing("tunesmith.tokens.create", Of(TokensCreate), Server)
+        "Creates an access token. Its secret is in the answer, and nowhere else.";
+    ROTATE_TOKEN = changing("tunesmith.tokens.rotate", Of(TokensCreate), Server)
+        "Creates a successor of an access token, with the same principal and roles. The token itself ends at once, or after an \
+         overlap.";
+    DELETE_TOKEN = changing("tunesmith.tokens.delete", Of(TokensDelete), Server)
+        "Revokes an access token.";
     GET_CONFIG = reads("ml.projects.getConfig", Of(ProjectsGetConfig), Project)
         "Gets the service accounts of the service.";
     LIST_LOCATIONS = reads("ml.projects.locations.list", Of(LocationsList), Project)

@@ -27,8 +27,9 @@ pub use edit::{Edit, EditError, Plain, Step, edit, outline};
 pub use hints::hints;
 pub use schema::json_schema;
 pub use server::{
-    Capacity, Devices, EXECUTORS, ExecutorConfig, KnownExecutor, KubernetesConfig, LOCAL, Limits, NamedExecutor,
-    RayConfig, ServerConfig, SlurmConfig, Words, load_server, parse_server, server_json_schema,
+    AuditFiles, Capacity, Devices, EXECUTORS, ExecutorConfig, KnownExecutor, KubernetesConfig, LOCAL, Limits,
+    NamedExecutor, RayConfig, Retention, ServerConfig, SlurmConfig, Words, load_server, parse_server,
+    server_json_schema,
 };
 pub use study::{StudyDraft, parse_study};
 

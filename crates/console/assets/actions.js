@@ -11,6 +11,17 @@ import { trialBody } from "./trial_form.js";
  * @returns {Promise<string>} the message of the error, empty if there was none
  */
 export async function send(method, url, body) {
+  return (await request(method, url, body)).error;
+}
+
+/**
+ * Sends a change, and returns the answer.
+ * @param {string} method
+ * @param {string} url
+ * @param {unknown} body
+ * @returns {Promise<{error: string, answer: any}>} the message of the error, empty if there was none, and the answer
+ */
+async function request(method, url, body) {
   const csrf = document.querySelector('meta[name="csrf"]')?.getAttribute("content") ?? "";
   const init = {
     method,
@@ -19,11 +30,12 @@ export async function send(method, url, body) {
   };
   try {
     const response = await fetch(url, init);
-    if (response.ok) return "";
     const answer = await response.json().catch(() => null);
-    return answer?.error?.message ?? `the server answered with status ${response.status}`;
+    if (response.ok) return { error: "", answer };
+    return { error: answer?.error?.message ?? `the server answered with status ${response.status}`, answer: null };
   } catch {
-    return "the server cannot be reached; nothing was changed unless it answers again with another state";
+    const error = "the server cannot be reached; nothing was changed unless it answers again with another state";
+    return { error, answer: null };
   }
 }
 
@@ -112,6 +124,7 @@ function body(form) {
   }
   if (form.dataset.body === "study") return { studyConfig: { tunesmith: { maxTrials: String(fields.get("maxTrials")) } } };
   if (form.dataset.body === "trial") return trialBody(form);
+  if (form.dataset.body === "token" || form.dataset.body === "rotation") return tokenBody(form);
   /** @type {Record<string, string>} */
   const labels = {};
   for (const line of String(fields.get("labels") ?? "").split("\n")) {
@@ -121,6 +134,33 @@ function body(form) {
     labels[key.trim()] = index < 0 ? "" : line.slice(index + 1).trim();
   }
   return { labels };
+}
+
+/**
+ * @param {HTMLFormElement} form
+ * @returns {unknown} the token, or the rotation of one
+ */
+function tokenBody(form) {
+  const fields = new FormData(form);
+  const text = (/** @type {string} */ name) => String(fields.get(name) ?? "").trim();
+  const lifetime = text("days") && { lifetime: `${Number(text("days")) * 86400}s` };
+  if (form.dataset.body === "rotation") return { ...lifetime, overlap: `${Number(text("overlap")) * 3600}s` };
+  const project = text("project");
+  return { principal: text("principal"), roles: [text("role") + (project && `@${project}`)], ...lifetime };
+}
+
+/**
+ * Shows the secret of a new token until the dialog is closed; then the page is loaded again.
+ * @param {HTMLFormElement} form
+ * @param {string} secret
+ */
+function showSecret(form, secret) {
+  form.closest("dialog")?.close();
+  const [dialog, text] = [document.getElementById("secret"), document.getElementById("secret-text")];
+  if (!(dialog instanceof HTMLDialogElement) || !text) return;
+  text.textContent = secret;
+  dialog.addEventListener("close", () => location.reload(), { once: true });
+  dialog.showModal();
 }
 
 /** Makes buttons and forms work. */
@@ -133,12 +173,13 @@ export function useActions() {
     const form = event.target;
     if (!(form instanceof HTMLFormElement) || !form.dataset.url) return;
     event.preventDefault();
-    const error = await send(form.dataset.method ?? "POST", form.dataset.url, body(form));
+    const { error, answer } = await request(form.dataset.method ?? "POST", form.dataset.url, body(form));
     const notice = form.querySelector('[role="alert"]');
     if (notice instanceof HTMLElement) {
       notice.textContent = error;
       notice.hidden = !error;
     }
-    if (!error) location.reload();
+    if (!error && "secret" in form.dataset) showSecret(form, answer.secret);
+    else if (!error) location.reload();
   });
 }

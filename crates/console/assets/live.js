@@ -14,7 +14,7 @@ function stream() {
   return one ? `${one[0]}/events` : "/console/events";
 }
 
-/** Loads the page again and replaces its changed parts. A part with the focus in a field keeps its content. */
+/** Loads the page again and replaces its changed parts. A part with the focus in a field or with an open dialog keeps its content. */
 export async function refresh() {
   const response = await fetch(location.href, { headers: { "x-console-fragment": "1" } });
   if (response.redirected || response.status === 404) {
@@ -26,7 +26,7 @@ export async function refresh() {
   showLocalTimes(fresh);
   for (const part of document.querySelectorAll("[data-live]")) {
     const next = fresh.querySelector(`[data-live="${part.getAttribute("data-live")}"]`);
-    if (!next || next.innerHTML === part.innerHTML) continue;
+    if (!next || next.innerHTML === part.innerHTML || part.querySelector("dialog[open]")) continue;
     const focused = part.contains(document.activeElement) ? document.activeElement : null;
     if (focused?.matches("input:not([type=checkbox]), textarea, select")) continue;
     const path = focused && place(part, focused);

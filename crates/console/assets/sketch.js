@@ -47,6 +47,16 @@ export function sketch(canvas, plot, colours) {
   label(x.high, { x: right, y: bottom + 16, "text-anchor": "end" });
   label(y.low, { x: MARGIN.left - 4, y: bottom, "text-anchor": "end" });
   label(y.high, { x: MARGIN.left - 4, y: MARGIN.top + 10, "text-anchor": "end" });
+  const title = (/** @type {any} */ axis, /** @type {Record<string, string | number>} */ at) => {
+    const text = element("text", { fill: colours.quiet, "font-size": 12, "text-anchor": "middle", ...at });
+    // Plotly.js would take it for markup.
+    const plain = { "&lt;": "<", "&gt;": ">", "&amp;": "&" };
+    text.textContent = String(axis?.title?.text ?? "").replace(/&(lt|gt|amp);/g, (escaped) => plain[/** @type {keyof typeof plain} */ (escaped)]);
+    drawing.append(text);
+  };
+  title(plot.layout.xaxis, { x: (MARGIN.left + right) / 2, y: bottom + 34 });
+  const [left, middle] = [12, (MARGIN.top + bottom) / 2];
+  title(plot.layout.yaxis, { x: left, y: middle, transform: `rotate(-90 ${left} ${middle})` });
   canvas.replaceChildren(drawing);
 }
 

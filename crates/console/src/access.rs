@@ -36,6 +36,8 @@ struct AccessPage {
     data_dir: String,
     token_error: Option<String>,
     are_required: bool,
+    /// Whether the visitor may create and revoke tokens.
+    may_change: bool,
     tokens: Vec<TokenRow>,
     roles: Vec<RoleRow>,
     policies: Vec<PolicyRow>,
@@ -57,6 +59,8 @@ struct TokenRow {
     has_expired: bool,
     last_use: Option<Time>,
     sessions: usize,
+    /// Whether it is that of the visitor, who revokes it elsewhere.
+    is_own: bool,
 }
 
 struct RoleRow {
@@ -103,6 +107,10 @@ pub(crate) async fn show(
         data_dir: console.server()?.data_dir.clone(),
         token_error,
         are_required,
+        may_change: are_required
+            && [Permission::TokensCreate, Permission::TokensDelete]
+                .into_iter()
+                .all(|one| visit.visitor.may_everywhere(one)),
         tokens: tokens
             .into_iter()
             .map(|given| TokenRow {
@@ -114,6 +122,7 @@ pub(crate) async fn show(
                 has_expired: given.token.has_expired(now),
                 last_use: given.last_use.map(Time),
                 sessions: given.sessions,
+                is_own: visit.visitor.token_id() == Some(given.token.id.as_str()),
             })
             .collect(),
         roles: Role::ALL.into_iter().map(role).collect(),

@@ -44,6 +44,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("plot_parts.js", SCRIPT, include_bytes!("../assets/plot_parts.js")),
     ("plots.js", SCRIPT, include_bytes!("../assets/plots.js")),
     ("sketch.js", SCRIPT, include_bytes!("../assets/sketch.js")),
+    ("summary.js", SCRIPT, include_bytes!("../assets/summary.js")),
     ("theme.js", SCRIPT, include_bytes!("../assets/theme.js")),
     ("ticks.js", SCRIPT, include_bytes!("../assets/ticks.js")),
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),

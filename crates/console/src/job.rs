@@ -5,6 +5,7 @@ use axum::response::Response;
 
 use super::console::{Console, rendered};
 use super::errors::PageError;
+use super::explore::address_of;
 use super::format::{Badge, Number, Span, Time, TrialLink, Value, encoded};
 use super::frame::{Frame, Section};
 use super::health::{Finding, findings, pace};
@@ -12,6 +13,7 @@ use super::subject::{Head, Named, Subject, Tab};
 use super::summary::{Best, Progress, goal_word};
 use super::trials::parameter_names;
 use super::visit::Visit;
+use tunesmith_algorithms::problem::Goal;
 use tunesmith_domain::{Job, Study, StudyState, Trial};
 
 const MOST_OPTIMAL: usize = 10;
@@ -60,8 +62,21 @@ pub(crate) struct StudyPart {
     pub(crate) failures_left: Option<u64>,
     /// URL of the view with model predictions; `None` with too few results.
     pub(crate) model: Option<String>,
+    /// Results as a picture; `None` without results.
+    pub(crate) picture: Option<Picture>,
     pub(crate) algorithm: &'static str,
     pub(crate) seed: u64,
+}
+
+/// Data of the scripts that draw the results.
+pub(crate) struct Picture {
+    /// URL of the study in the API.
+    pub(crate) study: String,
+    pub(crate) metric: String,
+    /// Order of the metric with the best value first: `asc` or `desc`.
+    pub(crate) direction: &'static str,
+    /// Parameter names as JSON.
+    pub(crate) parameters: String,
 }
 
 pub(crate) struct MetricRow {
@@ -160,6 +175,7 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
         time_left: job.and_then(|job| pace(job, &progress, console.clock.now())),
         failures_left: job.and_then(|job| failures_left(&progress, job)),
         model: model_address(study, &progress),
+        picture: (progress.figures.ended.finite > 0).then(|| Picture::of(study)),
         optimal: optimal.iter().map(row).collect(),
         best,
         progress,
@@ -167,6 +183,21 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
         algorithm: study.algorithm.as_str(),
         seed: study.seed,
     })
+}
+
+impl Picture {
+    fn of(study: &Study) -> Self {
+        let metric = &study.problem.metrics()[0];
+        Self {
+            study: address_of(study),
+            metric: metric.name.clone(),
+            direction: match metric.goal {
+                Goal::Maximize => "desc",
+                Goal::Minimize => "asc",
+            },
+            parameters: serde_json::json!(parameter_names(study)).to_string(),
+        }
+    }
 }
 
 /// Number of budgeted trials not started; `None` if the plan is unknown.

@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::response::Response;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::console::{Console, rendered};
 use super::errors::PageError;
@@ -30,7 +31,8 @@ pub struct ServerFacts {
     pub server_config: Option<String>,
     /// Memory budget in bytes.
     pub memory_budget: u64,
-    pub settings: Vec<Setting>,
+    /// Values of the flags, as far as they hold after a reload.
+    pub settings: watch::Receiver<Vec<Setting>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +97,10 @@ pub(crate) async fn show(console: Console, visit: Visit, (): ()) -> Result<Respo
 }
 
 impl ServerPage {
+    fn settings(&self) -> Vec<Setting> {
+        self.facts.settings.borrow().clone()
+    }
+
     fn counts_resources(&self) -> bool {
         let capacity = &self.pool.capacity;
         capacity.milli_cpus.is_some() || capacity.memory_bytes.is_some() || capacity.devices.is_some()

@@ -75,6 +75,14 @@ impl Visitor {
         }
     }
 
+    /// ID of the token that the visitor has signed in with.
+    pub(crate) fn token_id(&self) -> Option<&str> {
+        match &self.caller {
+            Caller::Anonymous => None,
+            Caller::Authenticated(token) => Some(&token.id),
+        }
+    }
+
     /// Whether the visitor has `permission` on `job`, by a role in its project or by its policy.
     pub(crate) fn may_on(&self, permission: Permission, job: &Job) -> bool {
         self.may(permission, job.id.parts().0) || allows(&job.policy, self.caller.principal(), permission)

@@ -43,6 +43,19 @@ impl JobState {
         matches!(self, Self::Succeeded | Self::Failed | Self::Cancelled)
     }
 
+    /// State name in upper case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "QUEUED",
+            Self::Preparing => "PREPARING",
+            Self::Running => "RUNNING",
+            Self::Succeeded => "SUCCEEDED",
+            Self::Failed => "FAILED",
+            Self::Cancelling => "CANCELLING",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+
     fn may_become(self, next: Self) -> bool {
         match self {
             Self::Queued => !matches!(next, Self::Queued | Self::Succeeded),
@@ -57,15 +70,7 @@ impl JobState {
 
 impl fmt::Display for JobState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Queued => "QUEUED",
-            Self::Preparing => "PREPARING",
-            Self::Running => "RUNNING",
-            Self::Succeeded => "SUCCEEDED",
-            Self::Failed => "FAILED",
-            Self::Cancelling => "CANCELLING",
-            Self::Cancelled => "CANCELLED",
-        })
+        f.write_str(self.as_str())
     }
 }
 
@@ -74,7 +79,7 @@ impl FromStr for JobState {
 
     /// Parses the output of [`fmt::Display`].
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let state = Self::ALL.into_iter().find(|state| state.to_string() == text);
+        let state = Self::ALL.into_iter().find(|state| state.as_str() == text);
         state.ok_or_else(|| UnknownJobState { text: text.to_owned() })
     }
 }

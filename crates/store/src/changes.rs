@@ -70,7 +70,8 @@ fn remove_study(records: &dyn Changes, id: &StudyId, next: TrialId) -> Result<bo
     Ok(remains.is_some())
 }
 
-pub(super) fn change_job(records: &dyn Changes, id: &JobId, change: JobChange) -> Result<Job, StoreError> {
+/// Also returns whether the state is new.
+pub(super) fn change_job(records: &dyn Changes, id: &JobId, change: JobChange) -> Result<(Job, bool), StoreError> {
     let before = queries::job(records, id)?;
     let mut job = before.clone();
     let (is_retry, is_extension) =
@@ -82,7 +83,8 @@ pub(super) fn change_job(records: &dyn Changes, id: &JobId, change: JobChange) -
     if job != before {
         records.put_job(&job)?;
     }
-    Ok(job)
+    let is_new_state = job.state != before.state;
+    Ok((job, is_new_state))
 }
 
 /// Reactivates the study of a job, retrying its failed trials if `retry` is set.

@@ -40,7 +40,12 @@ impl<E: Engine> Store for E {
     }
 
     async fn create_job(&self, job: Job, study: Option<Study>) -> Result<(), StoreError> {
-        self.write(Scope::Job(job.id.clone()), move |records| changes::create_job(records, &job, study.as_ref())).await
+        let state = job.state;
+        self.write(Scope::Job(job.id.clone()), move |records| changes::create_job(records, &job, study.as_ref()))
+            .await?;
+        // Outside the change, which may run more than once.
+        telemetry().job(state.as_str());
+        Ok(())
     }
 
     async fn job(&self, id: &JobId) -> Result<Job, StoreError> {
@@ -54,8 +59,13 @@ impl<E: Engine> Store for E {
     }
 
     async fn change_job(&self, id: &JobId, change: JobChange) -> Result<Job, StoreError> {
-        let id = id.clone();
-        self.write(Scope::Job(id.clone()), move |records| changes::change_job(records, &id, change.clone())).await
+        let (scope, id) = (Scope::Job(id.clone()), id.clone());
+        let change = move |records: &dyn Changes| changes::change_job(records, &id, change.clone());
+        let (job, is_new_state) = self.write(scope, change).await?;
+        if is_new_state {
+            telemetry().job(job.state.as_str());
+        }
+        Ok(job)
     }
 
     async fn delete_job(&self, id: &JobId) -> Result<(), StoreError> {

@@ -27,6 +27,7 @@ mod views;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
+use jiff::Timestamp;
 use serde_json::Value;
 use tunesmith_algorithms::problem::{TrialId, ValueError};
 
@@ -55,6 +56,10 @@ use tunesmith_domain::{
 };
 use tunesmith_store::{Documents, Store, StoreError, pages};
 pub use tunesmith_views::{most_at_once, running_at_once};
+
+/// Number of changes whose trials tell when a study was last active. A guess: changes that are no activity, such as
+/// deletions of old trials, are rarely that many.
+const LAST_CHANGES: u64 = 100;
 
 /// Why a request about a study failed. Nothing was changed, unless the store reports an unknown outcome.
 #[derive(Debug, thiserror::Error)]
@@ -337,6 +342,53 @@ impl Studies {
         refuse_study_of_job(id)?;
         self.cancellations.cancel_all(id);
         let _entered = self.study_queues.enter(id).await;
+        self.delete_entered(id).await
+    }
+
+    /// Deletes the studies that belong to no job, have no open trials and had no new, started or ended trial since
+    /// `time`, except those that `is_used` selects. Returns the deleted ones. A study that cannot be deleted is logged,
+    /// and stays.
+    ///
+    /// # Errors
+    /// If the studies cannot be read.
+    pub async fn delete_idle_since(
+        &self,
+        time: Timestamp,
+        is_used: impl Fn(&StudyId) -> bool,
+    ) -> Result<Vec<StudyId>, StudiesError> {
+        let mut deleted = Vec::new();
+        let older = self.pick(None, |study| (study.create_time < time).then(|| study.id.clone())).await?;
+        for id in older.into_iter().filter(|id| !is_used(id)) {
+            match self.delete_if_idle(&id, time).await {
+                Ok(true) => deleted.push(id),
+                Ok(false) | Err(StudiesError::Store(StoreError::NotFound { .. })) => {}
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(study.name = %id, error, "an idle study could not be deleted after its retention");
+                }
+            }
+        }
+        Ok(deleted)
+    }
+
+    async fn delete_if_idle(&self, id: &StudyId, time: Timestamp) -> Result<bool, StudiesError> {
+        let _entered = self.study_queues.enter(id).await;
+        let study = self.store.study(id).await?;
+        if study.create_time >= time || !self.store.open_trials(id, None, 1).await?.is_empty() {
+            return Ok(false);
+        }
+        let last = study.revision.saturating_sub(LAST_CHANGES);
+        let trials = self.store.trials_changed_since(id, last, LAST_CHANGES as usize).await?;
+        let times = trials.iter().flat_map(|trial| [Some(trial.create_time), trial.start_time, trial.end_time]);
+        let is_idle = times.flatten().all(|at| at < time);
+        if is_idle {
+            self.delete_entered(id).await?;
+        }
+        Ok(is_idle)
+    }
+
+    /// Deletes a study whose queue the caller has entered.
+    async fn delete_entered(&self, id: &StudyId) -> Result<(), StudiesError> {
         self.store.delete_study(id).await?;
         self.policy.forget(id);
         self.failures.forget(id);

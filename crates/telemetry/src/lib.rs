@@ -1,13 +1,14 @@
 #![doc = include_str!("../README.md")]
 
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 /// Content type of [`Telemetry::text`].
@@ -28,6 +29,7 @@ pub struct Telemetry {
     suggestions: Family<SourceLabels, Counter>,
     trials_waiting: Family<WaitLabels, Gauge>,
     trials: Family<StateLabels, Counter>,
+    jobs: Family<StateLabels, Counter>,
     commit_seconds: Histogram,
     changes_committed: Counter,
     pub leases_expired: Counter,
@@ -43,6 +45,10 @@ pub struct Telemetry {
     pub memory_held: Gauge,
     /// Resident set size in bytes.
     pub memory_resident: Gauge,
+    /// Free bytes on the file system of the data folder, for users without privileges.
+    pub disk_free: Gauge,
+    /// Size of that file system in bytes.
+    pub disk_size: Gauge,
 }
 
 /// Histograms from 100 microseconds to 100 seconds.
@@ -113,6 +119,11 @@ pub enum SuggestionSource {
 impl Telemetry {
     fn new() -> Self {
         let mut registry = Registry::with_prefix("tunesmith");
+        registry.register("build", "Version of the program", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        let start = Gauge::<i64>::default();
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        start.set(i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX));
+        registry.register_with_unit("start_time", "Start of the process since the Unix epoch", Unit::Seconds, start);
         let requests = Family::default();
         registry.register("http_requests", "Requests by method and status", requests.clone());
         let request_seconds = Family::new_with_constructor(Buckets);
@@ -126,6 +137,8 @@ impl Telemetry {
         registry.register("suggestions", help, suggestions.clone());
         let trials = Family::default();
         registry.register("trials", "Transitions of trials by new state", trials.clone());
+        let jobs = Family::default();
+        registry.register("jobs", "Transitions of jobs by new state", jobs.clone());
         let commit_seconds = Buckets.new_metric();
         let help = "Time of the store's transactions";
         registry.register_with_unit("store_commit", help, Unit::Seconds, commit_seconds.clone());
@@ -151,6 +164,11 @@ impl Telemetry {
         registry.register_with_unit("memory_held", "Allocations of the process", Unit::Bytes, memory_held.clone());
         let help = "Main memory of the process";
         registry.register_with_unit("memory_resident", help, Unit::Bytes, memory_resident.clone());
+        let [disk_free, disk_size] = [(); 2].map(|()| Gauge::default());
+        let help = "Free space on the file system of the data folder";
+        registry.register_with_unit("disk_free", help, Unit::Bytes, disk_free.clone());
+        let help = "Size of the file system of the data folder";
+        registry.register_with_unit("disk_size", help, Unit::Bytes, disk_size.clone());
         Self {
             registry,
             requests,
@@ -158,6 +176,7 @@ impl Telemetry {
             suggestion_seconds,
             suggestions,
             trials,
+            jobs,
             trials_waiting,
             commit_seconds,
             changes_committed,
@@ -169,6 +188,8 @@ impl Telemetry {
             job_slots,
             memory_held,
             memory_resident,
+            disk_free,
+            disk_size,
         }
     }
 
@@ -200,6 +221,11 @@ impl Telemetry {
     /// Counts `count` transitions of trials to `state`.
     pub fn trials(&self, state: &'static str, count: usize) {
         self.trials.get_or_create(&StateLabels { state }).inc_by(count as u64);
+    }
+
+    /// Counts a transition of a job to `state`.
+    pub fn job(&self, state: &'static str) {
+        self.jobs.get_or_create(&StateLabels { state }).inc();
     }
 
     pub fn trials_waiting(&self, reason: &'static str, count: u64) {
@@ -241,6 +267,7 @@ mod tests {
         telemetry.suggestion_time("RANDOM_SEARCH", SuggestionPhase::Compute, Duration::from_micros(150));
         telemetry.suggested("RANDOM_SEARCH", SuggestionSource::Computed, 8);
         telemetry.trials("ACTIVE", 8);
+        telemetry.job("SUCCEEDED");
         telemetry.leases_expired.inc();
         telemetry.job_slots.set(2);
         telemetry.memory_held.set(3 << 20);
@@ -252,6 +279,8 @@ mod tests {
             "tunesmith_suggestion_seconds_bucket{le=\"0.0002\",algorithm=\"RANDOM_SEARCH\",phase=\"compute\"} 1",
             "tunesmith_suggestions_total{algorithm=\"RANDOM_SEARCH\",source=\"computed\"} 8",
             "tunesmith_trials_total{state=\"ACTIVE\"} 8",
+            "tunesmith_jobs_total{state=\"SUCCEEDED\"} 1",
+            concat!("tunesmith_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
             "tunesmith_leases_expired_total 1",
             "tunesmith_job_slots 2",
             "tunesmith_memory_held_bytes 3145728",

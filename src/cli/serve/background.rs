@@ -6,9 +6,11 @@ use std::time::{Duration, SystemTime};
 use tokio::task::JoinSet;
 
 use super::ServeArgs;
+use super::expiry::Expiry;
 use crate::cli::log_args;
 use crate::composition::Application;
-use crate::memory;
+use crate::{disk, memory};
+use tunesmith_data_dir::DataDir;
 use tunesmith_jobs::Jobs;
 use tunesmith_jobs::packages::Packages;
 use tunesmith_packages::Environments;
@@ -21,8 +23,9 @@ pub(super) const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Spawns the tasks, which end when the returned set is dropped.
-pub(super) fn start(args: &ServeArgs, application: &Application) -> JoinSet<()> {
+pub(super) fn start(args: &ServeArgs, data_dir: &DataDir, application: &Application, expiry: Expiry) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
+    tasks.spawn(expiry.run());
     if let Some(days) = args.retention {
         let retention = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
         let (jobs, environments) = (Arc::clone(&application.jobs), Arc::clone(&application.environments));
@@ -30,6 +33,7 @@ pub(super) fn start(args: &ServeArgs, application: &Application) -> JoinSet<()> 
     }
     tasks.spawn(sweep(Arc::clone(&application.studies)));
     tasks.spawn(log_args::keep(Arc::clone(&application.jobs), args.logs.limits()));
+    tasks.spawn(disk::watch(data_dir.path().to_owned()));
     tasks.spawn(memory::keep(Arc::clone(&application.studies), args.memory_bytes()));
     tasks
 }

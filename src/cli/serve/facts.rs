@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 use super::open_files::connection_limits;
 use super::{AuditFailure, ServeArgs};
 use crate::cli::progress::duration_text;
@@ -11,11 +13,10 @@ use crate::pages::{ServerFacts, Setting};
 use tunesmith_data_dir::DataDir;
 use tunesmith_jobs::allowed_folders::AllowedFolder;
 
-/// Server data of `application`, starting now and listening on `listen`. `listed` are the configured folders and
-/// buckets that jobs may name.
+/// Server data of `application`, starting now and listening on `listen`, with the current `settings`.
 pub(super) fn facts(
     args: &ServeArgs,
-    listed: &[AllowedFolder],
+    settings: watch::Receiver<Vec<Setting>>,
     data_dir: &DataDir,
     application: &Application,
     listen: String,
@@ -34,11 +35,12 @@ pub(super) fn facts(
         executor: application.executor.clone(),
         server_config: args.server_config.path().map(|path| path.display().to_string()),
         memory_budget: u64::from(args.memory) << 20,
-        settings: settings(args, listed),
+        settings,
     }
 }
 
-fn settings(args: &ServeArgs, listed: &[AllowedFolder]) -> Vec<Setting> {
+/// Settings of the Server page. `listed` are the configured folders and buckets that jobs may name.
+pub(super) fn settings(args: &ServeArgs, listed: &[AllowedFolder]) -> Vec<Setting> {
     let connections = connection_limits(args);
     let setting = |option, meaning, value: String| Setting { option, meaning, value };
     let or_any = |number: u32| if number == 0 { "any number".to_owned() } else { number.to_string() };

@@ -14,11 +14,13 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::background::{self, SWEEP_INTERVAL};
+use super::expiry::Expiry;
 #[cfg(feature = "console")]
 use super::facts;
 #[cfg(feature = "optuna")]
 use super::grpc::{self, GrpcListener};
 use super::open_files::connection_limits;
+use super::reload::{self, Reload, ReloadParts};
 use super::signals::{EndSignals, failing_writes_beyond_limits};
 use super::{AuditFailure, ServeArgs};
 use crate::cli::output::{notice, print};
@@ -32,7 +34,7 @@ use tunesmith_admission::{Access, ServiceAccess};
 use tunesmith_data_dir::DataDir;
 #[cfg(feature = "postgres")]
 use tunesmith_data_dir::StoreKind;
-use tunesmith_http::server::{self, Connections};
+use tunesmith_http::server::{self, Connections, ServerIdentity};
 use tunesmith_http::{AllowedHosts, answer_other_servers};
 use tunesmith_jobs::Control;
 use tunesmith_jobs::QueueSettings;
@@ -44,17 +46,26 @@ use tunesmith_studies::clock::{Clock, SystemClock};
 const LAST_RESPONSES: Duration = Duration::from_millis(500);
 
 /// Serves until SIGINT or SIGTERM, or until the store stops.
-pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::Result<()> {
+pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option<&'static str>) -> anyhow::Result<()> {
     #[cfg(feature = "optuna")]
     grpc::check(args)?;
     let data_dir = open(args).await?;
-    let access = access(args, &data_dir)?;
+    let access = access(args, &settings, &data_dir)?;
     let executor = args.executor.options(&settings.executor);
     let hosts = hosts(args, &executor)?;
     let isolation = isolation(args, &settings, &data_dir, &access, &executor)?;
     #[cfg(feature = "console")]
-    let listed = settings.allowed_folders.clone();
-    let Listening { connections, url, endpoint } = listen(args).await?;
+    let (set_shown, shown) = watch::channel(facts::settings(args, &settings.allowed_folders));
+    let Listening { connections, url, endpoint, identity } = listen(args).await?;
+    let (set_retention, retention) = watch::channel(settings.retention);
+    let parts = ReloadParts {
+        identity,
+        kept,
+        allowed_folders: Arc::clone(&isolation.allowed_folders),
+        audit_logs: access.audit_logs(),
+        retention: set_retention,
+    };
+    let source = settings.source.clone();
     #[cfg(feature = "optuna")]
     let grpc = GrpcListener::open(args, &data_dir).await?;
     let (container, lease) = (args.container.options()?, Duration::from_secs(args.job_lease));
@@ -63,13 +74,22 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::R
     let application = composed.await?;
     resume(&application).await?;
     #[cfg(feature = "console")]
-    let facts = facts::facts(args, &listed, &data_dir, &application, url.clone(), endpoint.clone());
+    let facts = facts::facts(args, shown, &data_dir, &application, url.clone(), endpoint.clone());
     let endpoint_is_secure = endpoint.starts_with("https:");
     let (set_control, control) = watch::channel(Control::Run);
     let slots = composition::slots(args.job_slots, args.remote_job_slots);
     let jobs = Arc::clone(&application.jobs);
     let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
-    let mut tasks = background::start(args, &application);
+    let expiry = Expiry {
+        jobs: Arc::clone(&application.jobs),
+        studies: Arc::clone(&application.studies),
+        clock: Arc::clone(&application.clock),
+        retention,
+        admin_activity: Arc::clone(&access.admin_activity),
+        audit_logs: parts.audit_logs.clone(),
+    };
+    let mut tasks = background::start(args, &data_dir, &application, expiry);
+    let reload = Reload::new(source, &data_dir, &application, parts)?;
     #[cfg(feature = "optuna")]
     if let Some(grpc) = &grpc {
         grpc.announce(&access);
@@ -111,8 +131,13 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings) -> anyhow::R
         let _ = jobs_ended.await;
         tokio::time::sleep(timeout + SWEEP_INTERVAL).await;
     };
+    let reloading = reload.run(args, |_settings| {
+        #[cfg(feature = "console")]
+        set_shown.send_replace(facts::settings(args, &_settings.allowed_folders));
+    });
     tokio::select! {
         () = serving => {}
+        () = reloading => {}
         fault = &mut store_stopped => {
             // Sends responses that wait for the store before exiting.
             tokio::time::sleep(LAST_RESPONSES).await;
@@ -129,6 +154,13 @@ async fn open(args: &ServeArgs) -> anyhow::Result<Arc<DataDir>> {
     copied::settle(&data_dir, &*data_dir.store().await?, args.copy.resume_copied, |_| true).await?;
     share_tokens(&data_dir).await?;
     Ok(data_dir)
+}
+
+/// Whether programs of several principals are isolated from each other, or need not be.
+fn accepts_several_principals(args: &ServeArgs, settings: &ServerSettings, data_dir: &DataDir) -> anyhow::Result<bool> {
+    let executor = args.executor.options(&settings.executor);
+    let unisolated = executors::unisolated(data_dir.path(), &executor, &settings.machines.other_executors())?;
+    Ok(args.identity.isolation(&args.environment, 2, unisolated.as_deref()).is_ok())
 }
 
 /// Isolation of programs from the server, and the folders they may name.
@@ -152,21 +184,25 @@ struct Listening {
     url: String,
     /// Address under which programs reach the server.
     endpoint: String,
+    /// Certificate; `None` without HTTPS.
+    identity: Option<Arc<ServerIdentity>>,
 }
 
 async fn listen(args: &ServeArgs) -> anyhow::Result<Listening> {
     let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr()?;
     let limits = connection_limits(args);
-    let (scheme, connections) = match certificate(args)? {
-        Some((certificate, key)) => ("https", Connections::tls(listener, limits, &certificate, &key)?),
+    let files = certificate(args)?;
+    let identity = files.map(|(certificate, key)| ServerIdentity::read(certificate, key)).transpose()?.map(Arc::new);
+    let (scheme, connections) = match &identity {
+        Some(identity) => ("https", Connections::tls(listener, limits, Arc::clone(identity))?),
         None => ("http", Connections::plain(listener, limits)),
     };
     let endpoint = match &args.public_url {
         Some(url) => url.as_str().trim_end_matches('/').to_owned(),
         None => format!("{scheme}://{}", reachable(address)),
     };
-    Ok(Listening { connections, url: format!("{scheme}://{address}"), endpoint })
+    Ok(Listening { connections, url: format!("{scheme}://{address}"), endpoint, identity })
 }
 
 /// Resumes unfinished work of an earlier server on the data folder.
@@ -228,7 +264,7 @@ fn hosts(args: &ServeArgs, executor: &ExecutorOptions) -> anyhow::Result<Allowed
 }
 
 /// Builds the access rules. Without a valid token, only loopback clients are allowed.
-fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
+fn access(args: &ServeArgs, settings: &ServerSettings, data_dir: &DataDir) -> anyhow::Result<Access> {
     let authenticator = composition::authenticator(data_dir)?;
     if !args.listen.ip().is_loopback() && authenticator.has_no_valid_token(SystemClock.now())? {
         bail!(
@@ -243,13 +279,15 @@ fn access(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Access> {
         concurrent_suggestions: NonZeroU32::new(args.concurrent_suggestions),
         records_reads: args.data_access_log,
         refuses_unrecorded: args.on_audit_failure == AuditFailure::Refuse,
+        accepts_several_principals: accepts_several_principals(args, settings, data_dir)?,
+        audit: settings.audit,
     };
     composition::access(data_dir, authenticator, settings)
 }
 
 /// Folders and buckets that jobs may name: any, until the first token is created.
 fn allowed_folders(args: &ServeArgs, settings: &ServerSettings, data_dir: &DataDir) -> anyhow::Result<AllowedFolders> {
-    let listed = settings.allowed_folders.iter().chain(&args.allowed_folder).cloned().collect();
+    let listed = reload::allowed_folders(args, settings);
     let authenticator = composition::authenticator(data_dir)?;
     let applies = Box::new(move || authenticator.requires_tokens());
     AllowedFolders::new(listed, data_dir.path(), applies).context("allowed folders")

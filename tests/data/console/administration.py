@@ -44,6 +44,36 @@ with opened(viewport={"width": 1280, "height": 844}) as page:
     log = page.get_by_role("region", name="Audit log")
     expect(log.get_by_role("row", name="ml.projects.jobs.create")).to_have_count(1)
     check(page, "access")
+
+    # A colleague gets access; the secret is shown once.
+    page.get_by_role("button", name="New token").click()
+    page.get_by_label("Owner").fill("ada")
+    page.get_by_label("Project").fill("p")
+    page.get_by_role("button", name="Create token").click()
+    expect(page.get_by_role("dialog", name="New token").get_by_role("alert")).to_contain_text("is not a principal")
+    page.get_by_label("Owner").fill("user:ada@x")
+    check(page, "access-new-token")
+    page.get_by_role("button", name="Create token").click()
+    shown = page.get_by_role("dialog", name="The new token")
+    secret = shown.locator("#secret-text").inner_text()
+    assert secret.startswith("tsm_"), secret
+    check(page, "access-secret")
+    shown.get_by_role("button", name="Done").click()
+    expect(tokens.locator("tbody tr")).to_have_count(4)
+    assert secret not in page.content()
+    row = tokens.get_by_role("row", name="user:ada@x")
+    expect(row).to_contain_text("roles/ml.developer@p")
+
+    # It is rotated, and then revoked.
+    row.get_by_role("button", name="Rotate").click()
+    page.get_by_role("dialog", name="Rotate the token of user:ada@x").get_by_role("button", name="Create the new token").click()
+    shown.get_by_role("button", name="Done").click()
+    expect(tokens.locator("tbody tr")).to_have_count(5)
+    expect(tokens.get_by_role("row", name="user:admin@x").get_by_role("button", name="Revoke")).to_have_count(0)
+    for left in (4, 3):
+        tokens.get_by_role("row", name="user:ada@x").first.get_by_role("button", name="Revoke").click()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+        expect(tokens.locator("tbody tr")).to_have_count(left)
     page.set_viewport_size({"width": 390, "height": 844})
     check(page, "access-narrow")
     page.goto("/console/server")

@@ -43,26 +43,66 @@ pub struct NewestRecords {
 }
 
 impl AuditLog {
-    /// Returns the newest records that `accepts` selects, at most `limit`, from the last `bytes` of the file.
+    /// Returns the newest records that `accepts` selects, at most `limit`, from the last `bytes` of the log, including
+    /// rotated files.
     ///
     /// # Errors
-    /// If the file cannot be read.
+    /// If a file cannot be read.
     pub fn newest(
         &self,
         limit: usize,
         bytes: u64,
         mut accepts: impl FnMut(&AuditRecord) -> bool,
     ) -> io::Result<NewestRecords> {
-        let mut file = File::open(&self.path)?;
+        let (current, earlier) = {
+            // A rotation in between would repeat the file.
+            let _state = self.state();
+            (File::open(&self.path)?, self.rotated()?)
+        };
+        let mut search = Search { found: NewestRecords::default(), oldest: None, limit, left: bytes };
+        let mut is_whole = search.read_back(current, &mut accepts)?;
+        for (_, path) in earlier {
+            if !is_whole || search.is_full() {
+                is_whole = false;
+                break;
+            }
+            match File::open(path) {
+                Ok(file) => is_whole = search.read_back(file, &mut accepts)?,
+                // Removed since, past its retention.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                Err(error) => return Err(error),
+            }
+        }
+        if !is_whole || search.is_full() {
+            search.found.read_back_to = search.oldest;
+        }
+        Ok(search.found)
+    }
+}
+
+struct Search {
+    found: NewestRecords,
+    /// Time of the last record read.
+    oldest: Option<Timestamp>,
+    limit: usize,
+    /// Number of bytes that may still be read.
+    left: u64,
+}
+
+impl Search {
+    fn is_full(&self) -> bool {
+        self.found.records.len() == self.limit
+    }
+
+    /// Reads records from the end of `file` within the limits. Returns whether the whole file was read.
+    fn read_back(&mut self, mut file: File, accepts: &mut impl FnMut(&AuditRecord) -> bool) -> io::Result<bool> {
         let mut start = file.seek(SeekFrom::End(0))?;
-        let first = start.saturating_sub(bytes);
-        let mut found = NewestRecords::default();
-        let mut oldest = None;
         // Start of the earliest, partially read line.
         let mut rest: Vec<u8> = Vec::new();
-        while start > first && found.records.len() < limit {
-            let size = CHUNK.min(start - first);
+        while start > 0 && self.left > 0 && !self.is_full() {
+            let size = CHUNK.min(start).min(self.left);
             start -= size;
+            self.left -= size;
             file.seek(SeekFrom::Start(start))?;
             let mut chunk = Vec::new();
             (&mut file).take(size).read_to_end(&mut chunk)?;
@@ -72,22 +112,19 @@ impl AuditLog {
                 rest = lines.next().unwrap_or_default().to_vec();
             }
             for line in lines.rev().filter(|line| !line.is_empty()) {
-                if found.records.len() == limit {
+                if self.is_full() {
                     break;
                 }
                 match serde_json::from_slice::<AuditRecord>(line) {
                     Ok(record) => {
-                        oldest = Some(record.time);
-                        found.records.extend(accepts(&record).then_some(record));
+                        self.oldest = Some(record.time);
+                        self.found.records.extend(accepts(&record).then_some(record));
                     }
-                    Err(_) => found.unreadable += 1,
+                    Err(_) => self.found.unreadable += 1,
                 }
             }
         }
-        if start > 0 || found.records.len() == limit {
-            found.read_back_to = oldest;
-        }
-        Ok(found)
+        Ok(start == 0)
     }
 }
 

@@ -12,7 +12,7 @@ use tunesmith_access::{AuditLog, Authenticator, Limits, Token, TokenFile};
 
 use super::{Admission, Outcome};
 use crate::use_cases::{CREATE_TRIAL, GET_STUDY, SUGGEST_TRIALS, UseCase};
-use crate::{Access, AccessControl, Call, Client, Owner, ServiceAccess};
+use crate::{Access, AccessControl, Call, Client, Owner, ServiceAccess, tokens_in};
 use tunesmith_domain::Code;
 
 /// Access control with a token for project `p`, and the token's secret.
@@ -22,7 +22,9 @@ fn control(folder: &Path) -> (Arc<AccessControl>, String) {
     let made = Token::draw("user:a@x".parse().unwrap(), grants, Timestamp::now(), None);
     file.add(made.token).unwrap();
     let access = Access {
-        authenticator: Authenticator::new(file).unwrap(),
+        authenticator: Authenticator::new(file.clone()).unwrap(),
+        change_tokens: tokens_in(file),
+        accepts_several_principals: true,
         limits: Limits::new(None, NonZeroU32::new(1)),
         admin_activity: Arc::new(AuditLog::open(&folder.join("admin.jsonl")).unwrap()),
         data_access: None,

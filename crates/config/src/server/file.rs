@@ -53,6 +53,38 @@ pub(super) struct ServerFile {
     /// The longest time that a job waits in the queue, or that a trial waits for a limit or for resources; the job or the
     /// trial then fails with the reason. No limit by default.
     pub(super) queue_deadline: Option<ProtoDuration>,
+    /// When a file of an audit log ends, and how long it is kept.
+    pub(super) audit: AuditFile,
+    /// How long ended jobs and idle studies are kept.
+    pub(super) retention: RetentionFile,
+}
+
+/// When a file of an audit log ends, and how long it is kept.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct AuditFile {
+    /// Size from which on the log is continued in a new file, such as `16MiB`. `64MiB` by default.
+    pub(super) max_file_size: Option<String>,
+    /// Age of the first record, in days, from which on the log is continued in a new file. 30 by default.
+    #[schemars(range(min = 1, max = 36_500))]
+    pub(super) max_file_days: Option<u32>,
+    /// Days after its end for which a file is kept. Files are never removed by default.
+    #[schemars(range(min = 1, max = 36_500))]
+    pub(super) retention_days: Option<u32>,
+}
+
+/// How long ended jobs and idle studies are kept. They are never removed by default.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct RetentionFile {
+    /// Days after the end of a job for which it is kept with its study, trials and logs. A job whose trials an
+    /// unfinished job reuses is kept.
+    #[schemars(range(min = 1, max = 36_500))]
+    pub(super) job_days: Option<u32>,
+    /// Days after the last new, started or ended trial for which a study that belongs to no job is kept. A study with trials that
+    /// run, and one whose trials an active study or an unfinished job reuses, is kept.
+    #[schemars(range(min = 1, max = 36_500))]
+    pub(super) study_days: Option<u32>,
 }
 
 /// An executor with a name of its own.

@@ -38,7 +38,38 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// Maximum time in the queue for a job or trial.
     pub queue_deadline: Option<Duration>,
+    pub audit: AuditFiles,
+    pub retention: Retention,
 }
+
+/// Ends and retention of the files of an audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditFiles {
+    /// Size from which the log is continued in a new file, in bytes.
+    pub max_bytes: u64,
+    /// Age of the first record from which the log is continued in a new file.
+    pub max_age: Duration,
+    /// Time after its end for which a file is kept; `None`: forever.
+    pub retention: Option<Duration>,
+}
+
+impl Default for AuditFiles {
+    /// Guesses: a month, or some 200,000 records, can be searched with common tools.
+    fn default() -> Self {
+        Self { max_bytes: 64 << 20, max_age: 30 * DAY, retention: None }
+    }
+}
+
+/// Retention of ended work; `None`: forever.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// Time after the end of a job.
+    pub jobs: Option<Duration>,
+    /// Time after the last activity in a study that belongs to no job.
+    pub studies: Option<Duration>,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Total capacity of this machine for programs. `None` is not counted.
 #[derive(Debug, Clone, Default, PartialEq)]

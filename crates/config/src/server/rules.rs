@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::file::{AcceleratorsFile, LimitsFile, MachineTypeFile, PlacementFile, ResourcesFile, ServerFile, TierFile};
-use super::{Capacity, Devices, EXECUTORS, ExecutorConfig, Limits, ServerConfig};
+use super::file::{
+    AcceleratorsFile, AuditFile, LimitsFile, MachineTypeFile, PlacementFile, ResourcesFile, RetentionFile, ServerFile,
+    TierFile,
+};
+use super::{AuditFiles, Capacity, DAY, Devices, EXECUTORS, ExecutorConfig, Limits, Retention, ServerConfig};
 use crate::conversion::Locations;
 use crate::diagnostic::Finding;
 use tunesmith_api::ai_platform::machines::{
@@ -111,6 +114,9 @@ impl<'a> Rules<'a> {
         if file.queue_deadline.is_some_and(|deadline| deadline.0.is_zero()) {
             self.report("queueDeadline", "is zero", "longer than 0s");
         }
+        let audit = self.audit(file.audit);
+        let days = |days: Option<u32>| days.map(|days| days * DAY);
+        let RetentionFile { job_days, study_days } = file.retention;
         ServerConfig {
             executor,
             machines,
@@ -118,6 +124,17 @@ impl<'a> Rules<'a> {
             allowed_folders: file.allowed_folders,
             limits: limits(&file.limits),
             queue_deadline: file.queue_deadline.map(|deadline| deadline.0),
+            audit,
+            retention: Retention { jobs: days(job_days), studies: days(study_days) },
+        }
+    }
+
+    fn audit(&mut self, file: AuditFile) -> AuditFiles {
+        let default = AuditFiles::default();
+        AuditFiles {
+            max_bytes: self.memory("audit.maxFileSize", file.max_file_size.as_deref()).unwrap_or(default.max_bytes),
+            max_age: file.max_file_days.map_or(default.max_age, |days| days * DAY),
+            retention: file.retention_days.map(|days| days * DAY),
         }
     }
 
@@ -187,7 +204,7 @@ impl<'a> Rules<'a> {
         let text = text?;
         let bytes = parse_memory(text);
         if bytes.is_none() {
-            self.report(field, format!("{text:?} is not a size of memory above 0"), MEMORY);
+            self.report(field, format!("{text:?} is not a size above 0"), MEMORY);
         }
         bytes
     }

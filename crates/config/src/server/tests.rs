@@ -48,7 +48,7 @@ fn every_error_names_its_place_and_the_allowed_values() {
         shown,
         [
             (2, "resources.cpus", "-2 is negative"),
-            (3, "resources.memory", "\"lots\" is not a size of memory above 0"),
+            (3, "resources.memory", "\"lots\" is not a size above 0"),
             (4, "resources.devices[1].id", "\"0\" is listed twice"),
             (7, "", "the key `big` comes twice in one mapping"),
             (9, "scaleTiers.STANDARD_2", "\"STANDARD_2\" is not a predefined scale tier"),
@@ -60,7 +60,7 @@ fn every_error_names_its_place_and_the_allowed_values() {
     assert_eq!(found[4].3, "one of BASIC, STANDARD_1, PREMIUM_1, BASIC_GPU, BASIC_TPU");
     assert!(found[5].3.contains("n1-standard-4, "), "{}", found[5].3);
     assert!(
-        found[6].3.starts_with("one of accelerators, allowedFolders, executor, executors, kubernetes, "),
+        found[6].3.starts_with("one of accelerators, allowedFolders, audit, executor, executors, kubernetes, "),
         "{}",
         found[6].3
     );

@@ -77,4 +77,7 @@ pub(crate) const POLICY: &str =
 
 pub(crate) const PERMISSIONS: &str = r#"{"permissions": ["ml.jobs.get", "ml.jobs.cancel"]}"#;
 
+pub(crate) const TOKEN: &str =
+    r#"{"principal": "user:ada@example.com", "roles": ["ml.developer@my-project"], "lifetime": "604800s"}"#;
+
 pub(crate) const LABELS: &str = r#"{"labels": {"team": "research"}}"#;

@@ -21,6 +21,7 @@ fn name(name: &str) -> (&'static str, &'static str, &'static str) {
         ),
         "sha256" => ("^[0-9a-f]{64}$", EXAMPLE_HASH, "The SHA-256 of a package's bytes."),
         "file_name" => ("^[^/]+$", "trainer-1.0.tar.gz", "The file name of a package."),
+        "token" => ("^[0-9a-f]{12}$", "0123456789ab", "ID of an access token: its public part."),
         "log" => ("^[^/]+$", "attempt-1.master-0.stdout", "Name of a log, as listed."),
         _ => ("^[A-Za-z0-9_-]+$", "e30", "ID of an operation."),
     }

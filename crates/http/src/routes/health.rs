@@ -5,6 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tunesmith_admission::use_cases;
 use tunesmith_telemetry::telemetry;
 
@@ -25,11 +27,19 @@ pub(crate) fn routes() -> Routes<Arc<Api>> {
         })
 }
 
-/// Readiness: the store responds and accepts writes, tokens are readable, and changes can be recorded.
-async fn ready(State(api): State<Arc<Api>>) -> Result<StatusCode, ApiError> {
-    let faults = api.jobs.store_faults().await;
-    match faults.into_iter().chain(api.control.check_ready().err()).next() {
-        None => Ok(StatusCode::OK),
-        Some(fault) => Err(ApiError::new(Code::Unavailable, fault)),
+/// Readiness of a server.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Readiness {
+    /// Always true: a server that is not ready responds with an error, whose message has all causes.
+    ready: bool,
+}
+
+/// Checks that the store responds and accepts writes, that tokens are readable, and that changes can be recorded.
+async fn ready(State(api): State<Arc<Api>>) -> Result<Json<Readiness>, ApiError> {
+    let mut faults = api.jobs.store_faults().await;
+    faults.extend(api.control.check_ready().err());
+    match faults.is_empty() {
+        true => Ok(Json(Readiness { ready: true })),
+        false => Err(ApiError::new(Code::Unavailable, faults.join("; "))),
     }
 }

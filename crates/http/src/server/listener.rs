@@ -1,7 +1,6 @@
 //! Connection listener with limits, with or without TLS.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +8,13 @@ use std::time::Duration;
 use axum::Router;
 use hyper_util::server::graceful::GracefulShutdown;
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::connection::serve_connection;
+use super::identity::{ServerIdentity, TlsError, provider};
 use super::limits::{ConnectionLimits, ConnectionSlots};
 
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
@@ -36,37 +34,23 @@ pub struct Connections {
     acceptor: Option<TlsAcceptor>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    #[error("{path} has no usable {what}: {reason}")]
-    File { path: String, what: &'static str, reason: String },
-    #[error("the certificate and the key cannot be used")]
-    Pair(#[from] rustls::Error),
-}
-
 impl Connections {
     /// Accepts connections without TLS.
     pub fn plain(listener: TcpListener, limits: ConnectionLimits) -> Self {
         Self { listener, slots: ConnectionSlots::new(limits), acceptor: None }
     }
 
-    /// Accepts TLS connections with a certificate chain and a private key from PEM files.
+    /// Accepts TLS connections with the certificate of `identity`.
+    ///
+    /// # Errors
+    /// If this build supports no version of TLS.
     pub fn tls(
         listener: TcpListener,
         limits: ConnectionLimits,
-        certificate: &Path,
-        key: &Path,
+        identity: Arc<ServerIdentity>,
     ) -> Result<Self, TlsError> {
-        let bad = |path: &Path, what, reason: String| TlsError::File { path: path.display().to_string(), what, reason };
-        let chain = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-        let chain = chain.map_err(|error| bad(certificate, "certificate", error.to_string()))?;
-        if chain.is_empty() {
-            return Err(bad(certificate, "certificate", "none was found".to_owned()));
-        }
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| bad(key, "private key", error.to_string()))?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-        let mut config = config.with_no_client_auth().with_single_cert(chain, key)?;
+        let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
+        let mut config = config.with_no_client_auth().with_cert_resolver(identity);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let acceptor = Some(TlsAcceptor::from(Arc::new(config)));
         Ok(Self { acceptor, ..Self::plain(listener, limits) })

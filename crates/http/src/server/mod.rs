@@ -2,6 +2,7 @@
 
 mod activity;
 mod connection;
+mod identity;
 mod limits;
 mod listener;
 mod unread;
@@ -15,7 +16,6 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use tunesmith_admission::{AccessControl, ServiceAccess};
-use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_domain::Refusal;
 use tunesmith_jobs::Jobs;
 use tunesmith_jobs::packages::Packages;
@@ -28,13 +28,15 @@ use crate::request::names::no_method;
 use crate::request::web_pages::AllowedHosts;
 use crate::response::error::ApiError;
 use crate::response::{form, log};
+pub use crate::routes::state::SharedMachines;
 use crate::routes::state::{Api, Programs};
 use crate::routes::table::unknown;
 use crate::routes::{health, ml, programs};
 
 pub(crate) use connection::Peer;
+pub use identity::{NewCertificate, ServerIdentity, TlsError};
 pub use limits::ConnectionLimits;
-pub use listener::{Connections, TlsError, serve};
+pub use listener::{Connections, serve};
 
 /// Maximum size of a request body in bytes.
 const BODY_LIMIT: usize = 4 << 20;
@@ -47,8 +49,7 @@ pub struct Service {
     pub studies: Arc<Studies>,
     pub jobs: Arc<Jobs>,
     pub packages: Packages,
-    /// Resolves the machine names in jobs.
-    pub machines: Arc<MachineMap>,
+    pub machines: SharedMachines,
     pub reports: TrialReports,
     pub agents: AgentReports,
     pub clock: Arc<dyn Clock>,

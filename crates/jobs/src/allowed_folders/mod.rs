@@ -18,6 +18,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use parking_lot::RwLock;
+
 use self::data_folder::DataFolder;
 pub(crate) use self::job_folder::{HostFolder, JobFolder};
 pub use self::listed::{AllowedFolder, AllowedFolderError, Location};
@@ -36,7 +38,7 @@ pub struct AllowedFolders {
 }
 
 struct Restriction {
-    listed: Vec<AllowedFolder>,
+    listed: RwLock<Arc<[AllowedFolder]>>,
     /// Parent of the project areas; no component is a link.
     areas: PathBuf,
     /// May also be mounted below a listed folder, whole or in part.
@@ -67,7 +69,7 @@ fn allowed_text(allowed: &[String]) -> String {
 
 impl fmt::Debug for AllowedFolders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.restriction.iter().flat_map(|restriction| &restriction.listed)).finish()
+        f.debug_list().entries(self.restriction.iter().flat_map(|restriction| restriction.listed().to_vec())).finish()
     }
 }
 
@@ -86,7 +88,19 @@ impl AllowedFolders {
         let areas = resolved.join(AREAS);
         let data_folder = DataFolder::new(resolved).map_err(not_found)?;
         listed::check(&listed, &data_folder)?;
+        let listed = RwLock::new(listed.into());
         Ok(Self { restriction: Some(Restriction { listed, areas, data_folder, applies }) })
+    }
+
+    /// Replaces the listed folders for later calls. No effect on the default, which allows all.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; the earlier list then stays.
+    pub fn set_listed(&self, listed: Vec<AllowedFolder>) -> Result<(), AllowedFolderError> {
+        let Some(restriction) = &self.restriction else { return Ok(()) };
+        listed::check(&listed, &restriction.data_folder)?;
+        *restriction.listed.write() = listed.into();
+        Ok(())
     }
 
     /// Base of relative job folders of `project`; `None` for the working directory.
@@ -110,6 +124,7 @@ impl Restriction {
             return Some(path.components().collect());
         }
         self.of(project)
+            .iter()
             .find_map(|allowed| allowed.resolve(path))
             .filter(|path| !is_here || !self.data_folder.has(path))
     }
@@ -122,16 +137,22 @@ impl Restriction {
 
     fn has_address(&self, project: &str, address: &ObjectAddress) -> bool {
         self.of(project)
+            .iter()
             .any(|allowed| matches!(&allowed.location, Location::Objects(folder) if folder.contains(address)))
     }
 
-    fn of(&self, project: &str) -> impl Iterator<Item = &AllowedFolder> {
-        self.listed.iter().filter(move |allowed| allowed.project.as_deref().is_none_or(|only| only == project))
+    fn listed(&self) -> Arc<[AllowedFolder]> {
+        Arc::clone(&self.listed.read())
+    }
+
+    fn of(&self, project: &str) -> Vec<AllowedFolder> {
+        let is_open = |allowed: &&AllowedFolder| allowed.project.as_deref().is_none_or(|only| only == project);
+        self.listed().iter().filter(is_open).cloned().collect()
     }
 
     fn refuse(&self, project: &str, value: &str, is_here: bool) -> NotAllowed {
         let area = is_here.then(|| self.areas.join(project).display().to_string());
-        let listed = self.of(project).map(|allowed| allowed.location.to_string());
+        let listed = self.of(project).into_iter().map(|allowed| allowed.location.to_string());
         NotAllowed { value: value.to_owned(), allowed: area.into_iter().chain(listed).collect() }
     }
 

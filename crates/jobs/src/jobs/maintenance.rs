@@ -8,7 +8,8 @@ use futures::TryStreamExt;
 use jiff::Timestamp;
 
 use super::{Jobs, JobsError};
-use tunesmith_store::pages;
+use tunesmith_domain::{Job, JobId};
+use tunesmith_store::{StoreError, pages};
 
 /// Interval between sweeps. A guess: leftovers occupy cluster capacity.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(120);
@@ -48,6 +49,28 @@ impl Jobs {
             }
         }
         Ok(since)
+    }
+
+    /// Deletes the jobs that ended before `time`, except those whose trials an unfinished job reuses. Returns the
+    /// deleted ones. A job that cannot be deleted is logged, and stays.
+    ///
+    /// # Errors
+    /// If the jobs cannot be read.
+    pub async fn delete_ended_before(&self, time: Timestamp) -> Result<Vec<JobId>, JobsError> {
+        let has_expired = |job: &Job| job.state.is_final() && job.end_time.is_some_and(|end| end < time);
+        let mut deleted = Vec::new();
+        for id in self.pick(|job| has_expired(&job).then(|| job.id.clone())).await? {
+            match self.delete_if(&id, has_expired).await {
+                Ok(true) => deleted.push(id),
+                Ok(false) | Err(JobsError::Needed { .. } | JobsError::Running { .. }) => {}
+                Err(JobsError::Store(StoreError::NotFound { .. })) => {}
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(job.id = %id, error, "an ended job could not be deleted after its retention");
+                }
+            }
+        }
+        Ok(deleted)
     }
 
     /// Faults of the store (rejected writes, no response); empty if healthy.

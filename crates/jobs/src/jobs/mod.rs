@@ -45,6 +45,7 @@ use self::retries::AfterFailure;
 use self::running::{Registered, RunningJob};
 use self::slots::{SlotKind, Slots};
 use self::suspects::Next;
+use super::resource_pool::PoolLimits;
 use super::runner::{
     CANCELLED_BY_USER, Control, JobOutcome, JobServices, LatestAttempt, RunControl, RunError, RunSettings, until,
     until_at_least,
@@ -123,7 +124,7 @@ pub struct Jobs {
     ended: Notify,
     /// Serializes creation, so that concurrent requests respect the queue limits.
     creation: tokio::sync::Mutex<()>,
-    queue_limits: QueueLimits,
+    queue_limits: Mutex<QueueLimits>,
     /// Serializes starting, retrying, extending and deleting jobs.
     admission: tokio::sync::Mutex<()>,
 }
@@ -181,15 +182,16 @@ impl Jobs {
             changed: Notify::new(),
             ended: Notify::new(),
             creation: tokio::sync::Mutex::default(),
-            queue_limits: QueueLimits::default(),
+            queue_limits: Mutex::default(),
             admission: tokio::sync::Mutex::default(),
         }
     }
 
-    #[must_use]
-    pub fn with_queue_limits(mut self, limits: QueueLimits) -> Self {
-        self.queue_limits = limits;
-        self
+    /// Replaces the limits on queued jobs, for those submitted from now on, and on trials; see
+    /// [`ResourcePool::set_limits`](crate::ResourcePool::set_limits).
+    pub fn set_limits(&self, queue: QueueLimits, trials: PoolLimits) {
+        *self.queue_limits.lock() = queue;
+        self.services.pool.set_limits(trials);
     }
 
     /// Base of relative job folders of `project`; `None` for the working directory.

@@ -32,7 +32,7 @@ impl Jobs {
     }
 
     pub fn queue_limits(&self) -> QueueLimits {
-        self.queue_limits
+        *self.queue_limits.lock()
     }
 
     /// Number of jobs ahead of `job` if it is queued, and why it or its trials wait. Trials waiting in their engine for

@@ -24,7 +24,8 @@ impl Jobs {
     /// Refuses `submission` at a queue limit. With several servers, counts the jobs of all and blocks their creations
     /// until the returned value is dropped.
     pub(super) async fn check_queue_limits(&self, submission: &Submission) -> Result<Option<QueuedJobs>, JobsError> {
-        if self.queue_limits == QueueLimits::default() {
+        let limits = self.queue_limits();
+        if limits == QueueLimits::default() {
             return Ok(None);
         }
         let queued = self.services.claims.queued().await?;
@@ -43,15 +44,11 @@ impl Jobs {
             None => self.state().queue.jobs().for_each(|(job, principal)| count(job, principal)),
         }
         let limits = [
-            (self.queue_limits.principal.filter(|_| principal.is_some()), of_principal, {
+            (limits.principal.filter(|_| principal.is_some()), of_principal, {
                 format!("of principal {}", principal.unwrap_or_default())
             }),
-            (self.queue_limits.project, of_project, format!("of project {project}")),
-            (
-                self.queue_limits.cluster,
-                in_all,
-                if queued.is_some() { "of all servers" } else { "of this server" }.to_owned(),
-            ),
+            (limits.project, of_project, format!("of project {project}")),
+            (limits.cluster, in_all, if queued.is_some() { "of all servers" } else { "of this server" }.to_owned()),
         ];
         let reached = limits.into_iter().find_map(|(limit, queued, whose)| {
             let limit = limit.filter(|limit| queued >= *limit)?;

@@ -101,17 +101,25 @@ impl Jobs {
     /// [`StoreError::NotFound`]; [`StoreError::Refused`] if not in a final state; [`JobsError::Needed`];
     /// [`JobsError::Folder`], after which another delete continues.
     pub async fn delete(&self, id: &JobId) -> Result<(), JobsError> {
+        self.delete_if(id, |_| true).await.map(|_| ())
+    }
+
+    /// Like [`Self::delete`], for a job that `accepts` selects. Returns whether it was deleted.
+    pub(super) async fn delete_if(&self, id: &JobId, accepts: impl Fn(&Job) -> bool) -> Result<bool, JobsError> {
         let _admission = self.admission.lock().await;
         self.check_not_running(id, "delete").await?;
         let claim = self.claim_for(id, "delete").await?;
-        let deleted = self.delete_claimed(id).await;
+        let deleted = self.delete_claimed(id, accepts).await;
         self.services.claims.release(&claim).await?;
         deleted
     }
 
-    async fn delete_claimed(&self, id: &JobId) -> Result<(), JobsError> {
+    async fn delete_claimed(&self, id: &JobId, accepts: impl Fn(&Job) -> bool) -> Result<bool, JobsError> {
         let JobServices { store, policy, claims, .. } = &*self.services;
         let job = store.job(id).await?;
+        if !accepts(&job) {
+            return Ok(false);
+        }
         if !job.state.is_final() {
             return Err(wrong_state(&job, "delete"));
         }
@@ -130,7 +138,7 @@ impl Jobs {
         // Notifies the other servers, which remove their folders.
         claims.removed(id).await?;
         claims.announce().await;
-        Ok(())
+        Ok(true)
     }
 
     /// Removes the job's folder and its attempts in the executor.

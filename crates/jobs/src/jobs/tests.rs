@@ -203,3 +203,22 @@ async fn job_that_another_server_has_run_since_it_was_queued_is_not_started() {
     assert!(!jobs.state().is_started(&job.id));
     assert!(!folder.path().join("jobs/one").exists(), "nothing is written for it");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_are_deleted_after_their_retention_but_unfinished_ones_are_kept() {
+    let folder = TempDir::new().unwrap();
+    let jobs = jobs(&folder, Vec::new());
+    jobs.create(submission("ended", command()), 1).await.unwrap();
+    let control = run(&jobs);
+    let ended = until(&jobs, "ended", JobState::Failed).await;
+    control.send_replace(Control::Kill);
+    jobs.create(submission("queued", command()), 1).await.unwrap();
+    let end = ended.end_time.unwrap();
+    assert_eq!(jobs.delete_ended_before(end).await.unwrap(), []);
+    let later = end + jiff::SignedDuration::from_secs(1);
+    assert_eq!(jobs.delete_ended_before(later).await.unwrap(), std::slice::from_ref(&ended.id));
+    assert!(!folder.path().join("jobs/ended").exists());
+    assert!(jobs.job(&ended.id).await.is_err());
+    assert_eq!(jobs.job(&"queued".parse().unwrap()).await.unwrap().state, JobState::Queued);
+    assert_eq!(jobs.delete_ended_before(later).await.unwrap(), []);
+}

@@ -47,7 +47,7 @@ impl ResourcePool {
             else {
                 return false;
             };
-            let (limits, own) = (self.settings.limits, trial.clone());
+            let (limits, own) = (self.state().limits.running, trial.clone());
             let admits = move |running: &[RunningTrial]| {
                 let running = running.iter().map(|other| (&other.job, other.principal.as_deref()));
                 limits.reached(&own.job, own.principal.as_deref(), running, true).is_none()

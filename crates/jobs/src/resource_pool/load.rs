@@ -58,8 +58,8 @@ impl ResourcePool {
         let devices = self.settings.capacity.devices.iter().flatten();
         PoolLoad {
             capacity: self.settings.capacity.clone(),
-            limits: self.settings.limits,
-            queue_deadline: self.settings.queue_deadline,
+            limits: state.limits.running,
+            queue_deadline: state.limits.queue_deadline,
             executors: executors.collect(),
             running: state.in_use.len(),
             waiting: state.waiting.values().map(|waiter| waiter.claim.trials).sum(),

@@ -40,11 +40,18 @@ pub struct PoolSettings {
     pub capacity: Capacity,
     /// Executors that schedule resources themselves; `None` is the default executor.
     pub scheduled: BTreeSet<Option<String>>,
-    pub limits: RunningLimits,
+    /// Limits that [`ResourcePool::set_limits`] replaces.
+    pub limits: PoolLimits,
     /// Per-executor limits on this server's trials.
     pub executor_limits: BTreeMap<String, NonZeroU32>,
     /// Executor of jobs without a named one.
     pub default_executor: String,
+}
+
+/// Limits on running and waiting trials.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PoolLimits {
+    pub running: RunningLimits,
     /// Maximum wait of a job in the queue or a trial for a grant; `None` for unlimited.
     pub queue_deadline: Option<Duration>,
 }
@@ -68,6 +75,7 @@ pub struct Claim {
 
 #[derive(Debug, Default)]
 pub struct ResourcePool {
+    /// Its limits are those of the start.
     settings: PoolSettings,
     state: Mutex<State>,
     /// Counter across servers; `None` for a single server or without limits.
@@ -76,6 +84,7 @@ pub struct ResourcePool {
 
 #[derive(Debug, Default)]
 struct State {
+    limits: PoolLimits,
     next_ticket: u64,
     waiting: BTreeMap<u64, Waiter>,
     in_use: HashMap<u64, GrantInUse>,
@@ -130,24 +139,38 @@ pub struct PendingGrant {
 
 impl ResourcePool {
     pub fn new(settings: PoolSettings) -> Arc<Self> {
-        Arc::new(Self { settings, state: Mutex::default(), servers: None })
+        Self::with_servers(settings, None)
+    }
+
+    fn with_servers(settings: PoolSettings, servers: Option<Servers>) -> Arc<Self> {
+        let state = State { limits: settings.limits, ..State::default() };
+        Arc::new(Self { settings, state: Mutex::new(state), servers })
     }
 
     /// A pool with limits across all servers counted by `running`.
     pub fn of_servers(settings: PoolSettings, running: Arc<dyn RunningTrials>) -> Arc<Self> {
-        let servers = (settings.limits != RunningLimits::default()).then(|| Servers::new(running));
-        Arc::new(Self { settings, state: Mutex::default(), servers })
+        let servers = (settings.limits.running != RunningLimits::default()).then(|| Servers::new(running));
+        Self::with_servers(settings, servers)
+    }
+
+    /// Replaces the limits, and grants the requests that the new ones admit. A deadline applies to jobs that are queued
+    /// from now on. A pool of several servers that began without limits on running trials does not count those of the
+    /// others.
+    pub fn set_limits(self: &Arc<Self>, limits: PoolLimits) {
+        let mut state = self.state();
+        state.limits = limits;
+        self.settle(state);
     }
 
     /// Maximum wait of a job in the queue or a trial for a grant; `None` for unlimited.
     pub fn queue_deadline(&self) -> Option<Duration> {
-        self.settings.queue_deadline
+        self.state().limits.queue_deadline
     }
 
     /// Whether every request is granted immediately.
     pub fn is_unlimited(&self) -> bool {
         self.settings.capacity == Capacity::default()
-            && self.settings.limits == RunningLimits::default()
+            && self.state().limits.running == RunningLimits::default()
             && self.settings.executor_limits.is_empty()
     }
 
@@ -278,7 +301,7 @@ impl ResourcePool {
     ) -> Result<Option<Vec<Vec<String>>>, (WaitKind, String)> {
         let own = state.in_use.values().map(|held| (&held.job, held.principal.as_deref()));
         let running = own.chain(state.others.iter().map(|trial| (&trial.job, trial.principal.as_deref())));
-        let limits = &self.settings.limits;
+        let limits = &state.limits.running;
         if let Some(reason) = limits.reached(&claim.job, claim.principal.as_deref(), running, self.servers.is_some()) {
             return Err((WaitKind::Limit, reason));
         }

@@ -9,6 +9,7 @@ fn pool(cpus: u64, devices: &[(&str, Option<&str>)], limits: RunningLimits) -> A
         memory_bytes: None,
         devices: Some(devices.iter().map(device).collect()),
     };
+    let limits = PoolLimits { running: limits, ..PoolLimits::default() };
     ResourcePool::new(PoolSettings { capacity, limits, ..PoolSettings::default() })
 }
 
@@ -201,7 +202,10 @@ fn resources_of_an_executor_that_counts_them_itself_are_not_those_of_this_machin
     let pool = ResourcePool::new(PoolSettings {
         capacity: Capacity { milli_cpus: Some(4000), devices: Some(vec![device]), ..Capacity::default() },
         scheduled: BTreeSet::from([Some("slurm".to_owned())]),
-        limits: RunningLimits { cluster: Some(3), ..RunningLimits::default() },
+        limits: PoolLimits {
+            running: RunningLimits { cluster: Some(3), ..RunningLimits::default() },
+            ..PoolLimits::default()
+        },
         ..PoolSettings::default()
     });
     let on = |executor: Option<&str>, replicas: &[Resources]| {
@@ -251,4 +255,17 @@ fn limit_of_an_executor_holds_for_its_trials_alone() {
     drop(first);
     drop(take(&mut second));
     drop(held);
+}
+
+#[tokio::test]
+async fn raised_limit_grants_what_waits() {
+    let limits = RunningLimits { cluster: Some(1), ..RunningLimits::default() };
+    let pool = pool(100, &[], limits);
+    let _first = pool.request(claim("a", None, &[cpus(1)])).granted().await;
+    let mut second = pool.request(claim("b", None, &[cpus(1)]));
+    assert!(second.reason().is_some());
+    pool.set_limits(PoolLimits { queue_deadline: Some(Duration::from_secs(9)), ..PoolLimits::default() });
+    second.granted().await;
+    assert_eq!(pool.queue_deadline(), Some(Duration::from_secs(9)));
+    assert_eq!(pool.load().limits, RunningLimits::default());
 }

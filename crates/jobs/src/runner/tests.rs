@@ -15,7 +15,7 @@ use super::{Control, JobOutcome, JobServices, RunSettings};
 use crate::jobs::Jobs;
 use crate::live_trials::{LiveTrials, TrialKey};
 use crate::packages::Packages;
-use crate::resource_pool::{PoolSettings, ResourcePool};
+use crate::resource_pool::{PoolLimits, PoolSettings, ResourcePool};
 use crate::{JobEvent, Submission};
 use tunesmith_contract::samples;
 use tunesmith_domain::{
@@ -146,7 +146,10 @@ async fn run_in(study: Option<StudySpec>, ends: Vec<ExecutorJobState>, queue_dea
         executor: executor.clone(),
         environments: Arc::new(Environments::new(root.join("environments"))),
         live: Arc::clone(&live),
-        pool: ResourcePool::new(PoolSettings { queue_deadline, ..PoolSettings::default() }),
+        pool: ResourcePool::new(PoolSettings {
+            limits: PoolLimits { queue_deadline, ..PoolLimits::default() },
+            ..PoolSettings::default()
+        }),
         clock: Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH)),
         directory: Arc::new(move |job| root.join("jobs").join(job.parts().1)),
         program_user: Arc::new(|_| None),

@@ -388,3 +388,25 @@ async fn least_recently_used_state_is_dropped_first() {
     assert!(studies.drop_while(|| true) > 0, "it was not used for a while");
     assert!(!studies.policy.histories.drop_unused());
 }
+
+#[tokio::test]
+async fn idle_studies_are_deleted_but_active_used_and_running_ones_are_kept() {
+    let (studies, clock) = studies();
+    for id in ["p/l/idle", "p/l/running", "p/l/recent", "p/l/used"] {
+        studies.create_study(Study::restore(study(id))).await.unwrap();
+    }
+    let day = SignedDuration::from_hours(24);
+    let running: StudyId = "p/l/running".parse().unwrap();
+    studies.suggest(&running, &request("c")).await.unwrap();
+    clock.set(clock.now() + day * 2);
+    let recent: StudyId = "p/l/recent".parse().unwrap();
+    let suggested = studies.suggest(&recent, &request("c")).await.unwrap();
+    let outcome = ReportedOutcome::Measured(loss(1, 1.0, 0.5));
+    studies.complete(&key(&recent, &suggested.trials[0]), outcome).await.unwrap();
+    let deleted = studies.delete_idle_since(clock.now() - day, |id| id.as_str() == "p/l/used").await.unwrap();
+    assert_eq!(deleted.iter().map(StudyId::as_str).collect::<Vec<_>>(), ["p/l/idle"]);
+    clock.set(clock.now() + day * 2);
+    let deleted = studies.delete_idle_since(clock.now() - day, |_| false).await.unwrap();
+    assert_eq!(deleted.iter().map(StudyId::as_str).collect::<Vec<_>>(), ["p/l/recent", "p/l/used"]);
+    assert!(studies.study(&running).await.is_ok(), "a trial of it still runs");
+}

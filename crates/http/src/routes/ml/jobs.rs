@@ -96,7 +96,8 @@ async fn create(
     };
     let refuse = |error: &dyn std::error::Error| ApiError::invalid("trainingInput", error.to_string());
     let placed = packages::resolved(&api.packages, &project, &input).await?;
-    let plan = job_plan_on(&api.machines, &placed, &command_line);
+    let machines = Arc::clone(&api.machines.read());
+    let plan = job_plan_on(&machines, &placed, &command_line);
     let plan = plan.map_err(|error| match error {
         PlanningError::Machines { violations } => violated("trainingInput.", violations),
         error => refuse(&error),

@@ -10,6 +10,7 @@ mod operations;
 mod packages;
 mod projects;
 mod studies;
+mod tokens;
 mod trial_list;
 mod trial_messages;
 mod trials;
@@ -33,6 +34,7 @@ pub(crate) fn routes() -> Routes<Arc<Api>> {
         operations::routes,
         trials::routes,
         packages::routes,
+        tokens::routes,
         projects::routes,
     ];
     modules.into_iter().fold(Routes::new(Dialect::MlV1), |routes, add| add(routes))

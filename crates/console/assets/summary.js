@@ -1,0 +1,175 @@
+// @ts-check
+// The picture of a job or study on its first page: results, importance and the five best trials. They are drawn without plotly.js.
+import { onLookChange, tableRow } from "./figure.js";
+import { fieldOf } from "./filters.js";
+import { colours as coloursOfPage, count } from "./plot_parts.js";
+import { history } from "./plots.js";
+import { sketch } from "./sketch.js";
+
+/** Number of parameters whose importance is shown. */
+const MOST_BARS = 8;
+
+/** Number of best trials. */
+const LEADERS = 5;
+
+/** Least time between two drawings in milliseconds. */
+const PAUSE = 2000;
+
+const root = /** @type {HTMLElement} */ (document.getElementById("picture"));
+/** @type {string[]} */
+const parameters = JSON.parse(root.dataset.parameters ?? "[]");
+const metric = root.dataset.metric ?? "";
+
+/**
+ * A view of the study.
+ * @param {string} name
+ * @param {Record<string, string>} more
+ */
+async function read(name, more) {
+  const query = new URLSearchParams({ prettyPrint: "false", ...more });
+  const response = await fetch(`${root.dataset.study}/views/${name}?${query}`, { headers: { accept: "application/json" } });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer?.error?.message ?? `the server answered ${response.status}`);
+  return answer;
+}
+
+/** @param {string} plot */
+function parts(plot) {
+  const figure = /** @type {HTMLElement} */ (root.querySelector(`[data-plot="${plot}"]`));
+  return {
+    figure,
+    canvas: /** @type {HTMLElement} */ (figure.querySelector(".canvas, .bars")),
+    note: /** @type {HTMLElement} */ (figure.querySelector(".note")),
+  };
+}
+
+async function drawHistory() {
+  const { canvas, note } = parts("history");
+  try {
+    const { view } = await read("history", { metric });
+    const plot = history(view, coloursOfPage());
+    sketch(canvas, plot, coloursOfPage());
+    const [trials, values] = [view.improvements.trials, view.improvements.values];
+    const best = trials.length > 0 ? `, best ${Number(values[values.length - 1].toPrecision(6))} in trial ${trials[trials.length - 1]}` : "";
+    canvas.setAttribute("aria-label", `${metric} of the trials in their order${best}`);
+    note.textContent = plot.note;
+  } catch (error) {
+    note.textContent = error instanceof Error ? error.message : String(error);
+  }
+}
+
+async function drawImportance() {
+  const { canvas, note } = parts("importance");
+  try {
+    const { view } = await read("importance", { metric });
+    const bars = view.parameters.slice(0, MOST_BARS);
+    canvas.replaceChildren(...bars.flatMap(barOf));
+    const rest = view.parameters.length - bars.length;
+    note.textContent = `of a model of ${count(view.modelled)} trials${rest > 0 ? `; ${rest} more parameters in Explore` : ""}`;
+  } catch (error) {
+    canvas.replaceChildren();
+    note.textContent = error instanceof Error ? `Not known yet: ${error.message}` : String(error);
+  }
+}
+
+/** The name, the bar and the share of a parameter. @param {any} bar */
+function barOf({ parameter, total, totalRange: [low, high] }) {
+  const [name, track, fill, share] = ["span", "span", "span", "span"].map((tag) => document.createElement(tag));
+  name.textContent = parameter;
+  name.title = parameter;
+  name.className = "name";
+  track.className = "track";
+  fill.style.width = `${(100 * total).toFixed(1)}%`;
+  track.append(fill);
+  const percent = (/** @type {number} */ part) => `${Math.round(100 * part)}%`;
+  share.className = "right";
+  share.textContent = percent(total);
+  share.title = `${percent(low)} to ${percent(high)}`;
+  return [name, track, share];
+}
+
+/** Texts of the parameters of a trial, by form. @type {Record<string, (values: Record<string, any>) => string>} */
+const FORMS = {
+  flags: (values) => entries(values).map(([name, value]) => word(`--${name}=${value}`)).join(" "),
+  YAML: (values) => entries(values).map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}\n`).join(""),
+  JSON: (values) => JSON.stringify(Object.fromEntries(entries(values)), null, 2),
+  Python: (values) => `{${entries(values).map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`).join(", ")}}`,
+};
+
+/** The parameters that the trial has, in the order of the configuration. @param {Record<string, any>} values */
+function entries(values) {
+  return parameters.filter((name) => values[name] !== undefined && values[name] !== null).map((name) => [name, values[name]]);
+}
+
+/** A word of a POSIX shell. @param {string} text */
+function word(text) {
+  return /^[A-Za-z0-9_./:=,+@%-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
+}
+
+async function showLeaders() {
+  const section = /** @type {HTMLElement} */ (document.getElementById("leaders"));
+  const { view } = await read("table", { orderBy: `${fieldOf("metric", metric)} ${root.dataset.direction}`, limit: String(LEADERS) });
+  const trials = view.rows.filter((/** @type {any} */ trial) => Number.isFinite(trial.metrics[metric]));
+  const head = document.createElement("tr");
+  head.append(...["Trial", metric, "Copy", ...parameters].map((text, index) => {
+    const cell = document.createElement("th");
+    cell.scope = "col";
+    if (index !== 2) cell.className = "right";
+    cell.textContent = text;
+    return cell;
+  }));
+  section.querySelector("thead")?.replaceChildren(head);
+  section.querySelector("tbody")?.replaceChildren(...trials.map(leaderRow));
+  section.hidden = trials.length === 0;
+}
+
+/** @param {any} trial */
+function leaderRow(trial) {
+  const row = tableRow([trial.id, trial.metrics[metric], "", ...parameters.map((name) => trial.parameters[name])]);
+  const link = document.createElement("a");
+  link.href = `${location.pathname}/trials/${trial.id}`;
+  link.textContent = String(trial.id);
+  row.cells[0].replaceChildren(link);
+  // JavaScript rounds larger integers. The page of the trial has them exactly.
+  const isExact = entries(trial.parameters).every(([, value]) => !Number.isInteger(value) || Number.isSafeInteger(value));
+  const buttons = Object.entries(isExact ? FORMS : {}).map(([form, text]) => {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", textContent: form });
+    button.setAttribute("aria-label", `Copy the parameters of trial ${trial.id} as ${form}`);
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(text(trial.parameters));
+      button.textContent = "Copied";
+      setTimeout(() => (button.textContent = form), 1500);
+    });
+    return button;
+  });
+  row.cells[2].className = "copies";
+  row.cells[2].replaceChildren(...buttons);
+  return row;
+}
+
+let isDrawing = false;
+let isDue = false;
+
+async function draw() {
+  if (isDrawing) {
+    isDue = true;
+    return;
+  }
+  isDrawing = true;
+  await Promise.allSettled([drawHistory(), showLeaders()]);
+  await drawImportance();
+  root.dataset.drawn = "true";
+  setTimeout(() => {
+    isDrawing = false;
+    if (isDue) void draw();
+    isDue = false;
+  }, PAUSE);
+}
+
+void draw();
+onLookChange(() => void drawHistory());
+addEventListener("resize", () => void drawHistory());
+// The figures follow the text, which changes with the trials.
+const text = document.querySelector('[data-live="summary"]');
+if (text) new MutationObserver(() => void draw()).observe(text, { childList: true });

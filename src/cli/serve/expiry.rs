@@ -1,0 +1,131 @@
+//! Expiry of ended jobs, idle studies and files of audit logs.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+use tunesmith_access::{AuditLog, Record};
+use tunesmith_admission::use_cases;
+use tunesmith_config::Retention;
+use tunesmith_domain::{StudyId, StudyState};
+use tunesmith_jobs::Jobs;
+use tunesmith_studies::Studies;
+use tunesmith_studies::clock::Clock;
+
+/// Interval of checks. A guess: retention is given in days.
+const INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// Principal of deletions in the audit log.
+const PRINCIPAL: &str = "server:retention";
+
+/// What expires, and when.
+pub(super) struct Expiry {
+    pub(super) jobs: Arc<Jobs>,
+    pub(super) studies: Arc<Studies>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) retention: watch::Receiver<Retention>,
+    /// Log of the deletions.
+    pub(super) admin_activity: Arc<AuditLog>,
+    /// Logs whose files expire.
+    pub(super) audit_logs: Vec<Arc<AuditLog>>,
+}
+
+impl Expiry {
+    /// Removes what has expired, at once, hourly, and after a change of the retention. Never completes.
+    pub(super) async fn run(mut self) {
+        let mut due = interval(INTERVAL);
+        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let changed = async {
+                if self.retention.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                _ = due.tick() => {}
+                () = changed => {}
+            }
+            if let Err(error) = self.expire().await {
+                tracing::error!(error = format!("{error:#}"), "expired jobs and studies could not be deleted");
+            }
+            self.maintain_logs().await;
+        }
+    }
+
+    async fn expire(&mut self) -> anyhow::Result<()> {
+        let Retention { jobs, studies } = *self.retention.borrow_and_update();
+        let now = self.clock.now();
+        if let Some(time) = jobs.map(|kept| before(now, kept)) {
+            for id in self.jobs.delete_ended_before(time).await? {
+                let (project, job) = id.parts();
+                self.record(use_cases::DELETE_JOB.name(), &format!("projects/{project}/jobs/{job}"));
+            }
+        }
+        if let Some(time) = studies.map(|kept| before(now, kept)) {
+            let used = self.used_studies().await?;
+            for id in self.studies.delete_idle_since(time, |study| used.contains(study)).await? {
+                self.record(use_cases::DELETE_STUDY.name(), &id.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Studies whose trials an active study or an unfinished job reuses.
+    async fn used_studies(&self) -> anyhow::Result<HashSet<StudyId>> {
+        let active =
+            self.studies.pick(None, |study| (study.state == StudyState::Active).then(|| study.prior_studies.clone()));
+        let mut used: HashSet<StudyId> = active.await?.into_iter().flatten().collect();
+        let unfinished = self.jobs.pick(|job| job.study.clone().filter(|_| !job.state.is_final())).await?;
+        for study in unfinished {
+            used.extend(self.studies.study(&study).await?.prior_studies.iter().cloned());
+        }
+        Ok(used)
+    }
+
+    fn record(&self, method: &str, resource: &str) {
+        tracing::info!(resource, "deleted after its retention");
+        let recorded = self.admin_activity.write(&Record {
+            time: self.clock.now(),
+            principal: PRINCIPAL,
+            caller_ip: None,
+            method,
+            resource,
+            permission: None,
+            status: 200,
+            request_id: "",
+            count: None,
+        });
+        if let Err(error) = recorded {
+            tracing::error!(error = &error as &dyn std::error::Error, "an audit record could not be written");
+        }
+    }
+
+    async fn maintain_logs(&self) {
+        let (logs, now) = (self.audit_logs.clone(), self.clock.now());
+        let maintained = tokio::task::spawn_blocking(move || {
+            for log in logs {
+                match log.maintain(now) {
+                    Ok(removed) => {
+                        for path in removed {
+                            tracing::info!(path = %path.display(), "an audit log file was removed after its retention");
+                        }
+                    }
+                    Err(error) => {
+                        tracing::error!(error = &error as &dyn std::error::Error, "an audit log could not be rotated");
+                    }
+                }
+            }
+        });
+        if let Err(error) = maintained.await {
+            tracing::error!(error = &error as &dyn std::error::Error, "the audit logs could not be rotated");
+        }
+    }
+}
+
+/// The time `kept` before `now`.
+fn before(now: Timestamp, kept: Duration) -> Timestamp {
+    now.checked_sub(kept).unwrap_or(Timestamp::MIN)
+}
