@@ -164,7 +164,7 @@ fn log_is_rotated_by_age_and_its_files_are_removed_after_their_retention() {
     log.maintain(now).unwrap();
     assert_eq!(names(folder.path()), others, "the first record is too young");
     log.maintain(now + hour).unwrap();
-    assert_eq!(names(folder.path()).len(), others.len() + 1, "a new file was begun");
+    assert_eq!(names(folder.path()).len(), others.len() + 1, "a new file was started");
     log.write(&record(now.as_second(), "third", 200)).unwrap();
     assert_eq!(log.newest(10, 1 << 20, |_| true).unwrap().records.len(), 3);
     assert!(log.maintain(now + hour * 2).unwrap().is_empty());
