@@ -60,6 +60,10 @@ async function drawHistory() {
 
 async function drawImportance() {
   const { canvas, note } = parts("importance");
+  if (!("hasModel" in root.dataset)) {
+    note.textContent = "Known after a few more results.";
+    return;
+  }
   try {
     const { view } = await read("importance", { metric });
     const bars = view.parameters.slice(0, MOST_BARS);

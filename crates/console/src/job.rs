@@ -218,14 +218,7 @@ fn failures_left(progress: &Progress, job: &Job) -> Option<u64> {
 
 /// URL of the view with model predictions.
 fn model_address(study: &Study, progress: &Progress) -> Option<String> {
-    let (project, location, name) = study.id.parts();
-    let address = format!(
-        "/v1/projects/{}/locations/{}/studies/{}/views/trust",
-        encoded(project),
-        encoded(location),
-        encoded(name)
-    );
-    (progress.figures.ended.finite >= FEWEST_RESULTS).then_some(address)
+    (progress.figures.ended.finite >= FEWEST_RESULTS).then(|| format!("{}/views/trust", address_of(study)))
 }
 
 impl StudyPart {

@@ -22,7 +22,7 @@ def check(page, name):
     assert found.violations_count == 0, f"{page.url}\n{found.generate_report()}"
 
 
-with opened(viewport={"width": 1280, "height": 844}) as page:
+with opened("status of 400", viewport={"width": 1280, "height": 844}) as page:
     sign_in(page, ADMIN, "/console/server")
     expect(page.get_by_role("heading", level=1)).to_have_text("Server")
     expect(page.get_by_text("The server is ready")).to_be_visible()

@@ -1,8 +1,10 @@
 //! Backups of stores that are in use, and copies between kinds of stores, by the command line.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::sync::Semaphore;
 use tunesmith_contract::samples;
 use tunesmith_data_dir::{DataDir, StoreKind};
 use tunesmith_domain::TrialId;
@@ -25,18 +27,21 @@ async fn contents(workspace: &Workspace, folder: &str) -> Contents {
     read_all(&*folder.store().await.unwrap()).await.unwrap()
 }
 
-/// Writes trials with results, one at a time, until `stop`. `written` is the number of the last one acknowledged.
-async fn write_trials(store: &dyn Store, written: &std::sync::atomic::AtomicU64, stop: &AtomicBool) {
+/// Number of trials that are written during one backup, so that the time of all backups grows with their number.
+const TRIALS_OF_A_BACKUP: usize = 200;
+
+/// Writes trials with results, one for each permit of `wanted` until it is closed. `written` is the number of the last
+/// one acknowledged.
+async fn write_trials(store: &dyn Store, written: &AtomicU64, wanted: &Semaphore) {
     let study = samples::study("p/l/s");
     store.create_study(study.clone()).await.unwrap();
     for number in 1.. {
+        let Ok(permit) = wanted.acquire().await else { return };
+        permit.forget();
         store.create_trial(&study.id, samples::new_trial(number)).await.unwrap();
         store.change_trial(&study.id, TrialId(number), samples::begin(1)).await.unwrap();
         store.change_trial(&study.id, TrialId(number), samples::succeed(1, 0.5)).await.unwrap();
         written.store(number, Ordering::SeqCst);
-        if stop.load(Ordering::SeqCst) {
-            return;
-        }
     }
 }
 
@@ -45,13 +50,13 @@ async fn nothing_that_was_acknowledged_before_a_backup_is_missing_in_it() {
     let workspace = Workspace::new("");
     let data = DataDir::open(&workspace.path().join("data"), StoreKind::Sqlite, "tunesmith serve").unwrap();
     let store = data.store().await.unwrap();
-    let (written, stop) =
-        (std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0)), std::sync::Arc::new(AtomicBool::new(false)));
+    let (written, wanted) = (Arc::new(AtomicU64::new(0)), Arc::new(Semaphore::new(0)));
     let writer = {
-        let (written, stop) = (written.clone(), stop.clone());
-        tokio::spawn(async move { write_trials(&*store, &written, &stop).await })
+        let (written, wanted) = (written.clone(), wanted.clone());
+        tokio::spawn(async move { write_trials(&*store, &written, &wanted).await })
     };
     for number in 1..=backups() {
+        wanted.add_permits(TRIALS_OF_A_BACKUP);
         let before = written.load(Ordering::SeqCst);
         let (backup, restored) = (format!("backup-{number}"), format!("restored-{number}"));
         let shown = tunesmith(&workspace, &["backup", &backup, "--data-dir", "data"]).expect(0).stdout;
@@ -71,9 +76,12 @@ async fn nothing_that_was_acknowledged_before_a_backup_is_missing_in_it() {
         let store = folder.store().await.unwrap();
         let open = store.open_trials(&"p/l/s".parse().unwrap(), None, 10).await;
         assert!(open.map_or(0, |open| open.len()) <= 1);
-        std::fs::remove_dir_all(workspace.path().join(&backup)).unwrap();
+        drop((store, folder));
+        for copy in [&backup, &restored] {
+            std::fs::remove_dir_all(workspace.path().join(copy)).unwrap();
+        }
     }
-    stop.store(true, Ordering::SeqCst);
+    wanted.close();
     writer.await.unwrap();
 }
 
