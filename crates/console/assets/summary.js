@@ -20,6 +20,11 @@ const root = /** @type {HTMLElement} */ (document.getElementById("picture"));
 const parameters = JSON.parse(root.dataset.parameters ?? "[]");
 const metric = root.dataset.metric ?? "";
 
+/** What there is to draw: a part of the page that follows the trials. */
+function drawable() {
+  return document.getElementById("drawable")?.dataset ?? {};
+}
+
 /**
  * A view of the study.
  * @param {string} name
@@ -60,7 +65,7 @@ async function drawHistory() {
 
 async function drawImportance() {
   const { canvas, note } = parts("importance");
-  if (!("hasModel" in root.dataset)) {
+  if (!("hasModel" in drawable())) {
     note.textContent = "Known after a few more results.";
     return;
   }
@@ -160,7 +165,9 @@ async function draw() {
     isDue = true;
     return;
   }
+  if (!(Number(drawable().results) > 0)) return;
   isDrawing = true;
+  root.hidden = false;
   await Promise.allSettled([drawHistory(), showLeaders()]);
   await drawImportance();
   root.dataset.drawn = "true";

@@ -6,7 +6,7 @@ use axum::response::Response;
 use super::console::{Console, rendered};
 use super::errors::PageError;
 use super::explore::address_of;
-use super::format::{Badge, Number, Span, Time, TrialLink, Value, encoded};
+use super::format::{Badge, Number, Span, Time, TrialLink, Value};
 use super::frame::{Frame, Section};
 use super::health::{Finding, findings, pace};
 use super::subject::{Head, Named, Subject, Tab};
@@ -62,8 +62,7 @@ pub(crate) struct StudyPart {
     pub(crate) failures_left: Option<u64>,
     /// URL of the view with model predictions; `None` with too few results.
     pub(crate) model: Option<String>,
-    /// Results as a picture; `None` without results.
-    pub(crate) picture: Option<Picture>,
+    pub(crate) picture: Picture,
     pub(crate) algorithm: &'static str,
     pub(crate) seed: u64,
 }
@@ -175,7 +174,7 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
         time_left: job.and_then(|job| pace(job, &progress, console.clock.now())),
         failures_left: job.and_then(|job| failures_left(&progress, job)),
         model: model_address(study, &progress),
-        picture: (progress.figures.ended.finite > 0).then(|| Picture::of(study)),
+        picture: Picture::of(study),
         optimal: optimal.iter().map(row).collect(),
         best,
         progress,
