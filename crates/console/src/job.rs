@@ -60,6 +60,8 @@ pub(crate) struct StudyPart {
     pub(crate) failures_left: Option<u64>,
     /// URL of the view with model predictions; `None` with too few results.
     pub(crate) model: Option<String>,
+    /// URL of the view of the source studies; `None` without any.
+    pub(crate) sources: Option<String>,
     pub(crate) algorithm: &'static str,
     pub(crate) seed: u64,
 }
@@ -160,6 +162,7 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
         time_left: job.and_then(|job| pace(job, &progress, console.clock.now())),
         failures_left: job.and_then(|job| failures_left(&progress, job)),
         model: model_address(study, &progress),
+        sources: (!study.sources().is_empty()).then(|| view_address(study, "sourceStudies")),
         optimal: optimal.iter().map(row).collect(),
         best,
         progress,
@@ -187,14 +190,12 @@ fn failures_left(progress: &Progress, job: &Job) -> Option<u64> {
 
 /// URL of the view with model predictions.
 fn model_address(study: &Study, progress: &Progress) -> Option<String> {
+    (progress.figures.ended.finite >= FEWEST_RESULTS).then(|| view_address(study, "trust"))
+}
+
+fn view_address(study: &Study, view: &str) -> String {
     let (project, location, name) = study.id.parts();
-    let address = format!(
-        "/v1/projects/{}/locations/{}/studies/{}/views/trust",
-        encoded(project),
-        encoded(location),
-        encoded(name)
-    );
-    (progress.figures.ended.finite >= FEWEST_RESULTS).then_some(address)
+    format!("/v1/projects/{}/locations/{}/studies/{}/views/{view}", encoded(project), encoded(location), encoded(name))
 }
 
 impl StudyPart {
