@@ -48,7 +48,7 @@ pub enum Relation {
 impl SourceStudy {
     /// Use of the study `id`: `own_trials` count as trials of the study that it informs, and the others have this influence.
     pub fn new(id: &StudyId, relation: SourceRelation, own_trials: u64, influence: Option<SourceInfluence>) -> Self {
-        let own = (own_trials > 0).then(|| format!("{own_trials} trials count as trials of this study"));
+        let own = (own_trials > 0).then(|| format!("{own_trials} trials as results of this study"));
         let others = influence.as_ref().map(influence_text);
         let texts: Vec<String> = own.into_iter().chain(others).collect();
         Self {
@@ -61,7 +61,7 @@ impl SourceStudy {
             other_trials: influence.map_or(0, |influence| influence.trials),
             rank_correlation: influence.and_then(|influence| influence.rank_correlation),
             share: influence.map_or(0.0, |influence| influence.share),
-            description: if texts.is_empty() { "not used".to_owned() } else { texts.join("; ") },
+            description: if texts.is_empty() { "no influence".to_owned() } else { texts.join("; ") },
         }
     }
 }
@@ -69,17 +69,10 @@ impl SourceStudy {
 fn influence_text(influence: &SourceInfluence) -> String {
     let SourceInfluence { trials, rank_correlation, share, .. } = influence;
     let percent = (100.0 * share).round();
+    let weight = if *share > 0.0 { format!("with {percent}% of the model") } else { "without influence".to_owned() };
     match rank_correlation {
-        None if *share > 0.0 => format!("{trials} trials are {percent}% of the model"),
-        Some(correlation) if *share > 0.0 => {
-            format!(
-                "{trials} trials are {percent}% of the model; they rank the results with a correlation of {correlation:.2}"
-            )
-        }
-        Some(correlation) => {
-            format!("{trials} trials are not used; they rank the results with a correlation of {correlation:.2}")
-        }
-        None => format!("{trials} trials are not used"),
+        None => format!("{trials} trials {weight}"),
+        Some(correlation) => format!("{trials} trials {weight}, rank correlation with the results {correlation:.2}"),
     }
 }
 
@@ -94,11 +87,11 @@ mod tests {
         let influence =
             |rank_correlation, share| Some(SourceInfluence { study: 0, trials: 40, rank_correlation, share });
         let related = |influence| description(SourceRelation::Related, 0, influence).description;
-        assert_eq!(related(None), "not used");
-        assert_eq!(related(influence(None, 1.0)), "40 trials are 100% of the model");
-        let used = "40 trials are 62% of the model; they rank the results with a correlation of 0.81";
+        assert_eq!(related(None), "no influence");
+        assert_eq!(related(influence(None, 1.0)), "40 trials with 100% of the model");
+        let used = "40 trials with 62% of the model, rank correlation with the results 0.81";
         assert_eq!(related(influence(Some(0.812), 0.617)), used);
-        let dropped = "40 trials are not used; they rank the results with a correlation of -0.50";
+        let dropped = "40 trials without influence, rank correlation with the results -0.50";
         assert_eq!(related(influence(Some(-0.5), 0.0)), dropped);
         let continued = description(SourceRelation::Continued, 6, influence(Some(1.0), 0.5));
         assert_eq!(
@@ -106,8 +99,8 @@ mod tests {
             serde_json::json!({
                 "study": "s", "relation": "CONTINUED", "ownTrials": 6, "otherTrials": 40, "rankCorrelation": 1.0,
                 "share": 0.5,
-                "description": "6 trials count as trials of this study; 40 trials are 50% of the model; they rank the \
-                                results with a correlation of 1.00"})
+                "description": "6 trials as results of this study; 40 trials with 50% of the model, rank correlation with \
+                                the results 1.00"})
         );
     }
 }

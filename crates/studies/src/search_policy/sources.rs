@@ -204,7 +204,7 @@ impl Tally {
     fn related_text(&self) -> String {
         let (name, all) = (self.name(), self.all);
         if let Some(obstacle) = &self.obstacle {
-            return format!("{name}: {all} trials are not used: {obstacle}");
+            return format!("{name}: 0 of {all} trials are used: {obstacle}");
         }
         let text = format!("{name}: {} of {all} trials inform this search as those of another study", self.informing);
         if self.reasons.is_empty() { text } else { format!("{text}: {}", listed(&self.reasons)) }

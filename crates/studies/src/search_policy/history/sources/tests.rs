@@ -272,9 +272,9 @@ async fn description_states_how_much_of_each_source_study_is_used() {
     let without = "one: 0 of 5 trials inform this search as those of another study: 5 have no result of \"loss\"";
     assert_eq!(described(&other, sources(&[], &[&one])).await, [None, some(without, false)]);
     let random = spec(Algorithm::RandomSearch, &["accuracy"]);
-    let unused = "one: 5 trials are not used: RANDOM_SEARCH does not learn from other studies";
+    let unused = "one: 0 of 5 trials are used: RANDOM_SEARCH does not learn from other studies";
     assert_eq!(described(&random, sources(&[], &[&one])).await, [None, some(unused, false)]);
     let several = spec(Algorithm::Automatic, &["accuracy", "loss"]);
-    let unused = "one: 5 trials are not used: a search with 2 metrics does not learn from other studies";
+    let unused = "one: 0 of 5 trials are used: a search with 2 metrics does not learn from other studies";
     assert_eq!(described(&several, sources(&[], &[&one])).await, [None, some(unused, false)]);
 }
