@@ -16,6 +16,7 @@ use crate::designers::UsedPoints;
 use crate::encoding::EncodingError;
 use crate::interruption::Interruption;
 use crate::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialSuggestion};
+use crate::transfer::SourceInfluence;
 
 /// Trials behind a suggestion.
 #[derive(Debug, Clone, Copy, Default)]
@@ -107,6 +108,20 @@ pub trait Designer: Send + Sync {
         request: SuggestRequest,
         interruption: &Interruption,
     ) -> Result<Vec<TrialSuggestion>, DesignerError>;
+
+    /// Influence of each source study with usable trials on the next suggestion after `history`; empty for an algorithm
+    /// that has none.
+    ///
+    /// # Errors
+    /// As [`Self::suggest_until`].
+    fn source_influences(
+        &self,
+        history: History<'_>,
+        interruption: &Interruption,
+    ) -> Result<Vec<SourceInfluence>, DesignerError> {
+        let _ = (history, interruption);
+        Ok(Vec::new())
+    }
 
     /// View of an algorithm that uses only the points of a history; `None` if it uses more of it.
     fn by_points(&self) -> Option<&dyn PointDesigner> {

@@ -1,6 +1,7 @@
 //! Interface of the compared search algorithms.
 
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, ProblemStatement, TrialId};
+use tunesmith_algorithms::transfer::SourceStudy;
 
 /// A search algorithm in a comparison.
 ///
@@ -44,6 +45,8 @@ pub struct StudyRequest {
     pub parallel: usize,
     /// Number of constraint values per result.
     pub constraints: usize,
+    /// Source studies, oldest first; an optimizer that does not learn from them ignores them.
+    pub sources: Vec<SourceStudy>,
 }
 
 /// Trial result as seen by an optimizer.

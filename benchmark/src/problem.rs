@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId};
+use tunesmith_algorithms::transfer::SourceStudy;
 
 /// A problem whose evaluations are computed or looked up without delay.
 ///
@@ -15,6 +16,11 @@ pub trait Problem: Send + Sync {
 
     /// Evaluates a trial at `point`. `draw` is the key of the noise.
     fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation;
+
+    /// Studies that optimizers may learn from before the first trial, oldest first; none by default.
+    fn sources(&self) -> Vec<SourceStudy> {
+        Vec::new()
+    }
 
     fn name(&self) -> &str {
         &self.profile().name

@@ -197,13 +197,14 @@ fn studies_start_with_prior_knowledge_and_learn_from_source_studies() {
         complete(&server, trial, value(trial, "x"));
     }
 
-    // A study over a finite space does not repeat the points of its source study.
+    // A study over a finite space does not repeat the points of a study that it continues.
     let finite = json!({"algorithm": "GRID_SEARCH", "parameters": [
         {"parameter": "x", "type": "DOUBLE", "doubleValueSpec": {"minValue": 0, "maxValue": 2}}]});
-    let create = |id: &str, prior: &[&str]| {
-        let additions = json!({"doubleResolution": {"x": 3}, "priorStudies": prior});
+    let create_with = |id: &str, continued: &[&str], related: &[&str]| {
+        let additions = json!({"doubleResolution": {"x": 3}, "continuedStudies": continued, "priorStudies": related});
         server.post(&format!("{STUDIES}?studyId={id}"), &study(&finite, &additions))
     };
+    let create = |id: &str, continued: &[&str]| create_with(id, continued, &[]);
     assert_eq!(create("a", &[]).0, 200);
     for _ in 0..2 {
         let (trials, _) = suggest(&server, "a", 1);
@@ -212,14 +213,78 @@ fn studies_start_with_prior_knowledge_and_learn_from_source_studies() {
     assert_eq!(create("b", &["a"]).0, 200);
     let (trials, _) = suggest(&server, "b", 3);
     let xs: Vec<f64> = trials.iter().map(|trial| value(trial, "x")).collect();
-    assert_eq!(xs, [2.0], "the grid has three points, of which the source study has tried two");
+    assert_eq!(xs, [2.0], "the grid has three points, of which the continued study has tried two");
     complete(&server, &trials[0], 1.0);
-    // The source studies of a source study are included.
+    // The studies that a continued study continues are included.
     assert_eq!(create("c", &["b"]).0, 200);
     assert_eq!(suggest(&server, "c", 1).0, Vec::<Value>::new());
+    // Another study may have tried the same points.
+    let (status, created) = create_with("e", &[], &["b"]);
+    assert_eq!(status, 200, "{created}");
+    let notices: Vec<&Value> = created["tunesmith"]["notices"].as_array().unwrap().iter().collect();
+    let expected = json!({
+        "field": "studyConfig.tunesmith.priorStudies",
+        "description": "a: 0 of 2 trials are used: GRID_SEARCH does not learn from other studies; b: 0 of 1 trials are used: \
+                        GRID_SEARCH does not learn from other studies"});
+    assert_eq!(notices, [&expected]);
+    assert_eq!(suggest(&server, "e", 3).0.len(), 3);
     let expected = "\"nowhere\" is not a study; allowed: IDs of studies at the location \"us-central1\"";
-    assert_refused(create("d", &["a", "nowhere"]), "studyConfig.tunesmith.priorStudies[1]", expected);
-    assert_refused(create("d", &["a", "a"]), "studyConfig.tunesmith.priorStudies[1]", "\"a\" is given twice");
+    assert_refused(create("d", &["a", "nowhere"]), "studyConfig.tunesmith.continuedStudies[1]", expected);
+    assert_refused(create("d", &["a", "a"]), "studyConfig.tunesmith.continuedStudies[1]", "\"a\" is given twice");
+    let twice = create_with("d", &["a"], &["b", "a"]);
+    assert_refused(twice, "studyConfig.tunesmith.priorStudies[1]", "\"a\" is given twice");
+}
+
+#[test]
+fn related_study_informs_the_search_in_any_unit_until_it_contradicts_the_results() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let space = json!({"algorithm": "GAUSSIAN_PROCESS_BANDIT", "parameters": [
+        {"parameter": "x", "type": "DOUBLE", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}]});
+    let create = |id: &str, additions: Value| {
+        let (status, created) = server.post(&format!("{STUDIES}?studyId={id}"), &study(&space, &additions));
+        assert_eq!(status, 200, "{created}");
+    };
+    let run = |id: &str, trials: usize, result: &dyn Fn(f64) -> f64| -> Vec<f64> {
+        let one = |_| {
+            let (trials, _) = suggest(&server, id, 1);
+            let x = value(&trials[0], "x");
+            complete(&server, &trials[0], result(x));
+            x
+        };
+        (0..trials).map(one).collect()
+    };
+    let use_of = |id: &str| {
+        let (status, view) = server.get(&format!("{STUDIES}/{id}/views/sourceStudies"));
+        assert_eq!(status, 200, "{view}");
+        view["sources"].as_array().unwrap().clone()
+    };
+    let bowl = |x: f64| (x - 0.2).powi(2);
+    create("other-unit", json!({"seed": "3"}));
+    let tried = run("other-unit", 10, &|x| 5000.0 + 1000.0 * bowl(x));
+    let best = tried.iter().copied().min_by(|a, b| bowl(*a).total_cmp(&bowl(*b))).unwrap();
+    create("same-shape", json!({"seed": "4", "priorStudies": ["other-unit"]}));
+    assert_eq!(use_of("same-shape")[0]["share"], 1.0, "the model is that of the source study");
+    let first = run("same-shape", 4, &bowl);
+    assert_eq!(first[0], best, "the first trial is at the best point of the source study");
+    let used = &use_of("same-shape")[0];
+    assert_eq!(
+        (&used["study"], &used["relation"], &used["ownTrials"]),
+        (&json!("other-unit"), &json!("RELATED"), &json!(0))
+    );
+    assert_eq!(used["otherTrials"], 10);
+    assert!(used["rankCorrelation"].as_f64().unwrap() > 0.5, "{used}");
+    create("contradicted", json!({"seed": "4", "priorStudies": ["other-unit"]}));
+    run("contradicted", 3, &|x| -bowl(x));
+    let dropped = &use_of("contradicted")[0];
+    assert_eq!(dropped["share"], 0.0, "{dropped}");
+    assert!(dropped["rankCorrelation"].as_f64().unwrap() < 0.0, "{dropped}");
+    // A study of the same program may state so.
+    create("continued", json!({"seed": "4", "continuedStudies": ["same-shape"]}));
+    let sources = use_of("continued");
+    let uses: Vec<(&Value, &Value)> =
+        sources.iter().map(|source| (&source["relation"], &source["ownTrials"])).collect();
+    assert_eq!(uses, [(&json!("RELATED"), &json!(0)), (&json!("CONTINUED"), &json!(4))]);
 }
 
 #[test]

@@ -27,7 +27,7 @@ use crate::interruption::Interruption;
 use crate::problem::{
     AlgorithmName, CompletedTrial, ParameterKind, ParameterSpec, ProblemStatement, TrialOutcome, TrialSuggestion,
 };
-use crate::transfer::SourceStudy;
+use crate::transfer::{SourceInfluence, SourceStudy};
 
 /// Number of completed trials from which covariance matrix adaptation takes over (mostly a guess, see
 /// docs/experiments/014).
@@ -179,7 +179,29 @@ impl Automatic {
     }
 }
 
+impl Automatic {
+    /// Algorithm of the next suggestion.
+    fn chosen(&self, history: History<'_>) -> &dyn Designer {
+        let choice = choose_algorithm(&self.problem, history.completed);
+        let source_models_propose = self.gaussian_process.has_source_models() && history.completed.len() < START_TRIALS;
+        match (choice.algorithm, &self.parzen, &self.evolution) {
+            _ if source_models_propose => &self.gaussian_process,
+            (AlgorithmName::TreeStructuredParzenEstimator, Some(parzen), _) => parzen,
+            (AlgorithmName::CmaEs, _, Some(evolution)) => evolution,
+            _ => &self.gaussian_process,
+        }
+    }
+}
+
 impl Designer for Automatic {
+    fn source_influences(
+        &self,
+        history: History<'_>,
+        interruption: &Interruption,
+    ) -> Result<Vec<SourceInfluence>, DesignerError> {
+        self.chosen(history).source_influences(history, interruption)
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.gaussian_process.capabilities()
     }
@@ -190,15 +212,12 @@ impl Designer for Automatic {
         request: SuggestRequest,
         interruption: &Interruption,
     ) -> Result<Vec<TrialSuggestion>, DesignerError> {
-        let choice = choose_algorithm(&self.problem, history.completed);
-        let source_models_propose = self.gaussian_process.has_source_models() && history.completed.len() < START_TRIALS;
-        let chosen: &dyn Designer = match (choice.algorithm, &self.parzen, &self.evolution) {
-            _ if source_models_propose => &self.gaussian_process,
-            (AlgorithmName::TreeStructuredParzenEstimator, Some(parzen), _) => parzen,
-            (AlgorithmName::CmaEs, _, Some(evolution)) => evolution,
-            _ => &self.gaussian_process,
-        };
-        or_fallback(chosen.suggest_until(history, request, interruption), &self.quasi_random, history, request)
+        or_fallback(
+            self.chosen(history).suggest_until(history, request, interruption),
+            &self.quasi_random,
+            history,
+            request,
+        )
     }
 }
 

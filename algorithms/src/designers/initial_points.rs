@@ -11,6 +11,7 @@ use crate::problem::{
     AlgorithmName, Origin, ParameterPrior, ParameterValues, PendingTrial, ProblemStatement, SearchSpace,
     TrialSuggestion,
 };
+use crate::transfer::SourceInfluence;
 
 /// Designer that proposes given points, exactly and in order, followed by the suggestions of another designer.
 ///
@@ -128,6 +129,14 @@ impl Designer for InitialPoints {
         let rest = SuggestRequest { first_trial_id: id, count: left };
         first.extend(self.designer.suggest_until(history, rest, interruption)?);
         Ok(first)
+    }
+
+    fn source_influences(
+        &self,
+        history: History<'_>,
+        interruption: &Interruption,
+    ) -> Result<Vec<SourceInfluence>, DesignerError> {
+        self.designer.source_influences(history, interruption)
     }
 
     fn by_points(&self) -> Option<&dyn PointDesigner> {

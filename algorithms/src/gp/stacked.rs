@@ -136,6 +136,18 @@ impl StackedPosterior {
         means
     }
 
+    /// Contributions to [`Self::means`] at the rows of `points` (m x d), up to a constant: one list of length m for each
+    /// model, that of the lowest one first.
+    pub fn parts(&self, points: &DMatrix<f64>) -> Vec<Vec<f64>> {
+        let mut parts = Vec::new();
+        if let Some(Below { stack, line, .. }) = &self.below {
+            parts = stack.parts(points);
+            parts.iter_mut().flatten().for_each(|part| *part *= line.slope);
+        }
+        parts.push(self.top.first_means(points));
+        parts
+    }
+
     /// [`Self::predict`] with the means of at most the first `samples` fantasy samples.
     pub fn predict_over(&self, points: &DMatrix<f64>, samples: usize) -> StackedPrediction {
         let top = self.top.predict_over(points, samples);
@@ -317,6 +329,17 @@ mod tests {
         stacked.fantasize(&[0.9], &[0.5, -1.0]);
         let expected: Vec<f64> = stacked.predict_over(&at, 1).means().row(0).iter().copied().collect();
         assert_eq!(stacked.means(&at), expected);
+    }
+
+    #[test]
+    fn parts_add_up_to_the_mean_without_its_offset() {
+        let at = DMatrix::from_row_slice(2, 1, &[0.1, 0.7]);
+        let [below, top] = &stack().parts(&at)[..] else { panic!("a stack of two") };
+        for (i, u) in [0.1, 0.7].into_iter().enumerate() {
+            let base = matern((u - 0.2_f64).abs()) * 0.8 / (1.0 + NOISE);
+            assert!((below[i] - 2.0 * base).abs() < 1e-12, "{below:?}");
+            assert!((0.25 + below[i] + top[i] - stack().means(&at)[i]).abs() < 1e-12, "{top:?}");
+        }
     }
 
     #[test]

@@ -19,11 +19,13 @@
 //! decided again which source models are used and by which line the values follow them (module `source_model`). Gains and
 //! costs are measured, see docs/experiments/003.
 
+mod influence;
 mod source_model;
 mod source_study;
 #[cfg(test)]
 mod tests;
 mod translation;
 
-pub(crate) use self::source_model::{MIN_RANKED_TRIALS, SourceModel, SourceModels, TRUSTED_TRIALS};
+pub use self::influence::SourceInfluence;
+pub(crate) use self::source_model::{ALTERNATING_TRIALS, COMPARED_TRIALS, SourceModel, SourceModels, TRUSTED_TRIALS};
 pub use self::source_study::SourceStudy;

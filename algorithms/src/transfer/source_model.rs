@@ -2,7 +2,8 @@
 //!
 //! Given the completed trials, `y_i` their targets and `mu(u_i)` the predictions of a stack:
 //! - From [`MIN_RANKED_TRIALS`] trials on, a source study is dropped if its own model ranks them worse than chance (a
-//!   negative rank correlation). The model has seen none of these trials, so this is a held-out test.
+//!   negative rank correlation), from [`COMPARED_TRIALS`] on if it hardly ranks them better (a correlation below
+//!   [`LEAST_CORRELATION`]). The model has seen none of these trials, so this is a held-out test.
 //! - The line `y = a + b mu` is a regression with a prior centred at slope 1: `b` moves from 1 to the slope of the data
 //!   as their spread grows, `b = (sum (y - ybar)(mu - mubar) + w) / (sum (mu - mubar)^2 + w)`, `w` =
 //!   [`SLOPE_PRIOR_WEIGHT`]. A stack whose predictions vary little therefore has little influence, and one without a
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use nalgebra::DMatrix;
 use parking_lot::Mutex;
 
+use super::influence::{SourceInfluence, variance_shares};
 use super::source_study::SourceStudy;
 use super::translation::translate;
 use crate::encoding::Encoding;
@@ -22,10 +24,17 @@ use crate::numerics::ranks::rank_correlation;
 use crate::prior::PriorDensity;
 use crate::problem::ProblemStatement;
 
-/// Number of trials from which a source study may be dropped.
-pub(crate) const MIN_RANKED_TRIALS: usize = 5;
+/// Number of trials from which a source study may be dropped (measured, see docs/experiments/003).
+const MIN_RANKED_TRIALS: usize = 2;
 /// Number of trials that source models propose before they are tested.
-pub(crate) const TRUSTED_TRIALS: usize = MIN_RANKED_TRIALS.div_ceil(2);
+pub(crate) const TRUSTED_TRIALS: usize = MIN_RANKED_TRIALS - 1;
+/// Number of first trials of which every other one belongs to the initial design (measured, see docs/experiments/003).
+pub(crate) const ALTERNATING_TRIALS: usize = 3;
+/// Number of trials from which source models have to predict them, and the stacked model competes with one without source
+/// models.
+pub(crate) const COMPARED_TRIALS: usize = 5;
+/// Smallest rank correlation from then on (measured, see docs/experiments/003).
+const LEAST_CORRELATION: f64 = 0.3;
 /// Maximum number of ranked trials, the first ones: the time grows with the square of their number.
 const MAX_RANKED_TRIALS: usize = 256;
 /// Weight of the prior of the slope, in units of squared standardised values (a guess).
@@ -45,6 +54,8 @@ type Stacks = HashMap<Vec<usize>, Option<Arc<StackedPosterior>>>;
 pub(crate) struct SourceModels {
     /// Translated trials of each study, oldest first.
     studies: Vec<TrainingSet>,
+    /// Index of each study among the given ones.
+    indices: Vec<usize>,
     /// Cache of stacks, which a recomputation reproduces identically.
     stacks: Arc<Mutex<Stacks>>,
 }
@@ -60,10 +71,17 @@ impl SourceModels {
     /// Translates `studies`, oldest first, to `problem`; `None` if none provides usable data.
     pub(crate) fn new(problem: &ProblemStatement, encoding: &Encoding, studies: &[SourceStudy]) -> Option<Self> {
         let prior = PriorDensity::new(problem.search_space(), encoding);
-        let translated = studies.iter().filter_map(|study| translate(problem, encoding, prior.as_ref(), study));
-        let mut studies: Vec<TrainingSet> = translated.collect();
-        studies.drain(..studies.len().saturating_sub(MOST_STUDIES));
-        (!studies.is_empty()).then(|| Self { studies, stacks: Arc::default() })
+        let (mut indices, mut translated) = (Vec::new(), Vec::new());
+        for (index, study) in studies.iter().enumerate() {
+            if let Some(data) = translate(problem, encoding, prior.as_ref(), study) {
+                indices.push(index);
+                translated.push(data);
+            }
+        }
+        let oldest = indices.len().saturating_sub(MOST_STUDIES);
+        indices.drain(..oldest);
+        translated.drain(..oldest);
+        (!translated.is_empty()).then(|| Self { studies: translated, indices, stacks: Arc::default() })
     }
 
     /// Points of all studies, not necessarily feasible, in decreasing order of the whole stack's mean.
@@ -83,22 +101,67 @@ impl SourceModels {
     /// Source model that predicts the measured trials at the rows of `points` (n x d) with targets `values` (length n);
     /// `None` if no study does.
     pub(crate) fn source_model_for(&self, points: &DMatrix<f64>, values: &[f64]) -> Option<SourceModel> {
-        let ranked = values.len().min(MAX_RANKED_TRIALS);
-        let ranked_points = points.rows(0, ranked).clone_owned();
-        let is_kept = |study: &usize| {
-            let ranks_well = |alone: Arc<StackedPosterior>| {
-                let correlation = rank_correlation(&alone.means(&ranked_points), &values[..ranked]);
-                correlation.is_none_or(|correlation| correlation >= 0.0)
-            };
-            ranked < MIN_RANKED_TRIALS || self.stack(&[*study]).is_some_and(ranks_well)
-        };
-        let kept: Vec<usize> = (0..self.studies.len()).filter(is_kept).collect();
+        let kept = self.kept(points, values);
         if kept.is_empty() {
             return None;
         }
         let stack = self.stack(&kept)?;
         let line = line(&stack.means(points), values)?;
         Some(SourceModel { stack, line })
+    }
+
+    /// Studies whose models rank the measured trials well enough.
+    fn kept(&self, points: &DMatrix<f64>, values: &[f64]) -> Vec<usize> {
+        let least = match values.len() {
+            ..MIN_RANKED_TRIALS => return (0..self.studies.len()).collect(),
+            MIN_RANKED_TRIALS..COMPARED_TRIALS => 0.0,
+            COMPARED_TRIALS.. => LEAST_CORRELATION,
+        };
+        let correlations = self.rank_correlations(points, values);
+        let is_kept = |study: &usize| match &correlations[*study] {
+            Some(correlation) => correlation.is_none_or(|correlation| correlation >= least),
+            None => false,
+        };
+        (0..self.studies.len()).filter(is_kept).collect()
+    }
+
+    /// Rank correlation of each study's own model with the measured trials, without a value if either has equal ranks
+    /// only; `None` without a model.
+    fn rank_correlations(&self, points: &DMatrix<f64>, values: &[f64]) -> Vec<Option<Option<f64>>> {
+        let ranked = values.len().min(MAX_RANKED_TRIALS);
+        let points = points.rows(0, ranked).clone_owned();
+        let correlation = |study| Some(rank_correlation(&self.stack(&[study])?.means(&points), &values[..ranked]));
+        (0..self.studies.len()).map(correlation).collect()
+    }
+
+    /// Influence of each study, given the measured trials at the rows of `points` (n x d) with targets `values` (length
+    /// n), and the model stacked on these source models. Its variance is that at the rows of `space` (m x d).
+    pub(crate) fn influences(
+        &self,
+        points: &DMatrix<f64>,
+        values: &[f64],
+        model: Option<&StackedPosterior>,
+        space: &DMatrix<f64>,
+    ) -> Vec<SourceInfluence> {
+        let mut shares = vec![0.0; self.studies.len()];
+        if let Some(model) = model {
+            let kept = self.kept(points, values);
+            // The lowest models are missing if the values above do not follow them.
+            let parts = model.parts(space);
+            let own = usize::from(!values.is_empty());
+            let sources = parts.len() - own;
+            for (study, share) in kept[kept.len() - sources..].iter().zip(variance_shares(&parts)) {
+                shares[*study] = share;
+            }
+        }
+        let correlations = self.rank_correlations(points, values);
+        let influence = |study: usize| SourceInfluence {
+            study: self.indices[study],
+            trials: self.studies[study].values.len(),
+            rank_correlation: correlations[study].flatten(),
+            share: shares[study],
+        };
+        (0..self.studies.len()).map(influence).collect()
     }
 
     fn stack(&self, studies: &[usize]) -> Option<Arc<StackedPosterior>> {

@@ -2,6 +2,7 @@ use super::*;
 use crate::designer::{Designer, DesignerError, History, SuggestRequest};
 use crate::designers::{Automatic, GpBandit};
 use crate::encoding::Encoding;
+use crate::interruption::Interruption;
 use crate::problem::{
     AlgorithmName, CompletedTrial, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue,
     ProblemStatement, ScaleType, SearchSpace, Step, TrialId, TrialOutcome,
@@ -118,32 +119,80 @@ fn source_study(problem: &ProblemStatement, sign: f64) -> SourceStudy {
     SourceStudy { problem: problem.clone(), completed: completed.collect() }
 }
 
+/// Runs `trials` trials of `designer` on a peak at 0.3 of each parameter.
+fn run(designer: &dyn Designer, trials: u64) -> Vec<CompletedTrial> {
+    let mut completed = Vec::new();
+    for id in (1..=trials).map(TrialId) {
+        let suggested = designer.suggest(History { completed: &completed, pending: &[] }, SuggestRequest::one(id));
+        let parameters = suggested.unwrap().remove(0).parameters;
+        let distance = |value: &ParameterValue| match value {
+            ParameterValue::Double(value) => (value - 0.3).powi(2),
+            _ => f64::NAN,
+        };
+        let values = vec![-parameters.values().map(distance).sum::<f64>()];
+        completed.push(CompletedTrial {
+            id,
+            parameters,
+            outcome: TrialOutcome::Measured { values, stopped_early: false },
+        });
+    }
+    completed
+}
+
+fn square() -> ProblemStatement {
+    let unit = || double(0.0, 1.0, ScaleType::UnitLinear);
+    problem(vec![("x", unit()), ("y", unit())], Goal::Maximize)
+}
+
 #[test]
 fn first_trials_are_near_the_best_of_the_source_study() {
-    let parameters =
-        || vec![("x", double(0.0, 1.0, ScaleType::UnitLinear)), ("y", double(0.0, 1.0, ScaleType::UnitLinear))];
-    let problem = problem(parameters(), Goal::Maximize);
+    let problem = square();
     let study = source_study(&problem, 1.0);
     let designer = GpBandit::with_source_studies(problem.clone(), 3, &[study]).unwrap();
-    let mut completed = Vec::new();
-    for id in 1..=5 {
-        let suggestion =
-            designer.suggest(History { completed: &completed, pending: &[] }, SuggestRequest::one(TrialId(id)));
-        let parameters = suggestion.unwrap().remove(0).parameters;
-        let values = parameters.values().map(|value| match value {
-            ParameterValue::Double(value) => *value,
-            _ => f64::NAN,
-        });
-        let value = -values.map(|u| (u - 0.3).powi(2)).sum::<f64>();
-        let outcome = TrialOutcome::Measured { values: vec![value], stopped_early: false };
-        completed.push(CompletedTrial { id: TrialId(id), parameters, outcome });
-    }
+    let completed = run(&designer, 5);
     let best = completed.iter().filter_map(|trial| match &trial.outcome {
         TrialOutcome::Measured { values, .. } => Some(values[0]),
         TrialOutcome::Infeasible => None,
     });
     // The centre has the value -0.08.
     assert!(best.fold(f64::NEG_INFINITY, f64::max) > -0.02, "{completed:?}");
+}
+
+#[test]
+fn misleading_source_study_costs_one_trial() {
+    let problem = square();
+    let misleading = source_study(&problem, -1.0);
+    let designer = GpBandit::with_source_studies(problem.clone(), 3, &[misleading]).unwrap();
+    let points = |trials: Vec<CompletedTrial>| trials.into_iter().map(|trial| trial.parameters).collect::<Vec<_>>();
+    let (misled, alone) = (points(run(&designer, 4)), points(run(&GpBandit::new(problem, 3).unwrap(), 3)));
+    // The first trial is at the best point of the source study, a corner; the initial design follows it.
+    assert_eq!(misled[1..], alone);
+    assert!(!alone.contains(&misled[0]));
+}
+
+#[test]
+fn influence_states_which_source_studies_are_used() {
+    let problem = square();
+    let metric = MetricSpec { name: "other".to_owned(), goal: Goal::Maximize };
+    let other = ProblemStatement::new(problem.search_space().clone(), vec![metric]).unwrap();
+    let studies = [source_study(&other, 1.0), source_study(&problem, -1.0), source_study(&problem, 1.0)];
+    let designer = Automatic::with_source_studies(problem.clone(), 3, &studies).unwrap();
+    let after = |completed: &[CompletedTrial]| {
+        let history = History { completed, pending: &[] };
+        let influences = designer.source_influences(history, &Interruption::default()).unwrap();
+        let [first, second] = influences[..] else { panic!("{influences:?}") };
+        // The study of another metric is not usable.
+        assert_eq!((first.study, second.study, first.trials, second.trials), (1, 2, 12, 12));
+        (first, second)
+    };
+    let (first, second) = after(&[]);
+    assert_eq!((first.rank_correlation, second.rank_correlation), (None, None));
+    // The later study contradicts the earlier one.
+    assert_eq!((first.share, second.share), (0.0, 1.0));
+    let (misleading, good) = after(&run(&GpBandit::new(problem, 3).unwrap(), 6));
+    assert!(misleading.rank_correlation.unwrap() < -0.5 && misleading.share == 0.0, "{misleading:?}");
+    assert!(good.rank_correlation.unwrap() > 0.5, "{good:?}");
+    assert!(good.share >= 0.0 && good.share < 1.0, "{good:?}");
 }
 
 #[test]

@@ -184,6 +184,7 @@ fn measure(
         budget: history.len() + repeats + 1,
         parallel: 1,
         constraints: problem.profile().constraints,
+        sources: Vec::new(),
     })?;
     for result in history {
         optimizer.complete(result)?;

@@ -7,6 +7,7 @@ use tunesmith_benchmark::problems::bbob::{BbobError, BbobProblem, FUNCTIONS, bbo
 use tunesmith_benchmark::problems::durations::WithDurations;
 use tunesmith_benchmark::problems::{
     binary, categorical, conditional, constrained, failing, functions, large, multi_objective, noisy, outliers, tiny,
+    transfer,
 };
 
 use super::measured_tables::{MeasuredTablesError, measured_tables};
@@ -40,7 +41,7 @@ pub struct Selection {
 }
 
 /// Names and descriptions of all suites, for messages and help.
-pub const SUITES: [(&str, &str); 15] = [
+pub const SUITES: [(&str, &str); 16] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
     ("classic", "Branin, Hartmann, Levy, Ackley, Michalewicz and others with known optima"),
@@ -56,6 +57,10 @@ pub const SUITES: [(&str, &str); 15] = [
     (
         "tiny",
         "training recipes of 9 and 30 parameters for budgets of 3 to 15 trials, with known optima; instance = seed",
+    ),
+    (
+        "transfer",
+        "bbob functions with five parameters, alone and after a source study: scaled, related or misleading; instance = seed",
     ),
     (TRAINED, "tables of real models, trained at many points of a mixed search space; smooth between them"),
     (
@@ -130,6 +135,10 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
             }
             "large" => tasks.extend(large::large().map(|make| by_instance(name, move |seed| Arc::from(make(seed))))),
             "tiny" => tasks.extend(tiny::tiny().map(|make| by_instance(name, move |seed| Arc::new(make(seed))))),
+            "transfer" => {
+                let problems = transfer::transfer().into_iter();
+                tasks.extend(problems.map(|make| by_instance(name, move |seed| Arc::new(make(seed)))));
+            }
             "multi-objective" => tasks.extend(fixed(name, multi_objective::multi_objective())),
             TRAINED => tasks.extend(fixed(name, tables())),
             TABLES => {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use rand_distr::{Distribution, LogNormal};
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 use tunesmith_algorithms::rng;
+use tunesmith_algorithms::transfer::SourceStudy;
 
 use crate::problem::{Draw, Evaluation, Problem, Profile};
 
@@ -43,6 +44,10 @@ impl<P: Problem> Problem for WithDurations<P> {
         evaluation.duration_secs = duration_secs;
         evaluation
     }
+
+    fn sources(&self) -> Vec<SourceStudy> {
+        self.problem.sources()
+    }
 }
 
 /// Delegates, so that a problem of a suite can be wrapped.
@@ -53,6 +58,10 @@ impl<P: Problem + ?Sized> Problem for Arc<P> {
 
     fn evaluate(&self, point: &ParameterValues, draw: Draw) -> Evaluation {
         self.as_ref().evaluate(point, draw)
+    }
+
+    fn sources(&self) -> Vec<SourceStudy> {
+        self.as_ref().sources()
     }
 }
 

@@ -18,3 +18,4 @@ pub mod noisy;
 pub mod outliers;
 pub mod table;
 pub mod tiny;
+pub mod transfer;

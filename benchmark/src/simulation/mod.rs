@@ -117,6 +117,7 @@ impl<'a> Study<'a> {
             budget: *budget,
             parallel: schedule.parallel,
             constraints: self.problem.profile().constraints,
+            sources: self.problem.sources(),
         })?;
         loop {
             self.start_trials(optimizer)?;

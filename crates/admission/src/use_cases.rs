@@ -291,6 +291,8 @@ use_cases! {
         "Gets how far the model's predictions can be trusted, and where it would look next.".slower(2);
     VIEW_RECOMMENDED = reads("tunesmith.projects.locations.studies.views.recommended", Of(TrialsList), Study)
         "Gets the tried point with the best expected result, and the best result.".slower(2);
+    VIEW_SOURCE_STUDIES = reads("tunesmith.projects.locations.studies.views.sourceStudies", Of(TrialsList), Study)
+        "Gets how much each source study counts for the search.".slower(2);
     VIEW_TABLE = reads("tunesmith.projects.locations.studies.views.table", Of(TrialsList), Study)
         "Gets some trials without their measurements, filtered and ordered.";
 }

@@ -1,9 +1,11 @@
-// The prediction of the model of the search at the best result and the noise of the metric, which the server computes on demand.
+// The prediction of the model of the search at the best result, the noise of the metric, and the influence of source studies,
+// which the server computes on demand.
 
 /**
  * @typedef {{observed: number | null, predicted: number, lower: number, upper: number, trial: number | null}} Prediction
  * @typedef {{best: Prediction[], noiseToSignal: number, modelled: number,
  *   suspicious: {trial: number, value: number, ranges: number}[]}} Trust
+ * @typedef {{study: string, ownTrials: number, share: number, description: string}} Source
  */
 
 /** Ratios of noise to signal from which on noise matters, and from which on it hides the effects of the parameters. */
@@ -67,19 +69,39 @@ function findings({ best: [best], noiseToSignal, modelled, suspicious }) {
   return items;
 }
 
-const list = document.getElementById("model");
-if (list?.dataset.url) {
-  const note = document.getElementById("model-note");
+/**
+ * @param {Source[]} sources
+ * @returns {HTMLElement[]}
+ */
+function sourceFindings(sources) {
+  const isUsed = (/** @type {Source} */ source) => source.ownTrials > 0 || source.share > 0;
+  return sources.map((source) => finding(isUsed(source) ? "is-good" : "is-waiting", source.study, [`${source.description}.`]));
+}
+
+/**
+ * Fills a list with findings from the view at its URL.
+ * @param {string} name
+ * @param {(answer: any) => HTMLElement[]} toFindings
+ */
+async function fill(name, toFindings) {
+  const list = document.getElementById(name);
+  if (!list?.dataset.url) return;
+  const note = document.getElementById(`${name}-note`);
   try {
     const response = await fetch(list.dataset.url);
     const answer = await response.json();
     if (response.ok) {
-      list.replaceChildren(...findings(answer.view));
+      list.replaceChildren(...toFindings(answer));
       note?.remove();
     } else if (note) note.textContent = `There is no model yet: ${answer.error?.message ?? response.status}`;
   } catch {
     if (note) note.textContent = "The model could not be loaded; load the page again.";
   }
 }
+
+await Promise.all([
+  fill("model", (answer) => findings(answer.view)),
+  fill("sources", (answer) => sourceFindings(answer.sources)),
+]);
 
 export {};

@@ -63,6 +63,8 @@ pub(crate) struct StudyPart {
     /// URL of the view with model predictions; `None` with too few results.
     pub(crate) model: Option<String>,
     pub(crate) picture: Picture,
+    /// URL of the view of the source studies; `None` without any.
+    pub(crate) sources: Option<String>,
     pub(crate) algorithm: &'static str,
     pub(crate) seed: u64,
 }
@@ -175,6 +177,7 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
         failures_left: job.and_then(|job| failures_left(&progress, job)),
         model: model_address(study, &progress),
         picture: Picture::of(study),
+        sources: (!study.sources().is_empty()).then(|| view_address(study, "sourceStudies")),
         optimal: optimal.iter().map(row).collect(),
         best,
         progress,
@@ -217,7 +220,11 @@ fn failures_left(progress: &Progress, job: &Job) -> Option<u64> {
 
 /// URL of the view with model predictions.
 fn model_address(study: &Study, progress: &Progress) -> Option<String> {
-    (progress.figures.ended.finite >= FEWEST_RESULTS).then(|| format!("{}/views/trust", address_of(study)))
+    (progress.figures.ended.finite >= FEWEST_RESULTS).then(|| view_address(study, "trust"))
+}
+
+fn view_address(study: &Study, view: &str) -> String {
+    format!("{}/views/{view}", address_of(study))
 }
 
 impl StudyPart {

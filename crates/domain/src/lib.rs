@@ -13,6 +13,7 @@ mod plan;
 mod ranking;
 mod refusal;
 mod resources;
+mod source_studies;
 mod study;
 mod study_spec;
 mod study_stopping;
@@ -36,6 +37,7 @@ pub use ranking::{
 };
 pub use refusal::{Code, FieldViolation, MAX_VIOLATIONS, Refusal, with_omitted};
 pub use resources::{Accelerators, Resources};
+pub use source_studies::{SourceRelation, SourceStudies};
 pub use study::{CurveAxis, FinalMeasurement, Study, StudyChange, StudyFields, StudyState};
 pub use study_spec::{NewStudy, StudySpec};
 pub use study_stopping::{EndedTrial, StudyProgress, StudyStopping, StudyTime};

@@ -10,7 +10,10 @@ use tunesmith_algorithms::designers::Algorithm;
 use tunesmith_algorithms::early_stopping::StoppingRule;
 use tunesmith_algorithms::problem::{ConstraintSpec, ParameterValues, ProblemStatement, TrialId};
 
-use super::{Document, Measurement, NewTrial, StudyId, StudyStopping, TransitionError, Trial, TrialChange, ranking};
+use super::{
+    Document, Measurement, NewTrial, SourceStudies, StudyId, StudyStopping, TransitionError, Trial, TrialChange,
+    ranking,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StudyState {
@@ -70,8 +73,10 @@ pub struct StudyFields {
     /// Rules that end the study.
     pub study_stopping: StudyStopping,
     pub final_measurement: FinalMeasurement,
-    /// Source studies, whose trials inform this search; oldest first.
-    pub prior_studies: Vec<StudyId>,
+    /// Source studies of the same program and metrics, oldest first; see [`SourceStudies::continued`].
+    pub continued_studies: Vec<StudyId>,
+    /// Other source studies, oldest first; see [`SourceStudies::related`].
+    pub related_studies: Vec<StudyId>,
     /// Maximum number of trials; `None` if unlimited, or if the job runner enforces the limit.
     pub max_trials: Option<u64>,
     /// Default lease duration of a trial; `None` if ownership does not expire.
@@ -100,7 +105,8 @@ impl StudyFields {
             stopping_axis: CurveAxis::Step,
             study_stopping: StudyStopping::default(),
             final_measurement: FinalMeasurement::default(),
-            prior_studies: Vec::new(),
+            continued_studies: Vec::new(),
+            related_studies: Vec::new(),
             max_trials: None,
             trial_lease: None,
             config: Arc::default(),
@@ -201,9 +207,9 @@ impl Study {
         ranking::is_feasible(&self.problem, trial)
     }
 
-    /// IDs of the source studies, oldest first, then of this one.
-    pub fn with_sources(&self) -> impl Iterator<Item = &StudyId> {
-        self.prior_studies.iter().chain([&self.id])
+    /// Studies whose trials inform this search.
+    pub fn sources(&self) -> SourceStudies {
+        SourceStudies { continued: self.continued_studies.clone(), related: self.related_studies.clone() }
     }
 
     fn next_revision(&mut self) -> u64 {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tunesmith_algorithms::early_stopping::StoppingRule;
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
 
-use super::{Algorithm, CurveAxis, FinalMeasurement, Study, StudyFields, StudyId, StudyStopping};
+use super::{Algorithm, CurveAxis, FinalMeasurement, SourceStudies, Study, StudyFields, StudyId, StudyStopping};
 
 /// Problem and search settings of a study.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,8 +36,8 @@ pub struct NewStudy {
     pub id: StudyId,
     /// Seed of all random streams.
     pub seed: u64,
-    /// Source studies, oldest first.
-    pub prior_studies: Vec<StudyId>,
+    /// Studies whose trials inform the search.
+    pub sources: SourceStudies,
     /// Configuration in the form of the receiving API; null for the study of a job.
     pub config: Value,
     pub create_time: Timestamp,
@@ -54,7 +54,8 @@ impl StudySpec {
             stopping_axis: self.stopping_axis,
             study_stopping: self.study_stopping,
             final_measurement: self.final_measurement,
-            prior_studies: new.prior_studies,
+            continued_studies: new.sources.continued,
+            related_studies: new.sources.related,
             max_trials: self.max_trials,
             trial_lease: self.trial_lease,
             config: new.config.into(),

@@ -16,10 +16,10 @@ use super::plan_check::{self, PlanProblem};
 use super::runner::{JobServices, replica_resources};
 use super::trainer::placement;
 use tunesmith_domain::{
-    Job, JobFields, JobId, JobPlan, MachineNotice, MachinePlan, NewStudy, RESUME_PREVIOUS_JOB, Resources, StudyId,
-    StudySpec,
+    Job, JobFields, JobId, JobPlan, MachineNotice, MachinePlan, NewStudy, RESUME_PREVIOUS_JOB, Resources,
+    SourceStudies, StudyId, StudySpec,
 };
-use tunesmith_studies::search_policy::describe_sources;
+use tunesmith_studies::search_policy::{SourceDescriptions, describe_sources};
 
 /// Folder for program output within the job's folder, by default.
 const OUTPUT_FOLDER: &str = "output";
@@ -118,7 +118,7 @@ pub(super) async fn submit(
         return Err(SubmitError::Impossible(reason));
     }
     let fingerprint = fingerprint(&submission);
-    let prior_studies = prior_studies(store, submission.resume_previous_job.as_ref()).await?;
+    let sources = sources(store, submission.resume_previous_job.as_ref()).await?;
     let id = match submission.id.take() {
         Some(id) => id,
         None => new_job_id(&submission.name_prefix, now, random_seed),
@@ -162,17 +162,19 @@ pub(super) async fn submit(
         return Err(SubmitError::NotRunnable(vec![problem]));
     }
     let mut plan = submission.plan;
-    if let Some(spec) = &submission.study
-        && let Some(description) = describe_sources(store, spec, &prior_studies).await?
-    {
-        let notice = MachineNotice { field: RESUME_PREVIOUS_JOB.to_owned(), description };
-        plan.machines.notices.push(notice);
+    if let Some(spec) = &submission.study {
+        let SourceDescriptions { continued, related } = describe_sources(store, spec, &sources).await?;
+        let texts: Vec<String> = continued.into_iter().chain(related).map(|source| source.text).collect();
+        if !texts.is_empty() {
+            let notice = MachineNotice { field: RESUME_PREVIOUS_JOB.to_owned(), description: texts.join("; ") };
+            plan.machines.notices.push(notice);
+        }
     }
     let study = submission.study.map(|spec| {
         spec.into_study(NewStudy {
             id: StudyId::from(&id),
             seed: submission.seed.unwrap_or(random_seed),
-            prior_studies,
+            sources,
             config: Value::Null,
             create_time: now,
         })
@@ -215,13 +217,15 @@ pub(super) async fn newest_job(
     Ok(found)
 }
 
-/// Source studies of a new study: those of the previous job, oldest first, then its own study.
-async fn prior_studies(store: &dyn Store, previous: Option<&JobId>) -> Result<Vec<StudyId>, SubmitError> {
-    let Some(previous) = previous else { return Ok(Vec::new()) };
+/// Source studies of a new study: it continues the study of the previous job, and what that study continues.
+async fn sources(store: &dyn Store, previous: Option<&JobId>) -> Result<SourceStudies, SubmitError> {
+    let mut sources = SourceStudies::default();
+    let Some(previous) = previous else { return Ok(sources) };
     let unknown = || SubmitError::NoSuchPreviousJob(previous.clone());
     let job = store.job(previous).await.optional()?.ok_or_else(unknown)?;
     let study = store.study(job.study.as_ref().ok_or_else(unknown)?).await?;
-    Ok(study.with_sources().cloned().collect())
+    sources.add_continued(&study);
+    Ok(sources)
 }
 
 /// Generates a unique name from a prefix, the time and random digits; names sort by age.

@@ -12,13 +12,14 @@ use tunesmith_algorithms::encoding::Encoding;
 use tunesmith_algorithms::insight::MetricInsight;
 use tunesmith_algorithms::problem::{ParameterSpec, ParameterValue};
 use tunesmith_api::ai_platform::optimizer::{
-    AddMeasurementRequest, CompleteTrialRequest, PublishedNames, StudyMessage, StudyRequest, SuggestTrialsRequest,
-    TrialList, TrialMessage, TrialRequest, completed_point, point, study_plan, trial_and_attempt,
+    AddMeasurementRequest, CONTINUED_STUDIES, CompleteTrialRequest, PRIOR_STUDIES, PublishedNames, StudyMessage,
+    StudyRequest, SuggestTrialsRequest, TrialList, TrialMessage, TrialRequest, completed_point, point, source_notices,
+    study_plan, trial_and_attempt,
 };
 use tunesmith_domain::{Code, JobId, NewStudy, Refusal, Study, StudyId, StudyState, Trial, TrialId};
 use tunesmith_filter::Filter;
 use tunesmith_store::{Store, pages, snapshot};
-use tunesmith_studies::{Studies, TrialRef};
+use tunesmith_studies::{NamedStudies, Studies, TrialRef};
 use tunesmith_views as views;
 
 use crate::error::of_violation;
@@ -66,13 +67,17 @@ impl Calls<'_> {
         let mut notices = request.notices();
         let config = request.study_config.ok_or_else(|| Refusal::invalid("studyConfig", "is required"))?;
         let plan = study_plan(&config).map_err(|found| Refusal::violations(found.into_iter().map(Into::into)))?;
-        let prior = "studyConfig.tunesmith.priorStudies";
-        let prior_studies = self.studies.named_sources(&self.id, &plan.prior_studies, prior).await?;
+        let continued = NamedStudies { names: &plan.continued_studies, field: CONTINUED_STUDIES };
+        let related = NamedStudies { names: &plan.prior_studies, field: PRIOR_STUDIES };
+        let sources = self.studies.named_sources(&self.id, continued, related).await?;
+        let reused = self.studies.describe_sources(&plan.spec, &sources).await?;
         notices.extend(plan.notices);
+        let [continued, related] = reused.incomplete();
+        notices.extend(source_notices(continued, related));
         let study = plan.spec.into_study(NewStudy {
             id: self.id,
             seed: plan.seed.unwrap_or_else(|| rand::rng().next_u64()),
-            prior_studies,
+            sources,
             config: written(&config)?,
             create_time: Timestamp::now(),
         });

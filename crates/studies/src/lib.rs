@@ -17,6 +17,7 @@ mod optimal;
 mod pending;
 mod reports;
 pub mod search_policy;
+mod source_studies;
 mod study_cache;
 pub mod study_end;
 mod suggestion;
@@ -40,6 +41,7 @@ use self::leases::Presence;
 use self::operations::SuggestionOperations;
 pub use self::operations::SuggestionProgress;
 pub use self::pending::PendingSuggestions;
+pub use self::source_studies::NamedStudies;
 use self::suggestion::AlgorithmFailures;
 pub use self::suggestion::Suggested;
 use self::summaries::Summaries;
@@ -263,47 +265,6 @@ impl Studies {
     pub async fn create_study(&self, study: Study) -> Result<Study, StudiesError> {
         self.store.create_study(study.clone()).await?;
         Ok(study)
-    }
-
-    /// Source studies of the new study `id`: the studies called `names` at its location, with their own sources.
-    /// `field` is the field of the names in the request.
-    ///
-    /// # Errors
-    /// Refusal of the first name that is invalid, repeated or not a study.
-    pub async fn named_sources(&self, id: &StudyId, names: &[String], field: &str) -> Result<Vec<StudyId>, Refusal> {
-        let (project, location, _) = id.parts();
-        let mut studies = Vec::with_capacity(names.len());
-        for (index, name) in names.iter().enumerate() {
-            let refuse = |text: String| Refusal::invalid(&format!("{field}[{index}]"), text);
-            let study = StudyId::new(project, location, name).map_err(|error| refuse(error.to_string()))?;
-            if studies.contains(&study) {
-                return Err(refuse(format!("{name:?} is given twice")));
-            }
-            match self.study(&study).await {
-                Err(StudiesError::Store(StoreError::NotFound { .. })) => {
-                    return Err(refuse(format!(
-                        "{name:?} is not a study; allowed: IDs of studies at the location {location:?}"
-                    )));
-                }
-                found => found?,
-            };
-            studies.push(study);
-        }
-        Ok(self.source_studies(&studies).await?)
-    }
-
-    /// Transitive source studies for a study after `studies`: each once, after its own sources.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] for the first missing study.
-    pub async fn source_studies(&self, studies: &[StudyId]) -> Result<Vec<StudyId>, StudiesError> {
-        let mut sources: Vec<StudyId> = Vec::new();
-        for id in studies {
-            let study = self.store.study(id).await?;
-            let new: Vec<StudyId> = study.with_sources().filter(|source| !sources.contains(source)).cloned().collect();
-            sources.extend(new);
-        }
-        Ok(sources)
     }
 
     pub async fn study(&self, id: &StudyId) -> Result<Study, StudiesError> {

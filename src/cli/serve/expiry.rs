@@ -10,7 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tunesmith_access::{AuditLog, Record};
 use tunesmith_admission::use_cases;
 use tunesmith_config::Retention;
-use tunesmith_domain::{StudyId, StudyState};
+use tunesmith_domain::{Study, StudyId, StudyState};
 use tunesmith_jobs::Jobs;
 use tunesmith_studies::Studies;
 use tunesmith_studies::clock::Clock;
@@ -75,14 +75,12 @@ impl Expiry {
 
     /// Studies whose trials an active study or an unfinished job reuses.
     async fn used_studies(&self) -> anyhow::Result<HashSet<StudyId>> {
-        let active =
-            self.studies.pick(None, |study| (study.state == StudyState::Active).then(|| study.prior_studies.clone()));
-        let mut used: HashSet<StudyId> = active.await?.into_iter().flatten().collect();
-        let unfinished = self.jobs.pick(|job| job.study.clone().filter(|_| !job.state.is_final())).await?;
-        for study in unfinished {
-            used.extend(self.studies.study(&study).await?.prior_studies.iter().cloned());
+        let is_active = |study: &Study| study.state == StudyState::Active;
+        let mut using = self.studies.pick(None, |study| is_active(&study).then(|| study.sources())).await?;
+        for study in self.jobs.pick(|job| job.study.clone().filter(|_| !job.state.is_final())).await? {
+            using.push(self.studies.study(&study).await?.sources());
         }
-        Ok(used)
+        Ok(using.into_iter().flat_map(|sources| sources.continued.into_iter().chain(sources.related)).collect())
     }
 
     fn record(&self, method: &str, resource: &str) {

@@ -61,7 +61,7 @@ pub(super) async fn check(store: &dyn Store) {
     assert_eq!(format!("{:?}", study.algorithm), r#"GridSearch { double_resolution: {"rate": 10} }"#);
     assert_eq!(study.stopping_rule, Some(StoppingRuleKind::Median.into()));
     assert_eq!((&study.study_stopping, study.final_measurement), (&StudyStopping::default(), FinalMeasurement::Best));
-    assert_eq!(study.prior_studies[0].as_str(), "earlier-1");
+    assert_eq!(study.continued_studies[0].as_str(), "earlier-1");
     let parameters: Vec<String> = study
         .problem
         .search_space()

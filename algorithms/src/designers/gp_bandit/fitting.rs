@@ -4,7 +4,7 @@ use super::observations::Observations;
 use crate::encoding::Encoding;
 use crate::gp::{Hyperparameters, Posterior, TrainingSet, fit, negative_log_posterior, refit, representative_subset};
 use crate::problem::ObservationNoise;
-use crate::transfer::{SourceModel, SourceModels};
+use crate::transfer::{COMPARED_TRIALS, SourceModel, SourceModels};
 
 /// Maximum number of observations in a hyperparameter fit (chosen for time).
 const FIT_SIZE: usize = 384;
@@ -72,8 +72,27 @@ impl<'a> Fitting<'a> {
         Self { encoding, observations, fits, evidence, source_models: None, source_model: None }
     }
 
+    /// Fits on top of `source_models`, or alone where that explains enough trials better.
+    pub(super) fn stacked(
+        encoding: &'a Encoding,
+        observations: &'a Observations,
+        fits: &'a Fits,
+        evidence: &'a Evidence,
+        source_models: Option<&'a SourceModels>,
+    ) -> Self {
+        let alone = || Self::new(encoding, observations, fits, evidence);
+        let stacked = alone().on_source_models(source_models);
+        if evidence.measured >= COMPARED_TRIALS && stacked.source_model.is_some() {
+            let alone = alone();
+            if alone.loss() < stacked.loss() {
+                return alone;
+            }
+        }
+        stacked
+    }
+
     /// Fits on top of those of `source_models` that predict the evidence.
-    pub(super) fn on_source_models(self, source_models: Option<&'a SourceModels>) -> Self {
+    fn on_source_models(self, source_models: Option<&'a SourceModels>) -> Self {
         let source_model = source_models.and_then(|source_models| self.evidence.source_model(source_models));
         Self { source_models, source_model, ..self }
     }

@@ -68,6 +68,7 @@ mod outcomes;
 mod outputs;
 mod shared_candidates;
 mod single_objective;
+mod source_influences;
 mod suspicions;
 #[cfg(test)]
 mod tests;
@@ -95,7 +96,7 @@ use crate::prior::{DECAY, PriorDensity};
 use crate::problem::{AlgorithmName, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
 use crate::sampling::RandomPoints;
-use crate::transfer::{MIN_RANKED_TRIALS, SourceModels, SourceStudy, TRUSTED_TRIALS};
+use crate::transfer::{ALTERNATING_TRIALS, SourceInfluence, SourceModels, SourceStudy, TRUSTED_TRIALS};
 
 const ALGORITHM: AlgorithmName = AlgorithmName::GaussianProcessBandit;
 const NAME: &str = ALGORITHM.as_str();
@@ -186,7 +187,7 @@ impl GpBandit {
             }
             // Every other of the first trials belongs to the initial design: its points test the source models better
             // than their own proposals do, and are useful even if the source models mislead.
-            Some(_) if known < MIN_RANKED_TRIALS && known % 2 == 1 => None,
+            Some(_) if known < ALTERNATING_TRIALS && known % 2 == 1 => None,
             Some(_) if alone && measured > 0 => self.model_point(state, trial, true),
             _ if alone => None,
             _ => self.model_point(state, trial, false),
@@ -328,6 +329,15 @@ struct State {
 impl Designer for GpBandit {
     fn capabilities(&self) -> Capabilities {
         Capabilities { several_metrics: !self.has_source_models(), priors: true, ..Capabilities::any_problem(true) }
+    }
+
+    fn source_influences(
+        &self,
+        history: History<'_>,
+        interruption: &Interruption,
+    ) -> Result<Vec<SourceInfluence>, DesignerError> {
+        let Some(source_models) = &self.source_models else { return Ok(Vec::new()) };
+        self.influences_of(source_models, history, interruption)
     }
 
     fn suggest_until(

@@ -10,7 +10,7 @@ use crate::acquisition::{Acquisition, AcquisitionFunction, Constrained, Criterio
 use crate::encoding::Encoding;
 use crate::gp::StackedPosterior;
 use crate::problem::TrialId;
-use crate::transfer::{MIN_RANKED_TRIALS, SourceModel, SourceModels, TRUSTED_TRIALS};
+use crate::transfer::{COMPARED_TRIALS, SourceModel, SourceModels, TRUSTED_TRIALS};
 
 /// Ratio of noise to signal variance above which the upper confidence bound with [`DEFAULT_BETA`] deviations replaces
 /// expected improvement, which would repeat trials near the incumbent (measured, see docs/experiments/009).
@@ -48,14 +48,7 @@ impl Model {
         let none_feasible = eligible.is_empty() && !measured.is_empty();
         let center = eligible.first().map(|&row| evidence.point(row));
 
-        let unstacked = || Fitting::new(encoding, observations, fits, &evidence);
-        let mut fitting = unstacked().on_source_models(source_models);
-        if evidence.measured >= MIN_RANKED_TRIALS && fitting.source_model().is_some() {
-            let alone = unstacked();
-            if alone.loss() < fitting.loss() {
-                fitting = alone;
-            }
-        }
+        let fitting = Fitting::stacked(encoding, observations, fits, &evidence, source_models);
         let posterior = fitting.posterior(Output::Values, center.as_deref())?;
         let on_source_model = fitting.source_model().is_some();
         let posterior = match fitting.source_model() {
@@ -83,7 +76,7 @@ impl Model {
         // Without a source model that predicts the evidence, the study has its own initial design.
         let extra_trials = if source_models.is_some() { TRUSTED_TRIALS } else { 0 };
         let design_trials =
-            if on_source_model { MIN_RANKED_TRIALS } else { initial_design::trials(encoding) + extra_trials };
+            if on_source_model { COMPARED_TRIALS } else { initial_design::trials(encoding) + extra_trials };
         let best = if none_feasible { violations.least(measured) } else { eligible };
         let anchors = anchors(encoding, best.iter().map(|&row| evidence.point(row)));
         let dimensions = anchors.first().map_or(encoding.dimensions(), |incumbent| active_count(encoding, incumbent));

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use tunesmith_algorithms::designer::{Designer, DesignerError};
 use tunesmith_algorithms::designers::Algorithm;
 use tunesmith_algorithms::problem::{ParameterKind, ProblemStatement};
+use tunesmith_algorithms::transfer::SourceStudy;
 
 /// Name, options and meaning of each algorithm, for messages and help.
 pub const ALGORITHMS: [(&str, &str, &str); 7] = [
@@ -113,13 +114,18 @@ impl fmt::Display for OwnAlgorithm {
 }
 
 impl OwnAlgorithm {
-    /// Creates the designer for `problem`.
+    /// Creates the designer for `problem` after `sources`, if it learns from them.
     ///
     /// # Errors
     /// [`DesignerError::Unsupported`] if it cannot search this problem.
-    pub(crate) fn designer(&self, problem: &ProblemStatement, seed: u64) -> Result<Box<dyn Designer>, DesignerError> {
+    pub(crate) fn designer(
+        &self,
+        problem: &ProblemStatement,
+        seed: u64,
+        sources: &[SourceStudy],
+    ) -> Result<Box<dyn Designer>, DesignerError> {
         match &self.kind {
-            Kind::Plain(algorithm) => algorithm.designer(problem, seed, &[]),
+            Kind::Plain(algorithm) => algorithm.designer(problem, seed, sources),
             Kind::Grid { doubles } => {
                 let parameters = problem.search_space().parameters().iter();
                 let double_resolution = parameters
@@ -156,7 +162,7 @@ mod tests {
         let metric = MetricSpec { name: "y".to_owned(), goal: Goal::Minimize };
         let problem = ProblemStatement::new(space, vec![metric]).unwrap();
         for (name, _, meaning) in ALGORITHMS {
-            let designer = name.parse::<OwnAlgorithm>().unwrap().designer(&problem, 1).unwrap();
+            let designer = name.parse::<OwnAlgorithm>().unwrap().designer(&problem, 1, &[]).unwrap();
             assert_eq!(meaning.contains("ignores priors"), !designer.capabilities().priors, "{name}");
         }
     }

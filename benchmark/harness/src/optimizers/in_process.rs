@@ -37,12 +37,13 @@ impl InProcess {
 impl Optimizer for InProcess {
     fn create(&mut self, study: &StudyRequest) -> Result<(), OptimizerError> {
         self.study = None;
-        let mut designer = self.algorithm.designer(&study.problem, study.seed).map_err(optimizer_error)?;
+        let mut designer =
+            self.algorithm.designer(&study.problem, study.seed, &study.sources).map_err(optimizer_error)?;
         let capabilities = designer.capabilities();
         let sees_constraints = study.constraints > 0 && capabilities.learns && capabilities.constraints;
         if sees_constraints {
             let problem = constrained(&study.problem, study.constraints)?;
-            designer = self.algorithm.designer(&problem, study.seed).map_err(optimizer_error)?;
+            designer = self.algorithm.designer(&problem, study.seed, &study.sources).map_err(optimizer_error)?;
         }
         self.study = Some(Study { designer, sees_constraints, completed: Vec::new(), pending: Vec::new() });
         Ok(())

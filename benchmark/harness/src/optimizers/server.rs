@@ -45,7 +45,9 @@ impl Server {
                 let constraints = problem.constraints;
                 let problem = problem.statement()?;
                 self.problem = Some(problem.clone());
-                let created = self.optimizer.create(&StudyRequest { problem, seed, budget, parallel, constraints });
+                let sources = Vec::new();
+                let study = StudyRequest { problem, seed, budget, parallel, constraints, sources };
+                let created = self.optimizer.create(&study);
                 let answer =
                     Answer { name: Some(self.name.clone()), version: self.optimizer.version(), ..Answer::default() };
                 match created {

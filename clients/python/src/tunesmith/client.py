@@ -73,8 +73,8 @@ class Client:
         without a request of its owner, a trial is offered to the next worker; without it, never. `automated_stopping`
         is the rule behind `Trial.should_stop`; it compares curves by step or, with `use_elapsed_time`, by elapsed time.
         `final_measurement` selects the report that becomes the result of a trial that is completed without one.
-        `additions` are further fields of `studyConfig.tunesmith`, such as `priors`, `initialTrials`, `priorStudies`,
-        `earlyStopping` and `studyStoppingConfig`.
+        `additions` are further fields of `studyConfig.tunesmith`, such as `priors`, `initialTrials`,
+        `continuedStudies`, `priorStudies`, `earlyStopping` and `studyStoppingConfig`.
 
         Raises `AlreadyExists` if a study of this name exists. With `exist_ok` the existing study is returned if it was
         created with the same arguments, and `StudyDiffers` is raised otherwise.

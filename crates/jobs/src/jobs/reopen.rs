@@ -196,7 +196,7 @@ impl Jobs {
         while let Some(job) = jobs.try_next().await? {
             let Some(own) = job.study.as_ref().filter(|own| !job.state.is_final() && *own != study) else { continue };
             let own = store.study(own).await.optional()?;
-            if own.is_some_and(|own| own.prior_studies.contains(study)) {
+            if own.is_some_and(|own| own.sources().contains(study)) {
                 return Ok(Some(job.id.clone()));
             }
         }

@@ -56,8 +56,11 @@ struct StudyRecord {
     study_stopping: StudyStopping,
     #[serde(with = "FinalMeasurementRecord")]
     final_measurement: FinalMeasurement,
+    /// Called `prior_studies` before studies could be related.
+    #[serde(default, skip_serializing_if = "is_default", with = "As::<Vec<Text>>", alias = "prior_studies")]
+    continued_studies: Vec<StudyId>,
     #[serde(default, skip_serializing_if = "is_default", with = "As::<Vec<Text>>")]
-    prior_studies: Vec<StudyId>,
+    related_studies: Vec<StudyId>,
     #[serde(default, skip_serializing_if = "is_default")]
     max_trials: Option<u64>,
     #[serde(default, skip_serializing_if = "is_default")]

@@ -254,3 +254,25 @@ fn every_algorithm_and_threshold_of_a_study_is_stored() {
     assert_eq!(decode_study(&bytes, progress), Ok(study));
     assert!(decode_study(br#"{"v":1}"#, progress).is_err());
 }
+
+#[test]
+fn source_studies_are_stored_by_relation() {
+    let fields = StudyFields {
+        continued_studies: vec!["one".parse().unwrap()],
+        related_studies: vec!["two".parse().unwrap(), "three".parse().unwrap()],
+        ..(*samples::study("p/l/s")).clone()
+    };
+    let study = Study::restore(fields);
+    let (bytes, progress) = encode_study(&study);
+    assert_eq!(decode_study(&bytes, progress), Ok(study.clone()));
+    let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(json["related_studies"], serde_json::json!(["two", "three"]));
+
+    // A record from before studies could be related.
+    let text = String::from_utf8(bytes).unwrap();
+    let before =
+        text.replace(r#""continued_studies":["one"],"related_studies":["two","three"]"#, r#""prior_studies":["one"]"#);
+    assert!(before.contains("prior_studies"), "{before}");
+    let expected = StudyFields { related_studies: Vec::new(), ..(*study).clone() };
+    assert_eq!(decode_study(before.as_bytes(), progress), Ok(Study::restore(expected)));
+}

@@ -17,6 +17,8 @@ use tunesmith_algorithms::problem::{
 };
 use tunesmith_algorithms::transfer::SourceStudy;
 
+pub use self::sources::SourceReport;
+use self::sources::UsedSource;
 use super::model_trials::ModelTrials;
 use super::{Computed, Purpose, Reservation, SearchPolicyError, StudyEnd, Suggestions};
 use crate::number_set::NumberSet;
@@ -41,8 +43,9 @@ const MANY_CHANGES: u64 = 1_000;
 pub(crate) struct StudyHistory {
     /// The study when the history was opened.
     study: Study,
-    /// Whether the designer uses source trials outside the search space.
+    /// Whether the designer learns from trials of other studies.
     uses_sources: bool,
+    sources: Vec<UsedSource>,
     designer: Box<dyn Designer>,
     /// Numbers the points for a designer with a model.
     encoding: Encoding,
@@ -83,8 +86,8 @@ struct Prepared {
 impl StudyHistory {
     /// History of `study` with only the trials of its source studies.
     ///
-    /// Source trials inside the search space become part of the history, even if the ranges differ, and are not
-    /// repeated. Others are passed to the designer as trials of a different search space.
+    /// Trials of continued studies inside the search space become part of the history, even if the ranges differ, and are
+    /// not repeated. All others are passed to the designer as trials of other studies.
     pub(super) async fn open(store: &dyn Store, study: &Study) -> Result<Self, SearchPolicyError> {
         let designer = |sources: &[SourceStudy]| {
             super::designer(study, sources)
@@ -94,6 +97,7 @@ impl StudyHistory {
             study: study.clone(),
             // Source models predict a single metric.
             uses_sources: study.algorithm.uses_source_studies() && study.problem.metrics().len() == 1,
+            sources: Vec::new(),
             designer: designer(&[])?,
             encoding: Encoding::new(study.problem.search_space()),
             revision: 0,

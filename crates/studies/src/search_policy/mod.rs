@@ -20,8 +20,8 @@ use tunesmith_algorithms::problem::{AlgorithmName, Origin, ParameterValues, Tria
 use tunesmith_algorithms::transfer::SourceStudy;
 
 use self::history::StudyHistory;
-pub use self::history::outcome;
-pub use self::sources::describe_sources;
+pub use self::history::{SourceReport, outcome};
+pub use self::sources::{SourceDescription, SourceDescriptions, describe_sources};
 use crate::study_cache::StudyCache;
 use tunesmith_domain::{Algorithm, Study, StudyFields, StudyId};
 use tunesmith_store::{FEW, Store, StoreError};
@@ -227,6 +227,30 @@ impl SearchPolicy {
 
     pub fn forget(&self, study: &StudyId) {
         self.histories.remove(study);
+    }
+
+    /// Use of each source study of `study` by its search so far, the nearest one last.
+    ///
+    /// # Errors
+    /// [`SearchPolicyError`], as for a suggestion.
+    pub async fn source_reports(&self, study: &Study) -> Result<Vec<SourceReport>, SearchPolicyError> {
+        if study.sources().is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut history = self.history(study).await?.lock_owned().await;
+        if !history.is_of(study) {
+            *history = StudyHistory::open(&*self.store, study).await?;
+        }
+        history.refresh(&*self.store, study).await?;
+        let processor = Arc::clone(&self.processors).acquire_owned().await;
+        let processor = processor.expect("the semaphore is never closed");
+        let computing = tokio::task::spawn_blocking(move || {
+            let _processor = processor;
+            history.source_reports(&Interruption::default())
+        });
+        let reports = computing.await;
+        let reports = reports.map_err(|source| SearchPolicyError::Interrupted { study: study.id.clone(), source })?;
+        reports.map_err(|source| SearchPolicyError::Designer { study: study.id.clone(), source })
     }
 
     async fn compute(

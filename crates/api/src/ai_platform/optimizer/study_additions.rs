@@ -47,10 +47,14 @@ pub struct StudyAdditions {
     /// By parameter name: number of grid points of a `DOUBLE` parameter for `GRID_SEARCH`, at least 1.
     #[serde(skip_serializing_if = "is_default")]
     pub double_resolution: BTreeMap<String, NonZeroU32>,
-    /// IDs of source studies in the same location, oldest first. Their trials inform the search; their own source
-    /// studies are included.
+    /// IDs of other studies in the same location, oldest first. A model of their trials informs the search for as long
+    /// as it predicts the results of this study, whatever their unit and offset; their own source studies are included.
     #[serde(skip_serializing_if = "is_default")]
     pub prior_studies: Vec<String>,
+    /// IDs of studies of the same program and metrics in the same location, oldest first. Their trials inside the search
+    /// space count as results of this study and are not repeated; the studies that they continue are included.
+    #[serde(skip_serializing_if = "is_default")]
+    pub continued_studies: Vec<String>,
     /// Early stopping rule; replaces `automatedStoppingConfig`.
     #[serde(skip_serializing_if = "Option::is_none", with = "early_stopping")]
     #[schemars(with = "Option<EarlyStopping>")]

@@ -25,14 +25,27 @@ use crate::ai_platform::{
 };
 use tunesmith_domain::{StoppingRuleKind, StudySpec};
 
+/// Field that names related source studies.
+pub const PRIOR_STUDIES: &str = "studyConfig.tunesmith.priorStudies";
+/// Field that names continued source studies.
+pub const CONTINUED_STUDIES: &str = "studyConfig.tunesmith.continuedStudies";
+
+/// Notices about the trials reused from `continued` and `related` studies, as described.
+pub fn source_notices(continued: Option<String>, related: Option<String>) -> impl Iterator<Item = Notice> {
+    let described = [(CONTINUED_STUDIES, continued), (PRIOR_STUDIES, related)].into_iter();
+    described.filter_map(|(field, text)| Some(Notice { field: field.to_owned(), description: text? }))
+}
+
 /// Study specified by a `StudyConfig`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyPlan {
     pub spec: StudySpec,
     /// Seed of all random choices, if given.
     pub seed: Option<u64>,
-    /// IDs of the source studies, as given.
+    /// IDs of related source studies, as given.
     pub prior_studies: Vec<String>,
+    /// IDs of continued source studies, as given.
+    pub continued_studies: Vec<String>,
     /// Notices about settings without effect.
     pub notices: Vec<Notice>,
 }
@@ -109,6 +122,7 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
         spec,
         seed: additions.seed.map(|seed| seed.0.cast_unsigned()),
         prior_studies: additions.prior_studies.clone(),
+        continued_studies: additions.continued_studies.clone(),
         notices: reading.notices,
     })
 }

@@ -58,6 +58,7 @@ pub(super) fn study_config(study: &Study) -> StudyConfig {
                 _ => BTreeMap::new(),
             },
             prior_studies: Vec::new(),
+            continued_studies: Vec::new(),
             early_stopping: study
                 .stopping_rule
                 .map(|rule| rule.kind())
@@ -143,8 +144,7 @@ fn stopping(kind: StoppingRuleKind, axis: CurveAxis) -> Option<AutomatedStopping
 mod tests {
     use jiff::Timestamp;
     use serde_json::{Value, json};
-    use tunesmith_domain::NewStudy;
-    use tunesmith_domain::Study;
+    use tunesmith_domain::{NewStudy, SourceStudies, Study};
 
     use super::study_config;
     use crate::ai_platform::optimizer::{StudyConfig, study_plan};
@@ -156,7 +156,7 @@ mod tests {
         let study = plan.spec.into_study(NewStudy {
             id: "p/l/s".parse().unwrap(),
             seed: plan.seed.unwrap(),
-            prior_studies: Vec::new(),
+            sources: SourceStudies::default(),
             config: Value::Null,
             create_time: Timestamp::UNIX_EPOCH,
         });

@@ -19,11 +19,14 @@ use crate::response::rendered::Rendered;
 use crate::routes::state::Api;
 use crate::routes::table::Routes;
 use tunesmith_admission::use_cases;
-use tunesmith_api::ai_platform::optimizer::{StudyList, StudyMessage, StudyRequest, study_plan, with_max_trials};
+use tunesmith_api::ai_platform::optimizer::{
+    CONTINUED_STUDIES, PRIOR_STUDIES, StudyList, StudyMessage, StudyRequest, source_notices, study_plan,
+    with_max_trials,
+};
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_domain::{NewStudy, Study, StudyId};
 use tunesmith_filter::FilterError;
-use tunesmith_studies::StudyFilter;
+use tunesmith_studies::{NamedStudies, StudyFilter};
 
 const STUDIES: &str = "/v1/projects/{project}/locations/{location}/studies";
 const STUDY: &str = "/v1/projects/{project}/locations/{location}/studies/{study}";
@@ -74,15 +77,19 @@ async fn create(
     let mut notices = request.notices();
     let config = request.study_config.ok_or_else(|| ApiError::invalid("studyConfig", "is required"))?;
     let plan = study_plan(&config).map_err(ApiError::violations)?;
-    let sources = api.studies.named_sources(&id, &plan.prior_studies, "studyConfig.tunesmith.priorStudies");
-    let prior_studies = sources.await?;
+    let continued = NamedStudies { names: &plan.continued_studies, field: CONTINUED_STUDIES };
+    let related = NamedStudies { names: &plan.prior_studies, field: PRIOR_STUDIES };
+    let sources = api.studies.named_sources(&id, continued, related).await?;
+    let reused = api.studies.describe_sources(&plan.spec, &sources).await?;
     let config = serde_json::to_value(&config)
         .map_err(|error| ApiError::invalid("studyConfig", format!("cannot be stored: {error}")))?;
     notices.extend(plan.notices);
+    let [continued, related] = reused.incomplete();
+    notices.extend(source_notices(continued, related));
     let study = plan.spec.into_study(NewStudy {
         id,
         seed: plan.seed.unwrap_or_else(|| rand::rng().next_u64()),
-        prior_studies,
+        sources,
         config,
         create_time: api.clock.now(),
     });

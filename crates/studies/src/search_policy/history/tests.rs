@@ -71,7 +71,7 @@ async fn random_and_quasi_random_search_read_no_trials_where_points_do_not_repea
         add_all(&*store, &study.id, doubles(1500)).await;
         // A continuing study draws different points.
         let fields = create(&*store, &format!("{name}2"), DOUBLE, algorithm).await;
-        let later = Study::restore(StudyFields { prior_studies: vec![study.id.clone()], ..fields });
+        let later = Study::restore(StudyFields { continued_studies: vec![study.id.clone()], ..fields });
         let policy = SearchPolicy::new(Arc::clone(&shared), 1);
         let first = policy.suggest(&store.study(&study.id).await.unwrap(), NonZeroUsize::MIN).await.unwrap();
         let second = policy.suggest(&store.study(&study.id).await.unwrap(), NonZeroUsize::MIN).await.unwrap();

@@ -5,9 +5,13 @@ mod view;
 
 use std::sync::Arc;
 
+use axum::Json;
+use axum::extract::State;
+
 use self::queries::{FrontQuery, MetricQuery, PairQuery, SliceQuery, TableQuery, TimelineQuery};
 use self::view::{ViewRequest, Viewed, parsed, refused};
 use crate::openapi::Operation;
+use crate::request::names::{Names, study_id};
 use crate::response::error::ApiError;
 use crate::routes::state::Api;
 use crate::routes::table::Routes;
@@ -47,6 +51,7 @@ pub(crate) fn routes(routes: Routes<Arc<Api>>) -> Routes<Arc<Api>> {
         .add(get(view!("recommended"), use_cases::VIEW_RECOMMENDED), async |request: ViewRequest<MetricQuery>| {
             request.of_model(views::recommendation).await
         })
+        .add(get(view!("sourceStudies"), use_cases::VIEW_SOURCE_STUDIES), source_studies)
         .add(get(view!("table"), use_cases::VIEW_TABLE), table)
 }
 
@@ -121,6 +126,15 @@ async fn pareto_front(request: ViewRequest<FrontQuery>) -> Response<views::Paret
 async fn timeline(request: ViewRequest<TimelineQuery>) -> Response<views::Timeline> {
     let now = request.api.clock.now().as_microsecond();
     request.view(move |_, columns, rows, limit| Ok(views::timeline(columns, rows, now, limit))).await
+}
+
+async fn source_studies(
+    State(api): State<Arc<Api>>,
+    Names([project, location, study]): Names<3>,
+) -> Result<Json<views::SourceStudies>, ApiError> {
+    let study = api.studies.study(&study_id(&project, &location, &study)?).await?;
+    let reports = api.studies.source_reports(&study).await?;
+    Ok(Json(views::SourceStudies { sources: reports.iter().map(Into::into).collect() }))
 }
 
 async fn table(request: ViewRequest<TableQuery>) -> Response<views::Table> {
