@@ -12,6 +12,7 @@
 mod calibration;
 mod importance;
 mod model;
+mod noise;
 mod optimum;
 mod slices;
 mod suspicious;
@@ -77,6 +78,8 @@ pub struct MetricInsight {
     /// Noise variance of one trial divided by the mean prior variance of the model, both on its warped scale. 0 for a
     /// deterministic metric, above 1 if noise hides the effects of the parameters.
     pub noise_to_signal: f64,
+    /// Whether there is evidence of noise, see [`InsightModel::is_noisy`].
+    pub is_noisy: bool,
     /// Importance of each parameter.
     pub importance: Importance,
     /// Best measured and predicted points.
@@ -98,6 +101,7 @@ pub fn explain(problem: &ProblemStatement, history: History<'_>, metric: &str) -
         goal: model.goal(),
         points: model.points(),
         noise_to_signal: model.noise_to_signal(),
+        is_noisy: model.is_noisy(),
         importance: model.importance(),
         optimum: model.optimum(),
         slices: model.slices(),
