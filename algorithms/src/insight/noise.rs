@@ -12,10 +12,10 @@ const LEAST_NOISE_TO_SIGNAL: f64 = 0.25;
 /// Deviations of the difference by which another point is better than the best measured one under the model if that one is
 /// noise without further evidence (measured, see docs/experiments/023).
 const CERTAIN_DEVIATIONS: f64 = 4.0;
-/// Numbers of pairs of the nearest points whose results are compared, and the ratio of their variance to the fitted
+/// Number of pairs of the nearest points whose results are compared, and the ratio of their variance to the fitted
 /// noise below which the results are exact (measured, see docs/experiments/023).
-const NEAREST_PAIRS: [usize; 2] = [5, 10];
-const EXACT_PAIRS: f64 = 0.1;
+const NEAREST_PAIRS: usize = 5;
+const EXACT_PAIRS: f64 = 0.07;
 /// Minimum number of points among which pairs are searched. A guess.
 const FEWEST_COMPARED: usize = 10;
 
@@ -55,13 +55,10 @@ impl InsightModel {
             }
         }
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        let noise = self.posterior.hyperparameters().noise_variance;
-        NEAREST_PAIRS.into_iter().any(|count| {
-            let nearest = &pairs[..count.min(pairs.len())];
-            // The difference of two results has twice the variance of one.
-            let variance = nearest.iter().map(|(_, squared)| 0.5 * squared).sum::<f64>() / nearest.len() as f64;
-            variance < EXACT_PAIRS * noise
-        })
+        pairs.truncate(NEAREST_PAIRS);
+        // The difference of two results has twice the variance of one.
+        let variance = pairs.iter().map(|(_, squared)| 0.5 * squared).sum::<f64>() / pairs.len().max(1) as f64;
+        variance < EXACT_PAIRS * self.posterior.hyperparameters().noise_variance
     }
 
     /// Squared distance of the points of two rows, in length scales. Categories that differ are 1 apart.
