@@ -12,6 +12,7 @@
 mod calibration;
 mod importance;
 mod model;
+mod noise;
 mod optimum;
 mod slices;
 mod suspicious;
@@ -79,6 +80,8 @@ pub struct MetricInsight {
     pub noise_to_signal: f64,
     /// Trials with results too good to be true, best first. The model is without them.
     pub suspicious_trials: Vec<SuspiciousTrial>,
+    /// Whether there is evidence of noise, see [`InsightModel::is_noisy`].
+    pub is_noisy: bool,
     /// Importance of each parameter.
     pub importance: Importance,
     /// Best measured and predicted points.
@@ -101,6 +104,7 @@ pub fn explain(problem: &ProblemStatement, history: History<'_>, metric: &str) -
         points: model.points(),
         noise_to_signal: model.noise_to_signal(),
         suspicious_trials: model.suspicious_trials().to_vec(),
+        is_noisy: model.is_noisy(),
         importance: model.importance(),
         optimum: model.optimum(),
         slices: model.slices(),

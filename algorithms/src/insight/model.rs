@@ -86,6 +86,10 @@ pub(super) struct Row {
     pub(super) finished: bool,
     /// Whether the first trial that counts at this point satisfies every constraint.
     pub(super) feasible: bool,
+    /// Number of trials in the mean.
+    pub(super) count: usize,
+    /// Sample standard deviation of the values; `None` of a single value.
+    pub(super) deviation: Option<f64>,
     noise_weight: f64,
     added_noise: f64,
 }
@@ -268,7 +272,17 @@ fn rows(
         let finished = !stopped_early;
         let mut constraints = problem.constraints().iter().zip(&values[objectives..]);
         let feasible = constraints.all(|(constraint, value)| constraint.holds(*value));
-        let row = Row { trial: trial.id, point, value, finished, feasible, noise_weight: 1.0, added_noise: 0.0 };
+        let row = Row {
+            trial: trial.id,
+            point,
+            value,
+            finished,
+            feasible,
+            count: 1,
+            deviation: None,
+            noise_weight: 1.0,
+            added_noise: 0.0,
+        };
         match places.get(&key) {
             None => {
                 places.insert(key, groups.len());
@@ -288,6 +302,11 @@ fn rows(
         let count = values.len() as f64;
         // Dividing before summing keeps huge values finite.
         row.value = values.iter().map(|value| value / count).sum();
+        row.count = values.len();
+        row.deviation = (row.count > 1).then(|| {
+            let squares: f64 = values.iter().map(|value| (value - row.value).powi(2) / (count - 1.0)).sum();
+            squares.sqrt()
+        });
         let (factor, added) = if row.finished { (1.0, 0.0) } else { (NOISE_FACTOR, ADDED_NOISE) };
         row.noise_weight = factor / count;
         // The same rule stopped all trials of the point, so their mean is as far from a final value as each of them.

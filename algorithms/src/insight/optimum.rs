@@ -15,9 +15,9 @@ const ANCHORS: usize = 5;
 /// more than the results themselves. A guess.
 const FEWEST_RECOMMENDED: usize = 10;
 
-/// Ratio of noise to signal variance below which results are exact: the model smooths them, but none is lucky (measured,
-/// see docs/experiments/021).
-const EXACT_NOISE_TO_SIGNAL: f64 = 1e-5;
+/// Deviations of the difference by which a point must be better than the best measured one under the model to be
+/// recommended in its place, with noise (measured, see docs/experiments/023).
+const RECOMMENDED_DEVIATIONS: f64 = 0.5;
 
 /// 95% quantile of the standard normal distribution. At less, the best results of deterministic but rough functions are
 /// called lucky (measured, see docs/experiments/045).
@@ -30,8 +30,8 @@ const LUCK_DEVIATIONS: f64 = 1.644_853_626_951_473;
 pub struct Optimum {
     /// Best measured point among those that satisfy every constraint, or among all if none does.
     pub best_observed: PredictedPoint,
-    /// Measured point with the best posterior mean, or `best_observed` if the results are exact. With noise it is often a
-    /// better choice than the best value, which is also the luckiest.
+    /// `best_observed`, or with noise the measured point with the best posterior mean if it is better by half a deviation:
+    /// the best of many noisy values is also the luckiest.
     pub best_measured_by_model: PredictedPoint,
     /// Whether the model has enough points to recommend `best_measured_by_model`: at least 10 with a finished trial.
     pub is_recommended: bool,
@@ -45,7 +45,8 @@ pub struct Optimum {
 /// Measured point to use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
-    /// Measured point with the best posterior mean, or with the best value if the results are exact.
+    /// Point with the best measured value, or with noise the one with the best posterior mean if it is better by half a
+    /// deviation.
     pub point: PredictedPoint,
     /// Whether the best measured point may owe its rank to luck: by the joint posterior of the metric at both points,
     /// it is worse than `point` with a probability above 95%.
@@ -97,10 +98,13 @@ impl InsightModel {
         })
     }
 
-    /// Of `rows`, by decreasing posterior mean, the first; with exact results, the best measured one.
+    /// The best measured row, or with noise the first of `rows`, by decreasing posterior mean, if that is better.
     fn recommended_row(&self, rows: &[usize]) -> usize {
-        let is_exact = self.data.noise == ObservationNoise::Low || self.noise_to_signal() < EXACT_NOISE_TO_SIGNAL;
-        if is_exact { self.best_row() } else { rows.first().copied().unwrap_or(0) }
+        let best = self.best_row();
+        let first = rows.first().copied().unwrap_or(best);
+        let is_better =
+            || self.data.noise == ObservationNoise::High || self.exceeds(first, best, RECOMMENDED_DEVIATIONS);
+        if self.is_noisy() && is_better() { first } else { best }
     }
 
     fn can_recommend(&self) -> bool {
@@ -109,12 +113,17 @@ impl InsightModel {
 
     /// Whether `row` is worse than `other` beyond the uncertainty of the difference.
     fn may_be_lucky(&self, row: usize, other: usize) -> bool {
-        let (difference, deviation) = self.posterior.difference(&self.rows[other].point, &self.rows[row].point);
-        row != other && difference > LUCK_DEVIATIONS * deviation
+        self.exceeds(other, row, LUCK_DEVIATIONS)
+    }
+
+    /// Whether the metric at `row` exceeds that at `other` by this many deviations of the difference.
+    pub(super) fn exceeds(&self, row: usize, other: usize, deviations: f64) -> bool {
+        let (difference, deviation) = self.posterior.difference(&self.rows[row].point, &self.rows[other].point);
+        row != other && difference > deviations * deviation
     }
 
     /// Candidate rows for the best, by decreasing posterior mean.
-    fn rows_by_mean(&self) -> Vec<usize> {
+    pub(super) fn rows_by_mean(&self) -> Vec<usize> {
         let means = self.posterior.predict(&self.data.points).means;
         let mut rows = self.eligible_rows();
         rows.sort_by(|&a, &b| means[(0, b)].total_cmp(&means[(0, a)]).then(a.cmp(&b)));
