@@ -68,6 +68,12 @@ fn administrators_create_rotate_and_revoke_tokens() {
         (
             "POST",
             "/v1/tokens",
+            json!({"principal": "user:a", "roles": ["x".repeat(257)]}),
+            (400, "roles[0]: has 257 bytes"),
+        ),
+        (
+            "POST",
+            "/v1/tokens",
             json!({"principal": "user:a", "roles": ["ml.admin"], "lifetime": "0s"}),
             (400, "lifetime: is zero"),
         ),

@@ -25,6 +25,9 @@ use tunesmith_api::ai_platform::rpc::Empty;
 /// Maximum number of roles of a token.
 const MOST_ROLES: usize = 100;
 
+/// Maximum length of a role with its project, in bytes; above that of any valid one.
+const LONGEST_ROLE: usize = 256;
+
 /// Longest time for which a token and its successor are both valid.
 const LONGEST_OVERLAP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -120,6 +123,10 @@ async fn create(State(api): State<Arc<Api>>, Body(draft): Body<TokenDraft>) -> R
         return Err(ApiError::invalid("roles", text));
     }
     let grant = |(index, role): (usize, &String)| {
+        if role.len() > LONGEST_ROLE {
+            let text = format!("has {} bytes; allowed: up to {LONGEST_ROLE}", role.len());
+            return Err(ApiError::invalid(&format!("roles[{index}]"), text));
+        }
         role.parse::<Grant>().map_err(|error| ApiError::invalid(&format!("roles[{index}]"), error.to_string()))
     };
     let grants = roles.iter().enumerate().map(grant).collect::<Result<_, _>>()?;
