@@ -30,8 +30,9 @@ pub use requests::{
     trial_and_attempt,
 };
 pub use study::{StudyConfigMessage, StudyList, StudyMessage, StudyRequest, StudyStateName, with_max_trials};
+pub use study_additions::{CONTINUED_STUDIES, PRIOR_STUDIES, source_notices};
 pub use study_config::StudyConfig;
-pub use study_problem::{CONTINUED_STUDIES, PRIOR_STUDIES, StudyPlan, source_notices, study_plan};
+pub use study_problem::{StudyPlan, study_plan};
 pub use trial::{
     MetricFolderChoice, TrialAdditions, TrialList, TrialMessage, TrialParameter, TrialRequest, TrialStateName,
     completed_point, point, trial_name,

@@ -11,11 +11,22 @@ use tunesmith_algorithms::problem::{
 
 use crate::ai_platform::additions::{EarlyStopping, early_stopping};
 use crate::ai_platform::{
-    Additions, Algorithm, Double, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Int64, Number,
+    Additions, Algorithm, Double, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Int64, Notice, Number,
     ObservationNoise, ParameterCondition, ParameterPrior, ParameterSpec as WireParameter, ParameterType, ParentValue,
     ProtoDuration, ScaleType as WireScale, StudyStoppingConfig, is_default,
 };
 use tunesmith_domain::{StoppingRuleKind, Study};
+
+/// Field that names related source studies.
+pub const PRIOR_STUDIES: &str = "studyConfig.tunesmith.priorStudies";
+/// Field that names continued source studies.
+pub const CONTINUED_STUDIES: &str = "studyConfig.tunesmith.continuedStudies";
+
+/// Notices about the trials reused from `continued` and `related` studies, as described.
+pub fn source_notices(continued: Option<String>, related: Option<String>) -> impl Iterator<Item = Notice> {
+    let described = [(CONTINUED_STUDIES, continued), (PRIOR_STUDIES, related)].into_iter();
+    described.filter_map(|(field, text)| Some(Notice { field: field.to_owned(), description: text? }))
+}
 
 /// Tunesmith's extensions of a study.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

@@ -25,17 +25,6 @@ use crate::ai_platform::{
 };
 use tunesmith_domain::{StoppingRuleKind, StudySpec};
 
-/// Field that names related source studies.
-pub const PRIOR_STUDIES: &str = "studyConfig.tunesmith.priorStudies";
-/// Field that names continued source studies.
-pub const CONTINUED_STUDIES: &str = "studyConfig.tunesmith.continuedStudies";
-
-/// Notices about the trials reused from `continued` and `related` studies, as described.
-pub fn source_notices(continued: Option<String>, related: Option<String>) -> impl Iterator<Item = Notice> {
-    let described = [(CONTINUED_STUDIES, continued), (PRIOR_STUDIES, related)].into_iter();
-    described.filter_map(|(field, text)| Some(Notice { field: field.to_owned(), description: text? }))
-}
-
 /// Study specified by a `StudyConfig`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyPlan {
