@@ -72,7 +72,8 @@ fn best_trial_of_two_metrics_is_the_best_by_the_first_one_everywhere() {
     let headline = summary.split("<dt>Best result").nth(1).unwrap().split("</dd>").next().unwrap();
     assert!(headline.contains("minimize error<") && headline.contains(">0.25</span><small>"), "{headline}");
     assert!(headline.contains(">trial 2</a>, one of 4 optimal trials"), "{headline}");
-    let rows = summary.split("<tbody>").nth(1).unwrap().split("</tbody>").next().unwrap();
+    let table = summary.split("<h2>Best trials").nth(1).unwrap();
+    let rows = table.split("<tbody>").nth(1).unwrap().split("</tbody>").next().unwrap();
     let first = |number: &str| rows.find(&format!("/trials/{number}\"")).unwrap_or_else(|| panic!("{rows}"));
     assert!(first("2") < first("3") && first("3") < first("1") && first("1") < first("4"), "{rows}");
     let (_, history) = server.get(&format!("{STUDIES}/s/views/history?metric=error"));
