@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 . .ci/setup.sh
 
 # For compiled crates, Python environments and test files. On a full disk, hundreds of tests fail with misleading reasons.
-needed_gib=8
+needed_gib=9
 for folder in . "${TMPDIR:-/tmp}"; do
     free_kib=$(df --output=avail -k "$folder" | tail -n 1)
     if [ "$((free_kib >> 20))" -lt "$needed_gib" ]; then

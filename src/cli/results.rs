@@ -29,6 +29,10 @@ const TABLE_ROWS: usize = 50;
 /// Maximum number of Pareto-optimal trials listed.
 const SHOWN_OPTIMAL: usize = 20;
 
+/// Proposal where results are noisy.
+pub(super) const NOISE_HINT: &str = "results are noisy: to repeat the best trials, pass the seed or fold as a parameter and set \
+                                     tunesmith.repeats\n";
+
 /// Reason of a study without untried points.
 const EXHAUSTED: &str = "search space exhausted";
 
@@ -152,8 +156,8 @@ impl Results {
         }
         let optimal = optimal_of_several(&study.problem, &study.trials);
         if optimal.is_empty() {
-            let recommended = self.recommended_text(best, metric);
-            return best_text(study, best, metric) + &recommended + &self.suspicions_text(metric);
+            let texts = [&self.recommended_text(best, metric), &self.suspicions_text(metric), self.noise_text(study)];
+            return best_text(study, best, metric) + &texts.concat();
         }
         let shown: Vec<String> = optimal.iter().take(SHOWN_OPTIMAL).map(ToString::to_string).collect();
         let more = optimal.len() - shown.len();
@@ -179,8 +183,22 @@ impl Results {
         suspicious.iter().map(|found| format!("suspicious: {}\n", suspicion_text(found, metric))).collect()
     }
 
-    /// The recommendation, if it beats `best` beyond the model's uncertainty.
+    /// The recommendation, if it was repeated, or if it beats `best` beyond the model's uncertainty.
     fn recommended_text(&self, best: &TrialView, metric: &str) -> String {
+        if let Some(PredictedPoint {
+            trial: Some(trial),
+            observed: Some(mean),
+            trials,
+            standard_error: Some(error),
+            ..
+        }) = self.recommended().map(|found| &found.point)
+        {
+            return format!(
+                "recommended: trial {trial}, with the best mean of {trials} trials: {metric}={}, standard error {}\n",
+                Rounded(*mean),
+                Rounded(*error)
+            );
+        }
         let recommended = self.recommended().filter(|recommended| recommended.best_may_be_lucky);
         let Some(PredictedPoint { trial: Some(trial), predicted, .. }) = recommended.map(|found| &found.point) else {
             return String::new();
@@ -192,6 +210,14 @@ impl Results {
             Rounded(predicted.upper),
             best.id
         )
+    }
+}
+
+impl Results {
+    /// Hint about noise, if there is evidence of it and no repetition.
+    fn noise_text(&self, study: &StudyView) -> &'static str {
+        let is_noisy = self.recommended().is_some_and(|recommended| recommended.is_noisy);
+        if is_noisy && study.problem.repeats().is_none() { NOISE_HINT } else { "" }
     }
 }
 

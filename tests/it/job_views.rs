@@ -1,5 +1,6 @@
 //! What commands print about jobs, on a server and in a data folder.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -312,4 +313,37 @@ fn trial_that_was_not_just_lucky_is_recommended() {
     assert!(row.starts_with(&format!("{recommended},SUCCEEDED,")), "{row}");
     let text = summary("exact", "0");
     assert!(text.contains("best: trial ") && !text.contains("recommended"), "{text}");
+}
+
+/// The best trials are repeated with other seeds, and the best mean is recommended.
+#[test]
+fn best_trials_are_repeated_with_other_seeds() {
+    let config = "trainingInput:\n  hyperparameters:\n    goal: MINIMIZE\n    hyperparameterMetricTag: loss\n    maxTrials: 20\n    \
+                  params:\n    - {parameterName: x, type: DOUBLE, minValue: 0, maxValue: 1}\n    - {parameterName: seed, type: \
+                  INTEGER, minValue: 1, maxValue: 3}\n  tunesmith: {metricFromStdout: true, seed: 3, repeats: {parameter: seed, \
+                  leaders: 3}}\n";
+    let workspace = Workspace::new(config);
+    let trainer = r#"awk -v seed="${1#--seed=}" -v x="${2#--x=}" 'BEGIN {
+        print "step=1 loss=" (x - 0.5) ^ 2 + 0.05 * sin(1000 * x * seed) }'"#;
+    let job = ["--data-dir", "data", "--job-id", "repeated", "--", "sh", "-c", trainer, "trainer"];
+    let text = workspace.run(job).expect(0).stdout;
+    let trials = workspace.trials();
+    let mut by_point: BTreeMap<&str, Vec<(&str, &str, f64)>> = BTreeMap::new();
+    for trial in &trials {
+        let number: u64 = trial["trial_id"].parse().unwrap();
+        assert_eq!(trial["seed"] != "1", number > 14, "{trial:?}");
+        let result = (&*trial["trial_id"], &*trial["seed"], trial["objective_value"].parse().unwrap());
+        by_point.entry(&trial["x"]).or_default().push(result);
+    }
+    let mean =
+        |results: &[(&str, &str, f64)]| results.iter().map(|result| result.2).sum::<f64>() / results.len() as f64;
+    // A point that falls behind is not repeated any more.
+    let most = by_point.values().map(Vec::len).max().unwrap();
+    assert!(most > 1, "{by_point:?}");
+    let repeated: Vec<_> = by_point.values().filter(|results| results.len() == most).collect();
+    let best = repeated.iter().min_by(|a, b| mean(a).total_cmp(&mean(b))).unwrap();
+    let first = best.iter().find(|result| result.1 == "1").unwrap().0;
+    let line = format!("recommended: trial {first}, with the best mean of {most} trials: loss=");
+    assert!(text.contains(&line), "{text}");
+    assert!(!text.contains("results are noisy"), "{text}");
 }

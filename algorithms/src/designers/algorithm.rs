@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::{Automatic, CmaEs, GpBandit, GridSearch, QuasiRandomSearch, RandomSearch, TreeParzen};
+use super::{Automatic, CmaEs, GpBandit, GridSearch, QuasiRandomSearch, RandomSearch, Repeating, TreeParzen};
 use crate::designer::{Designer, DesignerError};
 use crate::problem::ProblemStatement;
 use crate::transfer::SourceStudy;
@@ -56,12 +56,22 @@ impl Algorithm {
     }
 
     /// Creates the designer for `problem`. `sources` are trials of source studies with other search spaces, oldest
-    /// first; only [`Self::Automatic`] and [`Self::GaussianProcessBandit`] use them.
+    /// first; only [`Self::Automatic`] and [`Self::GaussianProcessBandit`] use them. If the problem has
+    /// [repeats](crate::problem::Repeats), the designer repeats the best points after the search.
     ///
     /// # Errors
     /// [`DesignerError::Unsupported`] if the algorithm cannot search the space, or cannot use `sources` for this
     /// problem.
     pub fn designer(
+        &self,
+        problem: &ProblemStatement,
+        seed: u64,
+        sources: &[SourceStudy],
+    ) -> Result<Box<dyn Designer>, DesignerError> {
+        Repeating::wrap(problem, |searched| self.searching(searched, seed, sources))
+    }
+
+    fn searching(
         &self,
         problem: &ProblemStatement,
         seed: u64,

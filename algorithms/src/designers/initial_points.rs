@@ -50,7 +50,8 @@ impl InitialPoints {
 }
 
 /// Completes `partial` to a point of `problem`'s space: other active parameters get the mode of their prior or else the
-/// middle of their range on its scale (the first level by name of a categorical parameter).
+/// middle of their range on its scale (the first level by name of a categorical parameter). The repeated parameter gets
+/// its first value.
 ///
 /// # Errors
 /// The first infeasible or unknown parameter of `partial`, or one that is inactive by the values of those above it.
@@ -72,9 +73,12 @@ pub fn completed_point(
         {
             continue;
         }
-        let value = match (partial.get(name), spec.prior()) {
+        let first = || problem.repeats().filter(|repeats| repeats.parameter == name)?.values(spec).into_iter().next();
+        let given = partial.get(name).cloned().or_else(first);
+        let value = match (given, spec.prior()) {
             // The mode itself: its coordinate would return it with a rounding error.
-            (Some(value), _) | (None, Some(ParameterPrior::Normal { mode: value, .. })) => value.clone(),
+            (Some(value), _) => value,
+            (None, Some(ParameterPrior::Normal { mode, .. })) => mode.clone(),
             _ => match encoding.features().iter().position(|feature| feature.name == name) {
                 Some(feature) => encoding.value(feature, middles[feature]),
                 None => {

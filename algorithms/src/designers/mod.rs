@@ -9,6 +9,7 @@
 //! | [`TreeParzen`] | yes | any | no |
 //! | [`CmaEs`] | yes | no categorical parameters | no |
 //! | [`GridSearch`] | no | any; a double needs an explicit number of points | ignored |
+//! | [`Repeating`] | yes | as the wrapped designer; repeats the best points with other seeds or folds | constraints, as the wrapped designer |
 //! | [`InitialPoints`] | as the wrapped designer | as the wrapped designer; proposes the user-supplied points first | as the wrapped designer |
 //!
 //! [`Algorithm`] creates them.
@@ -29,6 +30,7 @@ mod initial_points;
 mod point_search;
 mod quasi_random;
 mod random;
+mod repeating;
 #[cfg(test)]
 mod tests;
 mod tpe;
@@ -42,6 +44,7 @@ pub use grid::{GridSearch, MAX_DOUBLE_RESOLUTION};
 pub use initial_points::{InitialPoints, completed_point};
 pub use quasi_random::QuasiRandomSearch;
 pub use random::RandomSearch;
+pub use repeating::Repeating;
 pub use tpe::TreeParzen;
 pub use used_points::{NumberedPoints, UsedPoints};
 

@@ -10,7 +10,7 @@ use crate::designer::History;
 use crate::encoding::{Encoding, Key};
 use crate::gp::{Hyperparameters, Posterior, TrainingSet, fit, representative_subset};
 use crate::output_warp::Warp;
-use crate::problem::{Goal, ParameterValues, ProblemStatement, TrialId, TrialOutcome};
+use crate::problem::{CompletedTrial, Goal, ParameterValues, ProblemStatement, TrialId, TrialOutcome};
 use crate::rng::stream;
 use crate::stopped_early::{ADDED_NOISE, NOISE_FACTOR};
 
@@ -104,6 +104,8 @@ pub struct InsightModel {
     /// Points in trial order; at most [`EXACT_SIZE`].
     pub(super) rows: Vec<Row>,
     suspicious: Vec<SuspiciousTrial>,
+    /// Number of trials of each leader, if the best points are repeated.
+    pub(super) trials_per_leader: Option<usize>,
     pub(super) warp: Warp,
     pub(super) data: TrainingSet,
     pub(super) posterior: Posterior,
@@ -115,6 +117,12 @@ impl InsightModel {
     /// # Errors
     /// [`InsightError`]; with too few trials, it states how many are required.
     pub fn new(problem: &ProblemStatement, history: History<'_>, metric: &str) -> Result<Self, InsightError> {
+        if let (Some(repeats), Some(searched)) = (problem.repeats(), problem.without_repeated_parameter()) {
+            let completed: Vec<CompletedTrial> =
+                history.completed.iter().map(|trial| repeats.without_parameter_of(trial)).collect();
+            let model = Self::new(&searched, History { completed: &completed, pending: &[] }, metric)?;
+            return Ok(Self { trials_per_leader: Some(repeats.trials_per_leader as usize), ..model });
+        }
         let unknown = || InsightError::UnknownMetric { metric: metric.to_owned() };
         let index = problem.metrics().iter().position(|spec| spec.name == metric).ok_or_else(unknown)?;
         let goal = problem.metrics()[index].goal;
@@ -152,7 +160,8 @@ impl InsightModel {
             ranges,
         });
         let suspicious = suspicious.collect();
-        Ok(Self { metric, goal, is_constrained, encoding, rows, suspicious, warp, data, posterior })
+        let trials_per_leader = None;
+        Ok(Self { metric, goal, is_constrained, encoding, rows, suspicious, trials_per_leader, warp, data, posterior })
     }
 
     /// Trials whose results are too good to be true, best first. The model is without them.

@@ -51,6 +51,8 @@ pub struct Recommendation {
     /// Whether the best measured point may owe its rank to luck: by the joint posterior of the metric at both points,
     /// it is worse than `point` with a probability above 95%.
     pub best_may_be_lucky: bool,
+    /// Whether there is evidence of noise, see [`InsightModel::is_noisy`].
+    pub is_noisy: bool,
 }
 
 /// Point with its prediction and measurement.
@@ -66,6 +68,11 @@ pub struct PredictedPoint {
     pub trial: Option<TrialId>,
     /// Measured value, in the units and orientation of the user: the mean of the trials at the point.
     pub observed: Option<f64>,
+    /// Number of trials in that mean; 0 if untried.
+    pub trials: usize,
+    /// Standard error of that mean, in the units of the user; `None` of fewer than two trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standard_error: Option<f64>,
 }
 
 impl InsightModel {
@@ -95,11 +102,25 @@ impl InsightModel {
         self.can_recommend().then(|| Recommendation {
             point: self.measured(best),
             best_may_be_lucky: self.may_be_lucky(self.best_row(), best),
+            is_noisy: self.is_noisy(),
         })
     }
 
-    /// The best measured row, or with noise the first of `rows`, by decreasing posterior mean, if that is better.
+    /// Best mean result among the candidates with the number of trials of a leader, or with as many trials as any has if
+    /// the repetition is incomplete; `None` if no candidate was repeated.
+    fn best_repeated_row(&self) -> Option<usize> {
+        let candidates = self.eligible_rows();
+        let most = candidates.iter().map(|&row| self.rows[row].count).max()?.min(self.trials_per_leader?);
+        let repeated = candidates.into_iter().rev().filter(|&row| most > 1 && self.rows[row].count >= most);
+        repeated.max_by(|&a, &b| self.rows[a].value.total_cmp(&self.rows[b].value))
+    }
+
+    /// The best mean of the repeated rows. Without one, the best measured row, or with noise the first of `rows`, by
+    /// decreasing posterior mean, if that is better.
     fn recommended_row(&self, rows: &[usize]) -> usize {
+        if let Some(row) = self.best_repeated_row() {
+            return row;
+        }
         let best = self.best_row();
         let first = rows.first().copied().unwrap_or(best);
         let is_better =
@@ -108,7 +129,7 @@ impl InsightModel {
     }
 
     fn can_recommend(&self) -> bool {
-        self.finished_points() >= FEWEST_RECOMMENDED
+        self.finished_points() >= FEWEST_RECOMMENDED || self.best_repeated_row().is_some()
     }
 
     /// Whether `row` is worse than `other` beyond the uncertainty of the difference.
@@ -146,6 +167,8 @@ impl InsightModel {
         PredictedPoint {
             trial: Some(row.trial),
             observed: Some(self.goal.to_maximized(row.value)),
+            trials: row.count,
+            standard_error: row.deviation.map(|deviation| deviation / (row.count as f64).sqrt()),
             ..self.untried(&row.point)
         }
     }
@@ -157,6 +180,8 @@ impl InsightModel {
             predicted: Estimate::new(&self.warp, self.goal, prediction.means[(0, 0)], prediction.deviations[0]),
             trial: None,
             observed: None,
+            trials: 0,
+            standard_error: None,
         }
     }
 }

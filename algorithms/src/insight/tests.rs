@@ -1,4 +1,5 @@
 mod noise;
+mod repeats;
 
 use std::f64::consts::PI;
 

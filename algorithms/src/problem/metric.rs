@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::SearchSpace;
+use super::{Repeats, RepeatsError, SearchSpace};
 
 /// Direction in which a metric improves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -118,6 +118,9 @@ pub struct ProblemStatement {
     /// Absent in records that predate it.
     #[serde(default, skip_serializing_if = "is_auto")]
     observation_noise: ObservationNoise,
+    /// Absent in records that predate it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    repeats: Option<Repeats>,
 }
 
 fn is_auto(noise: &ObservationNoise) -> bool {
@@ -138,7 +141,8 @@ impl ProblemStatement {
                 return Err(ProblemError::RepeatedMetric { name: metric.name.clone() });
             }
         }
-        Ok(Self { search_space, metrics, constraints: Vec::new(), observation_noise: ObservationNoise::default() })
+        let observation_noise = ObservationNoise::default();
+        Ok(Self { search_space, metrics, constraints: Vec::new(), observation_noise, repeats: None })
     }
 
     /// Replaces the constraints.
@@ -172,6 +176,24 @@ impl ProblemStatement {
     /// Differences between trials of the same point.
     pub fn observation_noise(&self) -> ObservationNoise {
         self.observation_noise
+    }
+
+    /// Replaces the repetition of the best points.
+    ///
+    /// # Errors
+    /// The first setting that does not fit the problem; see [`RepeatsError`].
+    pub fn with_repeats(self, repeats: Option<Repeats>) -> Result<Self, RepeatsError> {
+        repeats.as_ref().map_or(Ok(()), |repeats| repeats.check(&self))?;
+        Ok(Self { repeats, ..self })
+    }
+
+    /// Repetition of the best points with other seeds or folds, if requested.
+    pub fn repeats(&self) -> Option<&Repeats> {
+        self.repeats.as_ref()
+    }
+
+    pub(super) fn with_space_without_repeats(self, search_space: SearchSpace) -> Self {
+        Self { search_space, repeats: None, ..self }
     }
 
     /// Parameters of the problem.

@@ -9,6 +9,7 @@ mod origin;
 mod parameter;
 pub mod pareto;
 mod prior;
+mod repeats;
 mod search_space;
 mod trial;
 
@@ -18,5 +19,6 @@ pub use metric::{ConstraintSpec, Goal, MetricSpec, ObservationNoise, ProblemErro
 pub use origin::{AlgorithmName, Origin, Step};
 pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ScaleType};
 pub use prior::{ParameterPrior, SMALLEST_SPREAD};
+pub use repeats::{Repeats, RepeatsError};
 pub use search_space::{ParameterValues, SearchSpace, SearchSpaceError, ValueError};
 pub use trial::{CompletedTrial, PendingTrial, TrialId, TrialOutcome, TrialSuggestion};

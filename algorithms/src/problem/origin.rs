@@ -22,6 +22,8 @@ pub enum AlgorithmName {
     GridSearch,
     /// User-supplied trials, proposed by [`InitialPoints`](crate::designers::InitialPoints).
     InitialTrials,
+    /// Trials that repeat leaders, proposed by [`Repeating`](crate::designers::Repeating).
+    Repeats,
 }
 
 impl AlgorithmName {
@@ -35,6 +37,7 @@ impl AlgorithmName {
             Self::QuasiRandomSearch => "QUASI_RANDOM_SEARCH",
             Self::GridSearch => "GRID_SEARCH",
             Self::InitialTrials => "INITIAL_TRIALS",
+            Self::Repeats => "REPEATS",
         }
     }
 }

@@ -6,7 +6,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use tunesmith_algorithms::designers::GridSearch;
 use tunesmith_algorithms::problem::{
-    Condition, ConstraintSpec, Goal, ObservationNoise, ParameterKind, ParameterPrior, ParameterSpec, ScaleType,
+    Condition, ConstraintSpec, Goal, ObservationNoise, ParameterKind, ParameterPrior, ParameterSpec, Repeats, ScaleType,
 };
 
 use super::HptuningConfig;
@@ -83,11 +83,22 @@ fn describe_study(tuning: &TuningSpec) -> String {
         ObservationNoise::Low => line(&mut text, "noise", "low: results can be reproduced"),
         ObservationNoise::High => line(&mut text, "noise", "high: the same parameters may be tried again"),
     }
+    if let Some(repeats) = study.problem.repeats() {
+        line(&mut text, "repeats", &self::repeats(repeats));
+    }
     line(&mut text, "early stopping", &study.stopping_rule.as_ref().map_or_else(|| "off".to_owned(), stopping_rule));
     for rule in study_stopping(&study.study_stopping) {
         line(&mut text, "the job ends", &rule);
     }
     text
+}
+
+fn repeats(repeats: &Repeats) -> String {
+    let Repeats { parameter, leaders, trials_per_leader, search_trials } = repeats;
+    format!(
+        "after {search_trials} trials, the best {leaders} are repeated with other values of {parameter}, until each has \
+         {trials_per_leader}"
+    )
 }
 
 /// Table of parameters, and the number of points.

@@ -199,6 +199,7 @@ fn origin_text(algorithm: AlgorithmName, step: Option<Step>) -> String {
         AlgorithmName::QuasiRandomSearch => "Quasi-random search",
         AlgorithmName::GridSearch => "Grid search",
         AlgorithmName::InitialTrials => "Given with the study",
+        AlgorithmName::Repeats => "Repetition of a leader with another seed or fold",
     };
     let step = match step {
         None => return algorithm.to_owned(),

@@ -108,6 +108,9 @@ pub struct Recommendation {
     /// Whether the best measured point may owe its place to luck: the model expects it to be worse than `recommended` with a
     /// probability above 95%.
     pub best_may_be_lucky: bool,
+    /// Whether there is evidence of noise: trials with the same parameters would have different results. `repeats` in the
+    /// configuration then gives a result that one can trust.
+    pub is_noisy: bool,
 }
 
 /// A point with its prediction.
@@ -118,8 +121,12 @@ pub struct Prediction {
     pub parameters: BTreeMap<String, Cell>,
     /// The trial; null if the point was not tried.
     pub trial: Option<u64>,
-    /// Its result.
+    /// Its result; the mean of all trials at the point.
     pub observed: Option<f64>,
+    /// The number of trials in that mean; 0 if the point was not tried.
+    pub trials: usize,
+    /// The standard error of that mean; null with fewer than two trials.
+    pub standard_error: Option<f64>,
     /// The median of the prediction.
     pub predicted: f64,
     /// The lower end of its 95% band.
@@ -197,6 +204,7 @@ pub fn recommendation(insight: &MetricInsight) -> Recommendation {
         recommended: optimum.is_recommended.then(|| prediction(&optimum.best_measured_by_model)),
         best: prediction(&optimum.best_observed),
         best_may_be_lucky: optimum.best_may_be_lucky,
+        is_noisy: insight.is_noisy,
     }
 }
 
@@ -211,6 +219,8 @@ fn prediction(point: &PredictedPoint) -> Prediction {
         parameters: parameters.collect(),
         trial: point.trial.map(|trial| trial.0),
         observed: point.observed,
+        trials: point.trials,
+        standard_error: point.standard_error,
         predicted: point.predicted.median,
         lower: point.predicted.lower,
         upper: point.predicted.upper,

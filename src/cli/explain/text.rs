@@ -99,11 +99,12 @@ fn optimum(text: &mut String, metric: &MetricInsight, layout: &Layout) -> anyhow
         ("predicted optimum", &optimum.predicted),
     ];
     for (name, point) in rows {
-        let PredictedPoint { parameters, predicted, trial, observed } = point;
+        let PredictedPoint { parameters, predicted, trial, observed, trials, standard_error } = point;
+        let error = standard_error.map(|error| format!(" +- {} of {trials}", short(error))).unwrap_or_default();
         let mut row = vec![
             name.to_owned(),
             trial.map_or_else(|| "-".to_owned(), |trial| trial.to_string()),
-            observed.map_or_else(|| "-".to_owned(), short),
+            observed.map_or_else(|| "-".to_owned(), |observed| short(observed) + &error),
             short(predicted.median),
             band(*predicted),
         ];

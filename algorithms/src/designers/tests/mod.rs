@@ -1,6 +1,7 @@
 //! The contract for all designers, and specific properties of the simple ones.
 
 mod few_doubles;
+mod repeating;
 mod robustness;
 
 use std::collections::{BTreeMap, HashSet};

@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Number;
 
 use super::{
-    Double, EarlyStoppingSettings, FurtherMetric, ObservationNoise, ProtoDuration, StudyStoppingConfig, is_default,
+    Double, EarlyStoppingSettings, FurtherMetric, ObservationNoise, ProtoDuration, Repeats, StudyStoppingConfig,
+    is_default,
 };
 use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 
@@ -52,6 +53,9 @@ pub struct Additions {
     /// (Tunesmith) Noise: variation between trials with the same parameters. Default `AUTO`.
     #[serde(skip_serializing_if = "is_default")]
     pub observation_noise: ObservationNoise,
+    /// (Tunesmith) Repetition of the best trials with other seeds or folds. None by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
     /// (Tunesmith) Also read the metric from lines `tag=value` or `tag: value` on standard output. Default false.
     #[serde(skip_serializing_if = "is_default")]
     pub metric_from_stdout: bool,
@@ -216,6 +220,15 @@ pub enum FinalMeasurement {
     Last,
     /// Best report according to the goal.
     Best,
+}
+
+impl FinalMeasurement {
+    pub(super) fn to_domain(self) -> tunesmith_domain::FinalMeasurement {
+        match self {
+            Self::Last => tunesmith_domain::FinalMeasurement::Last,
+            Self::Best => tunesmith_domain::FinalMeasurement::Best,
+        }
+    }
 }
 
 /// Early stopping rule.

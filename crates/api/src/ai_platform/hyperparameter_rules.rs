@@ -65,12 +65,17 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
         check_parameter(&path, parameter, violations);
     }
     additions.observation_noise.check(spec.algorithm, violations);
+    let constraints = additions.metrics.iter().filter(|metric| metric.safety_config.is_some()).count();
+    let metrics = 1 + additions.metrics.len() - constraints;
     // References to an earlier job's parameters are checked once those are known.
     if !inherits_parameters(spec) {
         check_algorithm(spec, additions, |index| format!("hyperparameters.params[{index}]"), violations);
         check_resolutions(spec, additions, violations);
         check_conditions(spec, additions, violations);
         check_prior_knowledge(spec, additions, violations);
+        if let Some(repeats) = &additions.repeats {
+            repeats.check(spec, &additions.conditions, metrics, violations);
+        }
     }
     if additions.early_stopping.is_some() && !spec.enable_trial_early_stopping {
         violations.warning(
@@ -87,8 +92,6 @@ pub(super) fn check_hyperparameters(spec: &HyperparameterSpec, additions: &Addit
         );
     }
     stopping_rule(additions.early_stopping(), &additions.early_stopping_settings, violations);
-    let constraints = additions.metrics.iter().filter(|metric| metric.safety_config.is_some()).count();
-    let metrics = 1 + additions.metrics.len() - constraints;
     check_study_stopping(&additions.study_stopping_config, metrics, constraints, violations);
 }
 

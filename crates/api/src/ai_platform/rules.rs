@@ -62,6 +62,7 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
             let fields = [
                 ("tunesmith.metrics", !tunesmith.metrics.is_empty()),
                 ("tunesmith.observationNoise", !is_default(&tunesmith.observation_noise)),
+                ("tunesmith.repeats", tunesmith.repeats.is_some()),
                 ("tunesmith.conditions", !tunesmith.conditions.is_empty()),
                 ("tunesmith.priors", !tunesmith.priors.is_empty()),
                 ("tunesmith.initialTrials", !tunesmith.initial_trials.is_empty()),

@@ -3,7 +3,7 @@
 use tunesmith_algorithms::designers::completed_point;
 use tunesmith_algorithms::problem::{
     Condition, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ParameterValues, ProblemError,
-    ProblemStatement, ScaleType, SearchSpace, SearchSpaceError, ValueError,
+    ProblemStatement, RepeatsError, ScaleType, SearchSpace, SearchSpaceError, ValueError,
 };
 
 use tunesmith_domain::StudySpec;
@@ -13,7 +13,7 @@ use super::early_stopping::stopping_rule;
 use super::metrics::metrics;
 use super::prior_knowledge_rules::{initial_values, parameter_prior};
 use super::violations::Violations;
-use super::{Additions, FinalMeasurement, HyperparameterSpec, ParameterCondition, ParameterType};
+use super::{Additions, HyperparameterSpec, ParameterCondition, ParameterType};
 
 /// A tuning job's study and trial counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,6 +68,9 @@ pub enum StudySpecError {
     /// The metrics and constraints are inconsistent.
     #[error(transparent)]
     Problem(#[from] ProblemError),
+    /// The repeats do not fit the parameters.
+    #[error(transparent)]
+    Repeats(#[from] RepeatsError),
 }
 
 /// Converts `spec` and `additions` to a study.
@@ -91,6 +94,15 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<Tu
     let problem = ProblemStatement::new(SearchSpace::new(parameters)?, metrics)?
         .with_constraints(constraints)?
         .with_observation_noise(additions.observation_noise.to_domain());
+    let max_trials = additions
+        .study_stopping_config
+        .max_num_trials
+        .map_or(u32::MAX, |most| most.max(1))
+        .min(count(spec.max_trials).max(1));
+    let problem = match &additions.repeats {
+        Some(repeats) => repeats.add_to(problem, Some(max_trials.into()))?,
+        None => problem,
+    };
     let initial_points = initial_points(&problem, spec, additions)?;
     let study = StudySpec {
         problem,
@@ -104,21 +116,14 @@ pub fn study_spec(spec: &HyperparameterSpec, additions: &Additions) -> Result<Tu
             None
         },
         study_stopping: additions.study_stopping_config.to_domain(),
-        final_measurement: match additions.final_measurement {
-            FinalMeasurement::Last => tunesmith_domain::FinalMeasurement::Last,
-            FinalMeasurement::Best => tunesmith_domain::FinalMeasurement::Best,
-        },
+        final_measurement: additions.final_measurement.to_domain(),
         stopping_axis: tunesmith_domain::CurveAxis::Step,
         max_trials: None,
         trial_lease: None,
     };
     Ok(TuningSpec {
         study,
-        max_trials: additions
-            .study_stopping_config
-            .max_num_trials
-            .map_or(u32::MAX, |most| most.max(1))
-            .min(count(spec.max_trials).max(1)),
+        max_trials,
         max_parallel_trials: count(spec.max_parallel_trials).max(1),
         max_failed_trials: count(spec.max_failed_trials),
     })

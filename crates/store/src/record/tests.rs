@@ -153,6 +153,7 @@ fn every_name_of_an_origin_is_stored_as_it_is_displayed() {
         AlgorithmName::QuasiRandomSearch,
         AlgorithmName::GridSearch,
         AlgorithmName::InitialTrials,
+        AlgorithmName::Repeats,
     ];
     for algorithm in algorithms {
         for origin in [Origin::of(algorithm)].into_iter().chain(steps.map(|step| Origin::with_step(algorithm, step))) {

@@ -13,7 +13,7 @@ use crate::ai_platform::additions::{EarlyStopping, early_stopping};
 use crate::ai_platform::{
     Additions, Algorithm, Double, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Int64, Notice, Number,
     ObservationNoise, ParameterCondition, ParameterPrior, ParameterSpec as WireParameter, ParameterType, ParentValue,
-    ProtoDuration, ScaleType as WireScale, StudyStoppingConfig, is_default,
+    ProtoDuration, Repeats, ScaleType as WireScale, StudyStoppingConfig, is_default,
 };
 use tunesmith_domain::{StoppingRuleKind, Study};
 
@@ -44,6 +44,10 @@ pub struct StudyAdditions {
     /// Noise: variation between trials with the same parameters. Default `AUTO`.
     #[serde(skip_serializing_if = "is_default")]
     pub observation_noise: ObservationNoise,
+    /// Repetition of the best trials with other seeds or folds, as in jobs. None by default. Without `maxTrials`, the
+    /// repetition starts after 30 trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<Repeats>,
     /// Report that becomes the result of a trial completed without one.
     #[serde(skip_serializing_if = "is_default")]
     pub final_measurement: FinalMeasurement,
@@ -97,6 +101,7 @@ pub(super) fn as_of_a_job(
         initial_trials: study.initial_trials.clone(),
         double_resolution: study.double_resolution.clone(),
         observation_noise: study.observation_noise,
+        repeats: study.repeats.clone(),
         ..Additions::default()
     };
     let params = parameters.iter().map(wire_parameter).collect();

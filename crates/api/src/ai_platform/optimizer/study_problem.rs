@@ -20,8 +20,7 @@ use crate::ai_platform::study_spec::{initial_points, with_prior};
 use crate::ai_platform::study_stopping::check_study_stopping;
 use crate::ai_platform::violations::Violations;
 use crate::ai_platform::{
-    Additions, Algorithm, EarlyStoppingSettings, FinalMeasurement, HyperparameterSpec, Notice, Number, ParameterType,
-    Severity, Violation,
+    Additions, Algorithm, EarlyStoppingSettings, HyperparameterSpec, Notice, Number, ParameterType, Severity, Violation,
 };
 use tunesmith_domain::{StoppingRuleKind, StudySpec};
 
@@ -70,7 +69,7 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
     reading.check_metrics(config);
     if reading.is_valid() {
         let (as_of_a_job, references) = as_of_a_job(&parameters, config.algorithm, additions);
-        reading.check_search(&as_of_a_job, &references);
+        reading.check_search(&as_of_a_job, &references, metrics.0.len());
         if !reading.is_valid() {
             return Err(reading.violations);
         }
@@ -84,6 +83,12 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
     let problem = if reading.is_valid() { reading.problem(parameters, metrics) } else { None };
     let Some(problem) = problem else { return Err(reading.violations) };
     let problem = problem.with_observation_noise(additions.observation_noise.to_domain());
+    let max_trials = additions.study_stopping_config.limit(max_trials);
+    let repeated = additions.repeats.as_ref().map(|repeats| repeats.add_to(problem.clone(), max_trials)).transpose();
+    let problem = match repeated {
+        Ok(repeated) => repeated.unwrap_or(problem),
+        Err(error) => return Err(reading.refused("tunesmith.repeats", &error)),
+    };
     reading.check_published_names(problem.search_space());
     if !reading.is_valid() {
         return Err(reading.violations);
@@ -100,11 +105,8 @@ pub fn study_plan(config: &StudyConfig) -> Result<StudyPlan, Vec<FieldViolation>
         stopping_rule,
         stopping_axis,
         study_stopping: additions.study_stopping_config.to_domain(),
-        final_measurement: match additions.final_measurement {
-            FinalMeasurement::Last => tunesmith_domain::FinalMeasurement::Last,
-            FinalMeasurement::Best => tunesmith_domain::FinalMeasurement::Best,
-        },
-        max_trials: additions.study_stopping_config.limit(max_trials),
+        final_measurement: additions.final_measurement.to_domain(),
+        max_trials,
         trial_lease: additions.trial_lease.map(|lease| lease.0),
     };
     Ok(StudyPlan {
@@ -172,14 +174,15 @@ impl Reading {
         self.add(violations);
     }
 
-    /// Checks the algorithm, the grid, the priors and the initial trials by the rules of jobs.
-    fn check_search(&mut self, spec: &HyperparameterSpec, additions: &Additions) {
+    /// Checks the algorithm, the grid, the priors, the initial trials and the repeats by the rules of jobs.
+    fn check_search(&mut self, spec: &HyperparameterSpec, additions: &Additions, metrics: usize) {
         let mut violations = Violations::default();
         let places = &self.places;
         check_algorithm(spec, additions, |index| places[index].clone(), &mut violations);
         additions.observation_noise.check(spec.algorithm, &mut violations);
         check_resolutions(spec, additions, &mut violations);
         check_prior_knowledge(spec, additions, &mut violations);
+        additions.repeats.iter().for_each(|it| it.check(spec, &additions.conditions, metrics, &mut violations));
         self.add(violations);
     }
 

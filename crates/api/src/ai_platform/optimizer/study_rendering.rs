@@ -16,7 +16,7 @@ use super::study_config::{
 use crate::ai_platform::early_stopping::settings_of;
 use crate::ai_platform::{
     Algorithm, Double, FinalMeasurement, GoalType, Int64, Number, ObservationNoise, ParameterType, ProtoDuration,
-    SafetyMetricConfig, StudyStoppingConfig,
+    Repeats, SafetyMetricConfig, StudyStoppingConfig,
 };
 use tunesmith_domain::{CurveAxis, StoppingRuleKind, Study};
 
@@ -44,6 +44,7 @@ pub(super) fn study_config(study: &Study) -> StudyConfig {
             max_trials: study.max_trials.map(|count| Int64(count.cast_signed())),
             trial_lease: study.trial_lease.map(ProtoDuration),
             observation_noise: ObservationNoise::of_domain(study.problem.observation_noise()),
+            repeats: study.problem.repeats().map(Repeats::of_domain),
             final_measurement: match study.final_measurement {
                 tunesmith_domain::FinalMeasurement::Last => FinalMeasurement::Last,
                 tunesmith_domain::FinalMeasurement::Best => FinalMeasurement::Best,
