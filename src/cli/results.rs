@@ -166,7 +166,7 @@ impl Results {
         best_text(study, best, metric) + &format!("optimal by all metrics: {word} {}{more}\n", shown.join(", "))
     }
 
-    /// What the model finds in the trials, given enough results.
+    /// Findings of the model, given enough results.
     fn judgement(&self) -> Option<&Judgement> {
         let compute = || self.study.as_ref().and_then(StudyView::judgement);
         self.judgement.get_or_init(compute).as_ref()

@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Principal of deletions in the audit log.
 const PRINCIPAL: &str = "server:retention";
 
-/// What expires, and when.
+/// Expiry by the retention of a server.
 pub(super) struct Expiry {
     pub(super) jobs: Arc<Jobs>,
     pub(super) studies: Arc<Studies>,

@@ -1,4 +1,4 @@
-//! How much each source study counts for the search, with the model of its next suggestion.
+//! Influence of each source study on the search, by the model of its next suggestion.
 
 use nalgebra::DMatrix;
 

@@ -55,7 +55,7 @@ pub(super) struct ServerFile {
     pub(super) queue_deadline: Option<ProtoDuration>,
     /// When a file of an audit log ends, and how long it is kept.
     pub(super) audit: AuditFile,
-    /// How long ended jobs and idle studies are kept.
+    /// Retention of ended jobs and idle studies.
     pub(super) retention: RetentionFile,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct AuditFile {
     pub(super) retention_days: Option<u32>,
 }
 
-/// How long ended jobs and idle studies are kept. They are never removed by default.
+/// Retention of ended jobs and idle studies. They are never removed by default.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct RetentionFile {

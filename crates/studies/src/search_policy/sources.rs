@@ -82,7 +82,7 @@ fn continued_use(trial: &Trial, source: &ProblemStatement, problem: &ProblemStat
     }
 }
 
-/// What the search of a new study reuses from its source studies.
+/// Reuse of source studies by the search of a new study.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SourceDescriptions {
     /// Reuse of the continued studies' trials; `None` without trials.

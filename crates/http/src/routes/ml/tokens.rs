@@ -80,7 +80,7 @@ struct TokenMessage {
     /// The last use since the start of the server. Absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_use_time: Option<String>,
-    /// What clients send as `authorization: Bearer SECRET`. Only in the answer to its creation.
+    /// The secret that clients send as `authorization: Bearer SECRET`. Only in the answer to its creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
 }
