@@ -97,6 +97,11 @@ impl Cluster {
     /// Creates an empty database and returns its address, with the password.
     pub(crate) fn create_database(&self, name: &str) -> String {
         self.query("postgres", &format!("CREATE DATABASE \"{name}\""));
+        self.database_address(name)
+    }
+
+    /// The address of a database, with the password.
+    pub(crate) fn database_address(&self, name: &str) -> String {
         format!("postgres://test:right@127.0.0.1:{}/{name}", self.port)
     }
 
@@ -133,7 +138,7 @@ impl Cluster {
     }
 
     /// A client program of PostgreSQL, with the address of the cluster.
-    fn client(&self, name: &str) -> Command {
+    pub(crate) fn client(&self, name: &str) -> Command {
         let mut command = crate::support::program(programs().join(name));
         command.arg("-h").arg(self.folder.path()).args(["-p", &self.port.to_string(), "-U", "test"]);
         command

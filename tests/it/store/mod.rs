@@ -9,6 +9,7 @@ mod durability;
 mod faults;
 mod formats;
 mod postgres;
+mod postgres_claims;
 mod postgres_statements;
 mod power_cuts;
 mod several;

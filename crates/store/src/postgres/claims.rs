@@ -1,4 +1,7 @@
 //! Job ownership: rows of the table `claims`, with leases on the database's clock.
+//!
+//! A lease begins at `clock_timestamp()`, evaluated once the row is locked. `now()` is the start of the transaction: a claim
+//! that waited for a transaction of the former owner would be granted with an expired lease.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,10 +61,10 @@ impl JobClaims for PostgresClaims {
         let sql = "WITH former AS (SELECT owner FROM claims WHERE job = $1),
                    claimed AS (
                        INSERT INTO claims (job, owner, owner_name, fence, until)
-                       VALUES ($1, $2, $3, nextval('fences'), now() + $4 * interval '1 millisecond')
+                       VALUES ($1, $2, $3, nextval('fences'), clock_timestamp() + $4 * interval '1 millisecond')
                        ON CONFLICT (job) DO UPDATE
                        SET owner = excluded.owner, owner_name = excluded.owner_name, fence = excluded.fence,
-                           until = excluded.until
+                           until = clock_timestamp() + $4 * interval '1 millisecond'
                        WHERE claims.owner = excluded.owner OR claims.until <= now()
                        RETURNING fence
                    ),
@@ -82,9 +85,13 @@ impl JobClaims for PostgresClaims {
     async fn renew(&self, claims: &[Claim]) -> Result<Vec<Renewal>, StoreError> {
         let jobs: Vec<String> = claims.iter().map(|claim| claim.job.as_str().to_owned()).collect();
         let fences: Vec<i64> = claims.iter().map(|claim| number(claim.fence)).collect();
-        let sql = "UPDATE claims SET until = now() + $1 * interval '1 millisecond'
-                   FROM unnest($2::text[], $3::bigint[]) AS own (job, fence)
-                   WHERE claims.job = own.job AND claims.fence = own.fence
+        let sql = "UPDATE claims SET until = clock_timestamp() + $1 * interval '1 millisecond'
+                   FROM (
+                       SELECT job, fence
+                       FROM claims JOIN unnest($2::text[], $3::bigint[]) AS own (job, fence) USING (job, fence)
+                       FOR UPDATE OF claims
+                   ) AS held
+                   WHERE claims.job = held.job AND claims.fence = held.fence
                    RETURNING claims.job, (SELECT state FROM jobs WHERE jobs.id = claims.job)";
         let statement = || statement(sql, values![self.lease_millis()]).bind(jobs.clone()).bind(fences.clone());
         let kept = self

@@ -43,7 +43,7 @@ impl RunningTrials for PostgresClaims {
                 let mut transaction = connection.begin().await?;
                 sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(TRIALS_LOCK).execute(&mut *transaction).await?;
                 let sql = "SELECT job, principal, server = $1 FROM running_trials
-                           WHERE until > now() AND NOT (server = $1 AND ticket = $2)";
+                           WHERE until > clock_timestamp() AND NOT (server = $1 AND ticket = $2)";
                 let query = sqlx::query(sql).bind(server.clone()).bind(number(ticket));
                 let (mut running, mut others) = (Vec::new(), Vec::new());
                 for row in query.fetch_all(&mut *transaction).await? {
@@ -56,7 +56,7 @@ impl RunningTrials for PostgresClaims {
                 let is_admitted = admits(&running);
                 if is_admitted {
                     let sql = "INSERT INTO running_trials (server, ticket, job, principal, until)
-                               VALUES ($1, $2, $3, $4, now() + $5 * interval '1 millisecond')
+                               VALUES ($1, $2, $3, $4, clock_timestamp() + $5 * interval '1 millisecond')
                                ON CONFLICT (server, ticket) DO UPDATE
                                SET job = excluded.job, principal = excluded.principal, until = excluded.until";
                     let insert = sqlx::query(sql).bind(server).bind(number(ticket));
@@ -83,9 +83,10 @@ impl RunningTrials for PostgresClaims {
                      OR server = $1 AND ticket NOT IN (SELECT ticket FROM own)
              ), kept AS (
                  INSERT INTO running_trials (server, ticket, job, principal, until)
-                 SELECT $1, ticket, job, principal, now() + $2 * interval '1 millisecond' FROM own
+                 SELECT $1, ticket, job, principal, clock_timestamp() + $2 * interval '1 millisecond' FROM own
                  ON CONFLICT (server, ticket) DO UPDATE
-                 SET job = excluded.job, principal = excluded.principal, until = excluded.until
+                 SET job = excluded.job, principal = excluded.principal,
+                     until = clock_timestamp() + $2 * interval '1 millisecond'
              )
              SELECT job, principal FROM running_trials WHERE server <> $1 AND until > now()"
         );
