@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use tunesmith_access::TokenFile;
 use tunesmith_admission::{ApplyTokenChange, refused_change};
@@ -21,6 +21,13 @@ const COPIED: &str = "tokens.shared";
 
 /// Polling interval of the tokens, and thus the maximum delay of a revocation.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Attempts at a change that meets changes of other servers.
+const ATTEMPTS: usize = 5;
+
+#[derive(Debug, thiserror::Error)]
+#[error("the tokens were changed through another server at the same time; try again")]
+struct ChangedMeanwhile;
 
 /// Tokens of a database, and their copy in a data folder.
 pub(crate) struct SharedTokens {
@@ -99,19 +106,27 @@ impl SharedTokens {
         };
         if !is_stored {
             self.pull().await?;
-            bail!("the tokens were changed through another server at the same time; try again");
+            return Err(ChangedMeanwhile.into());
         }
         Ok(result)
     }
 
     /// Changes for callers of this server.
     pub(crate) fn changes(self) -> ApplyTokenChange {
-        let shared = Arc::new(self);
+        let (shared, turn) = (Arc::new(self), Arc::new(tokio::sync::Mutex::new(())));
         Arc::new(move |change| {
-            let shared = Arc::clone(&shared);
+            let (shared, turn) = (Arc::clone(&shared), Arc::clone(&turn));
             Box::pin(async move {
+                let _turn = turn.lock().await;
                 let file = shared.file.clone();
-                let applied = shared.change(|| Ok(file.apply(change))).await.map_err(|error| {
+                let mut attempts = 1..ATTEMPTS;
+                let applied = loop {
+                    match shared.change(|| Ok(file.apply(change.clone()))).await {
+                        Err(error) if error.is::<ChangedMeanwhile>() && attempts.next().is_some() => {}
+                        applied => break applied,
+                    }
+                };
+                let applied = applied.map_err(|error| {
                     tracing::error!(error = format!("{error:#}"), "the tokens of the database cannot be changed");
                     Refusal::new(Code::Aborted, format!("the tokens cannot be changed: {error}"))
                 })?;

@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 
 use super::Caller;
 use super::file::{TokenFile, TokenFileError};
-use super::token::{Token, id_of};
+use super::sessions::Session;
+use super::token::{SignIn, Token, id_of, id_of_session};
 
 /// Authenticates callers by the tokens of a file. Changes of the file apply from the next request on.
 #[derive(Debug)]
@@ -66,6 +67,11 @@ impl Authenticator {
         is_required
     }
 
+    /// Requires callers to be authenticated even if no token was created, since they can sign in without one.
+    pub fn require(&self) {
+        self.required.store(true, Ordering::Relaxed);
+    }
+
     /// Checks that the tokens are readable.
     ///
     /// # Errors
@@ -99,21 +105,31 @@ impl Authenticator {
     /// If the file cannot be read.
     pub fn authenticate(&self, secret: &str, now: Timestamp) -> Result<Option<Caller>, TokenFileError> {
         let Some(id) = id_of(secret) else { return Ok(None) };
-        let token = self.with_tokens(|tokens| tokens.iter().find(|token| token.id == id).cloned())?;
-        let is_valid = |token: &Token| token.matches(secret) && !token.has_expired(now);
-        Ok(token.filter(is_valid).map(|token| self.used(token, now)))
+        let token = self.with_tokens(|tokens| valid(tokens, id, now).cloned())?;
+        let is_owner = |token: &Token| token.session.is_none() && token.matches(secret);
+        let token = token.filter(is_owner).inspect(|token| self.note_use(token, now));
+        Ok(token.map(Caller::Authenticated))
     }
 
-    /// Returns the caller with the token `id`; `None` unless it exists and is valid at `now`.
+    /// Returns the session with the secret `cookie`; `None` if it, or the token that opened it, is not valid at `now`.
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn with_id(&self, id: &str, now: Timestamp) -> Result<Option<Caller>, TokenFileError> {
-        let token = self.with_tokens(|tokens| tokens.iter().find(|token| token.id == id).cloned())?;
-        Ok(token.filter(|token| !token.has_expired(now)).map(|token| self.used(token, now)))
+    pub fn session(&self, cookie: &str, now: Timestamp) -> Result<Option<Session>, TokenFileError> {
+        let Some(id) = id_of_session(cookie) else { return Ok(None) };
+        let found = self.with_tokens(|tokens| {
+            let session = valid(tokens, id, now).filter(|session| session.matches(cookie))?;
+            let visitor = match session.session.as_ref()? {
+                SignIn::Token(id) => valid(tokens, id, now)?,
+                SignIn::OpenIdConnect => session,
+            };
+            Some((session.clone(), visitor.clone()))
+        });
+        let found = found?.map(|(session, visitor)| Session::new(session, visitor, cookie));
+        Ok(found.inspect(|session| self.note_use(&session.visitor, now)))
     }
 
-    /// All tokens in order of creation, with their last use in this process.
+    /// All tokens and sessions in order of creation, with their last use in this process.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -129,10 +145,8 @@ impl Authenticator {
             .collect())
     }
 
-    /// Records a use of `token` at `now` and returns its owner.
-    fn used(&self, token: Token, now: Timestamp) -> Caller {
+    fn note_use(&self, token: &Token, now: Timestamp) {
         self.cache.lock().uses.insert(token.id.clone(), now);
-        Caller::Authenticated(token)
     }
 
     fn with_tokens<T>(&self, read: impl FnOnce(&[Token]) -> T) -> Result<T, TokenFileError> {
@@ -145,6 +159,11 @@ impl Authenticator {
         }
         Ok(read(&cache.tokens))
     }
+}
+
+/// The token or session `id`, if it is valid at `now`.
+fn valid<'a>(tokens: &'a [Token], id: &str, now: Timestamp) -> Option<&'a Token> {
+    tokens.iter().find(|token| token.id == id).filter(|token| !token.has_expired(now))
 }
 
 #[cfg(test)]

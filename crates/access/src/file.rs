@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::sessions::MOST_OF_PRINCIPAL;
 use super::token::Token;
 
 /// Errors of reading or changing tokens. The file is unchanged.
@@ -65,6 +66,8 @@ pub enum TokenChange {
         /// Time from which the token `id` is invalid; `None`: it is removed at once.
         end: Option<Timestamp>,
     },
+    /// Adds a session. Removes ended ones, and the oldest of a principal that has too many.
+    OpenSession(Token),
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -173,6 +176,19 @@ impl TokenFile {
         match change {
             TokenChange::Add(token) => self.add(token),
             TokenChange::Revoke { id } => self.revoke(&id).map(|_| ()),
+            TokenChange::OpenSession(session) => self.change(|tokens| {
+                tokens.retain(|token| token.session.is_none() || !token.has_expired(session.create_time));
+                let is_own = |token: &Token| token.session.is_some() && token.principal == session.principal;
+                let excess =
+                    (tokens.iter().filter(|token| is_own(token)).count() + 1).saturating_sub(MOST_OF_PRINCIPAL);
+                let mut own = 0;
+                tokens.retain(|token| {
+                    own += usize::from(is_own(token));
+                    !is_own(token) || own > excess
+                });
+                tokens.push(session);
+                Ok(())
+            }),
             TokenChange::Rotate { id, successor, end } => self.change(|tokens| {
                 let index = tokens.iter().position(|token| token.id == id);
                 let index = index.ok_or_else(|| TokenFileError::NotFound { id: id.clone() })?;

@@ -15,8 +15,8 @@ pub use file::{TokenChange, TokenFile, TokenFileError};
 pub use limits::{Limits, OverLimit, SuggestionPermit};
 pub use per_principal::PerPrincipal;
 pub use role::{Permission, Role, UnknownRole};
-pub use sessions::{CSRF_HEADER, SESSION_COOKIE, Session, Sessions};
-pub use token::{BadGrant, BadPrincipal, Grant, NewToken, Principal, Projects, Token};
+pub use sessions::{CSRF_HEADER, SESSION_COOKIE, Session};
+pub use token::{BadGrant, BadPrincipal, Grant, NewToken, Principal, Projects, SignIn, Token};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {

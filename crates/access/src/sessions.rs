@@ -1,15 +1,12 @@
-//! Browser sessions: a cookie replaces the token, until the session ends or its token is revoked.
+//! Sessions of browsers: a cookie replaces the token, until the session ends or its token is revoked.
+//!
+//! A session is stored like a token, as the digest of its secret, so that it survives a restart and is known to all servers
+//! that share their tokens.
 
-use std::collections::HashMap;
-
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
-use parking_lot::Mutex;
-use rand::Rng;
 use sha2::{Digest, Sha256};
 
-use super::Token;
+use super::token::{Grant, NewToken, Principal, SignIn, Token};
 
 pub const SESSION_COOKIE: &str = "tunesmith_session";
 
@@ -20,132 +17,131 @@ const DURATION: SignedDuration = SignedDuration::from_hours(12);
 
 /// Maximum number of sessions per principal; a new one evicts the oldest. A guess: far more than the browsers of a
 /// person.
-const MOST_OF_PRINCIPAL: usize = 100;
+pub(super) const MOST_OF_PRINCIPAL: usize = 100;
 
-/// Number of random bytes per secret.
-const SECRET_BYTES: usize = 32;
-
-/// Sessions of a server. They end with its process.
-#[derive(Debug, Default)]
-pub struct Sessions {
-    open: Mutex<OpenSessions>,
-}
-
-#[derive(Debug, Default)]
-struct OpenSessions {
-    /// Keyed by the digest of the cookie's secret.
-    by_cookie: HashMap<String, Session>,
-    /// Number of sessions opened so far.
-    opened: u64,
-}
-
+/// Open session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Token that opened the session.
-    pub token_id: String,
-    principal: String,
-    /// Number of sessions opened before.
-    number: u64,
+    pub id: String,
+    /// Token of the visitor: the one that opened the session, or else the session's own.
+    pub visitor: Token,
     /// CSRF secret, which changes repeat in a header, since browsers send the cookie automatically.
     pub csrf: String,
-    pub expire_time: Timestamp,
-}
-
-impl Sessions {
-    /// Opens a session with `token` at `now` and returns the secret for its cookie.
-    pub fn open(&self, token: &Token, now: Timestamp) -> String {
-        let ends = now.checked_add(DURATION).unwrap_or(Timestamp::MAX);
-        let expire_time = token.expire_time.map_or(ends, |end| end.min(ends));
-        let principal = token.principal.as_str().to_owned();
-        let cookie = secret();
-        let mut open = self.open.lock();
-        open.by_cookie.retain(|_, session| session.expire_time > now);
-        let own = || open.by_cookie.iter().filter(|(_, session)| session.principal == principal);
-        let oldest = own().min_by_key(|(_, session)| session.number).map(|(key, _)| key.clone());
-        if let Some(oldest) = oldest.filter(|_| own().count() >= MOST_OF_PRINCIPAL) {
-            open.by_cookie.remove(&oldest);
-        }
-        let number = open.opened;
-        open.opened += 1;
-        let session = Session { token_id: token.id.clone(), principal, number, csrf: secret(), expire_time };
-        open.by_cookie.insert(digest(&cookie), session);
-        cookie
-    }
-
-    /// Finds the session with the secret `cookie`, unless it has ended at `now`.
-    pub fn find(&self, cookie: &str, now: Timestamp) -> Option<Session> {
-        self.open.lock().by_cookie.get(&digest(cookie)).filter(|session| session.expire_time > now).cloned()
-    }
-
-    pub fn close(&self, cookie: &str) {
-        self.open.lock().by_cookie.remove(&digest(cookie));
-    }
-
-    /// Number of open sessions at `now`, by token ID.
-    pub fn counts(&self, now: Timestamp) -> HashMap<String, usize> {
-        let mut counts = HashMap::new();
-        for session in self.open.lock().by_cookie.values().filter(|session| session.expire_time > now) {
-            *counts.entry(session.token_id.clone()).or_default() += 1;
-        }
-        counts
-    }
 }
 
 impl Session {
+    /// Draws a session that `token` opens at `now`. It ends with the token.
+    pub fn of_token(token: &Token, now: Timestamp) -> NewToken {
+        let end = token.expire_time.map_or_else(|| end(now), |own| own.min(end(now)));
+        // Its roles are those of the token.
+        Token::draw_session(token.principal.clone(), Vec::new(), SignIn::Token(token.id.clone()), (now, end))
+    }
+
+    /// Draws a session of a principal that an identity provider has authenticated.
+    pub fn of_principal(principal: Principal, grants: Vec<Grant>, now: Timestamp) -> NewToken {
+        Token::draw_session(principal, grants, SignIn::OpenIdConnect, (now, end(now)))
+    }
+
+    pub(super) fn new(session: Token, visitor: Token, cookie: &str) -> Self {
+        Self { id: session.id, visitor, csrf: csrf(cookie) }
+    }
+
     /// Whether `given` is the CSRF secret. Compares digests, so the run time does not depend on the secret.
     pub fn allows(&self, given: &str) -> bool {
-        digest(&self.csrf) == digest(given)
+        Sha256::digest(&self.csrf) == Sha256::digest(given)
     }
 }
 
-fn secret() -> String {
-    let mut random = [0; SECRET_BYTES];
-    rand::rng().fill_bytes(&mut random);
-    URL_SAFE_NO_PAD.encode(random)
+fn end(now: Timestamp) -> Timestamp {
+    now.checked_add(DURATION).unwrap_or(Timestamp::MAX)
 }
 
-fn digest(text: &str) -> String {
-    hex::encode(Sha256::digest(text))
+/// CSRF secret of the session with the secret `cookie`. It does not follow from the stored digest of the cookie.
+fn csrf(cookie: &str) -> String {
+    hex::encode(Sha256::new().chain_update("csrf\0").chain_update(cookie).finalize())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Authenticator, TokenChange, TokenFile};
     use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn files() -> (tempfile::TempDir, TokenFile) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = TokenFile::new(folder.path().join("tokens.json"));
+        (folder, file)
+    }
+
+    fn token(file: &TokenFile, principal: &str, end: Option<Timestamp>) -> Token {
+        let grants = vec!["ml.viewer@p".parse().unwrap()];
+        let token = Token::draw(principal.parse().unwrap(), grants, at(0), end).token;
+        file.add(token.clone()).unwrap();
+        token
+    }
+
+    fn open(file: &TokenFile, token: &Token, now: Timestamp) -> String {
+        let NewToken { token: session, secret } = Session::of_token(token, now);
+        file.apply(TokenChange::OpenSession(session)).unwrap();
+        secret
+    }
 
     #[test]
     fn session_ends_with_its_time_its_token_and_at_a_sign_out() {
-        let at = |second| Timestamp::from_second(second).unwrap();
-        let token = |end| Token::draw("user:a@x".parse().unwrap(), Vec::new(), at(0), end).token;
-        let sessions = Sessions::default();
-        let (long, short) = (token(None), token(Some(at(60))));
-        let (first, second) = (sessions.open(&long, at(0)), sessions.open(&short, at(0)));
+        let (_folder, file) = files();
+        let (long, short) = (token(&file, "user:a@x", None), token(&file, "user:a@x", Some(at(60))));
+        let (first, second) = (open(&file, &long, at(0)), open(&file, &short, at(0)));
         assert_ne!(first, second);
-        let session = sessions.find(&first, at(59)).unwrap();
-        assert_eq!(session.token_id, long.id);
+        // Another process finds them.
+        let authenticator = Authenticator::new(file.clone()).unwrap();
+        let found = |cookie: &str, second| authenticator.session(cookie, at(second)).unwrap();
+        let session = found(&first, 59).unwrap();
+        assert_eq!(session.visitor, long);
         assert!(session.allows(&session.csrf) && !session.allows("") && !session.allows(&first));
-        assert!(sessions.find(&second, at(59)).is_some());
-        assert_eq!(sessions.counts(at(59)), HashMap::from([(long.id.clone(), 1), (short.id.clone(), 1)]));
-        assert_eq!(sessions.counts(at(60)), HashMap::from([(long.id.clone(), 1)]));
-        assert_eq!(sessions.find(&second, at(60)), None);
-        assert_eq!(sessions.find(&first, at(12 * 60 * 60)), None);
-        assert_eq!(sessions.find("", at(0)), None);
-        sessions.close(&first);
-        assert_eq!(sessions.find(&first, at(1)), None);
+        assert!(found(&second, 59).is_some());
+        assert_eq!(found(&second, 60), None, "its token has expired");
+        assert!(found(&first, 12 * 60 * 60 - 1).is_some());
+        assert_eq!(found(&first, 12 * 60 * 60), None);
+        assert_eq!((found("", 0), found(&first[1..], 0)), (None, None));
+        assert_eq!(authenticator.authenticate(&first, at(0)).unwrap(), None, "a cookie is not a token");
+        file.revoke(&session.id).unwrap();
+        assert_eq!(found(&first, 1), None);
+        file.revoke(&short.id).unwrap();
+        assert_eq!(found(&second, 1), None);
+    }
+
+    #[test]
+    fn session_of_an_identity_has_its_own_roles() {
+        let (_folder, file) = files();
+        let grants = vec!["ml.developer@p".parse().unwrap()];
+        let NewToken { token, secret } = Session::of_principal("user:ada@x".parse().unwrap(), grants, at(0));
+        file.apply(TokenChange::OpenSession(token.clone())).unwrap();
+        let authenticator = Authenticator::new(file).unwrap();
+        let session = authenticator.session(&secret, at(1)).unwrap().unwrap();
+        assert_eq!((session.visitor.principal.as_str(), &session.visitor.grants), ("user:ada@x", &token.grants));
+        assert_eq!(authenticator.valid_principals(at(1)).unwrap(), 1);
     }
 
     #[test]
     fn principal_with_too_many_sessions_loses_its_own_oldest_one() {
-        let at = |second| Timestamp::from_second(second).unwrap();
-        let token = |principal: &str, end| Token::draw(principal.parse().unwrap(), Vec::new(), at(0), end).token;
-        let sessions = Sessions::default();
-        let admin = sessions.open(&token("user:admin@x", None), at(0));
+        let (_folder, file) = files();
+        let admin = open(&file, &token(&file, "user:admin@x", None), at(0));
         // Two tokens of one principal share its limit; the session that ends first is not the oldest one.
-        let tokens = [token("user:viewer@x", None), token("user:viewer@x", Some(at(3600)))];
+        let tokens = [token(&file, "user:viewer@x", None), token(&file, "user:viewer@x", Some(at(3600)))];
+        let number = MOST_OF_PRINCIPAL + 5;
         let opened: Vec<String> =
-            (0..10_050).map(|number: usize| sessions.open(&tokens[usize::from(number % 2 == 1)], at(1))).collect();
-        assert!(sessions.find(&admin, at(2)).is_some());
-        let remaining: Vec<bool> = opened.iter().map(|cookie| sessions.find(cookie, at(2)).is_some()).collect();
-        let expected: Vec<bool> = (0..10_050).map(|number| number >= 10_050 - MOST_OF_PRINCIPAL).collect();
-        assert_eq!(remaining, expected);
+            (0..number).map(|number| open(&file, &tokens[usize::from(number % 2 == 1)], at(1))).collect();
+        let authenticator = Authenticator::new(file.clone()).unwrap();
+        let is_open = |cookie: &String| authenticator.session(cookie, at(2)).unwrap().is_some();
+        assert!(is_open(&admin));
+        let remaining: Vec<bool> = opened.iter().map(is_open).collect();
+        assert_eq!(remaining, (0..number).map(|number| number >= 5).collect::<Vec<bool>>());
+        // Ended sessions are removed when another one is opened.
+        let later = at(24 * 60 * 60);
+        open(&file, &tokens[0], later);
+        assert_eq!(file.read().unwrap().iter().filter(|token| token.session.is_some()).count(), 1);
     }
 }

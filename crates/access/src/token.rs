@@ -12,8 +12,9 @@ use sha2::{Digest, Sha256};
 
 use super::role::{Role, UnknownRole};
 
-/// Token prefix, recognized by leak scanners.
-const PREFIX: &str = "tsm";
+/// Prefixes of secrets, recognized by leak scanners.
+const TOKEN_PREFIX: &str = "tsm";
+const SESSION_PREFIX: &str = "tss";
 
 /// Length of the token ID, the public part, in bytes.
 const ID_BYTES: usize = 6;
@@ -135,7 +136,17 @@ impl From<Grant> for String {
     }
 }
 
-/// Stored record of a token, without the secret.
+/// Sign-in that opened a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SignIn {
+    /// With the token of this ID.
+    Token(String),
+    /// At an identity provider.
+    OpenIdConnect,
+}
+
+/// Stored record of a token or of a session, without the secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Token {
@@ -149,6 +160,9 @@ pub struct Token {
     /// Expiry; `None`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expire_time: Option<Timestamp>,
+    /// Sign-in of a session; `None` for a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SignIn>,
 }
 
 /// New token with its secret, which is not stored.
@@ -165,12 +179,32 @@ impl Token {
         create_time: Timestamp,
         expire_time: Option<Timestamp>,
     ) -> NewToken {
+        Self::draw_with(TOKEN_PREFIX, principal, grants, create_time, expire_time)
+    }
+
+    pub(super) fn draw_session(
+        principal: Principal,
+        grants: Vec<Grant>,
+        sign_in: SignIn,
+        (start, end): (Timestamp, Timestamp),
+    ) -> NewToken {
+        let NewToken { token, secret } = Self::draw_with(SESSION_PREFIX, principal, grants, start, Some(end));
+        NewToken { token: Self { session: Some(sign_in), ..token }, secret }
+    }
+
+    fn draw_with(
+        prefix: &str,
+        principal: Principal,
+        grants: Vec<Grant>,
+        create_time: Timestamp,
+        expire_time: Option<Timestamp>,
+    ) -> NewToken {
         let mut random = [0; ID_BYTES + SECRET_BYTES];
         rand::rng().fill_bytes(&mut random);
         let (id, secret) = random.split_at(ID_BYTES);
         let id = hex::encode(id);
-        let secret = format!("{PREFIX}_{id}_{}", URL_SAFE_NO_PAD.encode(secret));
-        let token = Self { id, digest: digest(&secret), principal, grants, create_time, expire_time };
+        let secret = format!("{prefix}_{id}_{}", URL_SAFE_NO_PAD.encode(secret));
+        let token = Self { id, digest: digest(&secret), principal, grants, create_time, expire_time, session: None };
         NewToken { token, secret }
     }
 
@@ -199,7 +233,16 @@ impl Token {
 
 /// Extracts the ID from a token; `None` if `secret` is not a Tunesmith token.
 pub(super) fn id_of(secret: &str) -> Option<&str> {
-    let (id, _) = secret.strip_prefix(PREFIX)?.strip_prefix('_')?.split_once('_')?;
+    id_after(TOKEN_PREFIX, secret)
+}
+
+/// Extracts the ID from the secret of a session; `None` for any other text.
+pub(super) fn id_of_session(secret: &str) -> Option<&str> {
+    id_after(SESSION_PREFIX, secret)
+}
+
+fn id_after<'a>(prefix: &str, secret: &'a str) -> Option<&'a str> {
+    let (id, _) = secret.strip_prefix(prefix)?.strip_prefix('_')?.split_once('_')?;
     Some(id)
 }
 

@@ -1,11 +1,13 @@
 //! Administration of tokens, sessions and audit records, for pages and commands.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tunesmith_access::{
-    AuditRecord, Caller, Grant, NewToken, NewestRecords, Principal, Token, TokenChange, TokenFile, TokenFileError,
+    AuditRecord, Caller, Grant, NewToken, NewestRecords, Principal, SignIn, Token, TokenChange, TokenFile,
+    TokenFileError,
 };
 use tunesmith_domain::{Code, Refusal};
 
@@ -21,9 +23,14 @@ pub type ApplyTokenChange = Arc<dyn Fn(TokenChange) -> BoxFuture<'static, Result
 
 /// Changes the tokens in `file`.
 pub fn tokens_in(file: TokenFile) -> ApplyTokenChange {
+    // One at a time: the lock of the file does not wait.
+    let turn = Arc::new(tokio::sync::Mutex::new(()));
     Arc::new(move |change| {
-        let file = file.clone();
-        Box::pin(async move { off_the_runtime(move || file.apply(change)).await?.map_err(refused_change) })
+        let (file, turn) = (file.clone(), Arc::clone(&turn));
+        Box::pin(async move {
+            let _turn = turn.lock().await;
+            off_the_runtime(move || file.apply(change)).await?.map_err(refused_change)
+        })
     })
 }
 
@@ -42,7 +49,7 @@ pub fn refused_change(error: TokenFileError) -> Refusal {
 #[derive(Debug, Clone)]
 pub struct Credentials {
     pub are_required: bool,
-    /// In order of creation, without secrets.
+    /// Tokens, and sessions that were opened without one, in order of creation and without secrets.
     pub tokens: Vec<TokenUse>,
 }
 
@@ -51,6 +58,7 @@ pub struct TokenUse {
     pub token: Token,
     /// Last use since the start of this process, if any.
     pub last_use: Option<Timestamp>,
+    /// Number of open sessions of a token.
     pub sessions: usize,
 }
 
@@ -72,8 +80,19 @@ impl AccessControl {
             tracing::error!(error = &error as &dyn std::error::Error, "tokens cannot be read");
             TOKENS_UNREADABLE.to_owned()
         })?;
-        let sessions = rules.sessions.counts(self.now());
-        let tokens = tokens.into_iter().map(|(token, last_use)| TokenUse {
+        let now = self.now();
+        let mut sessions: HashMap<String, usize> = HashMap::new();
+        for (session, _) in tokens.iter().filter(|(session, _)| !session.has_expired(now)) {
+            if let Some(SignIn::Token(id)) = &session.session {
+                *sessions.entry(id.clone()).or_default() += 1;
+            }
+        }
+        let is_listed = |token: &Token| match token.session {
+            None => true,
+            Some(SignIn::OpenIdConnect) => !token.has_expired(now),
+            Some(SignIn::Token(_)) => false,
+        };
+        let tokens = tokens.into_iter().filter(|(token, _)| is_listed(token)).map(|(token, last_use)| TokenUse {
             sessions: sessions.get(&token.id).copied().unwrap_or_default(),
             token,
             last_use,
@@ -116,6 +135,10 @@ impl AccessControl {
         let Some(TokenUse { token, .. }) = tokens.into_iter().find(|used| used.token.id == id) else {
             return Err(Refusal::new(Code::NotFound, format!("there is no token {id}")));
         };
+        if token.session.is_some() {
+            let text = format!("{id} is a session: sign in again instead");
+            return Err(Refusal::new(Code::FailedPrecondition, text));
+        }
         let made = Token::draw(token.principal, token.grants, self.now(), self.expiry(lifetime)?);
         let end = if overlap.is_zero() { None } else { self.expiry(Some(overlap))? };
         apply(TokenChange::Rotate { id: token.id, successor: made.token.clone(), end }).await?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use tunesmith_access::{
-    AuditLog, Authenticator, Caller, Limits, OverLimit, PerPrincipal, Permission, Record, Session, Sessions,
-    SuggestionPermit, TokenFileError,
+    AuditLog, Authenticator, Caller, Grant, Limits, NewToken, OverLimit, PerPrincipal, Permission, Principal, Record,
+    Session, SuggestionPermit, TokenChange, TokenFileError,
 };
 use tunesmith_domain::{Code, Document, JobId, Refusal};
 use tunesmith_telemetry::telemetry;
@@ -87,7 +87,6 @@ enum Mode {
 pub(crate) struct Rules {
     pub(crate) access: Access,
     policy_of: PolicyOf,
-    pub(crate) sessions: Sessions,
 }
 
 impl AccessControl {
@@ -100,9 +99,7 @@ impl AccessControl {
         time_limit: Duration,
     ) -> Self {
         let mode = match access {
-            ServiceAccess::Checked(access) => {
-                Mode::Checked(Box::new(Rules { access: *access, policy_of, sessions: Sessions::default() }))
-            }
+            ServiceAccess::Checked(access) => Mode::Checked(Box::new(Rules { access: *access, policy_of })),
             ServiceAccess::Owner(owner) => Mode::Owner(owner),
             ServiceAccess::Open => Mode::Open,
         };
@@ -193,37 +190,70 @@ impl AccessControl {
     /// browser; `None` if this server requires no tokens.
     ///
     /// # Errors
-    /// [`Refusal`] if the token is invalid or a limit is exceeded.
-    pub fn sign_in(&self, call: &Call, secret: &str) -> Result<Option<String>, Refusal> {
+    /// [`Refusal`] if the token is invalid, a limit is exceeded, or the session cannot be stored.
+    pub async fn sign_in(&self, call: &Call, secret: &str) -> Result<Option<String>, Refusal> {
         let Some(rules) = self.rules() else { return Ok(None) };
         if !rules.access.authenticator.requires_tokens() {
             return Ok(None);
         }
         let now = self.now();
-        let token = match rules.access.authenticator.authenticate(secret, now).map_err(unreadable)? {
-            Some(Caller::Authenticated(token)) => token,
-            Some(Caller::Anonymous) | None => {
-                let refusal = unknown_token();
-                self.record(call, "unknown", &Outcome::of_refusal(&refusal));
-                return Err(refusal);
+        match rules.access.authenticator.authenticate(secret, now).map_err(unreadable)? {
+            Some(Caller::Authenticated(token)) => {
+                self.open_session(rules, call, Session::of_token(&token, now)).await.map(Some)
             }
-        };
-        rules.access.limits.request(token.principal.as_str()).map_err(over_limit)?;
-        self.record(call, token.principal.as_str(), &Outcome { status: 200, resource: None });
-        Ok(Some(rules.sessions.open(&token, now)))
+            Some(Caller::Anonymous) | None => Err(self.refuse_sign_in(call, unknown_token())),
+        }
+    }
+
+    /// Opens a session for a principal that an identity provider has authenticated, as [`Self::sign_in`].
+    ///
+    /// # Errors
+    /// [`Refusal`] if a limit is exceeded, or the session cannot be stored.
+    pub async fn sign_in_as(
+        &self,
+        call: &Call,
+        principal: Principal,
+        grants: Vec<Grant>,
+    ) -> Result<Option<String>, Refusal> {
+        let Some(rules) = self.rules() else { return Ok(None) };
+        self.open_session(rules, call, Session::of_principal(principal, grants, self.now())).await.map(Some)
+    }
+
+    /// Records that the sign-in of a stranger by `call` is refused.
+    pub fn refuse_sign_in(&self, call: &Call, refusal: Refusal) -> Refusal {
+        self.record(call, "unknown", &Outcome::of_refusal(&refusal));
+        refusal
+    }
+
+    async fn open_session(&self, rules: &Rules, call: &Call, made: NewToken) -> Result<String, Refusal> {
+        let NewToken { token: session, secret } = made;
+        let principal = session.principal.clone();
+        rules.access.limits.request(principal.as_str()).map_err(over_limit)?;
+        let opened = (rules.access.change_tokens)(TokenChange::OpenSession(session)).await;
+        let outcome = opened.as_ref().err().map_or(Outcome { status: 200, resource: None }, Outcome::of_refusal);
+        self.record(call, principal.as_str(), &outcome);
+        opened.map(|()| secret)
     }
 
     /// Ends the session of `client` if `csrf` is its CSRF secret.
-    pub fn sign_out(&self, client: &Client, csrf: &str) {
-        if let (Some(rules), Some(secrets)) = (self.rules(), &client.session)
-            && self.session(client).is_some_and(|session| session.allows(csrf))
-        {
-            rules.sessions.close(&secrets.cookie);
+    ///
+    /// # Errors
+    /// [`Refusal`] if the end cannot be stored.
+    pub async fn sign_out(&self, client: &Client, csrf: &str) -> Result<(), Refusal> {
+        match (self.rules(), self.session(client).filter(|session| session.allows(csrf))) {
+            (Some(rules), Some(session)) => {
+                match (rules.access.change_tokens)(TokenChange::Revoke { id: session.id }).await {
+                    Err(refusal) if refusal.code == Code::NotFound => Ok(()),
+                    ended => ended,
+                }
+            }
+            _ => Ok(()),
         }
     }
 
     pub fn session(&self, client: &Client) -> Option<Session> {
-        self.rules()?.sessions.find(&client.session.as_ref()?.cookie, self.now())
+        // Calls of a session whose tokens are unreadable are refused.
+        self.rules()?.access.authenticator.session(&client.session.as_ref()?.cookie, self.now()).ok()?
     }
 
     pub(crate) fn record(&self, call: &Call, principal: &str, outcome: &Outcome) {
@@ -295,14 +325,12 @@ impl Rules {
     /// Authenticates a session. Changes also require its CSRF secret.
     fn caller_of_session(&self, secrets: &SessionSecrets, changes: bool, now: Timestamp) -> Result<Caller, Refusal> {
         let ended = || Refusal::new(Code::Unauthenticated, "the session has ended: sign in again");
-        let session = self.sessions.find(&secrets.cookie, now).ok_or_else(ended)?;
-        let caller =
-            self.access.authenticator.with_id(&session.token_id, now).map_err(unreadable)?.ok_or_else(ended)?;
+        let session = self.access.authenticator.session(&secrets.cookie, now).map_err(unreadable)?.ok_or_else(ended)?;
         if changes && !secrets.csrf.as_deref().is_some_and(|given| session.allows(given)) {
             let text = "the page does not belong to the session: load the page again";
             return Err(Refusal::new(Code::PermissionDenied, text));
         }
-        Ok(caller)
+        Ok(Caller::Authenticated(session.visitor))
     }
 
     async fn check(

@@ -53,7 +53,7 @@ pub(crate) async fn sign_in(State(console): State<Console>, request: Request) ->
     };
     let (token, next) = (field(&form, "token"), field(&form, "next"));
     let call = PageCall::of_server(use_cases::SIGN_IN).into_call(&parts);
-    match console.control.sign_in(&call, token.trim()) {
+    match console.control.sign_in(&call, token.trim()).await {
         Ok(secret) => {
             let cookie = secret.map(|secret| cookie(&secret, "", console.is_secure));
             with_cookie(Redirect::to(inside(&next)).into_response(), cookie.as_deref())
@@ -65,7 +65,9 @@ pub(crate) async fn sign_in(State(console): State<Console>, request: Request) ->
 pub(crate) async fn sign_out(State(console): State<Console>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let form = read(&console, body).await.unwrap_or_default();
-    console.control.sign_out(&client(&parts), &field(&form, "csrf"));
+    if let Err(refusal) = console.control.sign_out(&client(&parts), &field(&form, "csrf")).await {
+        return page(&parts, String::new(), Some(refusal));
+    }
     let cookie = cookie("", "; Max-Age=0", console.is_secure);
     with_cookie(Redirect::to(LOGIN).into_response(), Some(&cookie))
 }
