@@ -16,3 +16,4 @@ mod server_settings;
 #[cfg(feature = "postgres")]
 mod shared_tokens;
 mod sharing;
+mod single_sign_on;

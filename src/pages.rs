@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tunesmith_http::server::{self, Service};
 
 #[cfg(feature = "console")]
-pub(crate) use tunesmith_console::{ServerFacts, Setting};
+pub(crate) use tunesmith_console::{ServerFacts, Setting, SingleSignOn};
 
 /// Server state for the console.
 #[cfg_attr(not(feature = "console"), expect(dead_code, reason = "only the console reads it"))]
@@ -14,6 +14,9 @@ pub(crate) struct Pages {
     /// `None` in a process that serves no other clients.
     #[cfg(feature = "console")]
     pub(crate) server: Option<ServerFacts>,
+    /// Sign-in beside tokens, if any.
+    #[cfg(feature = "console")]
+    pub(crate) single_sign_on: Option<SingleSignOn>,
     /// Whether browsers reach the server only over HTTPS, so that cookies can be restricted to it.
     pub(crate) is_secure: bool,
     /// Becomes true when the server, and thus its open streams, ends.
@@ -23,13 +26,14 @@ pub(crate) struct Pages {
 /// Routes of `service` and pages of the console.
 #[cfg(feature = "console")]
 pub(crate) fn router(service: Service, pages: Pages) -> Router {
-    let Pages { server, is_secure, ended } = pages;
+    let Pages { server, single_sign_on, is_secure, ended } = pages;
     let console = tunesmith_console::Services {
         jobs: std::sync::Arc::clone(&service.jobs),
         studies: std::sync::Arc::clone(&service.studies),
         clock: std::sync::Arc::clone(&service.clock),
         server,
         is_secure,
+        single_sign_on,
         ended,
     };
     server::router_with_pages(service, |control| tunesmith_console::router(console, control))

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::devices;
+use crate::single_sign_on::{SingleSignOn, SingleSignOnError};
 use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_config::{
     AuditFiles, Capacity as ConfiguredCapacity, ConfigErrors, Devices, ExecutorConfig, KnownExecutor, Limits,
@@ -30,6 +31,7 @@ pub(crate) struct ServerSettings {
     pub(crate) allowed_folders: Vec<AllowedFolder>,
     pub(crate) audit: AuditFiles,
     pub(crate) retention: Retention,
+    pub(crate) single_sign_on: Option<SingleSignOn>,
 }
 
 /// Failures to use a server configuration.
@@ -43,6 +45,8 @@ pub(crate) enum SettingsError {
         #[source]
         source: AllowedFolderError,
     },
+    #[error(transparent)]
+    SingleSignOn(#[from] SingleSignOnError),
     #[error("resources.discoverDevices: {0:#}")]
     Devices(anyhow::Error),
 }
@@ -65,7 +69,17 @@ impl ServerSettings {
     /// [`SettingsError`].
     pub(crate) fn of(config: ServerConfig, capacity: Capacity) -> Result<Self, SettingsError> {
         let source = Some(Arc::new(config.clone()));
-        let ServerConfig { executor, machines, allowed_folders, limits, queue_deadline, audit, retention, .. } = config;
+        let ServerConfig {
+            executor,
+            machines,
+            allowed_folders,
+            limits,
+            queue_deadline,
+            audit,
+            retention,
+            open_id_connect,
+            capacity: _,
+        } = config;
         let allowed_folders = allowed_folders
             .iter()
             .enumerate()
@@ -98,6 +112,7 @@ impl ServerSettings {
             allowed_folders,
             audit,
             retention,
+            single_sign_on: open_id_connect.map(SingleSignOn::of).transpose()?,
             queue: QueueLimits { cluster: queued_cluster, project: queued_project, principal: queued_principal },
         })
     }

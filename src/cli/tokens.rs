@@ -12,7 +12,7 @@ use super::table::{Column, Table, TableArgs};
 use crate::composition;
 #[cfg(feature = "postgres")]
 use crate::shared_tokens::SharedTokens;
-use tunesmith_access::{Grant, Principal, Token, TokenFile, TokenFileError};
+use tunesmith_access::{Grant, Principal, SignIn, Token, TokenFile, TokenFileError};
 use tunesmith_data_dir::{check_form, tokens_of};
 use tunesmith_studies::clock::{Clock, SystemClock};
 
@@ -94,7 +94,10 @@ pub(super) fn tokens(command: &TokensCommand) -> anyhow::Result<ExitCode> {
                 Column::text("ENDS").may_be_left_out(0),
             ];
             let mut table = Table::new(columns);
-            for token in args.folder.shared_change(|| args.folder.file().read())?? {
+            let tokens = args.folder.shared_change(|| args.folder.file().read())??;
+            // Sessions end with the token that opened them.
+            let is_listed = |token: &Token| !matches!(token.session, Some(SignIn::Token(_)));
+            for token in tokens.into_iter().filter(is_listed) {
                 let roles: Vec<String> = token.grants.iter().map(Grant::to_string).collect();
                 let end = token.expire_time.map_or_else(|| "never".to_owned(), |end| end.to_string());
                 let created = token.create_time.to_string();

@@ -92,6 +92,7 @@ mod server_deaths;
 mod service_crash;
 mod service_order;
 mod shared_folder;
+mod single_sign_on;
 mod slurm;
 mod soak;
 mod stopping_rules;

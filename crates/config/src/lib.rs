@@ -28,7 +28,7 @@ pub use hints::hints;
 pub use schema::json_schema;
 pub use server::{
     AuditFiles, Capacity, Devices, EXECUTORS, ExecutorConfig, KnownExecutor, KubernetesConfig, LOCAL, Limits,
-    NamedExecutor, RayConfig, Retention, ServerConfig, SlurmConfig, Words, load_server, parse_server,
+    NamedExecutor, OpenIdConnect, RayConfig, Retention, ServerConfig, SlurmConfig, Words, load_server, parse_server,
     server_json_schema,
 };
 pub use study::{StudyDraft, parse_study};

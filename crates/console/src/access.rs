@@ -59,6 +59,8 @@ struct TokenRow {
     has_expired: bool,
     last_use: Option<Time>,
     sessions: usize,
+    /// Whether it is the session of a person who has signed in at the identity provider.
+    is_session: bool,
     /// Whether it is that of the visitor, who revokes it elsewhere.
     is_own: bool,
 }
@@ -122,6 +124,7 @@ pub(crate) async fn show(
                 has_expired: given.token.has_expired(now),
                 last_use: given.last_use.map(Time),
                 sessions: given.sessions,
+                is_session: given.token.session.is_some(),
                 is_own: visit.visitor.token_id() == Some(given.token.id.as_str()),
             })
             .collect(),

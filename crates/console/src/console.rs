@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tunesmith_admission::AccessControl;
 use tunesmith_domain::Code;
 use tunesmith_jobs::Jobs;
+use tunesmith_oidc::Provider;
 use tunesmith_studies::Studies;
 use tunesmith_studies::clock::Clock;
 
@@ -20,6 +21,16 @@ use super::visit::{PageCall, Visit, respond};
 
 pub(crate) const LOGIN: &str = "/console/login";
 
+/// Path to which an OpenID Connect provider sends browsers back.
+pub const LOGIN_CALLBACK: &str = "/console/login/callback";
+
+/// Sign-in at an OpenID Connect provider.
+pub struct SingleSignOn {
+    /// Name of the provider on the login page.
+    pub name: String,
+    pub provider: Provider,
+}
+
 pub struct Services {
     pub jobs: Arc<Jobs>,
     pub studies: Arc<Studies>,
@@ -28,6 +39,8 @@ pub struct Services {
     pub server: Option<ServerFacts>,
     /// Whether the server is only reachable over HTTPS, so that cookies require it.
     pub is_secure: bool,
+    /// Sign-in beside tokens, if any.
+    pub single_sign_on: Option<SingleSignOn>,
     /// Becomes true on shutdown, closing open streams.
     pub ended: watch::Receiver<bool>,
 }
@@ -40,14 +53,15 @@ pub(crate) struct Console {
     pub(crate) control: Arc<AccessControl>,
     server: Option<Arc<ServerFacts>>,
     pub(crate) is_secure: bool,
+    pub(crate) single_sign_on: Option<Arc<SingleSignOn>>,
     pub(crate) streams: Streams,
 }
 
 impl Console {
     pub(crate) fn new(services: Services, control: Arc<AccessControl>) -> Self {
-        let Services { jobs, studies, clock, server, is_secure, ended } = services;
-        let streams = Streams::new(ended);
-        Self { jobs, studies, clock, control, server: server.map(Arc::new), is_secure, streams }
+        let Services { jobs, studies, clock, server, is_secure, single_sign_on, ended } = services;
+        let (server, single_sign_on) = (server.map(Arc::new), single_sign_on.map(Arc::new));
+        Self { jobs, studies, clock, control, server, is_secure, single_sign_on, streams: Streams::new(ended) }
     }
 
     /// Start-up facts of this server.

@@ -27,6 +27,7 @@ mod plotly;
 mod report;
 mod router;
 mod server;
+mod single_sign_on;
 mod study_form;
 mod subject;
 mod summary;
@@ -36,6 +37,6 @@ mod trials;
 mod visit;
 mod workers;
 
-pub use console::Services;
+pub use console::{LOGIN_CALLBACK, Services, SingleSignOn};
 pub use router::router;
 pub use server::{ServerFacts, Setting};

@@ -10,11 +10,15 @@ use serde::Deserialize;
 
 use super::console::{Console, LOGIN};
 use super::errors::status;
+use super::format::encoded;
 use super::frame::{Frame, Section};
 use super::visit::{PageCall, client};
 use tunesmith_access::SESSION_COOKIE;
 use tunesmith_admission::use_cases;
 use tunesmith_domain::{Code, Refusal};
+
+/// Path that starts a login at the identity provider.
+const SIGN_ON: &str = "/console/login/start";
 
 /// Maximum size of a form in bytes.
 const MAX_FORM: usize = 8 << 10;
@@ -23,7 +27,7 @@ const MAX_FORM: usize = 8 << 10;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Next {
-    next: String,
+    pub(crate) next: String,
 }
 
 #[derive(Template)]
@@ -32,24 +36,32 @@ struct LoginPage {
     frame: Frame,
     next: String,
     error: Option<String>,
+    /// Name of the identity provider, if any.
+    provider: Option<String>,
+    /// Address that starts a login there.
+    start: String,
 }
 
-pub(crate) async fn form(Query(Next { next }): Query<Next>, parts: Parts) -> Response {
-    page(&parts, next, None)
+pub(crate) async fn form(State(console): State<Console>, Query(Next { next }): Query<Next>, parts: Parts) -> Response {
+    page(&console, &parts, &next, None)
 }
 
-fn page(parts: &Parts, next: String, refusal: Option<Refusal>) -> Response {
+/// Login page that continues with `next`, after a failed login with its `refusal`.
+pub(crate) fn page(console: &Console, parts: &Parts, next: &str, refusal: Option<Refusal>) -> Response {
     let status = refusal.as_ref().map_or(StatusCode::OK, status);
     let error = refusal.map(|refusal| refusal.message);
     let frame = Frame::without_visitor("Sign in", Section::Other, &parts.headers);
-    Frame::respond(false, status, &LoginPage { frame, next: inside(&next).to_owned(), error })
+    let provider = console.single_sign_on.as_ref().map(|sign_on| sign_on.name.clone());
+    let next = inside(next);
+    let start = format!("{SIGN_ON}?next={}", encoded(next));
+    Frame::respond(false, status, &LoginPage { frame, next: next.to_owned(), error, provider, start })
 }
 
 pub(crate) async fn sign_in(State(console): State<Console>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let form = match read(&console, body).await {
         Ok(form) => form,
-        Err(refusal) => return page(&parts, String::new(), Some(refusal)),
+        Err(refusal) => return page(&console, &parts, "", Some(refusal)),
     };
     let (token, next) = (field(&form, "token"), field(&form, "next"));
     let call = PageCall::of_server(use_cases::SIGN_IN).into_call(&parts);
@@ -58,7 +70,7 @@ pub(crate) async fn sign_in(State(console): State<Console>, request: Request) ->
             let cookie = secret.map(|secret| cookie(&secret, "", console.is_secure));
             with_cookie(Redirect::to(inside(&next)).into_response(), cookie.as_deref())
         }
-        Err(refusal) => page(&parts, next, Some(refusal)),
+        Err(refusal) => page(&console, &parts, &next, Some(refusal)),
     }
 }
 
@@ -66,21 +78,21 @@ pub(crate) async fn sign_out(State(console): State<Console>, request: Request) -
     let (parts, body) = request.into_parts();
     let form = read(&console, body).await.unwrap_or_default();
     if let Err(refusal) = console.control.sign_out(&client(&parts), &field(&form, "csrf")).await {
-        return page(&parts, String::new(), Some(refusal));
+        return page(&console, &parts, "", Some(refusal));
     }
     let cookie = cookie("", "; Max-Age=0", console.is_secure);
     with_cookie(Redirect::to(LOGIN).into_response(), Some(&cookie))
 }
 
-fn with_cookie(mut response: Response, cookie: Option<&str>) -> Response {
+pub(crate) fn with_cookie(mut response: Response, cookie: Option<&str>) -> Response {
     if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(cookie).ok()) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
+        response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
 }
 
 /// `next` if it is a console page, to prevent open redirects.
-fn inside(next: &str) -> &str {
+pub(crate) fn inside(next: &str) -> &str {
     let is_page = next == "/console" || next.starts_with("/console/") || next.starts_with("/console?");
     // Other characters are invalid in a header.
     let is_address = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
@@ -88,7 +100,7 @@ fn inside(next: &str) -> &str {
 }
 
 /// `set-cookie` value for a session.
-fn cookie(secret: &str, end: &str, is_secure: bool) -> String {
+pub(crate) fn cookie(secret: &str, end: &str, is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{SESSION_COOKIE}={secret}; Path=/; HttpOnly; SameSite=Strict{secure}{end}")
 }

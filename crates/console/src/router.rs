@@ -11,14 +11,14 @@ use axum::routing::{MethodRouter, get, post};
 use tunesmith_admission::AccessControl;
 use tunesmith_admission::use_cases::{self, RequiredAccess, UseCase};
 
-use super::console::{Console, LOGIN, Services};
+use super::console::{Console, LOGIN, LOGIN_CALLBACK, Services};
 use super::errors::PageError;
 use super::frame::ADMINISTRATION;
 use super::subject::Named;
 use super::visit::{PageCall, Visit};
 use super::{
-    access, assets, compare, details, events, explore, job, jobs, login, new_job, overview, report, server, trial,
-    trials, workers,
+    access, assets, compare, details, events, explore, job, jobs, login, new_job, overview, report, server,
+    single_sign_on, trial, trials, workers,
 };
 
 /// Routes of the console below `/console`, authorised by `control`.
@@ -40,6 +40,8 @@ pub fn router(services: Services, control: Arc<AccessControl>) -> Router {
         .route("/console/check", post(new_job::check))
         .route("/console/events", page("console.events", events::all))
         .route(LOGIN, get(login::form).post(login::sign_in))
+        .route("/console/login/start", get(single_sign_on::start))
+        .route(LOGIN_CALLBACK, get(single_sign_on::finish))
         .route("/console/logout", post(login::sign_out))
         .route("/console/compare", page("console.compare", compare::show))
         .route("/console/{*path}", page("console.unknown", unknown))

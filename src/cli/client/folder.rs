@@ -100,6 +100,8 @@ impl Folder {
         let pages = Pages {
             #[cfg(feature = "console")]
             server: None,
+            #[cfg(feature = "console")]
+            single_sign_on: None,
             is_secure: false,
             // This process serves no browser.
             ended: watch::channel(true).1,

@@ -30,6 +30,7 @@ use crate::copied;
 use crate::executors::{self, ExecutorOptions};
 use crate::pages::{self, Pages};
 use crate::server_settings::ServerSettings;
+use tunesmith_access::Authenticator;
 use tunesmith_admission::{Access, ServiceAccess};
 use tunesmith_data_dir::DataDir;
 #[cfg(feature = "postgres")]
@@ -66,6 +67,10 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
         retention: set_retention,
     };
     let source = settings.source.clone();
+    #[cfg(feature = "console")]
+    let single_sign_on = settings.single_sign_on.clone().map(|sign_on| sign_on.provider(&endpoint)).transpose()?;
+    #[cfg(not(feature = "console"))]
+    anyhow::ensure!(settings.single_sign_on.is_none(), "openIdConnect: this program was built without the console");
     #[cfg(feature = "optuna")]
     let grpc = GrpcListener::open(args, &data_dir).await?;
     let (container, lease) = (args.container.options()?, Duration::from_secs(args.job_lease));
@@ -117,6 +122,8 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     let pages = Pages {
         #[cfg(feature = "console")]
         server: Some(facts),
+        #[cfg(feature = "console")]
+        single_sign_on,
         is_secure: endpoint_is_secure,
         ended: console_ended,
     };
@@ -172,6 +179,8 @@ fn isolation(
     executor: &ExecutorOptions,
 ) -> anyhow::Result<Isolation> {
     let principals = access.authenticator.valid_principals(SystemClock.now())?;
+    // Anyone with an account can sign in.
+    let principals = if settings.single_sign_on.is_some() { principals.max(2) } else { principals };
     let unisolated = executors::unisolated(data_dir.path(), executor, &settings.machines.other_executors())?;
     let isolation = args.identity.isolation(&args.environment, principals, unisolated.as_deref())?;
     let allowed_folders = Arc::new(allowed_folders(args, settings, data_dir)?);
@@ -263,10 +272,20 @@ fn hosts(args: &ServeArgs, executor: &ExecutorOptions) -> anyhow::Result<Allowed
     Ok(AllowedHosts::new(args.listen.ip(), configured))
 }
 
+/// Authenticator for the tokens in `data_dir`, which are required if people can sign in without one.
+fn authenticator(settings: &ServerSettings, data_dir: &DataDir) -> anyhow::Result<Authenticator> {
+    let authenticator = composition::authenticator(data_dir)?;
+    if settings.single_sign_on.is_some() {
+        authenticator.require();
+    }
+    Ok(authenticator)
+}
+
 /// Builds the access rules. Without a valid token, only loopback clients are allowed.
 fn access(args: &ServeArgs, settings: &ServerSettings, data_dir: &DataDir) -> anyhow::Result<Access> {
-    let authenticator = composition::authenticator(data_dir)?;
-    if !args.listen.ip().is_loopback() && authenticator.has_no_valid_token(SystemClock.now())? {
+    let authenticator = authenticator(settings, data_dir)?;
+    let is_open = settings.single_sign_on.is_none() && authenticator.has_no_valid_token(SystemClock.now())?;
+    if !args.listen.ip().is_loopback() && is_open {
         bail!(
             "--listen {}: without a token, every client that reaches this address has all permissions; make a token \
              first (tunesmith tokens create --data-dir {}) or listen on the loopback interface (127.0.0.1 or [::1])",
@@ -288,7 +307,7 @@ fn access(args: &ServeArgs, settings: &ServerSettings, data_dir: &DataDir) -> an
 /// Folders and buckets that jobs may name: any, until the first token is created.
 fn allowed_folders(args: &ServeArgs, settings: &ServerSettings, data_dir: &DataDir) -> anyhow::Result<AllowedFolders> {
     let listed = reload::allowed_folders(args, settings);
-    let authenticator = composition::authenticator(data_dir)?;
+    let authenticator = authenticator(settings, data_dir)?;
     let applies = Box::new(move || authenticator.requires_tokens());
     AllowedFolders::new(listed, data_dir.path(), applies).context("allowed folders")
 }

@@ -48,7 +48,7 @@ pages! {
     scikit_learn: "docs/guide/scikit-learn.md", 1, &FRAMEWORKS;
     several_metrics: "docs/guide/several-metrics.md", 0, &[];
     server_configuration: "docs/guide/server-configuration.md", 4, &[];
-    server_for_a_team: "docs/guide/server-for-a-team.md", 7, &[];
+    server_for_a_team: "docs/guide/server-for-a-team.md", 9, &[];
     from_ai_platform: "docs/guide/from-ai-platform.md", 1, &[];
     slurm: "docs/guide/slurm.md", 1, &[];
     ray: "docs/guide/ray.md", 1, &[];

@@ -55,6 +55,9 @@ pub(super) struct ServerFile {
     pub(super) queue_deadline: Option<ProtoDuration>,
     /// When a file of an audit log ends, and how long it is kept.
     pub(super) audit: AuditFile,
+    /// Sign-in to the console at an OpenID Connect provider, beside tokens. A server with it requires every caller to be
+    /// authenticated.
+    pub(super) open_id_connect: Option<OpenIdConnectFile>,
     /// Retention of ended jobs and idle studies.
     pub(super) retention: RetentionFile,
 }
@@ -71,6 +74,35 @@ pub(super) struct AuditFile {
     /// Days after its end for which a file is kept. Files are never removed by default.
     #[schemars(range(min = 1, max = 36_500))]
     pub(super) retention_days: Option<u32>,
+}
+
+/// Sign-in to the console at an OpenID Connect provider. The address to register with the provider is that of the server
+/// (`--public-url`), followed by `/console/login/callback`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["issuer", "clientId"]))]
+pub(super) struct OpenIdConnectFile {
+    /// Address of the provider, exactly as it states its issuer: `https://HOST[/PATH]`, or `http://` on this machine.
+    pub(super) issuer: String,
+    /// ID of this server as a client of the provider.
+    pub(super) client_id: String,
+    /// File with the client's secret, readable by the server only. A public client has none.
+    pub(super) client_secret_file: Option<String>,
+    /// Name of the provider on the login page. Its host by default.
+    pub(super) name: Option<String>,
+    /// Scopes beside `openid`. `email` and `profile` by default.
+    pub(super) scopes: Option<Vec<String>>,
+    /// Claim of the ID token that names the principal, as `user:VALUE`: `email`, which the provider must have verified, by
+    /// default; or one that the provider never gives to another account, such as `sub`.
+    pub(super) principal_claim: Option<String>,
+    /// Claim of the ID token with the groups of the account, or its path, such as `realm_access.roles`. `groups` by
+    /// default.
+    pub(super) groups_claim: Option<String>,
+    /// Roles by group: `ml.admin`, `ml.developer` or `ml.viewer`, in all projects, or in one as `ml.viewer@PROJECT`. A
+    /// person without any role cannot sign in.
+    pub(super) group_roles: BTreeMap<String, Vec<String>>,
+    /// Roles of everyone who can sign in at the provider. None by default.
+    pub(super) roles: Vec<String>,
 }
 
 /// Retention of ended jobs and idle studies. They are never removed by default.

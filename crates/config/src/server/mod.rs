@@ -9,7 +9,8 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -40,6 +41,27 @@ pub struct ServerConfig {
     pub queue_deadline: Option<Duration>,
     pub audit: AuditFiles,
     pub retention: Retention,
+    pub open_id_connect: Option<OpenIdConnect>,
+}
+
+/// Sign-in at an OpenID Connect provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenIdConnect {
+    pub issuer: String,
+    pub client_id: String,
+    pub client_secret_file: Option<PathBuf>,
+    /// Name of the provider for people.
+    pub name: String,
+    /// Scopes beside `openid`.
+    pub scopes: Vec<String>,
+    /// Claim that names the principal, if configured.
+    pub principal_claim: Option<String>,
+    /// Claim with the groups, if configured.
+    pub groups_claim: Option<String>,
+    /// Roles by group, as written.
+    pub group_roles: BTreeMap<String, Vec<String>>,
+    /// Roles of everyone, as written.
+    pub roles: Vec<String>,
 }
 
 /// Ends and retention of the files of an audit log.

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::file::{
-    AcceleratorsFile, AuditFile, LimitsFile, MachineTypeFile, PlacementFile, ResourcesFile, RetentionFile, ServerFile,
-    TierFile,
+    AcceleratorsFile, AuditFile, LimitsFile, MachineTypeFile, OpenIdConnectFile, PlacementFile, ResourcesFile,
+    RetentionFile, ServerFile, TierFile,
 };
-use super::{AuditFiles, Capacity, DAY, Devices, EXECUTORS, ExecutorConfig, Limits, Retention, ServerConfig};
+use super::{
+    AuditFiles, Capacity, DAY, Devices, EXECUTORS, ExecutorConfig, Limits, OpenIdConnect, Retention, ServerConfig,
+};
 use crate::conversion::Locations;
 use crate::diagnostic::Finding;
 use tunesmith_api::ai_platform::machines::{
@@ -115,6 +117,7 @@ impl<'a> Rules<'a> {
             self.report("queueDeadline", "is zero", "longer than 0s");
         }
         let audit = self.audit(file.audit);
+        let open_id_connect = file.open_id_connect.map(|file| self.open_id_connect(file));
         let days = |days: Option<u32>| days.map(|days| days * DAY);
         let RetentionFile { job_days, study_days } = file.retention;
         ServerConfig {
@@ -125,7 +128,48 @@ impl<'a> Rules<'a> {
             limits: limits(&file.limits),
             queue_deadline: file.queue_deadline.map(|deadline| deadline.0),
             audit,
+            open_id_connect,
             retention: Retention { jobs: days(job_days), studies: days(study_days) },
+        }
+    }
+
+    fn open_id_connect(&mut self, file: OpenIdConnectFile) -> OpenIdConnect {
+        let authority = ["https://", "http://"].into_iter().find_map(|scheme| file.issuer.strip_prefix(scheme));
+        let host = authority.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+        let name_of_host = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        let is_here = ["127.0.0.1", "[::1]", "localhost"].contains(&name_of_host);
+        let is_address = !host.is_empty() && !file.issuer.contains(|c: char| c.is_whitespace() || "?#@".contains(c));
+        if !is_address || (file.issuer.starts_with("http://") && !is_here) {
+            let text = format!("{:?} is not the address of an issuer", file.issuer);
+            self.report("openIdConnect.issuer", text, "https://HOST[/PATH], or http:// with a loopback address");
+        }
+        if file.client_id.is_empty() {
+            self.report("openIdConnect.clientId", "is empty", "the ID of this server as a client of the provider");
+        }
+        if let Some(path) = file.client_secret_file.as_deref().filter(|path| !Path::new(path).is_absolute()) {
+            self.report("openIdConnect.clientSecretFile", format!("{path:?} is not absolute"), "an absolute path");
+        }
+        for (index, scope) in file.scopes.iter().flatten().enumerate() {
+            if scope.is_empty() || scope.contains(|c: char| !c.is_ascii_graphic()) {
+                let field = format!("openIdConnect.scopes[{index}]");
+                self.report(&field, format!("{scope:?} is not a scope"), "printable ASCII characters without spaces");
+            }
+        }
+        if file.roles.is_empty() && file.group_roles.values().all(Vec::is_empty) {
+            let text = "gives nobody a role, so nobody could sign in";
+            self.report("openIdConnect", text, "groupRoles, roles or both with a role such as ml.viewer");
+        }
+        let default_scopes = || ["email", "profile"].map(str::to_owned).to_vec();
+        OpenIdConnect {
+            name: file.name.unwrap_or_else(|| host.to_owned()),
+            issuer: file.issuer,
+            client_id: file.client_id,
+            client_secret_file: file.client_secret_file.map(Into::into),
+            scopes: file.scopes.unwrap_or_else(default_scopes),
+            principal_claim: file.principal_claim,
+            groups_claim: file.groups_claim,
+            group_roles: file.group_roles,
+            roles: file.roles,
         }
     }
 

@@ -80,12 +80,20 @@ struct TokenMessage {
     /// The last use since the start of the server. Absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_use_time: Option<String>,
+    /// True for the session of a person who has signed in at the identity provider. Absent for a token.
+    #[serde(skip_serializing_if = "is_false")]
+    is_session: bool,
     /// The secret that clients send as `authorization: Bearer SECRET`. Only in the answer to its creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
 }
 
-/// The access tokens, in order of creation.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// The access tokens and sessions, in order of creation.
 #[derive(Debug, Serialize, JsonSchema)]
 struct TokenList {
     tokens: Vec<TokenMessage>,
@@ -100,6 +108,7 @@ impl TokenMessage {
             create_time: token.create_time.to_string(),
             expire_time: token.expire_time.map(|time| time.to_string()),
             last_use_time: last_use.map(|time| time.to_string()),
+            is_session: token.session.is_some(),
             secret: None,
         }
     }
