@@ -1,14 +1,17 @@
 // The entry of every page.
 import { useActions } from "./actions.js";
+import { useChips } from "./chips.js";
 import { useKeys } from "./keys.js";
 import { keepUpToDate } from "./live.js";
 import { useThemeSwitch } from "./theme.js";
 import { useTicks } from "./ticks.js";
-import { showLocalTimes } from "./times.js";
+import { keepTimes, showLocalTimes } from "./times.js";
 
 showLocalTimes(document);
 useThemeSwitch();
 useKeys();
+useChips();
 useActions();
 useTicks();
 keepUpToDate();
+keepTimes();

@@ -2,11 +2,11 @@
 // The page Compare: the views of several studies in one plot each.
 import { clearPlot, drawPlot, offerSaving, onLookChange } from "./figure.js";
 import { colours as coloursOfPage } from "./plot_parts.js";
-import * as plots from "./plots.js";
+import * as plots from "./compared.js";
 
 /**
  * @typedef {import("./plot_parts.js").Plot} Plot
- * @typedef {import("./plots.js").Entry} Entry
+ * @typedef {import("./compared.js").Entry} Entry
  * @typedef {{name: string, study: string}} Study
  */
 

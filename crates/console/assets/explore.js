@@ -1,10 +1,13 @@
 // @ts-check
 // The page Explore: plots and a table of the trials that the filter in the address selects. A brushed plot changes the filter.
+import { remembered, useCards } from "./card.js";
+import { showChips } from "./chips.js";
 import { bestRows, clearPlot, drawPlot, hasLibrary, library, offerSaving, onLookChange, tableRow } from "./figure.js";
 import { fieldOf, levelsOf, rangeOf, withRestrictions } from "./filters.js";
 import { parallelCoordinates, valueOnLine } from "./parallel.js";
 import { colours as coloursOfPage } from "./plot_parts.js";
 import * as plots from "./plots.js";
+import { scaled } from "./scales.js";
 import { sketch } from "./sketch.js";
 
 /**
@@ -118,8 +121,7 @@ async function draw(figure) {
     const answer = await reading;
     if (wanted !== version) return;
     const colours = coloursOfPage();
-    if (name === "parallelCoordinates") answer.view.metrics = space.metrics.length;
-    const plot = /** @type {Plot} */ (drawings[name](answer.view, colours));
+    const plot = scaled(figure, withoutLabels(drawings[name](completed(name, answer.view), colours)), () => redraw(figure));
     shown.set(figure, plot);
     if (name === "trust") showBest(answer.view.best);
     note.textContent = plot.note;
@@ -144,10 +146,44 @@ async function draw(figure) {
   }
 }
 
+/** A view with what its plot needs to know about the study. @param {string} name @param {any} view */
+function completed(name, view) {
+  if (name === "parallelCoordinates") view.metrics = space.metrics.length;
+  const metric = view.metric?.name ?? (selected("metric") || space.metrics[0]?.name);
+  view.isMaximized ??= space.metrics.find((known) => known.name === metric)?.isMaximized;
+  view.goals = Object.fromEntries(space.metrics.map((known) => [known.name, known.isMaximized]));
+  return view;
+}
+
+/** A plot without labels under the pointer for trials, which have cards. @param {Plot} plot */
+function withoutLabels(plot) {
+  const traces = /** @type {any[]} */ (plot.traces);
+  return { ...plot, traces: traces.map((trace) => (trace.meta === "trials" ? { ...trace, hovertemplate: undefined, hoverinfo: "none" } : trace)) };
+}
+
+/** Draws a figure again, in other scales. @param {HTMLElement} figure */
+function redraw(figure) {
+  drawn.delete(figure);
+  void draw(figure);
+}
+
+/** The address of the page of a trial. @param {number} trial */
+function addressOf(trial) {
+  return `${location.pathname.replace(/\/(explore|trust)$/, "")}/trials/${trial}`;
+}
+
+const trialOf = remembered(async (trial) => {
+  const query = new URLSearchParams({ prettyPrint: "false", filter: `id = ${trial}`, limit: "1" });
+  const response = await fetch(`${study}/views/table?${query}`, { headers: { accept: "application/json" } });
+  if (!response.ok) throw new ViewError(`the server answered ${response.status}`);
+  return (await response.json()).view.rows[0];
+});
+
 /** @param {HTMLElement} figure @param {any} canvas */
 function listen(figure, canvas) {
   if (canvas.dataset.listens) return;
   canvas.dataset.listens = "true";
+  useCards(figure, canvas, { read: trialOf, address: addressOf });
   canvas.on("plotly_selected", (/** @type {any} */ event) => {
     const plot = shown.get(figure);
     if (plot && event?.range) brushed(plot, event.range);
@@ -201,6 +237,7 @@ function show() {
   offset = 0;
   delete root.dataset.shown;
   input.value = selected("filter");
+  showChips(form);
   for (const name of CHOICES) {
     const choice = form.ownerDocument.querySelector(`select[name="${name}"]`);
     if (choice instanceof HTMLSelectElement) choice.value = selected(name) || (choice.options[Number(choice.dataset.first ?? 0)]?.value ?? "");
@@ -220,6 +257,7 @@ async function table() {
     const answer = await read("table", { orderBy: order, offset: String(offset), limit: String(PAGE) });
     if (wanted !== version) return;
     problem.textContent = "";
+    delete root.dataset.problem;
     input.removeAttribute("aria-invalid");
     revision = answer.revision;
     matched.textContent = `${answer.matched.toLocaleString("en")} of ${answer.total.toLocaleString("en")} trials`;
@@ -232,6 +270,7 @@ async function table() {
   } catch (error) {
     if (wanted !== version) return;
     problem.textContent = error instanceof ViewError ? error.message : "the server cannot be reached";
+    root.dataset.problem = "true";
     input.setAttribute("aria-invalid", "true");
     body.replaceChildren();
     matched.textContent = "";
@@ -242,7 +281,10 @@ async function table() {
 /** @param {any} trial */
 function rowOf(trial) {
   const results = space.metrics.map(({ name }) => trial.metrics[name]);
-  return tableRow([trial.id, trial.state, ...results, ...space.parameters.map(({ name }) => trial.parameters[name])]);
+  const row = tableRow([trial.id, trial.state, ...results, ...space.parameters.map(({ name }) => trial.parameters[name])]);
+  const link = Object.assign(document.createElement("a"), { href: addressOf(trial.id), textContent: String(trial.id) });
+  row.cells[0].replaceChildren(link);
+  return row;
 }
 
 /** Shows the best points of the model. @param {any[]} points */

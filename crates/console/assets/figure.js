@@ -69,7 +69,8 @@ export async function drawPlot(canvas, plot, colours, canSelect) {
   await plotly.react(canvas, plot.traces, layout, {
     responsive: true,
     displaylogo: false,
-    modeBarButtonsToRemove: ["lasso2d", "toImage", "autoScale2d"],
+    // It would cover data and labels.
+    displayModeBar: false,
   });
 }
 

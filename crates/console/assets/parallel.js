@@ -91,26 +91,30 @@ export function parallelCoordinates(view, colours) {
     const y = [];
     /** @type {(string | null)[]} */
     const text = [];
+    /** @type {(number | null)[]} */
+    const customdata = [];
     for (let index = Math.ceil(from * total); index < Math.ceil(to * total); index += 1) {
       dimensions.forEach((dimension, at) => {
         const value = dimension.values[index];
         x.push(at);
         y.push(value === null ? null : scales[at].share(value));
         const shown = dimension.kind === "LEVEL" ? dimension.levels[value] : value;
+        customdata.push(view.trials[index]);
         text.push(value === null ? null : `trial ${view.trials[index]}: ${plain(String(shown))}`);
       });
       x.push(null);
       y.push(null);
       text.push(null);
+      customdata.push(null);
     }
-    return { type: "scatter", mode: "lines", x, y, text, line: { color: colour, width }, hovertemplate: "%{text}<extra></extra>" };
+    return { type: "scatter", mode: "lines", x, y, text, customdata, meta: "trials", line: { color: colour, width }, hovertemplate: "%{text}<extra></extra>" };
   });
   // A value without one on either side is on no line. Marks at all values would be thousands of elements.
-  const single = traces.flatMap(({ x, y, text, line }) => {
+  const single = traces.flatMap(({ x, y, text, customdata, line }) => {
     const alone = y.flatMap((share, at) => (share !== null && (y[at - 1] ?? null) === null && (y[at + 1] ?? null) === null ? [at] : []));
     if (alone.length === 0) return [];
     const of = (/** @type {any[]} */ values) => alone.map((at) => values[at]);
-    return [{ type: "scatter", mode: "markers", x: of(x), y: of(y), text: of(text), marker: { size: 4, color: line.color }, hovertemplate: "%{text}<extra></extra>" }];
+    return [{ type: "scatter", mode: "markers", x: of(x), y: of(y), text: of(text), customdata: of(customdata), meta: "trials", marker: { size: 4, color: line.color }, hovertemplate: "%{text}<extra></extra>" }];
   });
   // Names are in two lines, one above the other, so that each has the room of two axes.
   const room = Math.max(8, Math.min(24, Math.floor((2 * Math.min(innerWidth - 60, 1200)) / dimensions.length / 7)));

@@ -2,10 +2,11 @@
 // What plots have in common: colours, names, axes.
 
 /**
- * @typedef {{name: string, kind: "NUMBER" | "INTEGER" | "LEVEL", isLog: boolean, levels?: string[]}} Axis
+ * @typedef {{name: string, kind: "NUMBER" | "INTEGER" | "LEVEL", isLog: boolean, levels?: string[], isOwn?: boolean}} Axis A name of our own is shown in full.
  * @typedef {{root: "id" | "metric" | "parameters", axis: Axis}} Brush What the values along an axis of a plot restrict.
  * @typedef {{header: string[], rows: (string | number | null)[][]}} Csv
- * @typedef {{traces: object[], layout: Record<string, any>, x?: Brush, y?: Brush, lines?: Line[], csv: Csv, note: string, height?: number}} Plot
+ * @typedef {{traces: object[], layout: Record<string, any>, x?: Brush, y?: Brush, lines?: Line[], csv: Csv, note: string, height?: number, scales?: Partial<Record<"x" | "y", Scale>>}} Plot
+ * @typedef {{name?: string, isMaximized?: boolean, isLog?: boolean, clips?: boolean}} Scale What is known about an axis whose scale can be changed.
  * @typedef {{brush: Brush, low: number, high: number}} Line One of several parallel axes.
  * @typedef {{text: string, quiet: string, line: string, accent: string, good: string, bad: string, surface: string}} Colours
  */
@@ -75,11 +76,12 @@ export function count(count) {
  */
 function axisLayout(axis, colours) {
   const common = {
-    title: { text: brief(axis.name, NARROW.matches ? 30 : 36), font: { size: 12 } },
+    title: { text: axis.isOwn ? axis.name : brief(axis.name, NARROW.matches ? 34 : 44), font: { size: 12 } },
     gridcolor: colours.line,
     zerolinecolor: colours.line,
     linecolor: colours.line,
     automargin: true,
+    tickfont: { size: 11.5 },
   };
   if (axis.kind === "LEVEL") {
     const levels = axis.levels ?? [];
@@ -97,6 +99,26 @@ function axisLayout(axis, colours) {
 export function layout(colours, x, y) {
   return { xaxis: axisLayout(x, colours), yaxis: axisLayout(y, colours) };
 }
+
+/** Colours from the worst to the best: the best stands out from the surface in both themes. @param {Colours} colours */
+export function worstToBest(colours) {
+  return [[0, mixed(colours.surface, colours.quiet, 0.28)], [0.5, mixed(colours.surface, colours.accent, 0.5)], [1, colours.accent]];
+}
+
+/**
+ * A colour between two, as computed.
+ * @param {string} from
+ * @param {string} to
+ * @param {number} share
+ */
+function mixed(from, to, share) {
+  const parts = (/** @type {string} */ colour) => (colour.match(/[\d.]+/g) ?? ["128", "128", "128"]).slice(0, 3).map(Number);
+  const [first, last] = [parts(from), parts(to)];
+  return `rgb(${first.map((part, at) => Math.round(part + share * (last[at] - part))).join(", ")})`;
+}
+
+/** The legend of a plot whose traces have names. */
+export const LEGEND = { showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", itemclick: false, itemdoubleclick: false } };
 
 /**
  * @param {string} colour As computed: rgb(…) or color(…).

@@ -1,6 +1,6 @@
 // @ts-check
 // Plots of views: each function turns the answer of the server into traces of plotly.js, their axes, and a table.
-import { brief, count, layout, plain, roomForNames, short, transparent } from "./plot_parts.js";
+import { LEGEND, brief, count, layout, plain, roomForNames, short, transparent, worstToBest } from "./plot_parts.js";
 
 /**
  * @typedef {import("./plot_parts.js").Axis} Axis
@@ -10,11 +10,28 @@ import { brief, count, layout, plain, roomForNames, short, transparent } from ".
  */
 
 /**
+ * The places of trials with their numbers, and what is shown under the pointer where there is no card.
+ * @param {{trials: number[], x: number[], y: number[]}} points
+ * @param {Axis[]} axes across and up
+ */
+function trialsAt(points, axes) {
+  const [x, y] = axes.map((axis) => plain(axis.name));
+  return {
+    x: points.x,
+    y: points.y,
+    meta: "trials",
+    customdata: points.trials,
+    hovertemplate: `trial %{customdata}<br>${x}: %{x}<br>${y}: %{y}<extra></extra>`,
+  };
+}
+
+/**
  * The traces of trials: cells with numbers of trials, and the trials that are shown.
  * @param {any} view
+ * @param {Axis[]} axes across and up
  * @param {Colours} colours
  */
-function scatter(view, colours) {
+function scatter(view, axes, colours) {
   const traces = [];
   if (view.density) {
     const { xEdges, yEdges, counts } = view.density;
@@ -28,16 +45,15 @@ function scatter(view, colours) {
       customdata: rows,
       colorscale: [[0, transparent(colours.accent, 0.12)], [1, transparent(colours.accent, 0.85)]],
       showscale: false,
+      meta: "density",
       hovertemplate: "%{customdata} trials<extra></extra>",
     });
   }
   traces.push({
     type: "scatter",
     mode: "markers",
-    x: view.points.x,
-    y: view.points.y,
-    text: view.points.trials.map((/** @type {number} */ trial) => `trial ${trial}`),
-    hovertemplate: "%{text}<br>%{x}, %{y}<extra></extra>",
+    name: "trials",
+    ...trialsAt(view.points, axes),
     marker: { size: 5, color: colours.accent, opacity: 0.7 },
   });
   return traces;
@@ -58,7 +74,10 @@ function noteOf(view) {
 }
 
 /** @type {Axis} */
-const TRIALS = { name: "trial", kind: "INTEGER", isLog: false };
+export const TRIALS = { name: "trial", kind: "INTEGER", isLog: false, isOwn: true };
+
+/** Number of trials from which their axis is logarithmic: most improvements are among the first ones. */
+const MANY_TRIALS = 5000;
 
 /** @param {any} view @param {Colours} colours @returns {Plot} */
 export function history(view, colours) {
@@ -68,13 +87,13 @@ export function history(view, colours) {
     mode: "lines+markers",
     line: { shape: "hv", color: colours.good, width: 2 },
     marker: { size: 4, color: colours.good },
-    x: improvements.trials,
-    y: improvements.values,
-    hovertemplate: "best up to trial %{x}: %{y}<extra></extra>",
+    name: "best so far",
+    ...trialsAt({ trials: improvements.trials, x: improvements.trials, y: improvements.values }, [TRIALS, view.metric]),
   };
   return {
-    traces: [...scatter(view, colours), best],
-    layout: layout(colours, TRIALS, view.metric),
+    traces: [...scatter(view, [TRIALS, view.metric], colours), best],
+    layout: { ...layout(colours, TRIALS, view.metric), ...LEGEND },
+    scales: { y: { name: view.metric.name, isMaximized: view.isMaximized }, x: { name: "trial", clips: false, isLog: view.measured >= MANY_TRIALS } },
     x: { root: "id", axis: TRIALS },
     y: { root: "metric", axis: view.metric },
     csv: csvOfPoints(view, "number", view.metric.name),
@@ -85,8 +104,9 @@ export function history(view, colours) {
 /** @param {any} view @param {Colours} colours @returns {Plot} */
 export function slice(view, colours) {
   return {
-    traces: scatter(view, colours),
+    traces: scatter(view, [view.parameter, view.metric], colours),
     layout: layout(colours, view.parameter, view.metric),
+    scales: { y: { name: view.metric.name, isMaximized: view.isMaximized } },
     x: { root: "parameters", axis: view.parameter },
     y: { root: "metric", axis: view.metric },
     csv: csvOfPoints(view, view.parameter.name, view.metric.name),
@@ -105,17 +125,15 @@ export function contour(view, colours) {
     y: view.yEdges,
     z: rows,
     customdata: counts,
-    colorscale: "Viridis",
+    colorscale: worstToBest(colours),
+    reversescale: view.isMaximized === false,
     colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: colours.quiet } },
     hovertemplate: "mean %{z} of %{customdata} trials<extra></extra>",
   };
   const best = {
     type: "scatter",
     mode: "markers",
-    x: view.points.x,
-    y: view.points.y,
-    text: view.points.trials.map((/** @type {number} */ trial) => `trial ${trial}`),
-    hovertemplate: "%{text}<extra></extra>",
+    ...trialsAt(view.points, [view.x, view.y]),
     marker: { size: 6, color: colours.surface, line: { color: colours.text, width: 1 } },
   };
   return {
@@ -133,14 +151,12 @@ export function rank(view, colours) {
   const trace = {
     type: "scatter",
     mode: "markers",
-    x: view.points.x,
-    y: view.points.y,
-    text: view.points.trials.map((/** @type {number} */ trial) => `trial ${trial}`),
-    hovertemplate: "%{text}<br>better than %{marker.color:.0%} of the trials<extra></extra>",
+    ...trialsAt(view.points, [view.x, view.y]),
+    hovertemplate: "trial %{customdata}<br>better than %{marker.color:.0%} of the trials<extra></extra>",
     marker: {
       size: 6,
       color: view.ranks.map((/** @type {number} */ share) => 1 - share),
-      colorscale: "Viridis",
+      colorscale: worstToBest(colours),
       cmin: 0,
       cmax: 1,
       colorbar: { thickness: 10, outlinewidth: 0, tickformat: ".0%", tickfont: { color: colours.quiet } },
@@ -153,25 +169,30 @@ export function rank(view, colours) {
     x: { root: "parameters", axis: view.x },
     y: { root: "parameters", axis: view.y },
     csv: csvOfPoints(view, view.x.name, view.y.name),
-    note: shown < view.measured ? `${count(shown)} trials stand for ${count(view.measured)}` : noteOf(view),
+    note: `${shown < view.measured ? `${count(shown)} trials stand for ${count(view.measured)}` : noteOf(view)}; colour: the share of trials that each is better than`,
   };
 }
 
 /** @param {any} view @param {Colours} colours @returns {Plot} */
 export function paretoFront(view, colours) {
   const named = (/** @type {string} */ name) => view.frontValues.find((/** @type {any} */ axis) => axis.name === name)?.values ?? [];
+  const axes = [view.x, view.y];
+  // With more metrics, the points of the front are no line over two of them.
+  const isLine = view.frontValues.length === 2;
+  const goals = view.goals ?? {};
   const front = {
     type: "scatter",
-    mode: "markers",
-    x: named(view.x.name),
-    y: named(view.y.name),
-    text: view.front.map((/** @type {number} */ trial) => `trial ${trial}`),
-    hovertemplate: "%{text}, not dominated<br>%{x}, %{y}<extra></extra>",
+    mode: isLine ? "lines+markers" : "markers",
+    name: "not dominated",
+    ...trialsAt({ trials: view.front, x: named(view.x.name), y: named(view.y.name) }, axes),
+    line: { color: colours.good, width: 1.5, shape: goals[view.x.name] ? "vh" : "hv" },
     marker: { size: 8, color: colours.good },
   };
+  const scale = (/** @type {Axis} */ axis) => ({ name: axis.name, isMaximized: goals[axis.name] });
   return {
-    traces: [...scatter(view, colours), front],
-    layout: layout(colours, view.x, view.y),
+    traces: [...scatter(view, axes, colours), front],
+    layout: { ...layout(colours, view.x, view.y), ...LEGEND },
+    scales: { x: scale(view.x), y: scale(view.y) },
     x: { root: "metric", axis: view.x },
     y: { root: "metric", axis: view.y },
     csv: csvOfPoints(view, view.x.name, view.y.name),
@@ -189,7 +210,7 @@ export function distribution(view, colours) {
     y: view.shares,
     hovertemplate: "%{y:.1%} of the trials are at most %{x}<extra></extra>",
   };
-  const drawn = layout(colours, view.metric, { name: "share of trials", kind: "NUMBER", isLog: false });
+  const drawn = layout(colours, view.metric, { name: "share of trials", kind: "NUMBER", isLog: false, isOwn: true });
   return {
     traces: [trace],
     layout: { ...drawn, yaxis: { ...drawn.yaxis, range: [0, 1.02], tickformat: ".0%" } },
@@ -209,15 +230,19 @@ export function learningCurves(view, colours) {
     mode: curve.steps.length > 1 ? "lines" : "markers",
     x: curve.steps,
     y: curve.values,
-    name: `trial ${curve.trial}`,
+    name: index === 0 ? "best trial" : "sample of the others",
+    showlegend: index < 2,
+    meta: "trials",
+    customdata: curve.steps.map(() => curve.trial),
     line: { width: index === 0 ? 2.5 : 1, color: index === 0 ? colours.good : colours.accent },
     opacity: index === 0 ? 1 : 0.5,
     hovertemplate: `trial ${curve.trial}<br>step %{x}: %{y}<extra></extra>`,
   }));
-  const steps = { name: "step", kind: /** @type {const} */ ("INTEGER"), isLog: false };
+  const steps = { name: "step", kind: /** @type {const} */ ("INTEGER"), isLog: false, isOwn: true };
   return {
     traces,
-    layout: layout(colours, steps, view.metric),
+    layout: { ...layout(colours, steps, view.metric), ...LEGEND },
+    scales: { y: { name: view.metric.name, isMaximized: view.isMaximized } },
     csv: {
       header: ["trial", "step", view.metric.name],
       rows: view.curves.flatMap((/** @type {any} */ curve) =>
@@ -254,7 +279,7 @@ export function importance(view, colours) {
     },
     hovertemplate: "%{text}: %{x:.0%}<extra></extra>",
   };
-  const drawn = layout(colours, { name: "share of the variance, with interactions", kind: "NUMBER", isLog: false }, { name: "", kind: "NUMBER", isLog: false });
+  const drawn = layout(colours, { name: "share of the variance, with interactions", kind: "NUMBER", isLog: false, isOwn: true }, { name: "", kind: "NUMBER", isLog: false });
   return {
     traces: [trace],
     layout: {
@@ -294,8 +319,9 @@ export function trust(view, colours) {
       thickness: 1,
       width: 0,
     },
-    text: view.trials.map((/** @type {number} */ trial) => `trial ${trial}`),
-    hovertemplate: "%{text}<br>observed %{x}, predicted %{y}<extra></extra>",
+    meta: "trials",
+    customdata: view.trials,
+    hovertemplate: "trial %{customdata}<br>observed %{x}, predicted %{y}<extra></extra>",
     marker: { size: 6, color: colours.accent, opacity: 0.8 },
   };
   const ends = [Math.min(...view.observed), Math.max(...view.observed)];
@@ -304,11 +330,12 @@ export function trust(view, colours) {
   const [low, high] = [Math.min(...shown), Math.max(...shown)];
   // Long bands leave the plot, so that the points stay apart.
   const margin = (high - low || 1) * 0.08;
-  const base = layout(colours, view.metric, { name: "predicted from the other trials, 95% band", kind: "NUMBER", isLog: false });
+  const base = layout(colours, view.metric, { name: "predicted from the other trials, 95% band", kind: "NUMBER", isLog: false, isOwn: true });
   const correlation = view.rankCorrelation === null ? "all predictions are equal" : `rank correlation ${short(Number(view.rankCorrelation.toPrecision(2)))}`;
   return {
     traces: [diagonal, points],
     layout: { ...base, yaxis: { ...base.yaxis, range: [low - margin, high + margin] } },
+    scales: { x: { name: "observed", isMaximized: view.isMaximized }, y: { name: "predicted", isMaximized: view.isMaximized } },
     x: { root: "metric", axis: view.metric },
     csv: {
       header: ["trial", "observed", "predicted", "lower", "upper"],
@@ -328,7 +355,7 @@ export function coverage(view, colours) {
     type: "scatter", mode: "markers", x: labels, y: view.nominalCoverage,
     marker: { symbol: "line-ew-open", size: 44, color: colours.text, line: { width: 2 } }, hovertemplate: "expected: %{y:.0%}<extra></extra>",
   };
-  const share = { name: "share of results inside", kind: /** @type {const} */ ("NUMBER"), isLog: false };
+  const share = { name: "share of results inside", kind: /** @type {const} */ ("NUMBER"), isLog: false, isOwn: true };
   const drawn = layout(colours, { name: "", kind: "NUMBER", isLog: false }, share);
   return {
     traces: [bars, expected],
@@ -406,84 +433,5 @@ export function timeline(view, colours) {
       ),
     },
     note: `${count(view.started)} trials were started${view.notShown > 0 ? `; ${count(view.notShown)} of them are in lanes that are not shown` : ""}`,
-  };
-}
-
-/**
- * @typedef {{name: string, total: number, revision: string, view: any}} Entry The view of one of several studies.
- */
-
-/** Colours that differ from each other, also for people who see fewer of them, for light and for dark pages (Okabe and Ito). */
-const DIFFERENT = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a67c00", "#56b4e9", "#8a63d2", "#7f7f7f"];
-const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
-
-/** The line of the study with this index: a colour, and another dash after all colours. @param {number} index */
-function lineOf(index) {
-  return {
-    shape: "hv", width: 2,
-    color: DIFFERENT[index % DIFFERENT.length],
-    dash: DASHES[Math.floor(index / DIFFERENT.length) % DASHES.length],
-  };
-}
-
-/** The layout of a plot with one line for each study. @param {Colours} colours @param {Axis} x @param {Axis} y */
-function layoutOfStudies(colours, x, y) {
-  return { ...layout(colours, x, y), showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" } };
-}
-
-/** The best result up to each trial, of several studies. @param {Entry[]} entries @param {Colours} colours @returns {Plot} */
-export function bestSoFar(entries, colours) {
-  const traces = entries.map(({ name, total, view }, index) => {
-    const { trials, values } = view.improvements;
-    // The line goes on to the last trial.
-    const isAtEnd = trials.length === 0 || trials.at(-1) >= total;
-    return {
-      type: "scatter",
-      mode: trials.length > 1 || !isAtEnd ? "lines" : "markers",
-      name: plain(name),
-      x: isAtEnd ? trials : [...trials, total],
-      y: isAtEnd ? values : [...values, values.at(-1)],
-      line: lineOf(index),
-      hovertemplate: "best up to trial %{x}: %{y}",
-    };
-  });
-  return {
-    traces,
-    layout: layoutOfStudies(colours, TRIALS, entries[0].view.metric),
-    csv: {
-      header: ["job", "trial", entries[0].view.metric.name],
-      rows: entries.flatMap(({ name, view: { improvements } }) =>
-        improvements.trials.map((/** @type {number} */ trial, /** @type {number} */ at) => [name, trial, improvements.values[at]]),
-      ),
-    },
-    note: `${count(entries.length)} jobs; a line falls or rises where a trial was better than all before it`,
-  };
-}
-
-/** The distributions of the results of several studies. @param {Entry[]} entries @param {Colours} colours @returns {Plot} */
-export function distributions(entries, colours) {
-  const traces = entries.map(({ name, view }, index) => ({
-    type: "scatter",
-    mode: view.values.length > 1 ? "lines" : "markers",
-    name: plain(name),
-    x: view.values,
-    y: view.shares,
-    line: lineOf(index),
-    hovertemplate: "%{y:.1%} of the trials are at most %{x}",
-  }));
-  const { metric } = entries[0].view;
-  const measured = entries.map(({ view }) => view.measured);
-  const [fewest, most] = [Math.min(...measured), Math.max(...measured)];
-  const drawn = layoutOfStudies(colours, metric, { name: "share of trials", kind: "NUMBER", isLog: false });
-  return {
-    traces,
-    layout: { ...drawn, yaxis: { ...drawn.yaxis, range: [0, 1.02], tickformat: ".0%" } },
-    csv: {
-      header: ["job", metric.name, "share"],
-      rows: entries.flatMap(({ name, view }) =>
-        view.values.map((/** @type {number} */ value, /** @type {number} */ at) => [name, value, view.shares[at]]),
-      ),
-    },
-    note: fewest === most ? `${count(most)} trials with a result of each job` : `${count(fewest)} to ${count(most)} trials with a result`,
   };
 }

@@ -4,13 +4,14 @@ import { bestRows, clearPlot, drawPlot, offerSaving, onLookChange } from "./figu
 import { parallelCoordinates } from "./parallel.js";
 import { colours as coloursOfPage } from "./plot_parts.js";
 import * as plots from "./plots.js";
+import { scaled } from "./scales.js";
 import { useThemeSwitch } from "./theme.js";
 import { showLocalTimes } from "./times.js";
 
 /**
  * @typedef {import("./plot_parts.js").Plot} Plot
  * @typedef {{view?: any, error?: string}} Answer What the server answered for a view when the page was written.
- * @typedef {{name: string, metrics: number, parameters: string[], views: Record<string, Answer>}} Report
+ * @typedef {{name: string, metrics: number, goals: Record<string, boolean>, parameters: string[], views: Record<string, Answer>}} Report
  */
 
 /** The functions that draw, by the name of the plot. @type {Record<string, any>} */
@@ -51,7 +52,9 @@ async function draw(figure) {
   } else {
     const colours = coloursOfPage();
     if (name === "parallelCoordinates") answer.view.metrics = report.metrics;
-    const plot = /** @type {Plot} */ (drawings[name](answer.view, colours));
+    answer.view.isMaximized ??= report.goals[answer.view.metric?.name ?? Object.keys(report.goals)[chosen("metric")]];
+    answer.view.goals = report.goals;
+    const plot = scaled(figure, /** @type {Plot} */ (drawings[name](answer.view, colours)), () => void draw(figure));
     shown.set(figure, plot);
     note.textContent = plot.note;
     await drawPlot(canvas, plot, colours, false);

@@ -4,7 +4,7 @@
 /**
  * @typedef {import("./plot_parts.js").Plot} Plot
  * @typedef {import("./plot_parts.js").Colours} Colours
- * @typedef {{low: number, high: number, isLog: boolean}} Scale
+ * @typedef {{low: number, high: number, isLog: boolean, isFixed?: boolean}} Scale
  */
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -21,13 +21,14 @@ const PADDING = 0.05;
  * @param {HTMLElement} canvas
  * @param {Plot} plot
  * @param {Colours} colours
+ * @returns {Place | undefined} where values are drawn; `undefined` without a drawing
  */
 export function sketch(canvas, plot, colours) {
   const traces = /** @type {any[]} */ (plot.traces);
   const isKnown = traces.every(({ type, x, y }) => (type === "scatter" || type === "heatmap") && Array.isArray(x) && Array.isArray(y));
   const x = isKnown && scale(traces.flatMap((trace) => trace.x), plot.layout.xaxis);
   const y = isKnown && scale(traces.flatMap((trace) => trace.y), plot.layout.yaxis);
-  if (!x || !y) return;
+  if (!x || !y) return undefined;
   const [width, height] = [canvas.clientWidth, canvas.clientHeight];
   const right = width - MARGIN.right;
   const bottom = height - MARGIN.bottom;
@@ -58,6 +59,7 @@ export function sketch(canvas, plot, colours) {
   const [left, middle] = [12, (MARGIN.top + bottom) / 2];
   title(plot.layout.yaxis, { x: left, y: middle, transform: `rotate(-90 ${left} ${middle})` });
   canvas.replaceChildren(drawing);
+  return place;
 }
 
 /**
@@ -68,6 +70,7 @@ export function sketch(canvas, plot, colours) {
  */
 function scale(values, axis) {
   const isLog = axis?.type === "log";
+  if (!isLog && Array.isArray(axis?.range)) return { low: axis.range[0], high: axis.range[1], isLog, isFixed: true };
   let [low, high] = [Infinity, -Infinity];
   for (const value of values) {
     if (typeof value === "string") return undefined;
@@ -79,7 +82,9 @@ function scale(values, axis) {
 }
 
 /** The place of `value` along an axis, from 0 to 1. @param {Scale} scale @param {number} value */
-function share({ low, high, isLog }, value) {
+function share({ low, high, isLog, isFixed }, value) {
+  // Outside of the plot.
+  if (isFixed) return value < low || value > high ? NaN : (value - low) / (high - low);
   const [from, to, at] = isLog ? [Math.log(low), Math.log(high), Math.log(value)] : [low, high, value];
   return to > from ? PADDING + ((at - from) / (to - from)) * (1 - 2 * PADDING) : 0.5;
 }

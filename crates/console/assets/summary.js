@@ -4,6 +4,7 @@ import { onLookChange, tableRow } from "./figure.js";
 import { fieldOf } from "./filters.js";
 import { colours as coloursOfPage, count } from "./plot_parts.js";
 import { history } from "./plots.js";
+import { scaled } from "./scales.js";
 import { sketch } from "./sketch.js";
 
 /** Number of parameters whose importance is shown. */
@@ -19,6 +20,9 @@ const root = /** @type {HTMLElement} */ (document.getElementById("picture"));
 /** @type {string[]} */
 const parameters = JSON.parse(root.dataset.parameters ?? "[]");
 const metric = root.dataset.metric ?? "";
+
+/** Parameters with a column: none if they are too many for a table. */
+const columns = parameters.length < 30 ? parameters : [];
 
 /** What there is to draw: a part of the page that follows the trials. */
 function drawable() {
@@ -49,11 +53,12 @@ function parts(plot) {
 }
 
 async function drawHistory() {
-  const { canvas, note } = parts("history");
+  const { figure, canvas, note } = parts("history");
   try {
     const { view } = await read("history", { metric });
-    const plot = history(view, coloursOfPage());
-    sketch(canvas, plot, coloursOfPage());
+    const plot = scaled(figure, history(view, coloursOfPage()), () => void drawHistory());
+    const place = sketch(canvas, plot, coloursOfPage());
+    if (place) showNew(canvas, place, view.points);
     const [trials, values] = [view.improvements.trials, view.improvements.values];
     const best = trials.length > 0 ? `, best ${Number(values[values.length - 1].toPrecision(6))} in trial ${trials[trials.length - 1]}` : "";
     canvas.setAttribute("aria-label", `${metric} of the trials in their order${best}`);
@@ -61,6 +66,22 @@ async function drawHistory() {
   } catch (error) {
     note.textContent = error instanceof Error ? error.message : String(error);
   }
+}
+
+/** Trials of the last drawing; `undefined` before the first. @type {Set<number> | undefined} */
+let drawnTrials;
+
+/** Marks the results that arrived since the last drawing. @param {HTMLElement} canvas @param {import("./sketch.js").Place} place @param {any} points */
+function showNew(canvas, place, points) {
+  const drawing = canvas.querySelector("svg");
+  points.trials.forEach((/** @type {number} */ trial, /** @type {number} */ index) => {
+    const [x, y] = [place.x(points.x[index]), place.y(points.y[index])];
+    if (!drawnTrials || drawnTrials.has(trial) || !Number.isFinite(x + y)) return;
+    const mark = document.createElementNS("http://www.w3.org/2000/svg", "circle");
+    for (const [name, value] of Object.entries({ class: "arrived", cx: x.toFixed(1), cy: y.toFixed(1), r: 5 })) mark.setAttribute(name, String(value));
+    drawing?.append(mark);
+  });
+  drawnTrials = new Set(points.trials);
 }
 
 async function drawImportance() {
@@ -120,7 +141,7 @@ async function showLeaders() {
   const { view } = await read("table", { orderBy: `${fieldOf("metric", metric)} ${root.dataset.direction}`, limit: String(LEADERS) });
   const trials = view.rows.filter((/** @type {any} */ trial) => Number.isFinite(trial.metrics[metric]));
   const head = document.createElement("tr");
-  head.append(...["Trial", metric, "Copy", ...parameters].map((text, index) => {
+  head.append(...["Trial", metric, "Copy", ...columns].map((text, index) => {
     const cell = document.createElement("th");
     cell.scope = "col";
     if (index !== 2) cell.className = "right";
@@ -134,7 +155,7 @@ async function showLeaders() {
 
 /** @param {any} trial */
 function leaderRow(trial) {
-  const row = tableRow([trial.id, trial.metrics[metric], "", ...parameters.map((name) => trial.parameters[name])]);
+  const row = tableRow([trial.id, trial.metrics[metric], "", ...columns.map((name) => trial.parameters[name])]);
   const link = document.createElement("a");
   link.href = `${location.pathname}/trials/${trial.id}`;
   link.textContent = String(trial.id);

@@ -102,7 +102,7 @@ fn read_ahead(console: &Console, study: &Study) {
 }
 
 /// Quotes `name` for a field in a filter.
-fn field_name(name: &str) -> String {
+pub(crate) fn field_name(name: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || letter == '_';
     if name.chars().all(is_plain) {
         name.to_owned()

@@ -217,6 +217,19 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
+/// Number of things, with thousands separated: `20,000`.
+pub(crate) fn count(number: impl ToString) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Percent-encodes `text` as a query value or path segment.
 pub(crate) fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
@@ -239,6 +252,14 @@ mod tests {
         let value = Value(ParameterValue::Categorical("<script>'\"&".to_owned()));
         assert_eq!(value.to_string(), "&lt;script&gt;&#39;&quot;&amp;");
         assert_eq!(Value(ParameterValue::Integer(1_234_567)).to_string(), r#"<span class="number">1234567</span>"#);
+    }
+
+    #[test]
+    fn thousands_are_separated() {
+        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (20_000, "20,000"), (1_234_567, "1,234,567")];
+        for (number, expected) in cases {
+            assert_eq!(count(number), expected);
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) fn findings(progress: &Progress, metric: &str) -> Vec<Finding> {
         let class = if share >= MANY_FAILURES { "is-bad" } else { "is-ending" };
         let percent = (share * 100.0).round();
         let text = format!("{} of {all} trials ({percent} %) have no usable result.", ended.infeasible);
-        add("Failures", class, text, "The reasons are below. Read the log of one of these trials.");
+        add("Failures", class, text, "Read the log of one of these trials.");
     }
     if ended.succeeded > 0 && ended.finite == 0 {
         let text = "No trial has a finite result.".to_owned();

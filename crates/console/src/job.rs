@@ -3,20 +3,25 @@
 use askama::Template;
 use axum::response::Response;
 
+use super::best_trial::{ParameterLine, WIDE, lines};
 use super::console::{Console, rendered};
 use super::errors::PageError;
 use super::explore::address_of;
+use super::failure::Failure;
 use super::format::{Badge, Number, Span, Time, TrialLink, Value};
 use super::frame::{Frame, Section};
 use super::health::{Finding, findings, pace};
 use super::subject::{Head, Named, Subject, Tab};
 use super::summary::{Best, Progress, goal_word};
-use super::trials::parameter_names;
+use super::trials::{Column, Row, parameter_names};
 use super::visit::Visit;
 use tunesmith_algorithms::problem::Goal;
 use tunesmith_domain::{Job, Study, StudyState, Trial};
 
 const MOST_OPTIMAL: usize = 10;
+
+/// Maximum number of running trials with their latest values.
+const MOST_RUNNING: usize = 8;
 
 /// Minimum number of results for requesting a model.
 const FEWEST_RESULTS: u64 = 4;
@@ -41,6 +46,8 @@ pub(crate) struct Summary {
     pub(crate) run_time: Option<Span>,
     pub(crate) position: Option<usize>,
     pub(crate) reasons: Vec<String>,
+    /// Why it failed; `None` also in a report.
+    pub(crate) failure: Option<Failure>,
     pub(crate) study: Option<StudyPart>,
 }
 
@@ -54,6 +61,10 @@ pub(crate) struct StudyPart {
     pub(crate) best: Option<Best>,
     pub(crate) optimal: Vec<OptimalRow>,
     pub(crate) names: Vec<String>,
+    /// Parameters of the best trial, one per line; empty unless there are many.
+    pub(crate) best_lines: Vec<ParameterLine>,
+    /// Columns and rows of running trials with measurements.
+    pub(crate) running: (Vec<Column>, Vec<Row>),
     pub(crate) findings: Vec<Finding>,
     pub(crate) left: Option<u64>,
     /// Estimated time for the remaining trials at the current pace.
@@ -108,6 +119,14 @@ impl Summary {
             Some(study) => Some(study_part(console, subject, study).await?),
             None => None,
         };
+        let has_only_failures = study.as_ref().is_some_and(|study: &StudyPart| {
+            let ended = &study.progress.figures.ended;
+            ended.infeasible > 0 && ended.succeeded == 0
+        });
+        let failure = match &address {
+            Some(_) => console.failure_of(subject, has_only_failures).await?,
+            None => None,
+        };
         let summary = Self {
             address,
             badge: subject.head_without_actions(Tab::Summary).badge,
@@ -119,6 +138,7 @@ impl Summary {
             run_time: None,
             position: None,
             reasons: Vec::new(),
+            failure,
             study,
         };
         Ok(match subject {
@@ -158,13 +178,17 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
     let metrics = study.problem.metrics();
     let rows = metrics.iter().map(|metric| MetricRow { name: metric.name.clone(), goal: goal_word(metric.goal) });
     let names = parameter_names(study);
+    let is_wide = names.len() >= WIDE;
+    let best_lines = optimal.first().filter(|_| is_wide).map(|best| lines(study, best)).unwrap_or_default();
+    // A table of many parameters is too wide.
+    let shown = if is_wide { Vec::new() } else { names };
     let row = |trial: &Trial| OptimalRow {
         number: trial.id.0,
         values: metrics
             .iter()
             .map(|metric| trial.final_measurement.as_ref()?.value(&metric.name).map(Number))
             .collect(),
-        parameters: names.iter().map(|name| trial.parameters.get(name).cloned().map(Value)).collect(),
+        parameters: shown.iter().map(|name| trial.parameters.get(name).cloned().map(Value)).collect(),
     };
     let is_complete = study.state == StudyState::Completed;
     Ok(StudyPart {
@@ -181,7 +205,9 @@ async fn study_part(console: &Console, subject: &Subject, study: &Study) -> Resu
         optimal: optimal.iter().map(row).collect(),
         best,
         progress,
-        names,
+        best_lines,
+        running: console.running_rows(study, MOST_RUNNING).await?,
+        names: shown,
         algorithm: study.algorithm.as_str(),
         seed: study.seed,
     })
@@ -228,6 +254,20 @@ fn view_address(study: &Study, view: &str) -> String {
 }
 
 impl StudyPart {
+    /// Findings that need attention, or those that do not.
+    pub(crate) fn findings(&self, is_good: bool) -> Vec<&Finding> {
+        self.findings.iter().filter(|finding| (finding.class == "is-good") == is_good).collect()
+    }
+
+    /// Reasons of failed trials, without one that `known` states.
+    pub(crate) fn reasons(&self, known: &str) -> Vec<(&String, &u64)> {
+        let reasons = &self.progress.figures.ended.reasons;
+        let is_new = |(reason, _): &(&String, &u64)| {
+            reason.is_empty() || !(known.contains(reason.as_str()) || !known.is_empty() && reason.contains(known))
+        };
+        reasons.iter().filter(is_new).collect()
+    }
+
     /// Number of trials by state, omitting states without any.
     pub(crate) fn states(&self) -> Vec<(Badge, u64)> {
         use tunesmith_domain::TrialState;

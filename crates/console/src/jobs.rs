@@ -66,6 +66,9 @@ impl Kind {
 }
 
 impl JobsPage {
+    /// Common restrictions beside the filter, as JSON: label and restriction.
+    const CHIPS: &str = r#"[["Running","state:RUNNING"],["Queued","state:QUEUED"],["Succeeded","state:SUCCEEDED"],["Failed","state:FAILED"],["Active studies","state:ACTIVE"]]"#;
+
     fn address(&self, page: usize) -> String {
         let Selection { filter, project, kind, .. } = &self.selection;
         let ticked: String = self.ticked.iter().map(|name| format!("&job={}", encoded(name))).collect();

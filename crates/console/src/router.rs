@@ -17,7 +17,7 @@ use super::frame::ADMINISTRATION;
 use super::subject::Named;
 use super::visit::{PageCall, Visit};
 use super::{
-    access, assets, compare, details, events, explore, job, jobs, login, new_job, overview, report, server,
+    access, assets, compare, details, events, explore, find, job, jobs, login, new_job, overview, report, server,
     single_sign_on, trial, trials, workers,
 };
 
@@ -39,6 +39,7 @@ pub fn router(services: Services, control: Arc<AccessControl>) -> Router {
         .route("/console/new-study", page("console.newStudy", new_job::new_study))
         .route("/console/check", post(new_job::check))
         .route("/console/events", page("console.events", events::all))
+        .route("/console/find", page("console.find", find::show))
         .route(LOGIN, get(login::form).post(login::sign_in))
         .route("/console/login/start", get(single_sign_on::start))
         .route(LOGIN_CALLBACK, get(single_sign_on::finish))

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::console::Console;
 use super::errors::PageError;
 use super::format::{Badge, Number, Span, Time};
+use super::sparkline::Sparkline;
 use super::subject::{Subject, Tab};
 use tunesmith_algorithms::problem::{Goal, TrialId};
 use tunesmith_domain::{Job, JobState, Study, StudyState};
@@ -26,6 +27,8 @@ pub(crate) struct ListRow {
     pub(crate) reasons: Vec<String>,
     pub(crate) progress: Option<Progress>,
     pub(crate) best: Option<Best>,
+    /// Best value so far, by trial number.
+    pub(crate) course: Option<Sparkline>,
     pub(crate) is_ticked: bool,
 }
 
@@ -98,6 +101,12 @@ impl Console {
         }))
     }
 
+    /// Course of the best result; `None` before the second trial. Costs no read beyond those for [`Self::best_of`].
+    async fn course_of(&self, study: &Study) -> Result<Option<Sparkline>, PageError> {
+        let best = self.studies.best_so_far(study).await?;
+        Ok(Sparkline::stepped(best, format!("Best {} so far", study.problem.metrics()[0].name)))
+    }
+
     /// Progress of `subject`; `None` without trials.
     pub(crate) async fn progress_of(&self, subject: &Subject) -> Result<Option<Progress>, PageError> {
         let Some(study) = subject.study() else { return Ok(None) };
@@ -106,9 +115,9 @@ impl Console {
 
     pub(crate) async fn row(&self, subject: &Subject) -> Result<ListRow, PageError> {
         let head = subject.head_without_actions(Tab::Summary);
-        let best = match subject.study() {
-            Some(study) => self.best_of(study).await?,
-            None => None,
+        let (best, course) = match subject.study() {
+            Some(study) => (self.best_of(study).await?, self.course_of(study).await?),
+            None => (None, None),
         };
         let row = ListRow {
             is_study: subject.job().is_none(),
@@ -125,6 +134,7 @@ impl Console {
             reasons: Vec::new(),
             progress: self.progress_of(subject).await?,
             best,
+            course,
             is_ticked: false,
         };
         Ok(match subject {

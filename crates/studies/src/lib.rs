@@ -22,6 +22,7 @@ mod study_cache;
 pub mod study_end;
 mod suggestion;
 mod summaries;
+mod trend;
 mod trials;
 mod views;
 
@@ -365,6 +366,12 @@ impl Studies {
     /// summary.
     pub async fn optimal_trials(&self, study: &Study) -> Result<Vec<TrialId>, StudiesError> {
         Ok(self.summaries.optimal(&self.store, study).await?)
+    }
+
+    /// Best results of the first metric up to each of at most 48 ranges of trial numbers, from the first result. Reads
+    /// what [`Self::optimal_trials`] reads.
+    pub async fn best_so_far(&self, study: &Study) -> Result<Vec<f64>, StudiesError> {
+        Ok(self.summaries.best_so_far(&self.store, study).await?)
     }
 }
 

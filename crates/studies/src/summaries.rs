@@ -1,4 +1,4 @@
-//! Study summaries (statistics and optimal trials), updated incrementally and persisted, so that restarts need not
+//! Study summaries (statistics, optimal trials and the course of the best result), updated incrementally and persisted, so that restarts need not
 //! reread all trials.
 
 mod record;
@@ -13,6 +13,7 @@ use tunesmith_algorithms::problem::TrialId;
 
 use super::figures::{CountedTrials, EndedFigures};
 use super::optimal::{Front, values};
+use super::trend::Trend;
 use crate::study_cache::StudyCache;
 use tunesmith_domain::{Study, StudyId, Trial, TrialState, compare_values};
 use tunesmith_store::{FEW, Store, StoreError, pages};
@@ -47,6 +48,9 @@ pub(super) struct Summary {
     front: Front,
     /// Front of trials stopped early, used only if no trial ran to completion.
     front_of_stopped: Front,
+    trend: Trend,
+    /// Trend of trials stopped early, used only if no trial ran to completion.
+    trend_of_stopped: Trend,
 }
 
 impl Summaries {
@@ -63,6 +67,15 @@ impl Summaries {
         let mut trials: Vec<(&TrialId, &Vec<f64>)> = front.0.iter().collect();
         trials.sort_by(|(first, a), (second, b)| compare_values(a, b).then(first.cmp(second)));
         Ok(trials.into_iter().map(|(id, _)| *id).collect())
+    }
+
+    /// Best results of the first metric up to each range of trial numbers.
+    pub(super) async fn best_so_far(&self, store: &Arc<dyn Store>, study: &Study) -> Result<Vec<f64>, StoreError> {
+        let known = self.of(store, study).await?;
+        let trend = if known.trend.bins.is_empty() { &known.trend_of_stopped } else { &known.trend };
+        let Some(metric) = study.problem.metrics().first() else { return Ok(Vec::new()) };
+        // Maximising twice restores the sign.
+        Ok(trend.best_so_far().into_iter().map(|value| metric.goal.to_maximized(value)).collect())
     }
 
     async fn of(&self, store: &Arc<dyn Store>, study: &Study) -> Result<OwnedMutexGuard<Summary>, StoreError> {
@@ -102,6 +115,8 @@ impl Summary {
             trials: CountedTrials::default(),
             front: Front::default(),
             front_of_stopped: Front::default(),
+            trend: Trend::default(),
+            trend_of_stopped: Trend::default(),
         }
     }
 
@@ -203,6 +218,8 @@ async fn add(
         of_kind.filter_map(|trial| Some((trial.id, values(study, trial)?))).collect::<Vec<_>>()
     };
     let (new, stopped) = (results(false), results(true));
+    new.iter().for_each(|(id, values)| known.trend.add(*id, values[0]));
+    stopped.iter().for_each(|(id, values)| known.trend_of_stopped.add(*id, values[0]));
     let is_single = study.problem.metrics().len() == 1;
     let largest = known.front.0.len().max(known.front_of_stopped.0.len()).max(FEW);
     let extend = move |known: &mut Summary| {

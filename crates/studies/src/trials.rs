@@ -72,6 +72,20 @@ impl Studies {
         Ok(curve)
     }
 
+    /// The last `limit` measurements of a trial as read, without those of other folders, by step and elapsed time.
+    pub async fn latest_measurements(
+        &self,
+        study: &StudyId,
+        trial: &Trial,
+        limit: usize,
+    ) -> Result<Vec<Measurement>, StudiesError> {
+        let from = trial.measurement_count.saturating_sub(limit as u64);
+        let mut latest = self.store.measurements(study, trial.id, from, limit).await?;
+        trial.metric_folders.retain_curves(&mut latest);
+        latest.sort_by(Measurement::curve_order);
+        Ok(latest)
+    }
+
     /// Adds a user-supplied trial: queued for the next requesting client, or completed if `result` is given.
     /// Idempotent: a repeated `request_key` returns the trial it created, if among the latest.
     ///

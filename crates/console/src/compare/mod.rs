@@ -17,6 +17,7 @@ use super::explore;
 use super::format::Number;
 use super::frame::{Frame, Section};
 use super::plotly;
+use super::query;
 use super::subject;
 use super::summary::{ListRow, goal_word};
 use super::visit::Visit;
@@ -104,16 +105,7 @@ impl Subject {
 
 /// Distinct values of the query parameter `job`: names of jobs, and of studies with their locations.
 pub(crate) fn names_of(query: &str) -> Vec<String> {
-    let mut jobs = Vec::new();
-    for pair in query.split('&') {
-        let Some(value) = pair.strip_prefix("job=") else { continue };
-        let value = value.replace('+', " ");
-        let job = percent_encoding::percent_decode_str(&value).decode_utf8_lossy().into_owned();
-        if !job.is_empty() && !jobs.contains(&job) {
-            jobs.push(job);
-        }
-    }
-    jobs
+    query::values(query, "job")
 }
 
 pub(crate) async fn show(console: Console, visit: Visit, RawQuery(query): RawQuery) -> Result<Response, PageError> {

@@ -226,7 +226,14 @@ fn contents_of(
     omit("Results over two parameters", paired.len(), parameters.len(), "parameters, the most important ones");
     let (fewest, most) = ROWS;
     let limit = (CELLS / (metrics.len() + parameters.len()).max(1)).clamp(fewest, most);
-    let data = json!({ "name": name, "metrics": metrics.len(), "parameters": parameters, "views": answers });
+    let goals: BTreeMap<&String, bool> = metrics
+        .iter()
+        .enumerate()
+        .map(|(index, metric)| (metric, columns.goal(index).to_maximized(1.0) > 0.0))
+        .collect();
+    let data = json!({
+        "name": name, "metrics": metrics.len(), "goals": goals, "parameters": parameters, "views": answers,
+    });
     Contents {
         data: data.to_string(),
         rows: best_rows(columns, rows, limit).into_iter().map(|row| table_row(columns, row)).collect(),

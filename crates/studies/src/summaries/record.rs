@@ -8,11 +8,12 @@ use tunesmith_algorithms::problem::TrialId;
 
 use super::super::figures::{CountedTrials, EndedFigures};
 use super::super::optimal::Front;
+use super::super::trend::Trend;
 use super::Summary;
 use crate::number_set::NumberSet;
 
 /// Format version; summaries of other versions are recomputed.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +25,9 @@ struct SummaryRecord {
     /// Values of each trial on the front, as bits: JSON has no infinity.
     front: Vec<(u64, Vec<u64>)>,
     front_of_stopped: Vec<(u64, Vec<u64>)>,
+    /// Trial numbers per bin, and the best value of each bin as bits.
+    trend: (u64, Vec<u64>),
+    trend_of_stopped: (u64, Vec<u64>),
     /// Counted trials as run-length encoded words of a [`NumberSet`]: number of words, and the word.
     counted: Vec<(u64, u64)>,
 }
@@ -39,6 +43,7 @@ pub(super) fn encode(summary: &Summary) -> Vec<u8> {
     }
     let bits = |values: &Vec<f64>| values.iter().map(|value| value.to_bits()).collect();
     let front = |front: &Front| front.0.iter().map(|(id, values)| (id.0, bits(values))).collect();
+    let trend = |trend: &Trend| (trend.width, bits(&trend.bins));
     let record = SummaryRecord {
         v: VERSION,
         create_time: summary.create_time,
@@ -46,6 +51,8 @@ pub(super) fn encode(summary: &Summary) -> Vec<u8> {
         ended: ended.clone(),
         front: front(&summary.front),
         front_of_stopped: front(&summary.front_of_stopped),
+        trend: trend(&summary.trend),
+        trend_of_stopped: trend(&summary.trend_of_stopped),
         counted: runs,
     };
     let json = serde_json::to_vec(&record).expect("the record has only text keys and serialises to memory");
@@ -73,6 +80,7 @@ pub(super) fn decode(body: &[u8]) -> Option<Summary> {
     let front = |trials: Vec<(u64, Vec<u64>)>| {
         Front(trials.into_iter().map(|(id, bits)| (TrialId(id), values(bits))).collect::<BTreeMap<_, _>>())
     };
+    let trend = |(width, bins): (u64, Vec<u64>)| Some(Trend { width, bins: values(bins) }).filter(|_| width > 0);
     Some(Summary {
         create_time: record.create_time,
         revision: record.revision,
@@ -80,5 +88,7 @@ pub(super) fn decode(body: &[u8]) -> Option<Summary> {
         trials: CountedTrials { ended: record.ended, counted: NumberSet::from_words(words), points },
         front: front(record.front),
         front_of_stopped: front(record.front_of_stopped),
+        trend: trend(record.trend)?,
+        trend_of_stopped: trend(record.trend_of_stopped)?,
     })
 }

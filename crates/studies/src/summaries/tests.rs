@@ -77,6 +77,11 @@ async fn next_process_reads_only_what_changed_since_the_stored_summary() {
     assert_eq!(second.figures(&store, &study_now).await.unwrap(), figures);
     assert_eq!(second.optimal(&store, &study_now).await.unwrap(), [TrialId(1)]);
     assert_eq!(counting.take_listed(), 0);
+    // Each trial is worse than the one before.
+    let best = study.problem.metrics()[0].goal.loss(1.0);
+    let course = second.best_so_far(&store, &study_now).await.unwrap();
+    assert!(course.len() > 20 && course.iter().all(|value| *value == best), "{course:?}");
+    assert_eq!(counting.take_listed(), 0);
     add_trials(&*store, 3).await;
     let study_now = store.study(&study.id).await.unwrap();
     assert_eq!(second.figures(&store, &study_now).await.unwrap().succeeded, STORED + 503);
@@ -126,6 +131,8 @@ fn stored_form_keeps_every_bit() {
     let study = samples::study("p/l/s");
     let mut summary = Summary { revision: 77, stored: Some(77), ..Summary::new(&study) };
     summary.front.0.insert(TrialId(3), vec![f64::INFINITY, -0.0, 0.1 + 0.2]);
+    summary.trend.add(TrialId(3), 0.1 + 0.2);
+    summary.trend_of_stopped.add(TrialId(70), -0.0);
     summary.trials.points.extend([0, 1, u64::MAX]);
     for id in (1..500).chain([9000]) {
         summary.trials.counted.insert(TrialId(id));
