@@ -113,11 +113,11 @@ impl SharedTokens {
 
     /// Changes for callers of this server.
     pub(crate) fn changes(self) -> ApplyTokenChange {
-        let (shared, turn) = (Arc::new(self), Arc::new(tokio::sync::Mutex::new(())));
+        let (shared, queue) = (Arc::new(self), Arc::new(tokio::sync::Mutex::new(())));
         Arc::new(move |change| {
-            let (shared, turn) = (Arc::clone(&shared), Arc::clone(&turn));
+            let (shared, queue) = (Arc::clone(&shared), Arc::clone(&queue));
             Box::pin(async move {
-                let _turn = turn.lock().await;
+                let _guard = queue.lock().await;
                 let file = shared.file.clone();
                 let mut attempts = 1..ATTEMPTS;
                 let applied = loop {

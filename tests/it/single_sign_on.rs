@@ -59,7 +59,7 @@ fn people_sign_in_at_a_provider_in_a_browser() {
     let provider = Provider::start("provider_of_a_package.py");
     let workspace = Workspace::new("");
     let server = serve(&workspace, &provider.issuer, "  scopes: [email, groups]\n");
-    assert_eq!(server.get("/v1/projects/p/jobs").0, 401, "nobody has all permissions");
+    assert_eq!(server.get("/v1/projects/p/jobs").0, 401, "no client has all permissions");
     browse("single_sign_on.py", &server, &[&provider.issuer]);
     let audit = workspace.read("data/audit/admin_activity.jsonl");
     let records = audit.lines().filter(|line| line.contains("console.login"));

@@ -24,11 +24,11 @@ pub type ApplyTokenChange = Arc<dyn Fn(TokenChange) -> BoxFuture<'static, Result
 /// Changes the tokens in `file`.
 pub fn tokens_in(file: TokenFile) -> ApplyTokenChange {
     // One at a time: the lock of the file does not wait.
-    let turn = Arc::new(tokio::sync::Mutex::new(()));
+    let queue = Arc::new(tokio::sync::Mutex::new(()));
     Arc::new(move |change| {
-        let (file, turn) = (file.clone(), Arc::clone(&turn));
+        let (file, queue) = (file.clone(), Arc::clone(&queue));
         Box::pin(async move {
-            let _turn = turn.lock().await;
+            let _guard = queue.lock().await;
             off_the_runtime(move || file.apply(change)).await?.map_err(refused_change)
         })
     })

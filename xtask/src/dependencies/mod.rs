@@ -34,13 +34,14 @@ client: api
 agent: api client domain executor files objects packages
 config: algorithms api domain
 http: access admission algorithms api domain filter jobs store studies telemetry views
-console: access admission algorithms api config domain filter jobs statistics store studies telemetry views
+console: access admission algorithms api config domain filter jobs oidc statistics store studies telemetry views
+oidc: access
 optuna: admission domain telemetry
 statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
-    executor files harness http jobs kubernetes metrics objects optuna packages ray slurm store studies telemetry
+    executor files harness http jobs kubernetes metrics objects oidc optuna packages ray slurm store studies telemetry
 python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
 xtask:

@@ -156,7 +156,7 @@ impl<'a> Rules<'a> {
             }
         }
         if file.roles.is_empty() && file.group_roles.values().all(Vec::is_empty) {
-            let text = "gives nobody a role, so nobody could sign in";
+            let text = "gives no role, so that no one could sign in";
             self.report("openIdConnect", text, "groupRoles, roles or both with a role such as ml.viewer");
         }
         let default_scopes = || ["email", "profile"].map(str::to_owned).to_vec();
