@@ -135,7 +135,7 @@ fn logins_of_a_hostile_provider_are_refused_with_the_reason() {
         assert!(!head.contains("tunesmith_session"), "{case}: {head}");
         assert!(head.contains("set-cookie: tunesmith_login=; "), "{case}: {head}");
     }
-    // A rotated key is read anew, and the clocks may differ by a minute.
+    // The clocks may differ by a minute.
     for case in ["RS256", "PS384", "ES256", "ES384", "EdDSA", "anonymous", "skew"] {
         let [cookie, state, nonce] = begin(&server);
         let query = format!("code={case}.{nonce}&state={state}");
@@ -171,8 +171,9 @@ fn sessions_survive_a_restart_and_are_revoked() {
     let admin = token(&workspace, &["--principal", "user:root@example.com", "--role", "ml.admin"]);
     let more = "  roles: [ml.viewer]\n";
     let server = serve(&workspace, &provider.issuer, more);
+    // The provider replaces its key after the server has read it.
     let [cookie, state, nonce] = begin(&server);
-    let (head, _) = complete(&server, &cookie, &format!("code=RS256.{nonce}&state={state}"));
+    let (head, _) = complete(&server, &cookie, &format!("code=rotated.{nonce}&state={state}"));
     let session = head.lines().find_map(|line| line.strip_prefix("set-cookie: tunesmith_session=")).unwrap();
     let session = format!("cookie: tunesmith_session={}\r\n", session.split(';').next().unwrap());
     let (of_token, _) = crate::console::sign_in(&server, &admin);

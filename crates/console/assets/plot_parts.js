@@ -76,7 +76,7 @@ export function count(count) {
  */
 function axisLayout(axis, colours) {
   const common = {
-    title: { text: axis.isOwn ? axis.name : brief(axis.name, NARROW.matches ? 34 : 44), font: { size: 12 } },
+    title: { text: axis.isOwn ? axis.name : brief(axis.name, NARROW.matches ? 34 : 36), font: { size: 12 } },
     gridcolor: colours.line,
     zerolinecolor: colours.line,
     linecolor: colours.line,

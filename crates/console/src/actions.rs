@@ -1,6 +1,7 @@
 //! Actions available to a visitor on a job, study or trial in its state. Each is an API request.
 
 use super::explore::address_of;
+use super::format::encoded;
 use super::trial_form::TrialForm;
 use super::visit::Visitor;
 use tunesmith_access::Permission;
@@ -14,6 +15,8 @@ pub(crate) struct JobActions {
     pub(crate) retry: bool,
     pub(crate) delete: bool,
     pub(crate) label: bool,
+    /// Address of the page for a new job with the same configuration, if the visitor may submit one.
+    pub(crate) new_job: Option<String>,
     /// Maximum total and parallel trials, if they can be changed.
     pub(crate) trials: Option<(u64, u64)>,
     pub(crate) new_trial: Option<NewTrial>,
@@ -62,6 +65,9 @@ impl JobActions {
             retry: may_update && matches!(job.state, JobState::Failed | JobState::Cancelled),
             delete: may_update && job.state.is_final(),
             label: may_update,
+            new_job: visitor
+                .may(Permission::JobsCreate, project)
+                .then(|| format!("/console/new?from={}", encoded(&format!("{project}/{id}")))),
             trials: counts
                 .filter(|_| may_update && !is_cancelling)
                 .map(|plan| (plan.max_trials, plan.max_parallel_trials)),
@@ -83,7 +89,7 @@ impl JobActions {
     }
 
     pub(crate) fn any(&self) -> bool {
-        self.cancel || self.retry || self.delete || self.label
+        self.cancel || self.retry || self.delete || self.label || self.new_job.is_some()
     }
 }
 

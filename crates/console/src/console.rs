@@ -97,7 +97,10 @@ impl Console {
         F: Future<Output = Result<Response, PageError>> + Send + 'static,
     {
         let (control, headers) = (Arc::clone(&self.control), parts.headers.clone());
-        let page = async move |visit| render(self, visit).await.unwrap_or_else(|error| error.respond(&headers));
+        let page = async move |visit: Visit| {
+            let visitor = visit.visitor.clone();
+            render(self, visit).await.unwrap_or_else(|error| error.respond(&visitor, &headers))
+        };
         respond(&control, call, &parts, body, page).await.unwrap_or_else(|refusal| match refusal.code {
             Code::Unauthenticated => login_required(&parts),
             _ => errors::refused(refusal, &parts.headers),

@@ -3,6 +3,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::frame::{Frame, Section};
+use super::visit::Visitor;
 use tunesmith_domain::Refusal;
 use tunesmith_jobs::JobsError;
 use tunesmith_store::StoreError;
@@ -73,25 +74,27 @@ impl PageError {
         }
     }
 
-    pub(crate) fn respond(self, headers: &HeaderMap) -> Response {
+    /// Responds to `visitor`.
+    pub(crate) fn respond(self, visitor: &Visitor, headers: &HeaderMap) -> Response {
         let (status, message) = self.parts();
-        page(status, message, headers)
+        page(status, message, |title| Frame::new(title, Section::Other, visitor, headers))
     }
 }
 
 pub(crate) fn refused(refusal: Refusal, headers: &HeaderMap) -> Response {
-    page(status(&refusal), refusal.message, headers)
+    page(status(&refusal), refusal.message, |title| Frame::without_visitor(title, Section::Other, headers))
 }
 
 pub(crate) fn too_large(headers: &HeaderMap) -> Response {
-    page(StatusCode::PAYLOAD_TOO_LARGE, "the body exceeds the size limit".to_owned(), headers)
+    let text = "the body exceeds the size limit".to_owned();
+    page(StatusCode::PAYLOAD_TOO_LARGE, text, |title| Frame::without_visitor(title, Section::Other, headers))
 }
 
 pub(crate) fn status(refusal: &Refusal) -> StatusCode {
     StatusCode::from_u16(refusal.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-fn page(status: StatusCode, message: String, headers: &HeaderMap) -> Response {
+fn page(status: StatusCode, message: String, frame: impl FnOnce(&'static str) -> Frame) -> Response {
     let (title, advice) = match status {
         StatusCode::NOT_FOUND => ("Not found", "It may have been deleted. Look for it in the list of jobs."),
         StatusCode::FORBIDDEN => ("Not allowed", "Ask an administrator of this server for a role in the project."),
@@ -100,6 +103,5 @@ fn page(status: StatusCode, message: String, headers: &HeaderMap) -> Response {
         StatusCode::BAD_REQUEST => ("Invalid address", "Correct the address, or start from the list of jobs."),
         _ => ("The server failed", "The log of the server has the cause. Load the page again later."),
     };
-    let frame = Frame::without_visitor(title, Section::Other, headers);
-    Frame::respond(false, status, &ErrorPage { frame, message, advice })
+    Frame::respond(false, status, &ErrorPage { frame: frame(title), message, advice })
 }

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::Json;
-use axum::extract::{Request, State};
+use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use super::study_form;
 use super::visit::{PageCall, Visit};
 use tunesmith_access::Permission;
 use tunesmith_config::Diagnostic;
+use tunesmith_domain::JobId;
 
 /// Maximum size of a configuration in bytes. A guess: far more than a person edits in a page.
 const MAX_TEXT: usize = 1 << 20;
@@ -58,11 +59,23 @@ struct NewJobPage {
     project: String,
     /// Location of a new study; `None` for a new job.
     location: Option<&'static str>,
-    text: &'static str,
+    /// Name of the job whose configuration it is, if any.
+    source: Option<String>,
+    text: String,
 }
 
-pub(crate) async fn new_job(console: Console, visit: Visit, (): ()) -> Result<Response, PageError> {
+/// Job to begin with, as `PROJECT/NAME`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Start {
+    from: Option<String>,
+}
+
+pub(crate) async fn new_job(console: Console, visit: Visit, Query(start): Query<Start>) -> Result<Response, PageError> {
     require(&visit, Permission::JobsCreate, "submit a job")?;
+    if let Some(from) = start.from {
+        return new_job_from(&console, &visit, &from).await;
+    }
     // Newest project in which the visitor may create jobs.
     let visitor = visit.visitor.clone();
     let known = console.jobs.pick(move |job| {
@@ -74,7 +87,27 @@ pub(crate) async fn new_job(console: Console, visit: Visit, (): ()) -> Result<Re
         frame: visit.frame("New job", Section::Jobs),
         project: newest.map_or_else(|| DEFAULT_PROJECT.to_owned(), |(_, project)| project),
         location: None,
-        text: EXAMPLE,
+        source: None,
+        text: EXAMPLE.to_owned(),
+    };
+    Ok(rendered(&page))
+}
+
+/// Page with the configuration of the job `from`, which the visitor may read.
+async fn new_job_from(console: &Console, visit: &Visit, from: &str) -> Result<Response, PageError> {
+    let (project, name) = from.split_once('/').unwrap_or((from, ""));
+    let id = JobId::new(project, name).map_err(|error| PageError::Invalid(format!("from={from}: {error}")))?;
+    let job = console.jobs.job(&id).await?;
+    if !visit.visitor.may_on(Permission::JobsGet, &job) {
+        return Err(PageError::Denied(format!("permission {} is needed on the job {name}", Permission::JobsGet)));
+    }
+    let text = yaml_serde::to_string(&json!({ "trainingInput": &job.training_input }));
+    let page = NewJobPage {
+        frame: visit.frame(format!("New job from {name}"), Section::Jobs),
+        project: project.to_owned(),
+        location: None,
+        source: Some(name.to_owned()),
+        text: text.map_err(|error| PageError::Failed(error.to_string()))?,
     };
     Ok(rendered(&page))
 }
@@ -91,7 +124,8 @@ pub(crate) async fn new_study(console: Console, visit: Visit, (): ()) -> Result<
         frame: visit.frame("New study", Section::Jobs),
         project: newest.map_or_else(|| DEFAULT_PROJECT.to_owned(), |(_, project)| project),
         location: Some(DEFAULT_LOCATION),
-        text: EXAMPLE_OF_STUDY,
+        source: None,
+        text: EXAMPLE_OF_STUDY.to_owned(),
     };
     Ok(rendered(&page))
 }

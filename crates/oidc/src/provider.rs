@@ -28,7 +28,7 @@ const MAX_RESPONSE: usize = 1 << 20;
 /// Age from which the provider's metadata and keys are read again.
 const MAX_AGE: Duration = Duration::from_secs(60 * 60);
 
-/// Time after a request for metadata and keys for which no other one is sent.
+/// Time after a failed request for metadata and keys, or one for an unknown key, for which no other one is sent.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Logins of strangers that wait for the provider at the same time; a further one is refused.
@@ -54,7 +54,7 @@ pub struct Provider {
 #[derive(Debug, Default)]
 struct Known {
     current: Option<(Arc<Keys>, Instant)>,
-    /// Last request for it, and the reason if it failed.
+    /// Last request that failed, with the reason, or that was caused by an unknown key.
     requested: Option<(Instant, Option<String>)>,
 }
 
@@ -228,7 +228,7 @@ impl Provider {
                 Ok(keys) => {
                     let (keys, now) = (Arc::new(keys), Instant::now());
                     known.current = Some((Arc::clone(&keys), now));
-                    known.requested = Some((now, None));
+                    known.requested = outdated.map(|_| (now, None));
                     return Ok(keys);
                 }
                 Err(error) => {

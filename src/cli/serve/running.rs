@@ -54,6 +54,11 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     let access = access(args, &settings, &data_dir)?;
     let executor = args.executor.options(&settings.executor);
     let hosts = hosts(args, &executor)?;
+    #[cfg(feature = "console")]
+    let hosts = match settings.single_sign_on {
+        Some(_) => hosts.with_landing_page(tunesmith_console::LOGIN_CALLBACK),
+        None => hosts,
+    };
     let isolation = isolation(args, &settings, &data_dir, &access, &executor)?;
     #[cfg(feature = "console")]
     let (set_shown, shown) = watch::channel(facts::settings(args, &settings.allowed_folders));

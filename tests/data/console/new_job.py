@@ -113,7 +113,17 @@ with opened(viewport={"width": 1280, "height": 844}) as page:
     page.get_by_label("Name", exact=True).press("Enter")
     page.wait_for_url("**/console/projects/p/jobs/submitted")
     expect(page.locator("[data-live=badge]")).to_have_text("Succeeded")
+    page.get_by_text("checks passed").click()
     expect(page.get_by_text("2 of 2 ended trials have reported a metric")).to_be_visible()
+
+    # A job like this one, with another range.
+    page.get_by_role("link", name="New job from this").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("New job from submitted")
+    expect(page.get_by_label("Project")).to_have_value("p")
+    page.get_by_label("Name", exact=True).fill("similar")
+    page.get_by_label("Name", exact=True).press("Enter")
+    page.wait_for_url("**/console/projects/p/jobs/similar")
+    expect(page.locator("[data-live=badge]")).to_have_text("Succeeded")
 
     # A study without a job has the same form; its values are elsewhere in the text.
     page.set_viewport_size({"width": 1280, "height": 844})

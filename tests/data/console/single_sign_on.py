@@ -6,7 +6,7 @@ from axe_playwright_python.sync_playwright import Axe
 from browser import is_within_width, opened, photograph
 
 issuer = sys.argv[2]
-with opened("status of 4") as page:
+with opened("Failed to load resource") as page:
     page.goto("/console/jobs?filter=state%3DRUNNING")
     is_within_width(page)
     photograph(page, "login")

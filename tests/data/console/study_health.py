@@ -7,6 +7,8 @@ from browser import expect, is_within_width, opened, photograph
 
 with opened(viewport={"width": 1280, "height": 844}, permissions=["clipboard-read", "clipboard-write"]) as page:
     page.goto("/console/projects/local/jobs/j")
+    # What needs no attention is folded.
+    page.get_by_text("checks passed").click()
     expect(page.get_by_text("16 of 16 ended trials have reported a metric, 16 have a result.")).to_be_visible()
     expect(page.get_by_text("The results differ.")).to_be_visible()
     expect(page.get_by_text("of 16 have ended")).to_be_visible()

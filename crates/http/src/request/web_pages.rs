@@ -9,13 +9,15 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use axum::extract::Request;
-use axum::http::Version;
 use axum::http::header::{HOST, HeaderName, ORIGIN};
 use axum::http::uri::Authority;
+use axum::http::{Method, Version};
 
 use crate::response::error::{ApiError, Code};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const FETCH_DESTINATION: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// Maximum length of a header value in an error message, in characters.
 const MAX_SHOWN: usize = 100;
@@ -68,13 +70,22 @@ impl fmt::Display for HostName {
 pub struct AllowedHosts {
     listen: IpAddr,
     configured: Vec<HostName>,
+    /// Path that pages of other sites may open as a page of its own.
+    landing_page: Option<&'static str>,
 }
 
 impl AllowedHosts {
     /// Names of a server that listens on `listen`. The unspecified address allows every address: DNS rebinding needs a
     /// name.
     pub fn new(listen: IpAddr, configured: Vec<HostName>) -> Self {
-        Self { listen, configured }
+        Self { listen, configured, landing_page: None }
+    }
+
+    /// Lets other sites, such as an identity provider, send browsers to the page `path`. Its handler must verify what
+    /// such a site sends.
+    #[must_use]
+    pub fn with_landing_page(self, path: &'static str) -> Self {
+        Self { landing_page: Some(path), ..self }
     }
 
     /// Checks that `request` addresses this server and does not come from a page of another site.
@@ -91,11 +102,20 @@ impl AllowedHosts {
             }
         }
         for value in request.headers().get_all(FETCH_SITE) {
-            if !matches!(value.as_bytes(), b"same-origin" | b"none") {
+            if !matches!(value.as_bytes(), b"same-origin" | b"none") && !self.lands(request) {
                 return Err(refuse("Sec-Fetch-Site", &String::from_utf8_lossy(value.as_bytes())));
             }
         }
         Ok(())
+    }
+
+    /// Whether a browser opens the landing page with `request`, not as a part of another page.
+    fn lands(&self, request: &Request) -> bool {
+        let is = |name: &HeaderName, value: &str| request.headers().get(name).is_some_and(|given| given == value);
+        request.method() == Method::GET
+            && self.landing_page == Some(request.uri().path())
+            && is(&FETCH_MODE, "navigate")
+            && is(&FETCH_DESTINATION, "document")
     }
 
     /// Host and port of the request's target.
@@ -239,6 +259,23 @@ mod tests {
         let site = |site: &str| check(&local, &[("host", "localhost"), ("sec-fetch-site", site)]);
         assert_eq!((site("same-origin"), site("none")), (Ok(()), Ok(())));
         assert_eq!((site("cross-site"), site("same-site"), site("")), (Err(403), Err(403), Err(403)));
+    }
+
+    #[test]
+    fn other_sites_open_the_landing_page_only_as_a_page() {
+        let hosts = server(Ipv4Addr::LOCALHOST.into()).with_landing_page("/back");
+        let request = |method: &str, path: &str, mode: &str, destination: &str| {
+            let request = Request::builder().method(method).uri(path).header("host", "localhost");
+            let request = request.header("sec-fetch-site", "cross-site").header("sec-fetch-mode", mode);
+            let request = request.header("sec-fetch-dest", destination).body(Body::empty()).unwrap();
+            hosts.check(&request).is_ok()
+        };
+        assert!(request("GET", "/back?code=1", "navigate", "document"));
+        assert!(!request("POST", "/back", "navigate", "document"));
+        assert!(!request("GET", "/back/", "navigate", "document"));
+        assert!(!request("GET", "/v1", "navigate", "document"));
+        assert!(!request("GET", "/back", "no-cors", "document"));
+        assert!(!request("GET", "/back", "navigate", "iframe"));
     }
 
     #[test]
