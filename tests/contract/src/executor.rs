@@ -135,6 +135,16 @@ pub async fn until_replica_is_ready(
     }
 }
 
+/// Waits until the job of `spec`, whose programs run, is reported to run: an engine that is polled may report the start after
+/// the first output of a program.
+async fn until_running(executor: &dyn Executor, spec: &ExecutorJobSpec) {
+    let mut known = executor.state(&spec.id).await.expect("a state");
+    while matches!(known, ExecutorJobState::Waiting { .. }) {
+        known = executor.changed(&spec.id, &known).await.expect("a state");
+    }
+    assert_eq!(known, ExecutorJobState::Running);
+}
+
 /// Waits until the nodes of all replicas of `spec`, whose programs run, are known.
 async fn until_nodes_are_known(executor: &dyn Executor, spec: &ExecutorJobSpec) {
     loop {
@@ -401,7 +411,7 @@ pub async fn replicas_get_the_addresses_of_all_and_are_stopped_together(harness:
     let all: std::collections::BTreeSet<String> =
         ["master", "worker", "ps"].iter().flat_map(|role| of_role(role)).map(|address| address.to_string()).collect();
     assert_eq!(all.len(), 4, "{all:?}");
-    assert_eq!(executor.state(&spec.id).await.expect("state"), ExecutorJobState::Running);
+    until_running(&*executor, &spec).await;
     until_nodes_are_known(&*executor, &spec).await;
     executor.stop(&spec.id, StopMode::Graceful).await.expect("stopped");
     let state = executor.wait(&spec.id).await.expect("waited");
