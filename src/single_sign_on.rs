@@ -1,6 +1,7 @@
 //! Settings of the sign-in at an OpenID Connect provider.
 
 use std::collections::BTreeMap;
+#[cfg(feature = "console")]
 use std::path::PathBuf;
 
 use tunesmith_access::{BadGrant, Grant};
@@ -23,12 +24,14 @@ pub(crate) enum SingleSignOnError {
         #[source]
         source: BadGrant,
     },
+    #[cfg(feature = "console")]
     #[error("openIdConnect.clientSecretFile: {} cannot be read", path.display())]
     Secret {
         path: PathBuf,
         #[source]
         source: std::io::Error,
     },
+    #[cfg(feature = "console")]
     #[error("openIdConnect.clientSecretFile: {} {reason}", path.display())]
     BadSecret { path: PathBuf, reason: &'static str },
 }
