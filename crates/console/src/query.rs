@@ -2,15 +2,7 @@
 
 /// Names and values of `query`, decoded, in order.
 pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
-    let decoded = |text: &str| {
-        let text = text.replace('+', " ");
-        percent_encoding::percent_decode_str(&text).decode_utf8_lossy().into_owned()
-    };
-    let given = query.split('&').filter(|pair| !pair.is_empty());
-    given.map(move |pair| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (decoded(name), decoded(value))
-    })
+    form_urlencoded::parse(query.as_bytes()).into_owned()
 }
 
 /// Distinct non-empty values of the parameter `name`.

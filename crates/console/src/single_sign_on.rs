@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{Query, State};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use tunesmith_admission::use_cases;
 use tunesmith_domain::{Code, Refusal};
 use tunesmith_oidc::{Callback, LoginError, PendingLogin};
 
 use super::console::{Console, LOGIN, SingleSignOn};
-use super::frame::{Frame, Section};
+use super::frame::{Frame, Section, cookie};
 use super::login::{self, Next, inside, with_cookie};
 use super::visit::PageCall;
 
@@ -41,7 +41,7 @@ pub(crate) async fn start(State(console): State<Console>, Query(Next { next }): 
 
 pub(crate) async fn finish(State(console): State<Console>, Query(callback): Query<Callback>, parts: Parts) -> Response {
     let Some(sign_on) = console.single_sign_on.clone() else { return Redirect::to(LOGIN).into_response() };
-    let login = cookie_of(&parts.headers).as_deref().and_then(PendingLogin::from_cookie);
+    let login = cookie(&parts.headers, LOGIN_COOKIE).and_then(PendingLogin::from_cookie);
     let next = login.as_ref().map_or("/console", |login| inside(&login.next)).to_owned();
     let ended = login_cookie("", 0, console.is_secure);
     let response = match sign_in(&console, &sign_on, login.as_ref(), &callback, &parts).await {
@@ -86,10 +86,4 @@ fn refusal(sign_on: &SingleSignOn, error: LoginError) -> Refusal {
 fn login_cookie(value: &str, max_age: i64, is_secure: bool) -> String {
     let secure = if is_secure { "; Secure" } else { "" };
     format!("{LOGIN_COOKIE}={value}; Path={LOGIN}; HttpOnly; SameSite=Lax; Max-Age={max_age}{secure}")
-}
-
-fn cookie_of(headers: &HeaderMap) -> Option<String> {
-    let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|cookies| cookies.to_str().ok());
-    let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == LOGIN_COOKIE).map(|(_, value)| value.to_owned())
 }

@@ -92,18 +92,18 @@ pub(crate) enum Cell {
 }
 
 impl Selection {
-    fn of(text: &str) -> Self {
+    fn of(text: &str) -> Result<Self, PageError> {
         let mut selection = Self { columns: query::values(text, "column"), ..Self::default() };
         for (name, value) in query::pairs(text) {
             match name.as_str() {
                 "filter" => value.trim().clone_into(&mut selection.filter),
                 "orderBy" => value.trim().clone_into(&mut selection.order),
-                "after" => selection.after = value.parse().unwrap_or(0),
-                "offset" => selection.offset = value.parse().unwrap_or(0),
+                "after" => selection.after = number(&name, &value)?,
+                "offset" => selection.offset = number(&name, &value)?,
                 _ => {}
             }
         }
-        selection
+        Ok(selection)
     }
 
     /// Whether trials are listed by number without a filter, which needs no columns of the study.
@@ -172,7 +172,7 @@ pub(crate) async fn show(
 ) -> Result<Response, PageError> {
     let subject = console.subject(&named).await?;
     let study = subject.trials()?;
-    let selection = Selection::of(query.as_deref().unwrap_or_default());
+    let selection = Selection::of(query.as_deref().unwrap_or_default())?;
     let columns = columns_of(study, &selection.columns);
     let (trials, matched, error) = if selection.is_plain() {
         let page = console.studies.trial_page(&study.id, TrialId(selection.after), PAGE_SIZE).await?;
@@ -338,6 +338,12 @@ fn columns_of(study: &Study, shown: &[String]) -> Vec<Column> {
     columns
 }
 
+/// Number of trials in the parameter `name`.
+fn number<T: TryFrom<u32>>(name: &str, text: &str) -> Result<T, PageError> {
+    let number = text.parse::<u32>().ok().and_then(|number| number.try_into().ok());
+    number.ok_or_else(|| PageError::Invalid(format!("{name}={text}: use a number from 0 to {}", u32::MAX)))
+}
+
 fn bound(constraint: &ConstraintSpec) -> String {
     let side = match constraint.goal {
         Goal::Maximize => "at least",
@@ -363,14 +369,17 @@ mod tests {
     #[test]
     fn selection_is_part_of_the_address() {
         let text = "filter=state+%3D+ACTIVE&orderBy=metric.loss%20desc&column=duration&column=metric.loss&offset=100";
-        let selection = Selection::of(text);
+        let selection = Selection::of(text).unwrap();
         assert_eq!(selection.filter, "state = ACTIVE");
         assert_eq!((selection.order.as_str(), selection.offset), ("metric.loss desc", 100));
         assert_eq!(selection.columns, ["duration", "metric.loss"]);
         assert!(!selection.is_plain());
         let again = selection.query(&selection.order, "offset=100");
-        assert_eq!(Selection::of(&again), selection);
-        assert!(Selection::of("after=200").is_plain() && Selection::of("orderBy=id").is_plain());
+        assert_eq!(Selection::of(&again).unwrap(), selection);
+        assert!(Selection::of("after=200").unwrap().is_plain() && Selection::of("orderBy=id").unwrap().is_plain());
+        for bad in ["after=x", "offset=-1", "offset=18446744073709551615"] {
+            assert!(Selection::of(bad).is_err(), "{bad}");
+        }
         assert_eq!(Selection::default().query("", ""), "");
     }
 }

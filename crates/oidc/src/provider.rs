@@ -318,8 +318,5 @@ fn shortened(text: &str) -> String {
 
 /// Form encoding of credentials in HTTP Basic (RFC 6749, 2.3.1).
 fn encoded(text: &str) -> String {
-    reqwest::Url::parse_with_params("x:", [("", text)])
-        .ok()
-        .and_then(|url| url.query().and_then(|query| query.strip_prefix('=')).map(str::to_owned))
-        .unwrap_or_default()
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

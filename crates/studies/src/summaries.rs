@@ -1,5 +1,5 @@
-//! Study summaries (statistics, optimal trials and the course of the best result), updated incrementally and persisted, so that restarts need not
-//! reread all trials.
+//! Study summaries (statistics, optimal trials and the course of the best result), updated incrementally and persisted,
+//! so that restarts need not reread all trials.
 
 mod record;
 
