@@ -8,6 +8,7 @@ mod job;
 mod log_name;
 mod machine_plan;
 mod measurement;
+mod metadata;
 mod metric_folders;
 mod plan;
 mod ranking;
@@ -29,6 +30,7 @@ pub use job::{Job, JobChange, JobFields, JobState, UnknownJobState};
 pub use log_name::{LogName, LogStream, MASTER, PACKAGES, canonical_number};
 pub use machine_plan::{MachineNotice, MachinePlan, RESUME_PREVIOUS_JOB};
 pub use measurement::{KnownReports, Measurement, MetricValue, ReportKey};
+pub use metadata::{Metadata, MetadataKey, MetadataValue};
 pub use metric_folders::{MAX_FOLDER_BYTES, MAX_FOLDERS, MetricFolders, folder_order};
 pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, UnreadablePlan};
 pub use ranking::{
@@ -84,6 +86,8 @@ pub enum TransitionError {
     Outdated { resource: String },
     #[error("the idempotency key {key} was used for another request to trial {trial}: use a new key for each request")]
     KeyReused { trial: TrialId, key: String },
+    #[error("the metadata of {resource} would have {bytes} bytes; at most {} are kept", Metadata::MAX_BYTES)]
+    TooMuchMetadata { resource: String, bytes: usize },
     #[error("measurement {index} of trial {trial} is refused: {reason}")]
     BadMeasurement {
         trial: TrialId,

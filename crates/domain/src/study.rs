@@ -11,8 +11,8 @@ use tunesmith_algorithms::early_stopping::StoppingRule;
 use tunesmith_algorithms::problem::{ConstraintSpec, ParameterValues, ProblemStatement, TrialId};
 
 use super::{
-    Document, Measurement, NewTrial, SourceStudies, StudyId, StudyStopping, TransitionError, Trial, TrialChange,
-    ranking,
+    Document, Measurement, Metadata, NewTrial, SourceStudies, StudyId, StudyStopping, TransitionError, Trial,
+    TrialChange, ranking,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,6 +83,8 @@ pub struct StudyFields {
     pub trial_lease: Option<Duration>,
     /// User's configuration, in the canonical form of its protocol; null for the study of a job.
     pub config: Arc<Document>,
+    /// Values attached by clients.
+    pub metadata: Arc<Metadata>,
     pub state: StudyState,
     /// Reason the study is inactive or completed; empty while it is active.
     pub state_reason: String,
@@ -110,6 +112,7 @@ impl StudyFields {
             max_trials: None,
             trial_lease: None,
             config: Arc::default(),
+            metadata: Arc::default(),
             state: StudyState::Active,
             state_reason: String::new(),
             create_time,
@@ -149,6 +152,8 @@ pub enum StudyChange {
         /// Configuration with the new maximum, in the form of [`StudyFields::config`].
         config: Arc<Document>,
     },
+    /// Adds values, which replace those with the same key. Allowed in every state.
+    AddMetadata(Metadata),
 }
 
 impl Study {
@@ -242,11 +247,20 @@ impl Study {
         Ok(())
     }
 
+    fn add_metadata(&mut self, metadata: Metadata) -> Result<(), TransitionError> {
+        let mut merged = Metadata::clone(&self.metadata);
+        merged.merge(metadata, || format!("study {}", self.id))?;
+        self.0.metadata = merged.into();
+        self.next_revision();
+        Ok(())
+    }
+
     /// Applies `change`.
     ///
     /// # Errors
     /// [`TransitionError::WrongState`] if the state does not allow it; for an extension also
-    /// [`TransitionError::NotRaised`] and [`TransitionError::NoTrials`]. The study is then unchanged.
+    /// [`TransitionError::NotRaised`] and [`TransitionError::NoTrials`], for metadata
+    /// [`TransitionError::TooMuchMetadata`]. The study is then unchanged.
     pub fn apply(&mut self, change: StudyChange) -> Result<(), TransitionError> {
         let (state, reason, verb) = match change {
             StudyChange::Complete { reason } => (StudyState::Completed, reason, "complete"),
@@ -256,6 +270,7 @@ impl Study {
                 return Ok(());
             }
             StudyChange::Extend { max_trials, config } => return self.extend(max_trials, config),
+            StudyChange::AddMetadata(metadata) => return self.add_metadata(metadata),
         };
         if self.state == state {
             return Ok(());

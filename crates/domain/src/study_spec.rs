@@ -7,7 +7,9 @@ use serde_json::Value;
 use tunesmith_algorithms::early_stopping::StoppingRule;
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
 
-use super::{Algorithm, CurveAxis, FinalMeasurement, SourceStudies, Study, StudyFields, StudyId, StudyStopping};
+use super::{
+    Algorithm, CurveAxis, FinalMeasurement, Metadata, SourceStudies, Study, StudyFields, StudyId, StudyStopping,
+};
 
 /// Problem and search settings of a study.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +42,8 @@ pub struct NewStudy {
     pub sources: SourceStudies,
     /// Configuration in the form of the receiving API; null for the study of a job.
     pub config: Value,
+    /// Values attached by its client.
+    pub metadata: Metadata,
     pub create_time: Timestamp,
 }
 
@@ -59,6 +63,7 @@ impl StudySpec {
             max_trials: self.max_trials,
             trial_lease: self.trial_lease,
             config: new.config.into(),
+            metadata: new.metadata.into(),
             ..StudyFields::new(new.id, self.problem, new.create_time)
         })
     }

@@ -16,7 +16,7 @@ use super::plan_check::{self, PlanProblem};
 use super::runner::{JobServices, replica_resources};
 use super::trainer::placement;
 use tunesmith_domain::{
-    Job, JobFields, JobId, JobPlan, MachineNotice, MachinePlan, NewStudy, RESUME_PREVIOUS_JOB, Resources,
+    Job, JobFields, JobId, JobPlan, MachineNotice, MachinePlan, Metadata, NewStudy, RESUME_PREVIOUS_JOB, Resources,
     SourceStudies, StudyId, StudySpec,
 };
 use tunesmith_studies::search_policy::{SourceDescriptions, describe_sources};
@@ -176,6 +176,7 @@ pub(super) async fn submit(
             seed: submission.seed.unwrap_or(random_seed),
             sources,
             config: Value::Null,
+            metadata: Metadata::default(),
             create_time: now,
         })
     });

@@ -16,7 +16,7 @@ use tunesmith_api::ai_platform::optimizer::{
     StudyRequest, SuggestTrialsRequest, TrialList, TrialMessage, TrialRequest, completed_point, point, source_notices,
     study_plan, trial_and_attempt,
 };
-use tunesmith_domain::{Code, JobId, NewStudy, Refusal, Study, StudyId, StudyState, Trial, TrialId};
+use tunesmith_domain::{Code, JobId, Metadata, NewStudy, Refusal, Study, StudyId, StudyState, Trial, TrialId};
 use tunesmith_filter::Filter;
 use tunesmith_store::{Store, pages, snapshot};
 use tunesmith_studies::{NamedStudies, Studies, TrialRef};
@@ -79,6 +79,7 @@ impl Calls<'_> {
             seed: plan.seed.unwrap_or_else(|| rand::rng().next_u64()),
             sources,
             config: written(&config)?,
+            metadata: Metadata::default(),
             create_time: Timestamp::now(),
         });
         let study = self.studies.create_study(study).await?;

@@ -55,7 +55,8 @@ use crate::search_policy::{SearchPolicy, SearchPolicyError};
 use crate::study_cache::StudyCache;
 use crate::study_end::EndedTrials;
 use tunesmith_domain::{
-    Code, Refusal, ReportedOutcome, Study, StudyChange, StudyId, SuggestionOperation, SuggestionRequest, Trial,
+    Code, Metadata, Refusal, ReportedOutcome, Study, StudyChange, StudyId, StudyState, SuggestionOperation,
+    SuggestionRequest, Trial, TrialChange,
 };
 use tunesmith_store::{Documents, Store, StoreError, pages};
 pub use tunesmith_views::{most_at_once, running_at_once};
@@ -297,6 +298,45 @@ impl Studies {
         let _entered = self.study_queues.enter(id).await;
         let change = StudyChange::Extend { max_trials, config: Arc::new(config) };
         Ok(self.store.change_study(id, change).await?)
+    }
+
+    /// Ends a study, or lets it accept requests again.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`], [`StudiesError::OfJob`]; [`StoreError::Refused`] between two ended states.
+    pub async fn set_state(&self, id: &StudyId, state: StudyState) -> Result<Study, StudiesError> {
+        refuse_study_of_job(id)?;
+        let _entered = self.study_queues.enter(id).await;
+        let reason = "set by a client".to_owned();
+        let change = match state {
+            StudyState::Active => StudyChange::Reopen,
+            StudyState::Inactive => StudyChange::Deactivate { reason },
+            StudyState::Completed => StudyChange::Complete { reason },
+        };
+        Ok(self.store.change_study(id, change).await?)
+    }
+
+    /// Adds metadata to a study.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::Refused`] if the study would have too much of it.
+    pub async fn add_metadata(&self, id: &StudyId, metadata: Metadata) -> Result<Study, StudiesError> {
+        let _entered = self.study_queues.enter(id).await;
+        Ok(self.store.change_study(id, StudyChange::AddMetadata(metadata)).await?)
+    }
+
+    /// Adds metadata to a trial.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`]; [`StoreError::Refused`] if the trial would have too much of it.
+    pub async fn add_metadata_of_trial(
+        &self,
+        study: &StudyId,
+        id: TrialId,
+        metadata: Metadata,
+    ) -> Result<Trial, StudiesError> {
+        self.trial(study, id).await?;
+        Ok(self.store.change_trial(study, id, TrialChange::AddMetadata(metadata)).await?)
     }
 
     /// Deletes a study with its trials, and cancels its suggestions.

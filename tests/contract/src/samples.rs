@@ -12,9 +12,9 @@ use tunesmith_algorithms::problem::{
 
 use tunesmith_domain::{
     Accelerators, Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, Lease, LossCause,
-    MachineNotice, MachinePlan, Measurement, MetricValue, NewTrial, ProgramPlan, ReplicaPlan, ReportKey, RequestKey,
-    Resources, Role, StoppingRule, StoppingRuleKind, Study, StudyFields, StudyState, StudyStopping, StudyTime,
-    TrialChange, TrialId, TrialStart,
+    MachineNotice, MachinePlan, Measurement, Metadata, MetadataKey, MetadataValue, MetricValue, NewTrial, ProgramPlan,
+    ReplicaPlan, ReportKey, RequestKey, Resources, Role, StoppingRule, StoppingRuleKind, Study, StudyFields,
+    StudyState, StudyStopping, StudyTime, TrialChange, TrialId, TrialStart,
 };
 
 /// The time `secs` seconds after a fixed start, with nanoseconds.
@@ -180,12 +180,20 @@ fn study_over(id: &str, parameters: Vec<ParameterSpec>, initial_points: Vec<Para
         max_trials: Some(u64::MAX),
         trial_lease: Some(Duration::new(90, 500_000_000)),
         config: serde_json::json!({"metrics": [{"metric": "accuracy"}]}).into(),
+        metadata: metadata("ä").into(),
         state: StudyState::Active,
         state_reason: String::new(),
         create_time: at(0),
         next_trial_id: TrialId::FIRST,
         revision: 0,
     })
+}
+
+/// A text with the key `key`, and a message.
+pub fn metadata(name: &str) -> Metadata {
+    let key = |namespace: &str, key: &str| MetadataKey { namespace: namespace.to_owned(), key: key.to_owned() };
+    let message = MetadataValue::Message { type_url: "type/m".to_owned(), value: vec![0, 255] };
+    [(key("", name), MetadataValue::Text("ü\n".to_owned())), (key(":a:b", name), message)].into_iter().collect()
 }
 
 /// Trial `id`, about to be created.

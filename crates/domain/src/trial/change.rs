@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
 use super::{AttemptLocation, Lease, RequestKey};
-use crate::Measurement;
+use crate::{Measurement, Metadata};
 
 /// Trial to be created.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,6 +120,8 @@ pub enum TrialChange {
     /// Returns a failed trial to its client, which starts the next attempt later. Measurements are kept. No effect on a
     /// trial in another state, or on one stopped early.
     Retry,
+    /// Adds values, which replace those with the same key. Allowed in every state.
+    AddMetadata(Metadata),
     /// Deletes the trial. Stores answer later changes with a not-found error.
     Delete {
         /// Current time.

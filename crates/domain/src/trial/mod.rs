@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
-use super::{Measurement, MetricFolders};
+use super::{Measurement, Metadata, MetricFolders};
 pub use change::{Completion, LossCause, NewTrial, TrialChange, TrialStart};
 pub use location::{AttemptLocation, ReplicaNode};
 pub use request::{RecordedRequest, RecordedRequestError, RequestKey};
@@ -122,6 +122,8 @@ pub struct TrialFields {
     pub fallback_reason: Option<String>,
     /// Requests of the last day that changed the trial and had an idempotency key, newest last. They identify retries.
     pub request_keys: Vec<RecordedRequest>,
+    /// Values attached by clients.
+    pub metadata: Metadata,
     /// Study revision at the last change of this trial; increases with every change of any trial.
     pub revision: u64,
 }

@@ -12,7 +12,7 @@ use super::{
 };
 #[cfg(doc)]
 use crate::Study;
-use crate::{Measurement, MetricFolders, TransitionError};
+use crate::{Measurement, Metadata, MetricFolders, TransitionError};
 
 impl Trial {
     /// Creates a trial; [`Study::add_trial`] assigns its revision.
@@ -49,6 +49,7 @@ impl Trial {
                 .map(|request| RecordedRequest::new(request, new.create_time))
                 .into_iter()
                 .collect(),
+            metadata: Metadata::default(),
             revision: 0,
         });
         let at = new.create_time;
@@ -109,6 +110,10 @@ impl Trial {
             TrialChange::Retry => {
                 self.retry();
                 Ok(Vec::new())
+            }
+            TrialChange::AddMetadata(metadata) => {
+                let id = self.id;
+                self.0.metadata.merge(metadata, || format!("trial {id}")).map(|()| Vec::new())
             }
             TrialChange::Delete { at } => {
                 self.delete(at);

@@ -7,6 +7,7 @@
 mod chunk;
 mod form;
 mod job;
+mod metadata;
 mod plan;
 mod study;
 mod trial;

@@ -11,9 +11,10 @@ use tunesmith_algorithms::early_stopping::{AshaRule, DecayCurveRule, MedianRule}
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement};
 
 use super::form::{As, Float, Form, Shared, Text, forms, is_default};
+use super::metadata::MetadataRecord;
 use super::{Progress, RecordError, from_json, to_json};
 use tunesmith_domain::{
-    Algorithm, CurveAxis, Document, FinalMeasurement, StoppingRule, Study, StudyFields, StudyId, StudyState,
+    Algorithm, CurveAxis, Document, FinalMeasurement, Metadata, StoppingRule, Study, StudyFields, StudyId, StudyState,
     StudyStopping, StudyTime, TrialId,
 };
 
@@ -67,6 +68,8 @@ struct StudyRecord {
     trial_lease: Option<Duration>,
     #[serde(default, skip_serializing_if = "is_default", with = "As::<Shared>")]
     config: Arc<Document>,
+    #[serde(default, skip_serializing_if = "is_default", with = "As::<MetadataRecord>")]
+    metadata: Arc<Metadata>,
     #[serde(with = "StateRecord")]
     state: StudyState,
     state_reason: String,

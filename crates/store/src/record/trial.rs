@@ -9,10 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tunesmith_algorithms::problem::{Origin, ParameterValues};
 
 use super::form::{As, Float, SharedText, Text, forms, is_default};
+use super::metadata::MetadataRecord;
 use super::{RecordError, from_json, to_json};
 use tunesmith_domain::{
-    AttemptLocation, Lease, Measurement, MetricFolders, MetricValue, RecordedRequest, ReplicaNode, ReportKey, Trial,
-    TrialFields, TrialId, TrialState,
+    AttemptLocation, Lease, Measurement, Metadata, MetricFolders, MetricValue, RecordedRequest, ReplicaNode, ReportKey,
+    Trial, TrialFields, TrialId, TrialState,
 };
 
 /// The stored form of `trial`.
@@ -79,6 +80,8 @@ struct TrialRecord {
     fallback_reason: Option<String>,
     #[serde(default, skip_serializing_if = "is_default", with = "As::<Vec<Text>>")]
     request_keys: Vec<RecordedRequest>,
+    #[serde(default, skip_serializing_if = "is_default", with = "As::<MetadataRecord>")]
+    metadata: Metadata,
     revision: u64,
 }
 

@@ -5,7 +5,9 @@ use tunesmith_algorithms::problem::{
     AlgorithmName, ConstraintSpec, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue,
     ParameterValues, ProblemStatement, ScaleType, SearchSpace, TrialId,
 };
-use tunesmith_domain::{Measurement, MetricValue, ReportKey, Study, StudyFields, Trial, TrialFields, TrialState};
+use tunesmith_domain::{
+    Measurement, Metadata, MetricValue, ReportKey, Study, StudyFields, Trial, TrialFields, TrialState,
+};
 use tunesmith_views::Columns;
 
 pub(crate) const LEVELS: [&str; 3] = ["adam", "sgd", "<b>"];
@@ -96,6 +98,7 @@ pub(crate) fn trial(number: usize, sample: &Sample) -> Trial {
         stopped_early: false,
         fallback_reason: None,
         request_keys: Vec::new(),
+        metadata: Metadata::default(),
         revision: number as u64,
     })
 }

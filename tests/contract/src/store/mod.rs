@@ -68,6 +68,7 @@ pub async fn check<P: Medium>(new_medium: impl Fn() -> P) {
     trials::are_numbered_without_gaps(&new_medium()).await;
     trials::are_listed_in_order_by_pages(&new_medium()).await;
     trials::pass_through_all_states(&new_medium()).await;
+    trials::metadata_is_kept_in_every_state(&new_medium()).await;
     trials::a_repeated_report_is_applied_once(&new_medium()).await;
     trials::refuse_illegal_changes(&new_medium()).await;
     trials::count_preemptions_apart(&new_medium()).await;

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::{Medium, assert_not_found, assert_refused, reopen, samples};
-use tunesmith_domain::{AttemptLocation, LossCause, ReplicaNode, StudyId, TrialChange, TrialId, TrialState};
+use tunesmith_domain::{
+    AttemptLocation, LossCause, Metadata, MetadataKey, MetadataValue, ReplicaNode, StudyChange, StudyId,
+    TransitionError, TrialChange, TrialId, TrialState,
+};
 use tunesmith_store::{Store, StoreError};
 
 /// A store with the study `id`.
@@ -93,6 +96,29 @@ pub(super) async fn pass_through_all_states(medium: &impl Medium) {
     assert_eq!(infeasible.infeasible_reason.as_deref(), Some("no metric"));
     let store = reopen(medium, store).await;
     assert_eq!(store.trial(&study, TrialId(2)).await.unwrap(), infeasible);
+}
+
+pub(super) async fn metadata_is_kept_in_every_state(medium: &impl Medium) {
+    let (store, study) = with_study(medium, "s").await;
+    let id = TrialId(1);
+    store.create_trial(&study, samples::new_trial(1)).await.unwrap();
+    let done = store.change_trial(&study, id, samples::succeed(0, 0.5)).await.unwrap();
+    let added = store.change_trial(&study, id, TrialChange::AddMetadata(samples::metadata("k"))).await.unwrap();
+    assert_eq!((&added.metadata, added.revision), (&samples::metadata("k"), done.revision + 1));
+    store.change_study(&study, StudyChange::Complete { reason: "x".to_owned() }).await.unwrap();
+    let changed = store.change_study(&study, StudyChange::AddMetadata(samples::metadata("k"))).await.unwrap();
+    // Beside those with which the study was created.
+    assert_eq!(changed.metadata.iter().count(), 4);
+    let large = "x".repeat(Metadata::MAX_BYTES);
+    let key = MetadataKey { namespace: String::new(), key: "large".to_owned() };
+    let too_much: Metadata = [(key, MetadataValue::Text(large))].into_iter().collect();
+    let refused = store.change_trial(&study, id, TrialChange::AddMetadata(too_much.clone())).await;
+    assert!(matches!(refused, Err(StoreError::Refused(TransitionError::TooMuchMetadata { .. }))), "{refused:?}");
+    let refused = store.change_study(&study, StudyChange::AddMetadata(too_much)).await;
+    assert!(matches!(refused, Err(StoreError::Refused(TransitionError::TooMuchMetadata { .. }))), "{refused:?}");
+    let store = reopen(medium, store).await;
+    assert_eq!(store.trial(&study, id).await.unwrap(), added);
+    assert_eq!(store.study(&study).await.unwrap(), changed);
 }
 
 pub(super) async fn a_repeated_report_is_applied_once(medium: &impl Medium) {

@@ -3,7 +3,7 @@ use tunesmith_algorithms::problem::{
     Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, ProblemStatement, ScaleType,
     SearchSpace, TrialId,
 };
-use tunesmith_domain::{Measurement, MetricValue, ReportKey, StudyFields, Trial, TrialFields, TrialState};
+use tunesmith_domain::{Measurement, Metadata, MetricValue, ReportKey, StudyFields, Trial, TrialFields, TrialState};
 
 /// Columns of a study with five metrics. Every tenth trial has failed.
 fn columns(parameters: usize, trials: usize) -> Columns {
@@ -57,6 +57,7 @@ fn trial(number: usize, parameters: usize) -> Trial {
         stopped_early: false,
         fallback_reason: None,
         request_keys: Vec::new(),
+        metadata: Metadata::default(),
         revision: number as u64,
     })
 }
