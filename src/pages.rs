@@ -3,6 +3,7 @@
 use axum::Router;
 use tokio::sync::watch;
 
+use tunesmith_admission::AccessControl;
 use tunesmith_http::server::{self, Service};
 
 #[cfg(feature = "console")]
@@ -36,7 +37,10 @@ pub(crate) fn router(service: Service, pages: Pages) -> Router {
         single_sign_on,
         ended,
     };
-    server::router_with_pages(service, |control| tunesmith_console::router(console, control))
+    let vizier = vizier_routes(&service);
+    server::router_with_pages(service, |control| {
+        tunesmith_console::router(console, std::sync::Arc::clone(&control)).merge(vizier(control))
+    })
 }
 
 /// Routes of `service`. Console pages answer that they are not compiled in.
@@ -46,5 +50,20 @@ pub(crate) fn router(service: Service, _: Pages) -> Router {
         (axum::http::StatusCode::NOT_FOUND, "this program was built without the console (feature console)\n")
     };
     let routes = Router::new().route("/console", axum::routing::any(missing));
-    server::router_with_pages(service, |_| routes.route("/console/{*page}", axum::routing::any(missing)))
+    let vizier = vizier_routes(&service);
+    let routes = routes.route("/console/{*page}", axum::routing::any(missing));
+    server::router_with_pages(service, |control| routes.merge(vizier(control)))
+}
+
+/// Routes of the Vizier services, if they are compiled in.
+#[cfg_attr(not(feature = "vizier"), expect(unused_variables, reason = "only the Vizier services need it"))]
+fn vizier_routes(service: &Service) -> impl FnOnce(std::sync::Arc<AccessControl>) -> Router + use<> {
+    #[cfg(feature = "vizier")]
+    let (studies, clock) = (std::sync::Arc::clone(&service.studies), std::sync::Arc::clone(&service.clock));
+    move |control| {
+        #[cfg(feature = "vizier")]
+        return tunesmith_vizier_server::router(tunesmith_vizier_server::Services { studies, clock, control });
+        #[cfg(not(feature = "vizier"))]
+        return Router::new();
+    }
 }

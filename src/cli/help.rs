@@ -36,7 +36,7 @@ const ALL: [(&str, &[&str]); 9] = [
     ("Slurm", &["slurm_"]),
     ("Ray", &["ray_"]),
     ("Kubernetes", &["kubernetes_"]),
-    ("Optuna", &["grpc_", "optuna_"]),
+    ("Optuna and Vertex AI", &["grpc_", "optuna_", "vertex_"]),
     ("Store", &["store", "job_lease", "resume_copied"]),
     ("Programs", &["options", "run_options", "pass_environment", "log_quota", "allow"]),
     ("Limits", &["remote_job_slots", "request_", "concurrent_suggestions", "memory", "connections", "idle_timeout"]),

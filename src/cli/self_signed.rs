@@ -7,9 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use rcgen::{
-    CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
-};
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256};
 
 use super::output::notice;
 
@@ -41,7 +39,8 @@ pub(super) fn pair(folder: &Path, listen: IpAddr, public_host: Option<&str>) -> 
     let mut params = CertificateParams::new(names.clone()).context("a name of the certificate is invalid")?;
     params.distinguished_name.push(DnType::CommonName, "tunesmith");
     params.is_ca = IsCa::ExplicitNoCa;
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    // No key usages: one without the signing of certificates is no root for BoringSSL, which gRPC uses, and one with it is
+    // refused by strict clients, since this is not the certificate of an authority.
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let now = std::time::SystemTime::now();
     // Tolerates clients whose clock is behind.

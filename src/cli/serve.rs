@@ -53,6 +53,11 @@ pub(super) struct ServeArgs {
     #[cfg(feature = "optuna")]
     #[arg(long, value_name = "SECONDS", requires = "grpc_listen", value_parser = clap::value_parser!(u32).range(1..=2_592_000))]
     optuna_trial_lease: Option<u32>,
+    /// Address for clients of Vertex AI whose endpoint cannot have a path. By default, there is none: they use the path
+    /// /vertex of --listen.
+    #[cfg(feature = "vizier")]
+    #[arg(long, value_name = "ADDRESS")]
+    vertex_listen: Option<SocketAddr>,
     /// Data folder with jobs, studies and trials.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,

@@ -17,7 +17,7 @@ use super::admission::{Admission, Outcome};
 use super::call::{Call, Client, IdempotencyKey, SessionSecrets};
 use super::policy;
 use super::steps::queues;
-use super::use_cases::{RequiredAccess, Resource};
+use super::use_cases::{RequiredAccess, Resource, UseCase};
 
 pub(crate) const TOKENS_UNREADABLE: &str = "the server's tokens cannot be read; see its log";
 
@@ -145,6 +145,12 @@ impl AccessControl {
         }
     }
 
+    /// Whether `client` may be the caller of `use_case` as far as its credentials tell, for protocols whose messages name
+    /// the resource: the message of a stranger is not read. Records nothing; [`Self::admit`] refuses the call.
+    pub fn knows(&self, use_case: UseCase, client: &Client) -> bool {
+        self.rules().is_none_or(|rules| rules.caller(use_case, client, self.now()).is_ok())
+    }
+
     /// Admits `call`. Records refused calls in the audit log.
     ///
     /// # Errors
@@ -171,7 +177,7 @@ impl AccessControl {
             }
             Mode::Owner(_) | Mode::Open => return Ok((Caller::Anonymous, None)),
         };
-        let caller = rules.caller(call, self.now());
+        let caller = rules.caller(call.use_case, &call.client, self.now());
         let principal = caller.as_ref().map_or("unknown", Caller::principal).to_owned();
         let checked = rules.check(call, caller).await;
         if let Err(refusal) = &checked {
@@ -182,7 +188,7 @@ impl AccessControl {
 
     pub(crate) async fn still_admits(&self, call: &Call) -> bool {
         let Some(rules) = self.rules() else { return true };
-        let Ok(caller) = rules.caller(call, self.now()) else { return false };
+        let Ok(caller) = rules.caller(call.use_case, &call.client, self.now()) else { return false };
         rules.authorize(call, &caller).await.is_ok()
     }
 
@@ -300,11 +306,11 @@ impl AccessControl {
 }
 
 impl Rules {
-    fn caller(&self, call: &Call, now: Timestamp) -> Result<Caller, Refusal> {
-        let Client { token, session, advice, .. } = &call.client;
+    fn caller(&self, use_case: UseCase, client: &Client, now: Timestamp) -> Result<Caller, Refusal> {
+        let Client { token, session, advice, .. } = client;
         let authenticator = &self.access.authenticator;
         let missing = |name: &str| Refusal::new(Code::Unauthenticated, advice.replace("TOKEN", name));
-        match call.use_case.access() {
+        match use_case.access() {
             // The use case checks the token. A request without one is not read further.
             RequiredAccess::TrialToken if token.is_none() => return Err(missing("$TUNESMITH_TOKEN")),
             RequiredAccess::Open | RequiredAccess::TrialToken => return Ok(Caller::Anonymous),
@@ -317,7 +323,7 @@ impl Rules {
             (Some(token), _) => {
                 authenticator.authenticate(token.trim(), now).map_err(unreadable)?.ok_or_else(unknown_token)
             }
-            (None, Some(secrets)) => self.caller_of_session(secrets, call.use_case.changes(), now),
+            (None, Some(secrets)) => self.caller_of_session(secrets, use_case.changes(), now),
             (None, None) => Err(missing("TOKEN")),
         }
     }

@@ -298,6 +298,21 @@ use_cases! {
 }
 
 use_cases! {
+    /// Use cases of studies that only Vertex AI or OSS Vizier has.
+    VIZIER:
+    LOOKUP_STUDY = reads("tunesmith.projects.locations.studies.lookup", Of(StudiesGet), Location)
+        "Gets a study by its name for display.";
+    SET_STUDY_STATE = changing("tunesmith.projects.locations.studies.setState", Of(StudiesCreate), Study)
+        "Ends a study, or lets it accept requests again.";
+    UPDATE_METADATA = changing("tunesmith.projects.locations.studies.updateMetadata", Of(TrialsUpdate), Study)
+        "Adds metadata to a study and its trials.";
+    LIST_OPERATIONS = reads("tunesmith.projects.locations.operations.list", Of(OperationsList), Location)
+        "Lists operations; always empty, since operations are not kept.";
+    DELETE_OPERATION = changing("tunesmith.projects.locations.operations.delete", Of(OperationsCancel), Operation)
+        "Forgets an operation. Operations are not kept, so nothing changes.";
+}
+
+use_cases! {
     /// Use cases of the storage of Optuna studies, which are not the studies of `ml.projects.locations.studies`.
     OPTUNA_STORAGE:
     OPTUNA_CREATE_STUDY = changing("tunesmith.optuna.studies.create", Of(StudiesCreate), Server)

@@ -9,7 +9,7 @@ use super::measurement::MeasurementArgs;
 use super::study_target::StudyArgs;
 use super::trials::show_trial;
 use crate::cli::output::notice;
-use tunesmith_api::ai_platform::optimizer::study_config::StudyParameterSpec;
+use tunesmith_api::ai_platform::optimizer::StudyParameterSpec;
 use tunesmith_api::ai_platform::optimizer::{TrialParameter, TrialRequest};
 use tunesmith_api::ai_platform::{Int64, Number, ParameterType};
 

@@ -67,6 +67,14 @@ pub(super) fn settings(args: &ServeArgs, listed: &[AllowedFolder]) -> Vec<Settin
     ];
     #[cfg(not(feature = "optuna"))]
     let grpc = [];
+    #[cfg(feature = "vizier")]
+    let vertex = [setting(
+        "--vertex-listen",
+        "address for clients of Vertex AI, beside the path /vertex",
+        args.vertex_listen.map_or_else(|| "none".to_owned(), |address| address.to_string()),
+    )];
+    #[cfg(not(feature = "vizier"))]
+    let vertex = [];
     let general = vec![
         setting(
             "--allowed-folder",
@@ -113,5 +121,5 @@ pub(super) fn settings(args: &ServeArgs, listed: &[AllowedFolder]) -> Vec<Settin
             .to_owned(),
         ),
     ];
-    general.into_iter().chain(grpc).collect()
+    general.into_iter().chain(grpc).chain(vertex).collect()
 }

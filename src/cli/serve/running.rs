@@ -52,6 +52,8 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     grpc::check(args)?;
     let data_dir = open(args).await?;
     let access = access(args, &settings, &data_dir)?;
+    #[cfg(feature = "vizier")]
+    check_vertex_address(args, &access)?;
     let executor = args.executor.options(&settings.executor);
     let hosts = hosts(args, &executor)?;
     #[cfg(feature = "console")]
@@ -63,6 +65,8 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     #[cfg(feature = "console")]
     let (set_shown, shown) = watch::channel(facts::settings(args, &settings.allowed_folders));
     let Listening { connections, url, endpoint, identity } = listen(args).await?;
+    #[cfg(feature = "vizier")]
+    let vertex = listen_for_vertex(args, identity.as_ref()).await?;
     let (set_retention, retention) = watch::channel(settings.retention);
     let parts = ReloadParts {
         identity,
@@ -104,7 +108,13 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     if let Some(grpc) = &grpc {
         grpc.announce(&access);
     }
-    print(&format!("listening on {url}\n"))?;
+    let announced = format!("listening on {url}\n");
+    #[cfg(feature = "vizier")]
+    let announced = match &vertex {
+        Some((_, url)) => format!("{announced}listening for Vertex AI on {url}\n"),
+        None => announced,
+    };
+    print(&announced)?;
     let signals = EndSignals::new()?;
     let _writes_beyond_limits_fail = failing_writes_beyond_limits()?;
     let mut store_stopped = pin!(until_stopped(application.store.condition()));
@@ -130,13 +140,26 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
         #[cfg(feature = "console")]
         single_sign_on,
         is_secure: endpoint_is_secure,
-        ended: console_ended,
+        ended: console_ended.clone(),
     };
     let router = pages::router(service, pages);
+    #[cfg(feature = "vizier")]
+    let serving_vertex = vertex.map(|(connections, _)| {
+        let router = tunesmith_vizier_server::without_prefix(router.clone());
+        let mut ended = console_ended;
+        let ended = async move {
+            let _ = ended.wait_for(|ended| *ended).await;
+        };
+        server::serve(connections, router, Duration::from_secs(args.idle_timeout), ended)
+    });
     let serving = server::serve(connections, router, Duration::from_secs(args.idle_timeout), ended);
     #[cfg(feature = "optuna")]
     let serving = async {
         tokio::join!(serving, futures::future::OptionFuture::from(serving_grpc));
+    };
+    #[cfg(feature = "vizier")]
+    let serving = async {
+        tokio::join!(serving, futures::future::OptionFuture::from(serving_vertex));
     };
     // Closes connections open longer than any request may take.
     let cut_off = async move {
@@ -219,6 +242,35 @@ async fn listen(args: &ServeArgs) -> anyhow::Result<Listening> {
     Ok(Listening { connections, url: format!("{scheme}://{address}"), endpoint, identity })
 }
 
+/// The listener for clients of Vertex AI and its address, with the certificate of the other one.
+#[cfg(feature = "vizier")]
+async fn listen_for_vertex(
+    args: &ServeArgs,
+    identity: Option<&Arc<ServerIdentity>>,
+) -> anyhow::Result<Option<(Connections, String)>> {
+    let Some(address) = args.vertex_listen else { return Ok(None) };
+    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+    let address = listener.local_addr()?;
+    let limits = connection_limits(args);
+    Ok(Some(match identity {
+        Some(identity) => (Connections::tls(listener, limits, Arc::clone(identity))?, format!("https://{address}")),
+        None => (Connections::plain(listener, limits), format!("http://{address}")),
+    }))
+}
+
+/// Refuses an address that others reach on a server without tokens.
+#[cfg(feature = "vizier")]
+fn check_vertex_address(args: &ServeArgs, access: &Access) -> anyhow::Result<()> {
+    match args.vertex_listen {
+        Some(address) if !address.ip().is_loopback() && !access.authenticator.requires_tokens() => bail!(
+            "--vertex-listen {address}: without a token, every client that reaches this address has all permissions; make a \
+             token first (tunesmith tokens create --data-dir {}) or listen on the loopback interface",
+            args.data_dir.display()
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// Resumes unfinished work of an earlier server on the data folder.
 async fn resume(application: &Application) -> anyhow::Result<()> {
     application.packages.remove_unfinished()?;
@@ -270,6 +322,10 @@ fn hosts(args: &ServeArgs, executor: &ExecutorOptions) -> anyhow::Result<Allowed
     // An address without a host is rejected when the executor is built.
     let of_agents = executor.servers().filter_map(|server| server.parse::<Url>().ok()?.host_str()?.parse().ok());
     configured.extend(of_agents);
+    #[cfg(feature = "vizier")]
+    if let Some(address) = args.vertex_listen {
+        configured.push(address.ip().to_string().parse()?);
+    }
     if let Some(url) = &args.public_url {
         let host = url.host_str().with_context(|| format!("--public-url {url}: a host is missing"))?;
         configured.push(host.parse().with_context(|| format!("--public-url {url}"))?);

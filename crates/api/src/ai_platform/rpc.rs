@@ -19,6 +19,14 @@ pub struct ErrorResponse {
     pub error: ErrorStatus,
 }
 
+impl ErrorResponse {
+    /// Response for `refusal` with the HTTP status `code`.
+    pub fn new(code: u16, refusal: &Refusal) -> Self {
+        let (status, message) = (refusal.code.name(), refusal.message.clone());
+        Self { error: ErrorStatus { code, status, details: details(refusal), message } }
+    }
+}
+
 /// `google.rpc.Status`, in the form of an HTTP response.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ErrorStatus {

@@ -1,7 +1,7 @@
 //! Size limits on the lists of a job or study. Some rules compare list entries pairwise.
 
 use super::optimizer::FieldViolation;
-use super::optimizer::study_config::{StudyConfig, StudyParameterSpec};
+use super::optimizer::{StudyConfig, StudyParameterSpec};
 use super::violations::Violations;
 use super::{Additions, HyperparameterSpec};
 

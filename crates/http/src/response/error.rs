@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::{Schema, SchemaGenerator};
 
-use tunesmith_api::ai_platform::rpc::{ErrorResponse, ErrorStatus, FieldViolation, Status, details};
+use tunesmith_api::ai_platform::rpc::{ErrorResponse, FieldViolation, Status};
 pub(crate) use tunesmith_domain::Code;
 use tunesmith_domain::Refusal;
 use tunesmith_jobs::{JobsError, PlanPart, ReportError, SubmitError};
@@ -66,14 +66,12 @@ impl From<Refusal> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let (status, details) = (self.http_status(), details(&self.refusal));
-        let Refusal { code, message, retry_after, .. } = self.refusal;
-        let error = ErrorStatus { code: status.as_u16(), status: code.name(), details, message };
-        let mut response = (status, Json(ErrorResponse { error })).into_response();
+        let status = self.http_status();
+        let mut response = (status, Json(ErrorResponse::new(status.as_u16(), &self.refusal))).into_response();
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if let Some(wait) = retry_after {
+        if let Some(wait) = self.refusal.retry_after {
             // Rounded up to whole seconds.
             let seconds = wait.as_secs_f64().ceil() as u64;
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));

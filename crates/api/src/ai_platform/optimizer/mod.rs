@@ -13,8 +13,8 @@ mod operation_name;
 mod parameter_names;
 mod requests;
 pub mod study;
-pub mod study_additions;
-pub mod study_config;
+mod study_additions;
+mod study_config;
 mod study_problem;
 mod study_rendering;
 pub mod trial;
@@ -23,15 +23,22 @@ pub use attempt::{AttemptMessage, NodeMessage};
 pub use measurement::{MAX_METRICS, MeasurementMessage, MetricMessage};
 pub use operation::{Operation, OperationResponse, Progress};
 pub use operation_name::OperationName;
-use parameter_names::ParameterNames;
-pub use parameter_names::PublishedNames;
+pub use parameter_names::{ParameterNames, PublishedNames};
 pub use requests::{
     AddMeasurementRequest, CompleteTrialRequest, MAX_SUGGESTIONS, SuggestAdditions, SuggestTrialsRequest,
     trial_and_attempt,
 };
-pub use study::{StudyConfigMessage, StudyList, StudyMessage, StudyRequest, StudyStateName, with_max_trials};
-pub use study_additions::{CONTINUED_STUDIES, PRIOR_STUDIES, source_notices};
-pub use study_config::StudyConfig;
+pub use study::{
+    StudyConfigMessage, StudyList, StudyMessage, StudyRequest, StudyStateName, display_name, study_name,
+    with_max_trials,
+};
+pub use study_additions::{
+    CONTINUED_STUDIES, ConvexStopping, PRIOR_STUDIES, StudyAdditions, VizierSettings, source_notices,
+};
+pub use study_config::{
+    AutomatedStoppingConfig, DoubleValueSpec, DoubleValues, IntegerValueSpec, IntegerValues, MetricSpec,
+    StoppingConfig, StudyConfig, StudyParameterSpec, StudyScaleType, TextValues,
+};
 pub use study_problem::{StudyPlan, study_plan};
 pub use trial::{
     MetricFolderChoice, TrialAdditions, TrialList, TrialMessage, TrialParameter, TrialRequest, TrialStateName,

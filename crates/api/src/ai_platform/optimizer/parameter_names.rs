@@ -40,7 +40,7 @@ impl<'a> PublishedNames<'a> {
 
 /// Search space names of a study configuration's parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct ParameterNames {
+pub struct ParameterNames {
     /// Search space name by index path.
     inner: BTreeMap<Vec<usize>, String>,
     /// Configured name by search space name.
@@ -48,7 +48,7 @@ pub(super) struct ParameterNames {
 }
 
 impl ParameterNames {
-    pub(super) fn of(config: &StudyConfig) -> Self {
+    pub fn of(config: &StudyConfig) -> Self {
         let mut given = BTreeSet::new();
         visit(&config.parameters, &mut Vec::new(), &mut |_, spec| {
             given.insert(spec.parameter.clone());
@@ -80,7 +80,7 @@ impl ParameterNames {
     }
 
     /// Search space name of the parameter at `path`.
-    pub(super) fn internal(&self, path: &[usize]) -> &str {
+    pub fn internal(&self, path: &[usize]) -> &str {
         self.inner.get(path).map_or("", String::as_str)
     }
 }

@@ -185,6 +185,12 @@ fn has_no_seed(config: &Value) -> bool {
     config.is_object() && config["tunesmith"]["seed"].is_null()
 }
 
+/// Name of `study` for display: that of its configuration, or its ID.
+pub fn display_name(study: &Study) -> &str {
+    let given = study.config["tunesmith"]["displayName"].as_str().filter(|name| !name.is_empty());
+    given.unwrap_or_else(|| study.id.parts().2)
+}
+
 /// `projects/{p}/locations/{l}/studies/{s}`.
 pub fn study_name(study: &StudyId) -> String {
     let (project, location, id) = study.parts();

@@ -32,6 +32,9 @@ pub fn source_notices(continued: Option<String>, related: Option<String>) -> imp
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StudyAdditions {
+    /// Name for display, such as that of a study of Vertex AI. Default: the ID.
+    #[serde(skip_serializing_if = "is_default")]
+    pub display_name: String,
     /// Random seed; drawn at random if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<Int64>,
@@ -80,6 +83,48 @@ pub struct StudyAdditions {
     /// Rules that end the study.
     #[serde(skip_serializing_if = "is_default")]
     pub study_stopping_config: StudyStoppingConfig,
+    /// Settings of a study of Vertex AI or OSS Vizier that have no other place here. They are returned to their clients.
+    #[serde(skip_serializing_if = "is_default")]
+    pub vizier: VizierSettings,
+}
+
+/// Settings of clients of Vertex AI and OSS Vizier, returned to them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct VizierSettings {
+    /// Algorithm as requested from OSS Vizier, such as `NSGA2`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub algorithm: String,
+    /// By parameter name: type of the values in clients of OSS Vizier, `AS_BOOLEAN`, `AS_INTEGER` or `AS_FLOAT`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub external_types: BTreeMap<String, String>,
+    /// Vertex AI's `convexAutomatedStoppingSpec`; applied as the rule `DECAY_CURVE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub convex_stopping: Option<ConvexStopping>,
+    /// Vertex AI's `shouldStopAsap`. No effect: running trials end by themselves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub should_stop_asap: Option<bool>,
+}
+
+/// Vertex AI's `convexAutomatedStoppingSpec`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct ConvexStopping {
+    /// Last step of a trial.
+    #[serde(skip_serializing_if = "is_default")]
+    pub max_step_count: Int64,
+    /// Step before which no trial is stopped.
+    #[serde(skip_serializing_if = "is_default")]
+    pub min_step_count: Int64,
+    /// Measurements before which no trial is stopped.
+    #[serde(skip_serializing_if = "is_default")]
+    pub min_measurement_count: Int64,
+    /// Name of the learning rate. No effect.
+    #[serde(skip_serializing_if = "is_default")]
+    pub learning_rate_parameter_name: String,
+    /// Whether stopped trials are predicted again. No effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_all_stopped_trials: Option<bool>,
 }
 
 /// Converts a study's parameters and related extensions to those of a job, so that the rules and conversions of jobs

@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 use tunesmith_algorithms::problem::{ParameterKind, ParameterSpec, ParameterValue, ScaleType};
 
 use super::PublishedNames;
-use super::study_additions::{StudyAdditions, initial_trials_of, priors_of};
+use super::study_additions::{StudyAdditions, VizierSettings, initial_trials_of, priors_of};
 use super::study_config::{
     AutomatedStoppingConfig, DoubleValueSpec, DoubleValues, IntegerValueSpec, IntegerValues, MetricSpec,
     StoppingConfig, StudyConfig, StudyParameterSpec, StudyScaleType, TextValues,
@@ -40,6 +40,7 @@ pub(super) fn study_config(study: &Study) -> StudyConfig {
         algorithm: Algorithm::of_domain(&study.algorithm),
         automated_stopping_config: study.stopping_rule.and_then(|rule| stopping(rule.kind(), study.stopping_axis)),
         tunesmith: StudyAdditions {
+            display_name: String::new(),
             seed: Some(Int64(study.seed.cast_signed())),
             max_trials: study.max_trials.map(|count| Int64(count.cast_signed())),
             trial_lease: study.trial_lease.map(ProtoDuration),
@@ -66,6 +67,7 @@ pub(super) fn study_config(study: &Study) -> StudyConfig {
                 .filter(|kind| stopping(*kind, study.stopping_axis).is_none()),
             early_stopping_settings: study.stopping_rule.as_ref().map(settings_of).unwrap_or_default(),
             study_stopping_config: StudyStoppingConfig::of_domain(&study.study_stopping).unwrap_or_default(),
+            vizier: VizierSettings::default(),
         },
     }
 }
@@ -145,7 +147,7 @@ fn stopping(kind: StoppingRuleKind, axis: CurveAxis) -> Option<AutomatedStopping
 mod tests {
     use jiff::Timestamp;
     use serde_json::{Value, json};
-    use tunesmith_domain::{NewStudy, SourceStudies, Study};
+    use tunesmith_domain::{Metadata, NewStudy, SourceStudies, Study};
 
     use super::study_config;
     use crate::ai_platform::optimizer::{StudyConfig, study_plan};
@@ -159,6 +161,7 @@ mod tests {
             seed: plan.seed.unwrap(),
             sources: SourceStudies::default(),
             config: Value::Null,
+            metadata: Metadata::default(),
             create_time: Timestamp::UNIX_EPOCH,
         });
         assert_eq!(study_config(&study), config);

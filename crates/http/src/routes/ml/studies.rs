@@ -24,7 +24,7 @@ use tunesmith_api::ai_platform::optimizer::{
     with_max_trials,
 };
 use tunesmith_api::ai_platform::rpc::Empty;
-use tunesmith_domain::{NewStudy, Study, StudyId};
+use tunesmith_domain::{Metadata, NewStudy, Study, StudyId};
 use tunesmith_filter::FilterError;
 use tunesmith_studies::{NamedStudies, StudyFilter};
 
@@ -91,6 +91,7 @@ async fn create(
         seed: plan.seed.unwrap_or_else(|| rand::rng().next_u64()),
         sources,
         config,
+        metadata: Metadata::default(),
         create_time: api.clock.now(),
     });
     let study = api.studies.create_study(study).await?;

@@ -1,0 +1,137 @@
+//! gRPC: unary methods, with deadlines.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use tonic::server::Grpc;
+use tonic::{Status, metadata::MetadataValue};
+use tonic_prost::ProstCodec;
+use tunesmith_admission::{Client, UseCase};
+use tunesmith_domain::{Code, Refusal};
+
+use crate::MESSAGE_BYTES;
+use crate::method::{self, Calling, Method, RequestMessage, check_credentials};
+use crate::refusals::{NOTICE, grpc_status, notice};
+use crate::services::{Reply, Services};
+
+/// Header with the time that a client waits.
+const TIMEOUT: &str = "grpc-timeout";
+
+/// Responds to a call of `method`, if `service` has it.
+pub(crate) async fn respond(
+    services: Arc<Services>,
+    method: Option<&Method>,
+    service: &str,
+    request: Request,
+) -> Response {
+    let client = request.extensions().get::<Client>().cloned().unwrap_or_default();
+    let Some(method) = method else { return unknown(&services, service, client, request.uri().path()).await };
+    let deadline = match deadline(request.headers()) {
+        Ok(deadline) => deadline,
+        Err(refusal) => return of(method.use_case, refused(&refusal)),
+    };
+    if let Err(refusal) = check_credentials(&services, method.use_case, &client).await {
+        return of(method.use_case, refused(&refusal));
+    }
+    let responding = method.call_grpc(services, client, request);
+    let response = match deadline {
+        None => responding.await,
+        Some(limit) => tokio::time::timeout(limit, responding).await.unwrap_or_else(|_| {
+            Status::deadline_exceeded(format!("no response within the {limit:?} that the client waits")).into_http()
+        }),
+    };
+    of(method.use_case, response.map(Body::new))
+}
+
+/// Records the called use case in `response`, for the log.
+fn of(use_case: UseCase, mut response: Response) -> Response {
+    response.extensions_mut().insert(use_case);
+    response
+}
+
+fn refused(refusal: &Refusal) -> Response {
+    grpc_status(refusal).into_http::<tonic::body::Body>().map(Body::new)
+}
+
+async fn unknown(services: &Arc<Services>, service: &str, client: Client, path: &str) -> Response {
+    let text = format!("there is no method {path} of {service}");
+    let (use_case, refusal) = method::unknown(services, true, client, Refusal::new(Code::Unimplemented, text)).await;
+    of(use_case, refused(&refusal))
+}
+
+/// The time that a client waits; `None` without a limit.
+fn deadline(headers: &HeaderMap) -> Result<Option<Duration>, Refusal> {
+    let Some(value) = headers.get(TIMEOUT) else { return Ok(None) };
+    let parsed = value.to_str().ok().and_then(|text| {
+        let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+        // At most eight digits, by the protocol.
+        let number: u64 = Some(digits).filter(|digits| digits.len() <= 8)?.parse().ok()?;
+        Some(match unit {
+            "H" => Duration::from_secs(number * 3600),
+            "M" => Duration::from_secs(number * 60),
+            "S" => Duration::from_secs(number),
+            "m" => Duration::from_millis(number),
+            "u" => Duration::from_micros(number),
+            "n" => Duration::from_nanos(number),
+            _ => return None,
+        })
+    });
+    parsed.map(Some).ok_or_else(|| {
+        let text = format!("{value:?} is no time; allowed: up to eight digits and one of H, M, S, m, u and n");
+        Refusal::invalid(TIMEOUT, text)
+    })
+}
+
+/// Reads the message of `request`, calls the method, and renders its reply.
+pub(crate) async fn unary<M, R, F>(
+    calling: Calling<M, F>,
+    services: Arc<Services>,
+    client: Client,
+    request: Request,
+) -> Response<tonic::body::Body>
+where
+    M: RequestMessage,
+    R: RequestMessage,
+    F: Future<Output = Result<Reply<R>, Refusal>> + Send + 'static,
+{
+    let service = tower::service_fn(move |request: tonic::Request<M>| {
+        let (services, client) = (Arc::clone(&services), client.clone());
+        async move {
+            let replied = calling.call(services, client, request.into_inner()).await;
+            let Reply { message, notices, .. } = replied.map_err(|refusal| grpc_status(&refusal))?;
+            let mut response = tonic::Response::new(message);
+            if let Some(value) = notice(&notices).and_then(|value| value.to_str().ok()?.parse().ok()) {
+                let value: MetadataValue<_> = value;
+                response.metadata_mut().insert(NOTICE, value);
+            }
+            Ok::<_, Status>(response)
+        }
+    });
+    let mut grpc = Grpc::new(ProstCodec::<R, M>::default()).max_decoding_message_size(MESSAGE_BYTES);
+    grpc.unary(service, request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_have_units() {
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(TIMEOUT, text.parse().unwrap());
+            deadline(&headers)
+        };
+        assert_eq!(read("100m").unwrap(), Some(Duration::from_millis(100)));
+        assert_eq!(read("0n").unwrap(), Some(Duration::ZERO));
+        assert_eq!(read("2H").unwrap(), Some(Duration::from_secs(7200)));
+        for bad in ["", "5", "S", "123456789S", "-1S", "5x", "\u{e9}"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+        assert_eq!(deadline(&HeaderMap::new()).unwrap(), None);
+    }
+}

@@ -1,0 +1,43 @@
+//! What handlers work with.
+
+use std::sync::Arc;
+
+use tunesmith_admission::{AccessControl, Admission};
+use tunesmith_studies::Studies;
+use tunesmith_studies::clock::Clock;
+
+/// Use cases behind the protocols.
+pub struct Services {
+    /// Studies with client-run trials.
+    pub studies: Arc<Studies>,
+    pub clock: Arc<dyn Clock>,
+    pub control: Arc<AccessControl>,
+}
+
+/// Context of an admitted call.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) services: Arc<Services>,
+    pub(crate) admission: Admission,
+}
+
+impl Context {
+    pub(crate) fn studies(&self) -> &Arc<Studies> {
+        &self.services.studies
+    }
+}
+
+/// Response to a call.
+pub(crate) struct Reply<T> {
+    pub(crate) message: T,
+    /// Name of the created resource, for the audit log.
+    pub(crate) created: Option<String>,
+    /// Parts of the request without effect, or with another one; for a header.
+    pub(crate) notices: Vec<String>,
+}
+
+impl<T> From<T> for Reply<T> {
+    fn from(message: T) -> Self {
+        Self { message, created: None, notices: Vec::new() }
+    }
+}

@@ -1,0 +1,12 @@
+#![doc = include_str!("../README.md")]
+
+pub mod json;
+mod measurement;
+pub mod messages;
+pub mod names;
+pub mod oss;
+mod time;
+pub mod vertex;
+
+pub use measurement::{measurement, message_of_measurement};
+pub use time::{duration, std_duration, timestamp};
