@@ -113,6 +113,7 @@ mod upload_progress;
 mod uploads_and_logs;
 mod usage;
 mod views;
+mod vizier;
 mod wire;
 mod workers;
 mod yaml_reading;

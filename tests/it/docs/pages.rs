@@ -12,6 +12,7 @@ use crate::python::{FRAMEWORKS, REPORTERS, interpreter, lay_package};
 use crate::server::Server;
 use crate::slurm::cluster::{Cluster, Shape};
 use crate::support::{Finished, Workspace, finished};
+use crate::vizier::CLIENTS;
 
 /// The address that pages show for a server.
 const SHOWN_ADDRESS: &str = "127.0.0.1:8080";
@@ -50,6 +51,8 @@ pages! {
     server_configuration: "docs/guide/server-configuration.md", 4, &[];
     server_for_a_team: "docs/guide/server-for-a-team.md", 9, &[];
     from_ai_platform: "docs/guide/from-ai-platform.md", 1, &[];
+    from_oss_vizier: "docs/guide/from-oss-vizier.md", 0, &CLIENTS;
+    from_vertex_ai: "docs/guide/from-vertex-ai.md", 0, &CLIENTS;
     slurm: "docs/guide/slurm.md", 1, &[];
     ray: "docs/guide/ray.md", 1, &[];
     // `clients/python/tests/ray_tune` and `clients/hydra/tests` run the examples of these.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use tunesmith_admission::use_cases::{self, RequiredAccess};
 
 use super::{assert_current, read};
 use crate::access::{bearer, token};
@@ -70,6 +71,28 @@ fn without_global_options(lines: &[&str]) -> String {
         }
     }
     text.trim_end().trim_end_matches("Options:").trim_end().to_owned()
+}
+
+#[test]
+fn the_methods_of_each_protocol_are_documented() {
+    let mut page = String::new();
+    let mut service = "";
+    for method in tunesmith_vizier_server::methods() {
+        if method.service != service {
+            service = method.service;
+            let _ =
+                write!(page, "\n### {service}\n\n| method | over HTTP | `ml v1` | permission |\n|---|---|---|---|\n");
+        }
+        let http: Vec<String> = method.http.iter().map(|rule| format!("`{rule}`")).collect();
+        let known = use_cases::ALL.iter().find(|known| known.summary() == method.use_case.summary());
+        let known = known.map_or_else(String::new, |known| format!("`{}`", known.name()));
+        let permission = match method.use_case.access() {
+            RequiredAccess::Of(permission) => format!("`{permission}`"),
+            other => panic!("{}: {other:?}", method.name),
+        };
+        let _ = writeln!(page, "| {} | {} | {known} | {permission} |", method.name, http.join("<br>"));
+    }
+    assert_generated("docs/reference/dialects.md", &page);
 }
 
 #[test]
