@@ -17,7 +17,7 @@ use super::frame::ADMINISTRATION;
 use super::subject::Named;
 use super::visit::{PageCall, Visit};
 use super::{
-    access, assets, compare, details, events, explore, find, job, jobs, login, new_job, overview, report, server,
+    access, assets, compare, details, events, explore, find, job, jobs, login, logs, new_job, overview, report, server,
     single_sign_on, trial, trials, workers,
 };
 
@@ -30,6 +30,10 @@ pub fn router(services: Services, control: Arc<AccessControl>) -> Router {
         .route(
             "/console/projects/{project}/jobs/{job}/output",
             about("console.output", use_cases::LIST_JOB_LOGS, details::output),
+        )
+        .route(
+            "/console/projects/{project}/jobs/{job}/logs/{log}",
+            about("console.log", use_cases::GET_JOB_LOG, logs::save),
         )
         .route("/", get(async || Redirect::to("/console")))
         .route("/console", page("console.overview", overview::show))
