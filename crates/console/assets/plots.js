@@ -26,23 +26,32 @@ function trialsAt(points, axes) {
   };
 }
 
+/** Number of trials of a column below which they are all shown one by one. */
+const FEW_TRIALS = 12;
+
 /**
  * The traces of trials: cells with numbers of trials, and the trials that are shown.
  * @param {any} view
  * @param {Axis[]} axes across and up
  * @param {Colours} colours
+ * @param {boolean} [areShares] Whether a cell is as dark as its share of the trials of its column: columns have different widths.
  */
-function scatter(view, axes, colours) {
+function scatter(view, axes, colours, areShares = false) {
   const traces = [];
   if (view.density) {
     const { xEdges, yEdges, counts } = view.density;
     const width = xEdges.length - 1;
     const rows = yEdges.slice(1).map((/** @type {number} */ _, /** @type {number} */ row) => counts.slice(row * width, (row + 1) * width));
+    const totals = xEdges.slice(1).map((/** @type {number} */ _, /** @type {number} */ at) => rows.reduce((/** @type {number} */ sum, /** @type {number[]} */ row) => sum + row[at], 0));
+    const shade = (/** @type {number} */ cell, /** @type {number} */ at) => {
+      if (cell === 0 || (areShares && totals[at] < FEW_TRIALS)) return null;
+      return Math.log10(areShares ? cell / totals[at] : cell);
+    };
     traces.push({
       type: "heatmap",
       x: xEdges,
       y: yEdges,
-      z: rows.map((/** @type {number[]} */ row) => row.map((cell) => (cell > 0 ? Math.log10(cell) : null))),
+      z: rows.map((/** @type {number[]} */ row) => row.map(shade)),
       customdata: rows,
       colorscale: [[0, transparent(colours.accent, 0.12)], [1, transparent(colours.accent, 0.85)]],
       showscale: false,
@@ -55,7 +64,7 @@ function scatter(view, axes, colours) {
     mode: "markers",
     name: "trials",
     ...trialsAt(view.points, axes),
-    marker: { size: 5, color: colours.accent, opacity: 0.7 },
+    marker: { size: view.density ? 4 : 5, color: colours.accent, opacity: 0.7 },
   });
   return traces;
 }
@@ -103,7 +112,7 @@ export function history(view, colours) {
     marker: { size: 5, color: colours.good },
   };
   return {
-    traces: [...scatter(view, [TRIALS, view.metric], colours), best, improvements],
+    traces: [...scatter(view, [TRIALS, view.metric], colours, true), best, improvements],
     layout: { ...layout(colours, TRIALS, view.metric), ...LEGEND },
     scales: { y: { name: view.metric.name, isMaximized: view.isMaximized }, x: { name: "trial", clips: false, isLog: view.measured >= MANY_TRIALS } },
     x: { root: "id", axis: TRIALS },

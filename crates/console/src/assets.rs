@@ -36,6 +36,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("compared.js", SCRIPT, include_bytes!("../assets/compared.js")),
     ("console.css", STYLE, include_bytes!("../assets/console.css")),
     ("curve.js", SCRIPT, include_bytes!("../assets/curve.js")),
+    ("editor.js", SCRIPT, include_bytes!("../assets/editor.js")),
     ("explore.css", STYLE, include_bytes!("../assets/explore.css")),
     ("explore.js", SCRIPT, include_bytes!("../assets/explore.js")),
     ("figure.js", SCRIPT, include_bytes!("../assets/figure.js")),
@@ -57,6 +58,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("ticks.js", SCRIPT, include_bytes!("../assets/ticks.js")),
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
     ("trial_form.js", SCRIPT, include_bytes!("../assets/trial_form.js")),
+    ("upload.js", SCRIPT, include_bytes!("../assets/upload.js")),
 ];
 
 struct Assets {
