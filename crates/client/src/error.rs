@@ -90,8 +90,11 @@ impl Refusal {
     fn lines(&self) -> Vec<String> {
         if !self.violations.is_empty() {
             let violations = self.violations.iter();
-            let lines = violations.map(|one| format!("{}: {}", one.field, one.description));
-            return lines.chain(self.request_id.as_ref().map(|id| format!("(request {id})"))).collect();
+            let mut lines: Vec<String> = violations.map(|one| format!("{}: {}", one.field, one.description)).collect();
+            if let Some(last) = lines.last_mut() {
+                last.push_str(&named(self.request_id.as_deref()));
+            }
+            return lines;
         }
         let token =
             (self.code == "UNAUTHENTICATED").then(|| format!("the access token is taken from {TOKEN_VARIABLE}"));
@@ -152,7 +155,7 @@ mod tests {
     fn each_violation_is_one_line() {
         let body = json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "a: b; c: d", "details": [
             {"@type": "unknown", "fieldViolations": [{"field": "a", "description": "b"}, {"field": "c", "description": "d"}]}]}});
-        assert_eq!(text(400, Some("r"), &body), "a: b\nc: d\n(request r)");
+        assert_eq!(text(400, Some("r"), &body), "a: b\nc: d (request r)");
         assert_eq!(text(400, None, &body), "a: b\nc: d");
         let body = json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "there is no job x"}});
         assert_eq!(text(404, Some("r-3"), &body), "there is no job x (request r-3)");

@@ -96,10 +96,12 @@ fn ticks(low: f64, high: f64, least: f64) -> Vec<f64> {
     let power = 10_f64.powf(wanted.log10().floor());
     let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| power * factor >= wanted).unwrap_or(10.0);
     let step = power * factor;
-    let (first, last) = ((low / step).ceil(), (high / step).floor());
+    // An end that is a tick but for rounding is one.
+    let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
+    let numbers =
+        (0..=MOST_INTERVALS as u32).map(|index| first + f64::from(index)).take_while(|number| *number <= last);
+    let mut ticks: Vec<f64> = numbers.map(|number| (number * step).clamp(low, high)).collect();
     // The numbers of a span far from zero may be too close for the step.
-    let ticks = (0..=MOST_INTERVALS as u32).map(|index| (first + f64::from(index)) * step);
-    let mut ticks: Vec<f64> = ticks.filter(|tick| *tick <= last * step && *tick >= low && *tick <= high).collect();
     ticks.dedup();
     if ticks.is_empty() { vec![low] } else { ticks }
 }
@@ -162,6 +164,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_within_the_range() {
         assert_eq!(ticks(0.18, 0.93, 0.0), [0.2, 0.4, 0.6000000000000001, 0.8]);
+        assert_eq!(ticks(0.1, 0.3, 0.0), [0.1, 0.15000000000000002, 0.2, 0.25, 0.3]);
         assert_eq!(ticks(1.0, 20_000.0, 1.0), [5000.0, 10_000.0, 15_000.0, 20_000.0]);
         assert_eq!(ticks(-3.0, 3.0, 1.0), [-2.0, 0.0, 2.0]);
         assert_eq!(ticks(1e15, 1e15 + 2.0, 0.0).len(), 5);
