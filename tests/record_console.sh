@@ -68,7 +68,7 @@ JOB = "/console/projects/local/jobs/digits_bayes"
 COMPARED = "/console/compare?job=local/digits_bayes&job=local/digits_random"
 PAGES = {
     "jobs": ("/console/jobs", "light", 1280, 500),
-    "trial": (f"{JOB}/trials/12", "light", 1280, 800),
+    "trial": (f"{JOB}/trials/12", "light", 1280, 1000),
     "new-study": ("/console/new-study", "light", 1280, 1000),
     "job": (JOB, "light", 1280, 1000),
     "explore": (f"{JOB}/explore", "light", 1280, 2100),
@@ -88,7 +88,7 @@ DRAWN = """() => [...document.querySelectorAll("figure[data-plot]")].every((figu
 def reduced(path):
     """Pages have few colours: a palette makes a picture with twice the pixels as small as one without."""
     with Image.open(path) as picture:
-        small = picture.convert("RGB").quantize(64, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        small = picture.convert("RGB").quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     small.save(path, optimize=True)
 
 

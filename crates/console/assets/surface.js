@@ -3,13 +3,16 @@
 import { inner } from "./scales.js";
 
 /** Number of points of the surface along each axis. */
-const POINTS = 48;
+const POINTS = 40;
 
 /** Numbers of trials and of cells with trials below which there is no surface. */
 const [FEWEST_TRIALS, FEWEST_CELLS] = [12, 8];
 
 /** Widths of the kernel: at most, at least, and at one trial; it falls with the sixth root of their number (Scott's rule). */
 const [WIDEST, NARROWEST, WIDTH] = [0.2, 0.05, 0.3];
+
+/** Squared distance in widths of the kernel from which cells have no weight. */
+const FAR = 12;
 
 /** Distance from the nearest cell with trials, in widths of the kernel, up to which the surface is drawn. */
 const REACH = 1.5;
@@ -43,44 +46,57 @@ export function surfaceOf(view) {
   if (weighted.length < FEWEST_CELLS || width < 3 || up.centres.length < 3) return undefined;
   // Results far from the others would bend everything around them.
   const [low, high] = inner(weighted, view.isMaximized)?.range ?? [-Infinity, Infinity];
-  const cells = means.flatMap((/** @type {number | null} */ mean, /** @type {number} */ index) =>
-    mean === null ? [] : [{ u: across.centres[index % width], v: up.centres[Math.floor(index / width)], weight: counts[index], mean: Math.min(high, Math.max(low, mean)) }],
-  );
+  const rows = up.centres.map((v, row) => {
+    const cells = across.centres.flatMap((u, at) => {
+      const mean = means[row * width + at];
+      return mean === null ? [] : [{ u, weight: counts[row * width + at], mean: Math.min(high, Math.max(low, mean)) }];
+    });
+    return { v, cells };
+  });
   const kernel = Math.min(WIDEST, Math.max(NARROWEST, WIDTH * view.measured ** (-1 / 6)));
   const shares = Array.from({ length: POINTS }, (_, index) => index / (POINTS - 1));
   return {
     x: shares.map(across.value),
     y: shares.map(up.value),
-    z: shares.map((v) => shares.map((u) => fitted(cells, u, v, kernel))),
+    z: shares.map((v) => {
+      const near = rows.filter((row) => ((row.v - v) / kernel) ** 2 <= FAR);
+      return shares.map((u) => fitted(near, u, v, kernel));
+    }),
   };
 }
 
+/** @typedef {{v: number, cells: {u: number, weight: number, mean: number}[]}} Row Cells at one height. */
+
 /**
  * The value at (u, v) of the plane that fits best to the cells nearby; `null` far from all of them.
- * @param {{u: number, v: number, weight: number, mean: number}[]} cells
+ * @param {Row[]} rows
  * @param {number} u
  * @param {number} v
  * @param {number} kernel
  */
-function fitted(cells, u, v, kernel) {
+function fitted(rows, u, v, kernel) {
   let [sum, su, sv, suu, suv, svv, sz, suz, svz] = [0, 0, 0, 0, 0, 0, 0, 0, 0];
   let [nearest, least, most] = [Infinity, Infinity, -Infinity];
-  for (const cell of cells) {
-    const [du, dv] = [(cell.u - u) / kernel, (cell.v - v) / kernel];
-    const distance = du * du + dv * dv;
-    nearest = Math.min(nearest, distance);
-    if (distance > 12) continue;
-    const weight = cell.weight * Math.exp(-distance / 2);
-    [least, most] = [Math.min(least, cell.mean), Math.max(most, cell.mean)];
-    sum += weight;
-    su += weight * du;
-    sv += weight * dv;
-    suu += weight * du * du;
-    suv += weight * du * dv;
-    svv += weight * dv * dv;
-    sz += weight * cell.mean;
-    suz += weight * du * cell.mean;
-    svz += weight * dv * cell.mean;
+  for (const row of rows) {
+    const dv = (row.v - v) / kernel;
+    for (const cell of row.cells) {
+      const du = (cell.u - u) / kernel;
+      const distance = du * du + dv * dv;
+      if (distance > FAR) continue;
+      nearest = Math.min(nearest, distance);
+      const weight = cell.weight * Math.exp(-distance / 2);
+      least = Math.min(least, cell.mean);
+      most = Math.max(most, cell.mean);
+      sum += weight;
+      su += weight * du;
+      sv += weight * dv;
+      suu += weight * du * du;
+      suv += weight * du * dv;
+      svv += weight * dv * dv;
+      sz += weight * cell.mean;
+      suz += weight * du * cell.mean;
+      svz += weight * dv * cell.mean;
+    }
   }
   if (nearest > REACH * REACH) return null;
   // A small ridge keeps the slopes finite where the cells lie on a line.
