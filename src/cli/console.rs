@@ -61,8 +61,6 @@ pub(super) fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
         let isolation = Isolation::default();
         let composed = composition::compose(&data_dir, container, isolation, executor, settings, composition::MEMORY);
         let application = composed.await?;
-        // The queue assigns positions to waiting jobs. None of them is run.
-        application.jobs.resume_unfinished().await?;
         let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let console = LiveConsole::open(args.listen, &data_dir, application).await?;
         print(&format!("{}/console\n", console.url))?;

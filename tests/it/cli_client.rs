@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::access::{bearer, token};
 use crate::python_packages::MAKE_WHEEL;
 use crate::server::Server;
-use crate::support::{Finished, Workspace, finished, wait_for_line};
+use crate::support::{Finished, Workspace, finished, wait_for_line, without_requests};
 
 const TUNING: &str = "
 trainingInput:
@@ -212,16 +212,9 @@ fn study_commands_print_the_same_on_a_server_and_on_a_data_folder() {
     let (on_server, in_folder) =
         (work_by_hand(&workspace, &["--server", &url]), work_by_hand(&workspace, &["--data-dir", "folder"]));
     assert_eq!(without_requests(&on_server), in_folder);
-    let refusals = in_folder.lines().filter(|line| line.starts_with("error: ")).count();
-    let named = on_server.lines().filter(|line| line.contains(" (request ")).count();
     // Three mistakes are found before a request.
-    assert_eq!(named, refusals - 3, "{on_server}");
-}
-
-/// `text` without the IDs of requests, which errors of a server end with.
-fn without_requests(text: &str) -> String {
-    let without = |line: &str| line.split_once(" (request ").map_or(line, |(before, _)| before).to_owned();
-    text.split('\n').map(without).collect::<Vec<_>>().join("\n")
+    let refusals = in_folder.lines().filter(|line| line.starts_with("error: ")).count();
+    assert_eq!(on_server.lines().filter(|line| line.contains(" (request ")).count(), refusals - 3, "{on_server}");
 }
 
 /// Runs the commands for a study from creation to deletion, and returns all output without times.

@@ -71,6 +71,7 @@ fn running_job_is_shown_read_only_by_run_and_by_console() {
         let (status, text) = get(&page);
         assert_eq!(status, 200);
         assert!(text.contains("<h1>j</h1>") && text.contains("Running"), "{text}");
+        assert!(!text.contains("in the queue"), "the job runs: {text}");
         assert!(!text.contains("data-method") && !text.contains("/console/new"), "there are no actions: {text}");
         let (status, text) = get("/v1/projects/local/jobs/j");
         let job: Value = serde_json::from_str(&text).unwrap();
