@@ -88,7 +88,7 @@ DRAWN = """() => [...document.querySelectorAll("figure[data-plot]")].every((figu
 def reduced(path):
     """Pages have few colours: a palette makes a picture with twice the pixels as small as one without."""
     with Image.open(path) as picture:
-        small = picture.convert("RGB").quantize(128, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        small = picture.convert("RGB").quantize(96, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     small.save(path, optimize=True)
 
 
