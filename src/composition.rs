@@ -93,6 +93,7 @@ pub(crate) fn slots(local: Option<NonZeroU16>, remote: Option<NonZeroU16>) -> Sl
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Application {
     /// Display name of the default executor.
     #[cfg_attr(not(feature = "console"), expect(dead_code, reason = "only the console shows it"))]

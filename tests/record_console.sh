@@ -10,7 +10,7 @@ trap '[ -z "${server:-}" ] || kill "$server"; rm -rf "$work"' EXIT
 cd "$work"
 
 python3 -m venv environment
-environment/bin/pip install --quiet --disable-pip-version-check playwright==1.65.2
+environment/bin/pip install --quiet --disable-pip-version-check playwright==1.65.2 pillow==13.0.0
 
 cat > train.py <<'TRAINER'
 import argparse, math, random
@@ -60,6 +60,7 @@ mkdir -p "$pictures" "$root/docs/images"
 cat > pictures.py <<'SCRIPT'
 import sys
 
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 ADDRESS, FOLDER = sys.argv[1], sys.argv[2]
@@ -67,6 +68,7 @@ JOB = "/console/projects/local/jobs/digits_bayes"
 COMPARED = "/console/compare?job=local/digits_bayes&job=local/digits_random"
 PAGES = {
     "jobs": ("/console/jobs", "light", 1280, 500),
+    "trial": (f"{JOB}/trials/12", "light", 1280, 1000),
     "new-study": ("/console/new-study", "light", 1280, 1000),
     "job": (JOB, "light", 1280, 1000),
     "explore": (f"{JOB}/explore", "light", 1280, 2100),
@@ -78,17 +80,27 @@ PAGES = {
 }
 # All plots in the window are drawn, and the model has answered.
 DRAWN = """() => [...document.querySelectorAll("figure[data-plot]")].every((figure) =>
-  figure.getBoundingClientRect().top >= innerHeight || figure.querySelector(".main-svg"))
+  figure.closest("#picture") || figure.getBoundingClientRect().top >= innerHeight || figure.querySelector(".main-svg"))
+  && [...document.querySelectorAll("#picture")].every((picture) => picture.dataset.drawn === "true")
   && !document.getElementById("model-note")?.textContent.includes("is being fitted")"""
+
+
+def reduced(path):
+    """Pages have few colours: a palette makes a picture with twice the pixels as small as one without."""
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(96, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
+
 
 with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
     for name, (path, theme, width, height) in PAGES.items():
-        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=theme)
+        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=theme, device_scale_factor=2)
         page.set_default_timeout(120_000)
         page.goto(ADDRESS + path, wait_until="load")
         page.wait_for_function(DRAWN)
         page.screenshot(path=f"{FOLDER}/{name}.png")
+        reduced(f"{FOLDER}/{name}.png")
         page.close()
     browser.close()
 SCRIPT

@@ -9,6 +9,8 @@ mod bench;
 mod busy;
 pub(crate) mod client;
 mod completions;
+#[cfg(feature = "console")]
+mod console;
 mod continuation;
 mod doctor;
 mod executor_args;
@@ -84,6 +86,9 @@ enum Command {
     Run(Box<run::RunArgs>),
     /// Serve AI Platform's API over HTTP: jobs, studies, suggestions, reports.
     Serve(Box<serve::ServeArgs>),
+    /// Show the jobs and studies of a data folder in a browser, read-only, even while `tunesmith run` works in it.
+    #[cfg(feature = "console")]
+    Console(console::ConsoleArgs),
     /// Manage the access tokens of a server.
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
@@ -170,6 +175,8 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args, cli.log_format),
         Command::Serve(args) => serve::serve(&args),
+        #[cfg(feature = "console")]
+        Command::Console(args) => console::run(&args),
         Command::Agent(args) => args.run().map_err(anyhow::Error::from),
         Command::Tokens(command) => tokens::tokens(&command),
         Command::Backup(args) => backup::back_up_folder(&args),

@@ -14,6 +14,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
+#[cfg(feature = "console")]
+use super::console::LiveConsole;
 use super::continuation;
 use super::executor_args::ExecutorArgs;
 use super::folder_args::{ContainerArgs, CopyArgs, DEFAULT_DATA_DIR, ServerConfigArgs, StoreArgs};
@@ -91,6 +93,12 @@ pub(super) struct RunArgs {
     /// Write the trials to this CSV file.
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
+    /// Show the job in a browser while it runs: prints a link to a read-only console on a free loopback port, or on
+    /// ADDRESS. Every user of this machine can open it.
+    #[cfg(feature = "console")]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:0")]
+    #[arg(value_parser = super::console::loopback)]
+    console: Option<SocketAddr>,
     /// Print the output of the programs, labelled by trial.
     #[arg(long)]
     follow: bool,
@@ -220,6 +228,11 @@ async fn run_job(
     let machines = settings.machines.clone();
     let application =
         composition::compose(&data_dir, container, isolation, executor, settings, composition::MEMORY).await?;
+    #[cfg(feature = "console")]
+    let console = match args.console {
+        Some(address) => Some(LiveConsole::open(address, &data_dir, application.clone()).await.context("--console")?),
+        None => None,
+    };
     let (store, jobs) = (&*application.store, &application.jobs);
     let owner = composition::owner(data_dir.path())?;
     let submission = match submission {
@@ -243,6 +256,10 @@ async fn run_job(
     announce(&submitted, &data_dir, json);
     if let Submitted::Finished(job) = submitted {
         return conclude(args, store, &data_dir, job, false).await;
+    }
+    #[cfg(feature = "console")]
+    if let Some(console) = &console {
+        announce_console(console, &job.id, json);
     }
 
     let plan = job.plan()?.clone();
@@ -296,6 +313,10 @@ async fn run_job(
     }
     print_logs(&mut logs, &progress, Writers::Gone)?;
     progress.finish();
+    #[cfg(feature = "console")]
+    if let Some(console) = console {
+        console.end().await;
+    }
     match running.await? {
         Ok(JobOutcome::Ended(job)) => conclude(args, store, &data_dir, job, false).await,
         Ok(JobOutcome::Interrupted(job)) => conclude(args, store, &data_dir, job, true).await,
@@ -337,6 +358,18 @@ fn announce(submitted: &Submitted, data_dir: &DataDir, json: bool) {
         tracing::info!(job.id = %job.id, data.path = %data_dir.path().display(), "job {what}");
     } else {
         notice(&format!("job {} {what}, in {}", job.id, data_dir.path().display()));
+    }
+}
+
+/// Prints the link to the page of the job.
+#[cfg(feature = "console")]
+fn announce_console(console: &LiveConsole, id: &JobId, json: bool) {
+    let (project, job) = id.parts();
+    let link = format!("{}/console/projects/{project}/jobs/{job}", console.url);
+    if json {
+        tracing::info!(console.url = link, "the console shows the job while it runs");
+    } else {
+        notice(&format!("console: {link}"));
     }
 }
 

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::access::{bearer, token};
 use crate::python_packages::MAKE_WHEEL;
 use crate::server::Server;
-use crate::support::{Finished, Workspace, finished, wait_for_line};
+use crate::support::{Finished, Workspace, finished, wait_for_line, without_requests};
 
 const TUNING: &str = "
 trainingInput:
@@ -211,7 +211,10 @@ fn study_commands_print_the_same_on_a_server_and_on_a_data_folder() {
     let url = format!("http://{}", server.address);
     let (on_server, in_folder) =
         (work_by_hand(&workspace, &["--server", &url]), work_by_hand(&workspace, &["--data-dir", "folder"]));
-    assert_eq!(on_server, in_folder);
+    assert_eq!(without_requests(&on_server), in_folder);
+    // Three mistakes are found before a request.
+    let refusals = in_folder.lines().filter(|line| line.starts_with("error: ")).count();
+    assert_eq!(on_server.lines().filter(|line| line.contains(" (request ")).count(), refusals - 3, "{on_server}");
 }
 
 /// Runs the commands for a study from creation to deletion, and returns all output without times.
@@ -381,7 +384,7 @@ fn errors_are_printed_one_per_line() {
     let server = Server::start(&workspace, &[]);
     let url = format!("http://{}", server.address);
     let target = ["--server", url.as_str()];
-    let error = |code: i32, args: &[&str]| client(&workspace, args, &target).expect(code).stderr;
+    let error = |code: i32, args: &[&str]| without_requests(&client(&workspace, args, &target).expect(code).stderr);
     for command in ["describe", "cancel", "stream-logs"] {
         assert_eq!(error(2, &["jobs", command, "absent"]), "error: job absent does not exist\n");
     }

@@ -192,3 +192,97 @@ fn job_is_submitted_by_form_and_text_which_follow_each_other_and_by_keyboard() {
     browse("new_job.py", &server, &[]);
     browse("keyboard.py", &server, &[]);
 }
+
+const STUDIES: &str = "/v1/projects/p/locations/l/studies";
+
+fn real(name: &str) -> Value {
+    json!({"parameter": name, "type": "DOUBLE", "doubleValueSpec": {"minValue": 0, "maxValue": 1}})
+}
+
+/// Creates a study that minimizes `loss`, with these parameters and completed trials: values, then the loss.
+fn create_study(server: &Server, id: &str, parameters: &[Value], trials: &[(Vec<Value>, f64)]) {
+    let config = json!({"studyConfig": {
+        "metrics": [{"metric": "loss", "goal": "MINIMIZE"}], "parameters": parameters, "algorithm": "RANDOM_SEARCH",
+    }});
+    assert_eq!(server.post(&format!("{STUDIES}?studyId={id}"), &config).0, 200);
+    for (parameters, loss) in trials {
+        let result = json!({"metrics": [{"metric": "loss", "value": loss}]});
+        let trial = json!({"parameters": parameters, "finalMeasurement": result});
+        let (status, made) = server.post(&format!("{STUDIES}/{id}/trials"), &trial);
+        assert_eq!(status, 200, "{made}");
+    }
+}
+
+#[test]
+fn table_keys_commands_cards_and_curves_work_in_a_browser() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    assert_eq!(server.post(JOBS, &job("first", 1)).0, 200);
+    server.until(&format!("{JOBS}/first"), "SUCCEEDED");
+    let mut long = job("long", 1);
+    let steps = "for step in $(seq 1 40); do echo \"loss=0.$((100 - step)) step=$step\"; done";
+    long["trainingInput"]["masterConfig"]["containerCommand"] = json!(["bash", "-c", steps]);
+    assert_eq!(server.post(JOBS, &long).0, 200);
+    server.until(&format!("{JOBS}/long"), "SUCCEEDED");
+
+    let kind = json!({"parameter": "kind", "type": "CATEGORICAL", "categoricalValueSpec": {"values": ["a", "b", "c"]}});
+    let trials = (0..12).map(|index| {
+        let rate = json!({"parameter": "rate", "floatValue": f64::from(index) / 16.0});
+        let level = ["c", "a", "b"][index as usize % 3];
+        let kind = json!({"parameter": "kind", "stringValue": level});
+        // Neither increasing nor decreasing.
+        (vec![rate, kind], f64::from(index * 5 % 12) / 8.0 + 0.125)
+    });
+    create_study(&server, "table", &[real("rate"), kind], &trials.collect::<Vec<_>>());
+    let (_, failing) = server.post(
+        &format!("{STUDIES}/table/trials"),
+        &json!({"parameters": [{"parameter": "rate", "floatValue": 1}, {"parameter": "kind", "stringValue": "a"}]}),
+    );
+    let (status, asked) =
+        server.post(&format!("{STUDIES}/table/trials:suggest"), &json!({"clientId": "c", "suggestionCount": 1}));
+    assert_eq!(status, 200, "{asked}");
+    let ended = json!({"trialInfeasible": true, "infeasibleReason": "diverged"});
+    let (status, ended) = server.post(&format!("/v1/{}:complete", failing["name"].as_str().unwrap()), &ended);
+    assert_eq!(status, 200, "{ended}");
+
+    // A bowl around (0.3, 0.7) on a grid.
+    let bowl = (0..81).map(|index| {
+        let (u, v) = (f64::from(index % 9) / 8.0, f64::from(index / 9) / 8.0);
+        let value = |name: &str, value: f64| json!({"parameter": name, "floatValue": value});
+        (vec![value("u", u), value("v", v)], (u - 0.3).powi(2) + (v - 0.7).powi(2))
+    });
+    create_study(&server, "surface", &[real("u"), real("v")], &bowl.collect::<Vec<_>>());
+    browse("trials.py", &server, &[]);
+}
+
+/// A job that minimizes x, and one whose program fails.
+fn simple_job(id: &str, script: &str) -> Value {
+    json!({
+        "jobId": id,
+        "trainingInput": {
+            "hyperparameters": {
+                "goal": "MINIMIZE", "hyperparameterMetricTag": "loss", "maxTrials": 3, "maxFailedTrials": 2,
+                "params": [{"parameterName": "x", "type": "DOUBLE", "minValue": 0, "maxValue": 1}],
+            },
+            "masterConfig": {"containerCommand": ["bash", "-c", script, "trainer"]},
+            "tunesmith": {"metricFromStdout": true, "seed": 7},
+        },
+    })
+}
+
+#[test]
+fn five_tasks_take_at_most_five_steps() {
+    let workspace = Workspace::new("");
+    let admin = token(&workspace, &["--principal", "user:admin@x", "--role", "ml.admin"]);
+    let server = Server::start(&workspace, &[]);
+    let headers = crate::access::bearer(&admin);
+    let trains = "for word; do case $word in --x=*) echo loss=${word#--x=};; esac; done";
+    let fails = "echo \"FileNotFoundError: No such file or directory: '/data/train.csv'\" >&2; exit 1";
+    for (id, script, state) in
+        [("first", trains, "SUCCEEDED"), ("second", trains, "SUCCEEDED"), ("broken", fails, "FAILED")]
+    {
+        assert_eq!(server.send("POST", JOBS, &headers, &simple_job(id, script).to_string()).0, 200);
+        crate::paced::until(|| server.send("GET", &format!("{JOBS}/{id}"), &headers, "").1["state"] == state);
+    }
+    browse("five_tasks.py", &server, &[&admin]);
+}

@@ -104,6 +104,8 @@ fn every_page_is_valid_html() {
         "/projects/p/jobs/waits/output",
         "/compare?job=p/first&job=p/second",
         "/new",
+        "/new?from=p/first",
+        "/keys",
         "/workers",
         "/access",
         "/access?log=reads",

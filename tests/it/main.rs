@@ -46,6 +46,7 @@ mod jobs;
 mod kubernetes;
 mod large_bodies;
 mod large_integers;
+mod live_console;
 mod live_progress;
 mod local_train;
 mod measure;

@@ -14,6 +14,26 @@ use crate::paced::found;
 use crate::python::interpreter;
 use crate::support::{self, Workspace};
 
+/// Sends one request to `address`, and returns the status and the text.
+pub(crate) fn exchange_with(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+    let (head, body) = parts_of(address, method, path, headers, body);
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+}
+
+fn parts_of(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let length = body.len();
+    write!(stream, "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n")
+        .unwrap();
+    write!(stream, "{headers}\r\n{body}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let is_chunked = head.lines().any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"));
+    (head.to_owned(), if is_chunked { whole(body) } else { body.to_owned() })
+}
+
 /// A server on a free port, with its data in a workspace.
 pub(crate) struct Server {
     process: Child,
@@ -121,26 +141,12 @@ impl Server {
 
     /// Sends one request, and returns the status and the text.
     pub(crate) fn exchange(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
-        let (head, body) = self.parts(method, path, headers, body);
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+        exchange_with(self.address, method, path, headers, body)
     }
 
     /// Sends one request, and returns head and body of the response.
     pub(crate) fn parts(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n"
-        )
-        .unwrap();
-        write!(stream, "{headers}\r\n{body}").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let is_chunked = head.lines().any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"));
-        (head.to_owned(), if is_chunked { whole(body) } else { body.to_owned() })
+        parts_of(self.address, method, path, headers, body)
     }
 
     /// The ID of the process.

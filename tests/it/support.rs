@@ -199,6 +199,12 @@ pub(crate) fn wait_for_line(output: impl Read, text: &str) {
     panic!("the output ended without {text:?}");
 }
 
+/// `text` without the IDs of requests, which errors of a server end with.
+pub(crate) fn without_requests(text: &str) -> String {
+    let without = |line: &str| line.split_once(" (request ").map_or(line, |(before, _)| before).to_owned();
+    text.split('\n').map(without).collect::<Vec<_>>().join("\n")
+}
+
 /// Sends `signal` to a child.
 pub(crate) fn signal(child: &Child, signal: Signal) {
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();

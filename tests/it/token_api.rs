@@ -3,6 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::access::{bearer, token};
+use crate::console::sign_in;
+use crate::paced::until;
+use crate::postgres_cluster::Cluster;
 use crate::server::Server;
 use crate::support::Workspace;
 
@@ -109,4 +112,52 @@ fn first_token_is_created_on_the_machine_of_the_server() {
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(message.contains("tunesmith tokens create"), "{message}");
     assert_eq!(server.get("/v1/tokens"), (200, json!({"tokens": []})));
+}
+
+#[test]
+fn tokens_and_sessions_are_those_of_all_servers_on_a_database() {
+    let cluster = Cluster::start();
+    let workspace = Workspace::new("");
+    let address = cluster.create_database("tuning");
+    let admin = token(&workspace, &["--principal", "user:admin@x", "--role", "ml.admin"]);
+    let a = Cluster::serve_in(&workspace.path().join("data"), &address, &[]);
+    let b = Cluster::serve_in(&workspace.path().join("second"), &address, &[]);
+
+    let draft = json!({"principal": "user:ada@x", "roles": ["ml.viewer@p"]});
+    let (status, made) = call(&a, "POST", "/v1/tokens", &admin, &draft);
+    assert_eq!(status, 200, "{made}");
+    let (id, secret) = (made["id"].as_str().unwrap(), made["secret"].as_str().unwrap());
+    assert_eq!(may_list(&a, secret), 200, "at once on its server");
+    until(|| may_list(&b, secret) == 200);
+
+    // The other server rotates it; the first one has both.
+    let (status, next) = call(&b, "POST", &format!("/v1/tokens/{id}:rotate"), &admin, &json!({"overlap": "600s"}));
+    assert_eq!(status, 200, "{next}");
+    let (next_id, next_secret) = (next["id"].as_str().unwrap(), next["secret"].as_str().unwrap());
+    until(|| may_list(&a, next_secret) == 200);
+    assert_eq!(may_list(&a, secret), 200, "within the overlap");
+    let (_, listed) = call(&a, "GET", "/v1/tokens", &admin, &Value::Null);
+    let of_ada: Vec<&str> = listed["tokens"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|token| token["principal"] == "user:ada@x")
+        .map(|token| token["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(of_ada, [id, next_id]);
+
+    // A session of one server is one of the other, until it or its token ends.
+    let (cookie, csrf) = sign_in(&a, next_secret);
+    let session = format!("cookie: {cookie}\r\n");
+    let jobs = "/v1/projects/p/jobs";
+    until(|| b.send("GET", jobs, &session, "").0 == 200);
+    let form = format!("{session}content-type: application/x-www-form-urlencoded\r\n");
+    b.exchange("POST", "/console/logout", &form, &format!("csrf={csrf}"));
+    until(|| a.send("GET", jobs, &session, "").0 == 401);
+    let (cookie, _) = sign_in(&b, next_secret);
+    let session = format!("cookie: {cookie}\r\n");
+    assert_eq!(b.send("GET", jobs, &session, "").0, 200);
+    let (status, ended) = call(&a, "DELETE", &format!("/v1/tokens/{next_id}"), &admin, &Value::Null);
+    assert_eq!((status, may_list(&a, next_secret)), (200, 401), "{ended}");
+    until(|| may_list(&b, next_secret) == 401 && b.send("GET", jobs, &session, "").0 == 401);
 }

@@ -26,6 +26,11 @@ pub enum Caller {
 }
 
 impl Caller {
+    /// Caller without a token who may read everything and change nothing.
+    pub fn reader() -> Self {
+        Self::Authenticated(Token::of_reader())
+    }
+
     /// Principal, as in audit logs and IAM policies.
     pub fn principal(&self) -> &str {
         match self {

@@ -62,6 +62,8 @@ pub enum ServiceAccess {
     Owner(Owner),
     /// This process, which only reads.
     Open,
+    /// Everyone who reaches the listener reads; changes are refused.
+    ReadOnly,
 }
 
 /// Looks up the IAM policy of a job, if the job exists.
@@ -82,6 +84,8 @@ enum Mode {
     Owner(Owner),
     /// Every call is allowed; nothing is recorded.
     Open,
+    /// Calls have the permissions of this caller; nothing is recorded.
+    ReadOnly(Caller),
 }
 
 pub(crate) struct Rules {
@@ -102,6 +106,7 @@ impl AccessControl {
             ServiceAccess::Checked(access) => Mode::Checked(Box::new(Rules { access: *access, policy_of })),
             ServiceAccess::Owner(owner) => Mode::Owner(owner),
             ServiceAccess::Open => Mode::Open,
+            ServiceAccess::ReadOnly => Mode::ReadOnly(Caller::reader()),
         };
         Self { mode, now: Box::new(now), time_limit, queues: Arc::new(queues()) }
     }
@@ -117,7 +122,7 @@ impl AccessControl {
     pub(crate) fn rules(&self) -> Option<&Rules> {
         match &self.mode {
             Mode::Checked(rules) => Some(rules),
-            Mode::Owner(_) | Mode::Open => None,
+            Mode::Owner(_) | Mode::Open | Mode::ReadOnly(_) => None,
         }
     }
 
@@ -127,7 +132,7 @@ impl AccessControl {
             (Mode::Checked(rules), AuditedCalls::Changes) => Some(Arc::clone(&rules.access.admin_activity)),
             (Mode::Owner(owner), AuditedCalls::Changes) => Some(Arc::clone(&owner.admin_activity)),
             (Mode::Owner(owner), AuditedCalls::Reads) => owner.data_access.clone(),
-            (Mode::Open, _) => None,
+            (Mode::Open | Mode::ReadOnly(_), _) => None,
         }
     }
 
@@ -176,6 +181,7 @@ impl AccessControl {
                 return Ok((Caller::Anonymous, None));
             }
             Mode::Owner(_) | Mode::Open => return Ok((Caller::Anonymous, None)),
+            Mode::ReadOnly(reader) => return check_reader(reader, call),
         };
         let caller = rules.caller(call.use_case, &call.client, self.now());
         let principal = caller.as_ref().map_or("unknown", Caller::principal).to_owned();
@@ -268,7 +274,7 @@ impl AccessControl {
         let (calls, principal) = match &self.mode {
             Mode::Checked(_) | Mode::Owner(_) if use_case.access() == RequiredAccess::Open => return,
             Mode::Owner(owner) => (calls, owner.principal.as_str()),
-            Mode::Checked(_) | Mode::Open => (calls, principal),
+            Mode::Checked(_) | Mode::Open | Mode::ReadOnly(_) => (calls, principal),
         };
         let Some(log) = self.audit_log(calls) else { return };
         let record = Record {
@@ -383,6 +389,21 @@ impl Rules {
         let policy = (self.policy_of)(id).await;
         policy.is_some_and(|policy| policy::allows(&policy, caller.principal(), permission))
     }
+}
+
+/// Admits `call` of a reader, whose permissions include no change.
+fn check_reader(reader: &Caller, call: &Call) -> Result<(Caller, Option<SuggestionPermit>), Refusal> {
+    let may_read = match call.use_case.access() {
+        RequiredAccess::Open | RequiredAccess::Token => true,
+        RequiredAccess::TrialToken => false,
+        RequiredAccess::Of(permission) => reader.may(permission, &call.project),
+    };
+    if may_read && !call.use_case.changes() {
+        return Ok((reader.clone(), None));
+    }
+    let text =
+        format!("{} is denied: this address is read-only; `tunesmith serve` accepts changes", call.use_case.name());
+    Err(Refusal::new(Code::PermissionDenied, text))
 }
 
 fn unknown_token() -> Refusal {

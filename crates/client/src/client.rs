@@ -12,7 +12,7 @@ use serde_json::Value;
 use tunesmith_api::ai_platform::proto_json;
 
 use super::ClientError;
-use super::error::Refusal;
+use super::error::{Refusal, named};
 use super::transport::{Payload, Request, Response, Transport};
 
 /// Characters escaped within a path segment.
@@ -97,7 +97,7 @@ impl Client {
     pub async fn page(&self, segments: &[&str]) -> Result<Bytes, ClientError> {
         let target = self.path_below("/console", segments);
         let request = Request { method: Method::GET, target, payload: Payload::None, is_repeated: true };
-        let Response { status, body, .. } = self.transport.send(request).await?;
+        let Response { status, request_id, body } = self.transport.send(request).await?;
         if (200..300).contains(&status) {
             return Ok(body);
         }
@@ -107,6 +107,7 @@ impl Client {
         Err(ClientError::NoPage {
             server: self.address(),
             status,
+            request_id,
             reason: if is_html { "it has no such page; it may be of another version".to_owned() } else { reason },
         })
     }
@@ -153,14 +154,15 @@ impl Client {
     }
 
     pub(super) async fn exchange<T: DeserializeOwned>(&self, request: Request) -> Result<T, ClientError> {
-        let Response { status, request_id, body } = self.transport.send(request).await?;
+        let Response { status, request_id: id, body } = self.transport.send(request).await?;
         let server = self.address();
         if !(200..300).contains(&status) {
-            return Err(Refusal::error(&server, status, request_id, &body));
+            return Err(Refusal::error(&server, status, id, &body));
         }
-        let body: Value =
-            serde_json::from_slice(&body).map_err(|error| ClientError::no_json(&server, status, &error))?;
-        proto_json::known(body).map_err(|error| ClientError::Unexpected { server, detail: error.to_string() })
+        let body: Value = serde_json::from_slice(&body)
+            .map_err(|error| ClientError::no_json(&server, status, id.as_deref(), &error))?;
+        proto_json::known(body)
+            .map_err(|error| ClientError::Unexpected { server, detail: format!("{error}{}", named(id.as_deref())) })
     }
 }
 

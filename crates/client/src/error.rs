@@ -21,11 +21,13 @@ pub enum ClientError {
     #[error("unexpected response from {server}: {detail}")]
     Unexpected { server: String, detail: String },
     /// An unavailable console page.
-    #[error("{reason} ({server} answered with status {status})")]
+    #[error("{reason} ({server} answered with status {status}){}", named(.request_id.as_deref()))]
     NoPage {
         /// Address of the server, or path of the data folder.
         server: String,
         status: u16,
+        /// Request ID in the server's log.
+        request_id: Option<String>,
         reason: String,
     },
 }
@@ -71,10 +73,10 @@ impl Refusal {
         let error = match serde_json::from_slice(body) {
             Ok(ErrorBody { error }) => error,
             Err(error) if error.is_data() => {
-                let detail = format!("status {status} without an error message");
+                let detail = format!("status {status} without an error message{}", named(request_id.as_deref()));
                 return ClientError::Unexpected { server: server.to_owned(), detail };
             }
-            Err(error) => return ClientError::no_json(server, status, &error),
+            Err(error) => return ClientError::no_json(server, status, request_id.as_deref(), &error),
         };
         let ErrorFields { message, status: code, details } = error;
         let reason = details.iter().map(|detail| detail.reason.clone()).find(|reason| !reason.is_empty());
@@ -83,26 +85,34 @@ impl Refusal {
         ClientError::Refused(Self { status, request_id, code, message, reason, violations })
     }
 
-    /// One line per violation, or the message without violations.
+    /// One line per violation, or the message without violations. The ID of the request lets an operator find it in the
+    /// server's logs.
     fn lines(&self) -> Vec<String> {
         if !self.violations.is_empty() {
             let violations = self.violations.iter();
-            return violations.map(|one| format!("{}: {}", one.field, one.description)).collect();
+            let mut lines: Vec<String> = violations.map(|one| format!("{}: {}", one.field, one.description)).collect();
+            if let Some(last) = lines.last_mut() {
+                last.push_str(&named(self.request_id.as_deref()));
+            }
+            return lines;
         }
         let token =
             (self.code == "UNAUTHENTICATED").then(|| format!("the access token is taken from {TOKEN_VARIABLE}"));
-        // The ID lets an operator find the request in the server's logs.
-        let request = self.request_id.as_ref().filter(|_| matches!(self.status, 401 | 403 | 500..));
-        let request = request.map(|id| format!("request {id}"));
+        let request = self.request_id.as_ref().map(|id| format!("request {id}"));
         let hints: Vec<String> = token.into_iter().chain(request).collect();
         let hints = if hints.is_empty() { String::new() } else { format!(" ({})", hints.join("; ")) };
         vec![format!("{}{hints}", self.message)]
     }
 }
 
+/// The ID of a request after a message.
+pub(super) fn named(request_id: Option<&str>) -> String {
+    request_id.map(|id| format!(" (request {id})")).unwrap_or_default()
+}
+
 impl ClientError {
-    pub(super) fn no_json(server: &str, status: u16, error: &serde_json::Error) -> Self {
-        let detail = format!("status {status} with a body that is not JSON ({error})");
+    pub(super) fn no_json(server: &str, status: u16, request_id: Option<&str>, error: &serde_json::Error) -> Self {
+        let detail = format!("status {status} with a body that is not JSON ({error}){}", named(request_id));
         Self::Unexpected { server: server.to_owned(), detail }
     }
 
@@ -145,7 +155,10 @@ mod tests {
     fn each_violation_is_one_line() {
         let body = json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "a: b; c: d", "details": [
             {"@type": "unknown", "fieldViolations": [{"field": "a", "description": "b"}, {"field": "c", "description": "d"}]}]}});
-        assert_eq!(text(400, Some("r"), &body), "a: b\nc: d");
+        assert_eq!(text(400, Some("r"), &body), "a: b\nc: d (request r)");
+        assert_eq!(text(400, None, &body), "a: b\nc: d");
+        let body = json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "there is no job x"}});
+        assert_eq!(text(404, Some("r-3"), &body), "there is no job x (request r-3)");
         let body = json!({"error": {"code": 401, "status": "UNAUTHENTICATED", "message": "who are you"}});
         assert_eq!(text(401, None, &body), "who are you (the access token is taken from TUNESMITH_ACCESS_TOKEN)");
         let body = json!({"error": {"code": 403, "status": "PERMISSION_DENIED", "message": "denied"}});
@@ -153,5 +166,7 @@ mod tests {
         let body = json!({"error": {"code": 500, "status": "INTERNAL", "message": "the store failed"}});
         assert_eq!(text(500, Some("r-1"), &body), "the store failed (request r-1)");
         assert_eq!(text(502, None, &json!({})), "unexpected response from s: status 502 without an error message");
+        let unexpected = "unexpected response from s: status 502 without an error message (request r-4)";
+        assert_eq!(text(502, Some("r-4"), &json!({})), unexpected);
     }
 }

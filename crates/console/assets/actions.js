@@ -18,15 +18,15 @@ export async function send(method, url, body) {
  * Sends a change, and returns the answer.
  * @param {string} method
  * @param {string} url
- * @param {unknown} body
+ * @param {unknown} body a file, or what is sent as JSON
  * @returns {Promise<{error: string, answer: any}>} the message of the error, empty if there was none, and the answer
  */
-async function request(method, url, body) {
+export async function request(method, url, body) {
   const csrf = document.querySelector('meta[name="csrf"]')?.getAttribute("content") ?? "";
   const init = {
     method,
-    headers: { "content-type": "application/json", ...(csrf && { "x-tunesmith-csrf": csrf }) },
-    ...(method !== "DELETE" && { body: JSON.stringify(body) }),
+    headers: { "content-type": body instanceof File ? "application/octet-stream" : "application/json", ...(csrf && { "x-tunesmith-csrf": csrf }) },
+    ...(method !== "DELETE" && { body: body instanceof File ? body : JSON.stringify(body) }),
   };
   try {
     const response = await fetch(url, init);

@@ -1,5 +1,6 @@
 // @ts-check
 // The page Explore: plots and a table of the trials that the filter in the address selects. A brushed plot changes the filter.
+import { offerOrder } from "./axes.js";
 import { remembered, useCards } from "./card.js";
 import { showChips } from "./chips.js";
 import { bestRows, clearPlot, drawPlot, hasLibrary, library, offerSaving, onLookChange, tableRow } from "./figure.js";
@@ -121,7 +122,7 @@ async function draw(figure) {
     const answer = await reading;
     if (wanted !== version) return;
     const colours = coloursOfPage();
-    const plot = scaled(figure, withoutLabels(drawings[name](completed(name, answer.view), colours)), () => redraw(figure));
+    const plot = scaled(figure, withoutLabels(drawings[name](completed(name, answer.view), colours, figure.dataset)), () => redraw(figure));
     shown.set(figure, plot);
     if (name === "trust") showBest(answer.view.best);
     note.textContent = plot.note;
@@ -134,6 +135,7 @@ async function draw(figure) {
     }
     await drawPlot(canvas, plot, colours, Boolean(plot.x || plot.y || plot.lines));
     listen(figure, canvas);
+    if (plot.lines) offerOrder(figure, plot, () => redraw(figure));
     figure.dataset.drawn = String(wanted);
   } catch (error) {
     if (wanted !== version) return;

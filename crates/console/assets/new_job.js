@@ -2,7 +2,9 @@
 // submit what the check has read.
 
 import { send } from "./actions.js";
+import { withLineNumbers } from "./editor.js";
 import { onChange, showForm, showProblems } from "./job_form.js";
+import { offerUpload } from "./upload.js";
 
 /** Time without a key after which the text is checked, in milliseconds. */
 const PAUSE = 300;
@@ -95,6 +97,7 @@ function newStudy(values, request) {
 
 if (form instanceof HTMLFormElement) {
   const field = /** @type {HTMLTextAreaElement} */ (form.elements.namedItem("text"));
+  const markLines = withLineNumbers(field);
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let latest = 0;
@@ -106,12 +109,13 @@ if (form instanceof HTMLFormElement) {
   };
   const showAll = (/** @type {Checked} */ answer) => {
     show(field, answer.remarks);
+    markLines(answer.remarks);
     showForm(answer.form);
     showProblems(answer.remarks);
   };
   // One change after the other: each is made in the text that the one before has left.
   let former = Promise.resolve();
-  onChange((change) => {
+  const change = (/** @type {import("./job_form.js").Change} */ change) => {
     former = former.then(async () => {
       clearTimeout(timer);
       const own = ++latest;
@@ -127,7 +131,9 @@ if (form instanceof HTMLFormElement) {
       }
     });
     return former;
-  });
+  };
+  onChange(change);
+  offerUpload(() => String(new FormData(form).get("project")), (uri) => change({ kind: "addPackage", uri }));
   const refuse = (/** @type {string} */ text) => {
     const notice = document.getElementById("refusal");
     if (!notice) return;
@@ -141,8 +147,10 @@ if (form instanceof HTMLFormElement) {
   });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const values = new FormData(form);
     try {
+      // A value may have been changed by the click that submits.
+      await former;
+      const values = new FormData(form);
       const answer = await check();
       if (!answer.request) {
         refuse(`The configuration has errors; the ${isStudy ? "study was not created" : "job was not submitted"}.`);

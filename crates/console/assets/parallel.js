@@ -1,6 +1,6 @@
 // @ts-check
 // Parallel coordinates: trials as lines across the axes of parameters and metrics.
-import { NARROW, brief, count, plain, short, transparent } from "./plot_parts.js";
+import { NARROW, brief, count, plain, transparent } from "./plot_parts.js";
 
 /**
  * @typedef {import("./plot_parts.js").Plot} Plot
@@ -51,17 +51,39 @@ function mostRelated(view, parameters) {
   return ordered.slice(0, most).sort((a, b) => a - b);
 }
 
+/** Number of levels of a category with a label. */
+const MOST_LEVELS = 12;
+
+/**
+ * The name of an axis in an order of axes.
+ * @param {{root: string, axis: {name: string}}} brush
+ */
+export function axisKey({ root, axis }) {
+  return `${root}.${axis.name}`;
+}
+
 /**
  * Parallel coordinates as lines of one plot. The WebGL version of plotly.js compiles code, which the policy of the page forbids.
  * @param {any} view
  * @param {Colours} colours
+ * @param {Record<string, string | undefined>} [order] with the names of axes in the order that a visitor has chosen, as JSON
  * @returns {Plot}
  */
-export function parallelCoordinates(view, colours) {
+export function parallelCoordinates(view, colours, { order } = {}) {
   const parameters = view.dimensions.length - view.metrics;
   const chosen = mostRelated(view, parameters);
+  /** @type {import("./plot_parts.js").Brush[]} */
+  const brushes = [
+    ...chosen.map((at) => ({ root: /** @type {const} */ ("parameters"), axis: view.dimensions[at] })),
+    ...view.dimensions.slice(parameters).map((/** @type {any} */ axis) => ({ root: /** @type {const} */ ("metric"), axis })),
+  ];
+  /** @type {string[]} */
+  const wanted = order ? JSON.parse(order) : [];
+  // An axis that had no place in the order stays at the end.
+  const place = (/** @type {import("./plot_parts.js").Brush} */ brush) => (wanted.indexOf(axisKey(brush)) + wanted.length + 1) % (wanted.length + 1);
+  if (wanted.length > 0) brushes.sort((a, b) => place(a) - place(b));
   /** @type {any[]} */
-  const dimensions = [...chosen.map((at) => view.dimensions[at]), ...view.dimensions.slice(parameters)];
+  const dimensions = brushes.map(({ axis }) => axis);
   const scales = dimensions.map((dimension) => {
     const isLog = dimension.isLog && dimension.values.every((/** @type {number | null} */ value) => value === null || value > 0);
     const position = (/** @type {number} */ value) => (isLog ? Math.log(value) : value);
@@ -119,13 +141,21 @@ export function parallelCoordinates(view, colours) {
   // Names are in two lines, one above the other, so that each has the room of two axes.
   const room = Math.max(8, Math.min(24, Math.floor((2 * Math.min(innerWidth - 60, 1200)) / dimensions.length / 7)));
   const width = Math.min(innerWidth - 60, 1200) / dimensions.length;
+  // A label of a level ends before the next axis.
+  const roomOfLevels = Math.max(3, Math.floor((width - 14) / 6));
   const annotations = dimensions.flatMap((dimension, at) => {
     const label = (/** @type {number} */ y, /** @type {string} */ text, /** @type {number} */ size) => ({
       x: at, y, text: brief(text, room), hovertext: plain(text), showarrow: false, font: { size, color: size > 10 ? colours.text : colours.quiet },
     });
+    const end = (/** @type {number} */ share) => String(Number(scales[at].value(share).toPrecision(4)));
+    const step = dimension.kind === "LEVEL" ? Math.ceil(dimension.levels.length / MOST_LEVELS) : 1;
     const ends = dimension.kind === "LEVEL"
-      ? dimension.levels.slice(0, 12).map((/** @type {string} */ level, /** @type {number} */ index) => ({ ...label(scales[at].share(index), level, 10), xanchor: "left", xshift: 4 }))
-      : [label(-0.06, short(scales[at].value(0)), 10), label(1.06, short(scales[at].value(1)), 10)];
+      ? dimension.levels.flatMap((/** @type {string} */ level, /** @type {number} */ index) => {
+        if (index % step !== 0) return [];
+        const shown = { ...label(scales[at].share(index), level, 10), text: brief(level, roomOfLevels), bgcolor: transparent(colours.surface, 0.75), borderpad: 0 };
+        return [at === dimensions.length - 1 ? { ...shown, xanchor: "right", xshift: -4 } : { ...shown, xanchor: "left", xshift: 4 }];
+      })
+      : [label(-0.06, end(0), 10), label(1.06, end(1), 10)];
     // The first and the last name stay within the plot: beside their axis only if they do not fit above it.
     const last = dimensions.length - 1;
     const isEnd = (at === 0 || at === last) && Math.min([...dimension.name].length, room) * 3.5 > 0.4 * width;
@@ -143,8 +173,8 @@ export function parallelCoordinates(view, colours) {
       shapes,
       margin: { l: 10, r: 10, t: 10, b: 10 },
     },
-    lines: dimensions.map((dimension, at) => ({
-      brush: { root: at < chosen.length ? "parameters" : "metric", axis: dimension },
+    lines: brushes.map((brush, at) => ({
+      brush,
       low: scales[at].value(0),
       high: scales[at].value(1),
     })),

@@ -5,7 +5,8 @@
  * @typedef {{name: string, kind: "NUMBER" | "INTEGER" | "LEVEL", isLog: boolean, levels?: string[], isOwn?: boolean}} Axis A name of our own is shown in full.
  * @typedef {{root: "id" | "metric" | "parameters", axis: Axis}} Brush What the values along an axis of a plot restrict.
  * @typedef {{header: string[], rows: (string | number | null)[][]}} Csv
- * @typedef {{traces: object[], layout: Record<string, any>, x?: Brush, y?: Brush, lines?: Line[], csv: Csv, note: string, height?: number, scales?: Partial<Record<"x" | "y", Scale>>}} Plot
+ * @typedef {{traces: object[], layout: Record<string, any>, x?: Brush, y?: Brush, lines?: Line[], csv: Csv, note: string, height?: number, scales?: Partial<Record<"x" | "y", Scale>>, switches?: Switch[]}} Plot
+ * @typedef {[string, string, string, boolean]} Switch Key, text, label, and whether it is on.
  * @typedef {{name?: string, isMaximized?: boolean, isLog?: boolean, clips?: boolean}} Scale What is known about an axis whose scale can be changed.
  * @typedef {{brush: Brush, low: number, high: number}} Line One of several parallel axes.
  * @typedef {{text: string, quiet: string, line: string, accent: string, good: string, bad: string, surface: string}} Colours

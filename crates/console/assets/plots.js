@@ -1,5 +1,6 @@
 // @ts-check
 // Plots of views: each function turns the answer of the server into traces of plotly.js, their axes, and a table.
+import { surfaceOf } from "./surface.js";
 import { LEGEND, brief, count, layout, plain, roomForNames, short, transparent, worstToBest } from "./plot_parts.js";
 
 /**
@@ -25,23 +26,32 @@ function trialsAt(points, axes) {
   };
 }
 
+/** Number of trials of a column below which they are all shown one by one. */
+const FEW_TRIALS = 12;
+
 /**
  * The traces of trials: cells with numbers of trials, and the trials that are shown.
  * @param {any} view
  * @param {Axis[]} axes across and up
  * @param {Colours} colours
+ * @param {boolean} [areShares] Whether a cell is as dark as its share of the trials of its column: columns have different widths.
  */
-function scatter(view, axes, colours) {
+function scatter(view, axes, colours, areShares = false) {
   const traces = [];
   if (view.density) {
     const { xEdges, yEdges, counts } = view.density;
     const width = xEdges.length - 1;
     const rows = yEdges.slice(1).map((/** @type {number} */ _, /** @type {number} */ row) => counts.slice(row * width, (row + 1) * width));
+    const totals = xEdges.slice(1).map((/** @type {number} */ _, /** @type {number} */ at) => rows.reduce((/** @type {number} */ sum, /** @type {number[]} */ row) => sum + row[at], 0));
+    const shade = (/** @type {number} */ cell, /** @type {number} */ at) => {
+      if (cell === 0 || (areShares && totals[at] < FEW_TRIALS)) return null;
+      return Math.log10(areShares ? cell / totals[at] : cell);
+    };
     traces.push({
       type: "heatmap",
       x: xEdges,
       y: yEdges,
-      z: rows.map((/** @type {number[]} */ row) => row.map((cell) => (cell > 0 ? Math.log10(cell) : null))),
+      z: rows.map((/** @type {number[]} */ row) => row.map(shade)),
       customdata: rows,
       colorscale: [[0, transparent(colours.accent, 0.12)], [1, transparent(colours.accent, 0.85)]],
       showscale: false,
@@ -54,7 +64,7 @@ function scatter(view, axes, colours) {
     mode: "markers",
     name: "trials",
     ...trialsAt(view.points, axes),
-    marker: { size: 5, color: colours.accent, opacity: 0.7 },
+    marker: { size: view.density ? 4 : 5, color: colours.accent, opacity: 0.7 },
   });
   return traces;
 }
@@ -81,17 +91,28 @@ const MANY_TRIALS = 5000;
 
 /** @param {any} view @param {Colours} colours @returns {Plot} */
 export function history(view, colours) {
-  const { improvements } = view;
+  const { trials, values } = view.improvements;
+  /** @type {number} */
+  const latest = view.points.x.reduce((/** @type {number} */ most, /** @type {number} */ trial) => Math.max(most, trial), view.density?.xEdges.at(-1) ?? 0);
+  // The best result holds up to the latest trial.
   const best = {
     type: "scatter",
-    mode: "lines+markers",
-    line: { shape: "hv", color: colours.good, width: 2 },
-    marker: { size: 4, color: colours.good },
+    mode: "lines",
     name: "best so far",
-    ...trialsAt({ trials: improvements.trials, x: improvements.trials, y: improvements.values }, [TRIALS, view.metric]),
+    x: [...trials, ...(trials.length > 0 ? [latest] : [])],
+    y: [...values, ...values.slice(-1)],
+    line: { shape: "hv", color: colours.good, width: 2 },
+    hoverinfo: "skip",
+  };
+  const improvements = {
+    type: "scatter",
+    mode: "markers",
+    showlegend: false,
+    ...trialsAt({ trials, x: trials, y: values }, [TRIALS, view.metric]),
+    marker: { size: 5, color: colours.good },
   };
   return {
-    traces: [...scatter(view, [TRIALS, view.metric], colours), best],
+    traces: [...scatter(view, [TRIALS, view.metric], colours, true), best, improvements],
     layout: { ...layout(colours, TRIALS, view.metric), ...LEGEND },
     scales: { y: { name: view.metric.name, isMaximized: view.isMaximized }, x: { name: "trial", clips: false, isLog: view.measured >= MANY_TRIALS } },
     x: { root: "id", axis: TRIALS },
@@ -114,8 +135,16 @@ export function slice(view, colours) {
   };
 }
 
-/** @param {any} view @param {Colours} colours @returns {Plot} */
-export function contour(view, colours) {
+/**
+ * A surface that is fitted to the cells, or the cells themselves if a visitor has chosen them or a surface does not fit.
+ * @param {any} view
+ * @param {Colours} colours
+ * @param {Record<string, string | undefined>} [chosen]
+ * @returns {Plot}
+ */
+export function contour(view, colours, chosen = {}) {
+  const surface = surfaceOf(view);
+  const areCells = !surface || chosen.cells === "on";
   const width = view.xEdges.length - 1;
   const rows = view.yEdges.slice(1).map((/** @type {number} */ _, /** @type {number} */ row) => view.means.slice(row * width, (row + 1) * width));
   const counts = view.yEdges.slice(1).map((/** @type {number} */ _, /** @type {number} */ row) => view.counts.slice(row * width, (row + 1) * width));
@@ -130,6 +159,16 @@ export function contour(view, colours) {
     colorbar: { thickness: 10, outlinewidth: 0, tickfont: { color: colours.quiet } },
     hovertemplate: "mean %{z} of %{customdata} trials<extra></extra>",
   };
+  const lines = {
+    ...cells,
+    type: "contour",
+    ...surface,
+    customdata: undefined,
+    line: { width: 0.8, color: transparent(colours.text, 0.4), smoothing: 1 },
+    ncontours: 12,
+    contours: { coloring: "heatmap" },
+    hovertemplate: "about %{z:.4g}<extra></extra>",
+  };
   const best = {
     type: "scatter",
     mode: "markers",
@@ -137,12 +176,13 @@ export function contour(view, colours) {
     marker: { size: 6, color: colours.surface, line: { color: colours.text, width: 1 } },
   };
   return {
-    traces: [cells, best],
+    traces: [areCells ? cells : lines, best],
+    switches: surface ? [["cells", "cells", "Show the means of cells", areCells]] : [],
     layout: layout(colours, view.x, view.y),
     x: { root: "parameters", axis: view.x },
     y: { root: "parameters", axis: view.y },
     csv: csvOfPoints(view, view.x.name, view.y.name),
-    note: `mean ${view.metric.name} of ${count(view.measured)} trials in cells, and the best ${count(view.points.trials.length)} trials`,
+    note: `mean ${view.metric.name} of ${count(view.measured)} trials ${areCells ? "in cells" : "by a fitted surface, drawn near trials only"}, and the best ${count(view.points.trials.length)} trials`,
   };
 }
 

@@ -54,7 +54,7 @@ async function draw(figure) {
     if (name === "parallelCoordinates") answer.view.metrics = report.metrics;
     answer.view.isMaximized ??= report.goals[answer.view.metric?.name ?? Object.keys(report.goals)[chosen("metric")]];
     answer.view.goals = report.goals;
-    const plot = scaled(figure, /** @type {Plot} */ (drawings[name](answer.view, colours)), () => void draw(figure));
+    const plot = scaled(figure, /** @type {Plot} */ (drawings[name](answer.view, colours, figure.dataset)), () => void draw(figure));
     shown.set(figure, plot);
     note.textContent = plot.note;
     await drawPlot(canvas, plot, colours, false);

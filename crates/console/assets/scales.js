@@ -84,8 +84,7 @@ export function scaled(figure, plot, redraw) {
   const sides = /** @type {Side[]} */ (Object.keys(plot.scales ?? {}));
   const layout = { ...plot.layout };
   let omitted = 0;
-  /** @type {[string, string, string, boolean][]} */
-  const buttons = [];
+  const buttons = [...(plot.switches ?? [])];
   for (const side of sides) {
     const axis = layout[`${side}axis`];
     const scale = plot.scales?.[side] ?? {};
@@ -113,7 +112,7 @@ export function scaled(figure, plot, redraw) {
 
 /**
  * @param {HTMLElement} figure
- * @param {[string, string, string, boolean][]} buttons key, text, label, and whether it is on
+ * @param {import("./plot_parts.js").Switch[]} buttons
  * @param {() => void} redraw
  */
 function showButtons(figure, buttons, redraw) {

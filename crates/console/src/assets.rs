@@ -28,12 +28,15 @@ const IMAGE: &str = "image/svg+xml";
 const FILES: &[(&str, &str, &[u8])] = &[
     ("actions.js", SCRIPT, include_bytes!("../assets/actions.js")),
     ("app.js", SCRIPT, include_bytes!("../assets/app.js")),
+    ("axes.js", SCRIPT, include_bytes!("../assets/axes.js")),
     ("card.js", SCRIPT, include_bytes!("../assets/card.js")),
     ("chips.js", SCRIPT, include_bytes!("../assets/chips.js")),
     ("commands.js", SCRIPT, include_bytes!("../assets/commands.js")),
     ("compare.js", SCRIPT, include_bytes!("../assets/compare.js")),
     ("compared.js", SCRIPT, include_bytes!("../assets/compared.js")),
     ("console.css", STYLE, include_bytes!("../assets/console.css")),
+    ("curve.js", SCRIPT, include_bytes!("../assets/curve.js")),
+    ("editor.js", SCRIPT, include_bytes!("../assets/editor.js")),
     ("explore.css", STYLE, include_bytes!("../assets/explore.css")),
     ("explore.js", SCRIPT, include_bytes!("../assets/explore.js")),
     ("figure.js", SCRIPT, include_bytes!("../assets/figure.js")),
@@ -50,10 +53,12 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("scales.js", SCRIPT, include_bytes!("../assets/scales.js")),
     ("sketch.js", SCRIPT, include_bytes!("../assets/sketch.js")),
     ("summary.js", SCRIPT, include_bytes!("../assets/summary.js")),
+    ("surface.js", SCRIPT, include_bytes!("../assets/surface.js")),
     ("theme.js", SCRIPT, include_bytes!("../assets/theme.js")),
     ("ticks.js", SCRIPT, include_bytes!("../assets/ticks.js")),
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
     ("trial_form.js", SCRIPT, include_bytes!("../assets/trial_form.js")),
+    ("upload.js", SCRIPT, include_bytes!("../assets/upload.js")),
 ];
 
 struct Assets {

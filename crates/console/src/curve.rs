@@ -1,26 +1,35 @@
-//! Learning curve of one metric as a small static drawing.
+//! Learning curve of one metric as a static drawing with axes. A script shows the values under the pointer.
 
 use std::fmt::Write;
 
-use super::format::Number;
+use super::format::{Number, count};
+use tunesmith_algorithms::rounded::Rounded;
 use tunesmith_domain::Measurement;
 
-/// Size of the drawing without margins.
+/// Size of the drawing without labels. Its width follows the page, its height is in pixels.
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 150.0;
 
 /// Number of points above which each column is reduced to its minimum and maximum.
 const MOST_POINTS: usize = 1200;
 
+/// Maximum number of intervals between ticks.
+const MOST_INTERVALS: f64 = 4.0;
+
 pub(crate) struct Curve {
     pub(crate) metric: String,
     /// `points` attribute of a polyline.
     pub(crate) points: String,
+    /// Steps and values of the points, for the script.
+    pub(crate) steps: String,
+    pub(crate) values: String,
     pub(crate) count: usize,
     pub(crate) low: Number,
     pub(crate) high: Number,
-    pub(crate) first_step: i64,
-    pub(crate) last_step: i64,
+    /// Labels along the horizontal axis, with their places in percent of the width.
+    pub(crate) step_ticks: Vec<(String, f64)>,
+    /// Labels along the vertical axis, with their places in pixels from the top.
+    pub(crate) value_ticks: Vec<(String, f64)>,
 }
 
 impl Curve {
@@ -36,29 +45,65 @@ impl Curve {
         let (first_step, last_step) = (points[0].0, points[points.len() - 1].0);
         let low = points.iter().map(|(_, value)| *value).fold(f64::INFINITY, f64::min);
         let high = points.iter().map(|(_, value)| *value).fold(f64::NEG_INFINITY, f64::max);
-        let count = points.len();
+        let total = points.len();
         let by_step = last_step > first_step;
-        let mut drawn = String::new();
-        for (index, (step, value)) in reduced(points).into_iter() {
-            let along = if by_step {
-                (step as f64 - first_step as f64) / (last_step as f64 - first_step as f64)
-            } else {
-                index as f64 / (count - 1) as f64
-            };
-            let height = if high > low { (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) } else { 0.5 };
+        let along = |step: f64| (step - first_step as f64) / (last_step as f64 - first_step as f64);
+        // Halved, since the difference of extreme values overflows.
+        let height = |value: f64| if high > low { (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0) } else { 0.5 };
+        let down = |value: f64| (1.0 - height(value)) * HEIGHT;
+        let [mut drawn, mut steps, mut values] = [const { String::new() }; 3];
+        for (index, (step, value)) in reduced(points) {
+            let share = if by_step { along(step as f64) } else { index as f64 / (total - 1) as f64 };
             // Writing to a string does not fail.
-            let _ = write!(drawn, "{:.1},{:.1} ", along * WIDTH, (1.0 - height) * HEIGHT);
+            let _ = write!(drawn, "{:.1},{:.1} ", share * WIDTH, down(value));
+            let _ = write!(steps, "{step} ");
+            let _ = write!(values, "{value} ");
         }
+        let step_ticks = match by_step {
+            true => ticks(first_step as f64, last_step as f64, 1.0),
+            false => vec![first_step as f64],
+        };
+        let place = |step: f64| if by_step { 100.0 * along(step) } else { 50.0 };
         Some(Self {
             metric: metric.to_owned(),
             points: drawn,
-            count,
+            steps,
+            values,
+            count: total,
             low: Number(low),
             high: Number(high),
-            first_step,
-            last_step,
+            step_ticks: step_ticks.into_iter().map(|step| (step_text(step), place(step))).collect(),
+            value_ticks: ticks(low, high, 0.0)
+                .into_iter()
+                .map(|value| (Rounded(value).to_string(), down(value)))
+                .collect(),
         })
     }
+}
+
+fn step_text(step: f64) -> String {
+    let size = count(step.abs() as u64);
+    if step < 0.0 { format!("-{size}") } else { size }
+}
+
+/// Round numbers from `low` to `high`, at least `least` apart; `low` alone if there is nothing between.
+fn ticks(low: f64, high: f64, least: f64) -> Vec<f64> {
+    let span = high - low;
+    if !(span > 0.0 && span.is_finite()) {
+        return vec![low];
+    }
+    let wanted = (span / MOST_INTERVALS).max(least);
+    let power = 10_f64.powf(wanted.log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| power * factor >= wanted).unwrap_or(10.0);
+    let step = power * factor;
+    // An end that is a tick but for rounding is one.
+    let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
+    let numbers =
+        (0..=MOST_INTERVALS as u32).map(|index| first + f64::from(index)).take_while(|number| *number <= last);
+    let mut ticks: Vec<f64> = numbers.map(|number| (number * step).clamp(low, high)).collect();
+    // The numbers of a span far from zero may be too close for the step.
+    ticks.dedup();
+    if ticks.is_empty() { vec![low] } else { ticks }
 }
 
 /// Indexed `points`, reduced to the minimum and maximum per column if there are many.
@@ -96,15 +141,41 @@ mod tests {
         Curve::of("m", &measurements)
     }
 
+    fn labels(ticks: &[(String, f64)]) -> Vec<&str> {
+        ticks.iter().map(|(label, _)| label.as_str()).collect()
+    }
+
     #[test]
-    fn points_fill_the_drawing() {
+    fn points_fill_the_drawing_and_have_axes() {
         let drawn = curve(&[1.0, 3.0, f64::NAN, 2.0]).unwrap();
         assert_eq!(drawn.points, "0.0,150.0 186.7,0.0 560.0,75.0 ");
-        assert_eq!((drawn.count, drawn.first_step, drawn.last_step), (3, 1, 4));
+        assert_eq!((drawn.steps.as_str(), drawn.values.as_str()), ("1 2 4 ", "1 3 2 "));
+        assert_eq!(drawn.count, 3);
         assert_eq!((drawn.low, drawn.high), (Number(1.0), Number(3.0)));
+        assert_eq!(labels(&drawn.step_ticks), ["1", "2", "3", "4"]);
+        assert_eq!(labels(&drawn.value_ticks), ["1", "1.5", "2", "2.5", "3"]);
+        assert_eq!((drawn.step_ticks[3].1, drawn.value_ticks[0].1, drawn.value_ticks[4].1), (100.0, 150.0, 0.0));
         assert!(curve(&[1.0, f64::INFINITY]).is_none());
-        assert_eq!(curve(&[2.0, 2.0]).unwrap().points, "0.0,75.0 560.0,75.0 ");
+        let flat = curve(&[2.0, 2.0]).unwrap();
+        assert_eq!((flat.points.as_str(), labels(&flat.value_ticks)), ("0.0,75.0 560.0,75.0 ", vec!["2"]));
         assert!(curve(&[f64::MIN, f64::MAX]).unwrap().points.starts_with("0.0,150.0"));
+    }
+
+    #[test]
+    fn ticks_are_round_and_within_the_range() {
+        assert_eq!(ticks(0.18, 0.93, 0.0), [0.2, 0.4, 0.6000000000000001, 0.8]);
+        assert_eq!(ticks(0.1, 0.3, 0.0), [0.1, 0.15000000000000002, 0.2, 0.25, 0.3]);
+        assert_eq!(ticks(1.0, 20_000.0, 1.0), [5000.0, 10_000.0, 15_000.0, 20_000.0]);
+        assert_eq!(ticks(-3.0, 3.0, 1.0), [-2.0, 0.0, 2.0]);
+        assert_eq!(ticks(1e15, 1e15 + 2.0, 0.0).len(), 5);
+        for (low, high) in [(1.0, 1.0), (f64::MIN, f64::MAX), (1e300, 1e300 * (1.0 + f64::EPSILON))] {
+            let found = ticks(low, high, 0.0);
+            assert!(
+                !found.is_empty() && found.iter().all(|tick| (low..=high).contains(tick)),
+                "{low} {high} {found:?}"
+            );
+        }
+        assert_eq!(step_text(-1500.0), "-1,500");
     }
 
     #[test]

@@ -13,6 +13,7 @@ const PARAMETER_FIELDS: [&str; 7] =
 const HYPERPARAMETERS: &str = "hyperparameters";
 const TRAINING_INPUT: &str = "trainingInput";
 const PARAMETERS: &str = "params";
+const PACKAGES: &str = "packageUris";
 
 /// Maximum number of parameters in the form, and of listed paths that are only in the text. Above it, only the text can
 /// be edited.
@@ -54,6 +55,10 @@ pub(crate) enum Change {
     },
     /// Turns the job into one with a study.
     AddStudy,
+    /// Adds a package to those of the job.
+    AddPackage {
+        uri: String,
+    },
 }
 
 impl Form {
@@ -182,6 +187,15 @@ pub(crate) fn changed(text: &str, change: &Change) -> Result<String, EditError> 
             ];
             edit(text, &study, &Edit::Set(Plain::Mapping(study_of)))
         }
+        Change::AddPackage { uri } => {
+            let list: Vec<Step<'_>> = root.iter().copied().chain([Step::Key(PACKAGES)]).collect();
+            let input = if root.is_empty() { Some(&file) } else { file.get(TRAINING_INPUT) };
+            let uri = Plain::Scalar(uri.clone());
+            match input.and_then(|input| input.get(PACKAGES)) {
+                None => edit(text, &list, &Edit::Set(Plain::List(vec![uri]))),
+                Some(_) => edit(text, &list, &Edit::Append(uri)),
+            }
+        }
     }
 }
 
@@ -291,6 +305,11 @@ mod tests {
         assert_eq!(change(&two, Change::RemoveParameter { index: 1 }), TEXT);
         let study = change("trainingInput:\n  region: x\n", Change::AddStudy);
         assert_eq!(Form::of(&study).parameters[0]["type"], "DOUBLE");
+        let package = |uri: &str| Change::AddPackage { uri: uri.to_owned() };
+        let one = change("trainingInput:\n  pythonModule: a.b\n", package("tunesmith://p/1/a.whl"));
+        let two = change(&one, package("tunesmith://p/2/b.whl"));
+        let packages = outline(&two).unwrap()["trainingInput"]["packageUris"].clone();
+        assert_eq!(packages, serde_json::json!(["tunesmith://p/1/a.whl", "tunesmith://p/2/b.whl"]), "{two}");
         let unknown = changed(TEXT, &field("seed", "7"));
         assert_eq!(unknown, Err(EditError::Unsupported));
     }

@@ -28,6 +28,7 @@ mod new_job;
 mod overview;
 mod plotly;
 mod query;
+mod reference;
 mod report;
 mod router;
 mod server;

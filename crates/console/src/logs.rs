@@ -1,8 +1,16 @@
-//! Tails of program logs, as page sections.
+//! Program logs: their tails as page sections, and the whole text for saving.
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::header::{HeaderName, X_CONTENT_TYPE_OPTIONS};
+use axum::response::{IntoResponse, Response};
+use futures::stream;
 
 use super::console::Console;
 use super::errors::PageError;
-use super::format::Size;
+use super::format::{Size, encoded};
+use super::subject::Named;
+use super::visit::Visit;
 use tunesmith_domain::JobId;
 use tunesmith_jobs::job_logs::LogStart;
 
@@ -11,6 +19,9 @@ const TAIL: usize = 16 << 10;
 
 const MOST: usize = 16;
 
+/// Number of bytes read at once while a log is saved.
+const PART: usize = 256 << 10;
+
 pub(crate) struct LogPart {
     pub(crate) attempt: u64,
     pub(crate) task: String,
@@ -18,7 +29,7 @@ pub(crate) struct LogPart {
     pub(crate) size: Size,
     pub(crate) text: String,
     pub(crate) is_cut: bool,
-    /// URL for the whole log.
+    /// URL of the whole log as text.
     pub(crate) address: String,
 }
 
@@ -42,9 +53,44 @@ impl Console {
                 size: Size(file.size_bytes),
                 is_cut: file.size_bytes > TAIL as u64,
                 text: chunk.text,
-                address: format!("/v1/projects/{project}/jobs/{job}/logs/{}", file.name),
+                address: format!("/console/projects/{}/jobs/{job}/logs/{}", encoded(project), file.name),
             });
         }
         Ok(parts)
     }
+}
+
+/// Sends a whole log as text, part by part. A log that still grows ends where it is when the response gets there.
+pub(crate) async fn save(console: Console, _: Visit, named: Named, (): ()) -> Result<Response, PageError> {
+    let name = named.log()?;
+    let subject = console.subject(&named).await?;
+    let id =
+        subject.job().map(|job| job.id.clone()).ok_or_else(|| PageError::NotFound("a study has no logs".into()))?;
+    let jobs = console.jobs;
+    let Some(first) = jobs.read_log(&id, &name, LogStart::At(0), PART).await? else {
+        return Err(PageError::NotFound(format!("{} has no log {name}", named.name())));
+    };
+    let file = format!("attachment; filename=\"{}-{name}.log\"", named.name());
+    let rest = stream::unfold(Some((first, 0)), move |state| {
+        let (jobs, id, name) = (jobs.clone(), id.clone(), name.clone());
+        async move {
+            let (chunk, start) = state?;
+            if chunk.next_offset == start {
+                return None;
+            }
+            let next = match jobs.read_log(&id, &name, LogStart::At(chunk.next_offset), PART).await {
+                Ok(next) => next.map(|next| (next, chunk.next_offset)),
+                Err(error) => return Some((Err(error), None)),
+            };
+            Some((Ok(chunk.text), next))
+        }
+    });
+    let fixed: [(HeaderName, &str); 5] = [
+        (CONTENT_TYPE, "text/plain; charset=utf-8"),
+        (CONTENT_DISPOSITION, &file),
+        (CACHE_CONTROL, "no-store"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    Ok((fixed.map(|(name, value)| (name, value.to_owned())), Body::from_stream(rest)).into_response())
 }

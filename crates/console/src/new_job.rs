@@ -16,9 +16,14 @@ use super::visit::{PageCall, Visit};
 use tunesmith_access::Permission;
 use tunesmith_config::Diagnostic;
 use tunesmith_domain::JobId;
+use tunesmith_jobs::JobsError;
+use tunesmith_store::StoreError;
 
 /// Maximum size of a configuration in bytes. A guess: far more than a person edits in a page.
 const MAX_TEXT: usize = 1 << 20;
+
+/// Number of names that are tried for a job like another one.
+const MOST_NAMES: u32 = 50;
 
 /// Default project, as on the command line.
 const DEFAULT_PROJECT: &str = "local";
@@ -61,6 +66,8 @@ struct NewJobPage {
     location: Option<&'static str>,
     /// Name of the job whose configuration it is, if any.
     source: Option<String>,
+    /// Proposed name; empty for none.
+    name: String,
     text: String,
 }
 
@@ -88,6 +95,7 @@ pub(crate) async fn new_job(console: Console, visit: Visit, Query(start): Query<
         project: newest.map_or_else(|| DEFAULT_PROJECT.to_owned(), |(_, project)| project),
         location: None,
         source: None,
+        name: String::new(),
         text: EXAMPLE.to_owned(),
     };
     Ok(rendered(&page))
@@ -107,9 +115,26 @@ async fn new_job_from(console: &Console, visit: &Visit, from: &str) -> Result<Re
         project: project.to_owned(),
         location: None,
         source: Some(name.to_owned()),
+        name: next_name(console, project, name).await?,
         text: text.map_err(|error| PageError::Failed(error.to_string()))?,
     };
     Ok(rendered(&page))
+}
+
+/// First unused name after `name` by a number at its end: `sweep_2` after `sweep`. Empty if the next ones are used.
+async fn next_name(console: &Console, project: &str, name: &str) -> Result<String, PageError> {
+    let numbered = name.rsplit_once('_').and_then(|(stem, number)| Some((stem, number.parse::<u32>().ok()?)));
+    let (stem, number) = numbered.unwrap_or((name, 1));
+    for number in (1..=MOST_NAMES).map(|more| number.saturating_add(more)) {
+        let next = format!("{stem}_{number}");
+        let Ok(id) = JobId::new(project, &next) else { break };
+        match console.jobs.job(&id).await {
+            Err(JobsError::Store(StoreError::NotFound { .. })) => return Ok(next),
+            Err(error) => return Err(error.into()),
+            Ok(_) => {}
+        }
+    }
+    Ok(String::new())
 }
 
 pub(crate) async fn new_study(console: Console, visit: Visit, (): ()) -> Result<Response, PageError> {
@@ -125,6 +150,7 @@ pub(crate) async fn new_study(console: Console, visit: Visit, (): ()) -> Result<
         project: newest.map_or_else(|| DEFAULT_PROJECT.to_owned(), |(_, project)| project),
         location: Some(DEFAULT_LOCATION),
         source: None,
+        name: String::new(),
         text: EXAMPLE_OF_STUDY.to_owned(),
     };
     Ok(rendered(&page))
@@ -195,10 +221,16 @@ fn checked(text: &str) -> Value {
             if let Some(id) = &config.job_id {
                 request["jobId"] = json!(id.parts().1);
             }
-            json!({ "remarks": remarks(&config.warnings), "request": request })
+            let warnings: Vec<Diagnostic> = config.warnings.into_iter().filter(|warning| !is_stated(warning)).collect();
+            json!({ "remarks": remarks(&warnings), "request": request })
         }
         Err(errors) => json!({ "remarks": remarks(errors.diagnostics()) }),
     }
+}
+
+/// Whether the page states the same: a command without an image is run on the machine of the server.
+fn is_stated(warning: &Diagnostic) -> bool {
+    !warning.is_error() && warning.field.ends_with("masterConfig.containerCommand")
 }
 
 fn checked_study(text: &str) -> Value {
@@ -233,8 +265,7 @@ mod tests {
     #[test]
     fn example_is_valid_and_errors_have_their_place() {
         let answer = checked(EXAMPLE);
-        let remarks = answer["remarks"].as_array().unwrap();
-        assert!(remarks.iter().all(|remark| remark["isError"] == json!(false)), "{answer}");
+        assert_eq!(answer["remarks"], json!([]), "the example has no warning");
         assert_eq!(answer["request"]["trainingInput"]["hyperparameters"]["maxTrials"], 20);
         let answer = checked(&EXAMPLE.replace("maxTrials: 20", "maxTrials: -1"));
         assert!(answer.get("request").is_none());

@@ -17,8 +17,8 @@ use super::frame::ADMINISTRATION;
 use super::subject::Named;
 use super::visit::{PageCall, Visit};
 use super::{
-    access, assets, compare, details, events, explore, find, job, jobs, login, new_job, overview, report, server,
-    single_sign_on, trial, trials, workers,
+    access, assets, compare, details, events, explore, find, job, jobs, login, logs, new_job, overview, reference,
+    report, server, single_sign_on, trial, trials, workers,
 };
 
 /// Routes of the console below `/console`, authorised by `control`.
@@ -31,12 +31,17 @@ pub fn router(services: Services, control: Arc<AccessControl>) -> Router {
             "/console/projects/{project}/jobs/{job}/output",
             about("console.output", use_cases::LIST_JOB_LOGS, details::output),
         )
+        .route(
+            "/console/projects/{project}/jobs/{job}/logs/{log}",
+            about("console.log", use_cases::GET_JOB_LOG, logs::save),
+        )
         .route("/", get(async || Redirect::to("/console")))
         .route("/console", page("console.overview", overview::show))
         .route("/console/", get(async || Redirect::permanent("/console")))
         .route("/console/jobs", page("console.jobs", jobs::show))
         .route("/console/new", page("console.newJob", new_job::new_job))
         .route("/console/new-study", page("console.newStudy", new_job::new_study))
+        .route("/console/keys", page("console.keys", reference::show))
         .route("/console/check", post(new_job::check))
         .route("/console/events", page("console.events", events::all))
         .route("/console/find", page("console.find", find::show))

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::console::{Console, rendered};
 use super::errors::PageError;
-use super::format::{Size, Span, Time};
+use super::format::{Size, Span, Time, count};
 use super::frame::{Frame, Section};
 use super::metrics::{self, MetricRow};
 use super::visit::Visit;
@@ -97,8 +97,13 @@ pub(crate) async fn show(console: Console, visit: Visit, (): ()) -> Result<Respo
 }
 
 impl ServerPage {
+    /// Settings, with numbers of things as on other pages.
     fn settings(&self) -> Vec<Setting> {
-        self.facts.settings.borrow().clone()
+        let mut settings = self.facts.settings.borrow().clone();
+        for setting in settings.iter_mut().filter(|setting| setting.value.bytes().all(|byte| byte.is_ascii_digit())) {
+            setting.value = count(&setting.value);
+        }
+        settings
     }
 
     fn counts_resources(&self) -> bool {

@@ -88,7 +88,7 @@ pub(crate) fn changed(text: &str, change: &Change) -> Result<String, EditError> 
         Change::RemoveParameter { index } => {
             edit(text, &[list.as_slice(), &[Step::Item(*index)]].concat(), &Edit::Remove)
         }
-        Change::AddStudy => Err(EditError::Unsupported),
+        Change::AddStudy | Change::AddPackage { .. } => Err(EditError::Unsupported),
     }
 }
 

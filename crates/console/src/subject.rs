@@ -10,6 +10,7 @@ use super::format::Badge;
 use super::visit::{PageCall, Visitor};
 use tunesmith_admission::use_cases::{self, UseCase};
 use tunesmith_domain::{Job, JobId, Study, StudyId};
+use tunesmith_jobs::job_logs::LogName;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tab {
@@ -30,6 +31,8 @@ pub(crate) struct Named {
     study: Option<String>,
     /// Trial number, as written.
     trial: Option<String>,
+    /// Name of a log.
+    log: Option<String>,
 }
 
 /// Job with its study, or study without a job.
@@ -61,6 +64,12 @@ impl Named {
 
     pub(crate) fn name(&self) -> &str {
         self.job.as_deref().or(self.study.as_deref()).unwrap_or_default()
+    }
+
+    /// Name of a log in the URL.
+    pub(crate) fn log(&self) -> Result<LogName, PageError> {
+        let text = self.log.as_deref().unwrap_or_default();
+        text.parse().map_err(|rule| PageError::Invalid(format!("{text:?} is not the name of a log: {rule}")))
     }
 
     /// Trial number in the URL.

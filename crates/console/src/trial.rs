@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
+use axum::extract::RawQuery;
 use axum::response::Response;
 
 use super::actions::TrialActions;
@@ -13,14 +14,19 @@ use super::errors::PageError;
 use super::format::{Badge, Number, Span, Time, Value};
 use super::frame::{Frame, Section};
 use super::logs::LogPart;
+use super::query;
 use super::subject::{Head, Named, Tab};
 use super::summary::goal_word;
+use super::trials;
 use super::visit::Visit;
 use tunesmith_algorithms::problem::{AlgorithmName, Step, TrialId};
 use tunesmith_domain::{AttemptLocation, Measurement, Trial};
 
-/// Maximum number of measurements in the table, the last ones.
-const MOST_MEASUREMENTS: usize = 50;
+/// Number of measurements on a page of their table.
+const PAGE_SIZE: usize = 15;
+
+/// Number of metrics above which those that do not belong to the study are left out.
+const MOST_METRICS: usize = 12;
 
 #[derive(Template)]
 #[template(path = "trial.html")]
@@ -38,7 +44,7 @@ struct TrialPage {
     constraints: Vec<(String, Option<Number>)>,
     parameters: Vec<(String, Value)>,
     /// Parameters as trainer flags.
-    flags: String,
+    flags: Vec<String>,
     origin: String,
     attempts: u64,
     lost: u64,
@@ -54,8 +60,7 @@ struct TrialPage {
     metric_folders: Vec<(String, String, String)>,
     curves: Vec<Curve>,
     columns: Vec<String>,
-    measurements: Vec<MeasurementRow>,
-    measurement_count: u64,
+    measurements: Measurements,
     /// Whether the service runs the trial's program.
     has_output: bool,
     logs: Vec<LogPart>,
@@ -84,6 +89,40 @@ impl From<&AttemptLocation> for LocationRow {
     }
 }
 
+/// A page of the measurements, the latest first.
+struct Measurements {
+    rows: Vec<MeasurementRow>,
+    /// Whether any measurement states its time since the start of the trial.
+    has_times: bool,
+    total: usize,
+    /// Number of later measurements.
+    offset: usize,
+    /// Offsets of the pages with later and earlier measurements.
+    later: Option<usize>,
+    earlier: Option<usize>,
+}
+
+impl Measurements {
+    fn of(measurements: &[Measurement], columns: &[String], offset: usize) -> Self {
+        let row = |measurement: &Measurement| MeasurementRow {
+            step: measurement.step,
+            elapsed: measurement.elapsed_secs.map(Number),
+            values: columns.iter().map(|name| measurement.value(name).map(Number)).collect(),
+        };
+        let total = measurements.len();
+        let rows: Vec<MeasurementRow> = measurements.iter().rev().skip(offset).take(PAGE_SIZE).map(row).collect();
+        let end = offset + rows.len();
+        Self {
+            has_times: measurements.iter().any(|measurement| measurement.elapsed_secs.is_some()),
+            total,
+            offset,
+            later: (offset > 0).then(|| offset.min(total).saturating_sub(PAGE_SIZE)),
+            earlier: (end < total).then_some(end),
+            rows,
+        }
+    }
+}
+
 struct MeasurementRow {
     step: i64,
     elapsed: Option<Number>,
@@ -96,24 +135,37 @@ fn metric_folder(metric: &str, folders: &[Arc<str>]) -> Option<(String, String, 
     Some((metric.to_owned(), taken.to_string(), others.join(", ")))
 }
 
-pub(crate) async fn show(console: Console, visit: Visit, named: Named, (): ()) -> Result<Response, PageError> {
+/// Number of later measurements, by the query string.
+fn offset(query: &str) -> Result<usize, PageError> {
+    let given = query::pairs(query).find(|(name, _)| name == "measurements");
+    given.map_or(Ok(0), |(name, value)| trials::number(&name, &value))
+}
+
+pub(crate) async fn show(
+    console: Console,
+    visit: Visit,
+    named: Named,
+    RawQuery(query): RawQuery,
+) -> Result<Response, PageError> {
     let number = named.trial_number()?;
+    let offset = offset(query.as_deref().unwrap_or_default())?;
     let subject = console.subject(&named).await?;
     let study = subject.trials()?;
     let trial = console.studies.trial(&study.id, TrialId(number)).await?;
     let measurements = console.studies.measurements(&study.id, &trial).await?;
     let value = |name: &str| trial.final_measurement.as_ref()?.value(name).map(Number);
     let metrics = study.problem.metrics();
-    let columns: Vec<String> = metrics
+    let mut columns: Vec<String> = metrics
         .iter()
         .map(|metric| metric.name.clone())
         .chain(study.problem.constraints().iter().map(|constraint| constraint.name.clone()))
         .collect();
-    let row = |measurement: &Measurement| MeasurementRow {
-        step: measurement.step,
-        elapsed: measurement.elapsed_secs.map(Number),
-        values: columns.iter().map(|name| measurement.value(name).map(Number)).collect(),
-    };
+    // Programs may report more than the metrics of the study.
+    for entry in measurements.iter().flat_map(|measurement| &measurement.metrics) {
+        if columns.len() < MOST_METRICS && !columns.contains(&entry.metric) {
+            columns.push(entry.metric.clone());
+        }
+    }
     let now = console.clock.now();
     let page = TrialPage {
         frame: visit.frame(format!("Trial {number} of {}", subject.name()), Section::Jobs),
@@ -153,8 +205,7 @@ pub(crate) async fn show(console: Console, visit: Visit, named: Named, (): ()) -
             .filter_map(|(metric, folders)| metric_folder(metric, folders))
             .collect(),
         curves: columns.iter().filter_map(|name| Curve::of(name, &measurements)).collect(),
-        measurements: measurements.iter().rev().take(MOST_MEASUREMENTS).map(row).collect(),
-        measurement_count: measurements.len() as u64,
+        measurements: Measurements::of(&measurements, &columns, offset),
         columns,
         logs: match subject.job() {
             Some(job) => console.logs(&job.id, Some(number)).await?,
@@ -176,9 +227,8 @@ pub(crate) async fn show(console: Console, visit: Visit, named: Named, (): ()) -
 }
 
 /// Parameters as trainer flags, quoted for a shell.
-fn flags(trial: &Trial) -> String {
-    let flags = trial.parameters.iter().map(|(name, value)| shell_word(&format!("--{name}={value}")));
-    flags.collect::<Vec<_>>().join(" ")
+fn flags(trial: &Trial) -> Vec<String> {
+    trial.parameters.iter().map(|(name, value)| shell_word(&format!("--{name}={value}"))).collect()
 }
 
 pub(crate) fn shell_word(text: &str) -> String {
@@ -216,7 +266,29 @@ fn origin_text(algorithm: AlgorithmName, step: Option<Step>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::shell_word;
+    use super::*;
+    use tunesmith_domain::ReportKey;
+
+    #[test]
+    fn measurements_are_paged_from_the_latest_one() {
+        let measurement = |step| Measurement {
+            step,
+            wall_time_secs: 0.0,
+            elapsed_secs: None,
+            key: ReportKey::Http,
+            metrics: Vec::new(),
+        };
+        let all: Vec<Measurement> = (1..=40).map(measurement).collect();
+        let page = |offset| Measurements::of(&all, &[], offset);
+        let steps = |page: &Measurements| (page.rows.first().map(|row| row.step), page.rows.len());
+        let [first, second, last, beyond] = [0, 15, 30, 100].map(page);
+        assert_eq!((steps(&first), first.later, first.earlier), ((Some(40), 15), None, Some(15)));
+        assert_eq!((steps(&second), second.later, second.earlier), ((Some(25), 15), Some(0), Some(30)));
+        assert_eq!((steps(&last), last.later, last.earlier), ((Some(10), 10), Some(15), None));
+        assert_eq!((steps(&beyond), beyond.later, beyond.earlier), ((None, 0), Some(25), None));
+        assert_eq!(offset("a=1&measurements=15").unwrap(), 15);
+        assert!(offset("measurements=-1").is_err() && !first.has_times);
+    }
 
     #[test]
     fn flags_are_words_of_a_shell() {

@@ -27,6 +27,9 @@ const PAGE_SIZE: usize = 100;
 const MOST_CURVES: usize = 20;
 pub(crate) const MOST_MEASUREMENTS: usize = 200;
 
+/// Maximum number of columns named in an error.
+const MOST_NAMED: usize = 20;
+
 /// Common restrictions on trials beside a filter, as JSON: label and restriction.
 pub(crate) const CHIPS: &str = r#"[["Running","state = ACTIVE"],["Succeeded","state = SUCCEEDED"],["Failed","state = INFEASIBLE"],["Stopped early","stoppedEarly = true"]]"#;
 
@@ -173,7 +176,7 @@ pub(crate) async fn show(
     let subject = console.subject(&named).await?;
     let study = subject.trials()?;
     let selection = Selection::of(query.as_deref().unwrap_or_default())?;
-    let columns = columns_of(study, &selection.columns);
+    let columns = columns_of(study, &selection.columns)?;
     let (trials, matched, error) = if selection.is_plain() {
         let page = console.studies.trial_page(&study.id, TrialId(selection.after), PAGE_SIZE).await?;
         (page.trials, None, None)
@@ -288,7 +291,7 @@ impl Console {
 
     /// The first `limit` unfinished trials with measurements, with their latest values.
     pub(crate) async fn running_rows(&self, study: &Study, limit: usize) -> Result<(Vec<Column>, Vec<Row>), PageError> {
-        let mut columns = columns_of(study, &[]);
+        let mut columns = columns_of(study, &[])?;
         columns.truncate(study.problem.value_names().count() + 1);
         let mut rows = Vec::new();
         for trial in self.studies.unfinished_trials(&study.id, limit).await? {
@@ -310,7 +313,10 @@ fn latest_value(name: &str, measurements: &[tunesmith_domain::Measurement]) -> C
 
 /// Columns of metrics, constraints, the run time and parameters, in this order. `shown` names the shown ones; empty
 /// for all.
-fn columns_of(study: &Study, shown: &[String]) -> Vec<Column> {
+///
+/// # Errors
+/// [`PageError::Invalid`] if `shown` names a column that the study does not have.
+fn columns_of(study: &Study, shown: &[String]) -> Result<Vec<Column>, PageError> {
     let metrics = study.problem.metrics().iter().map(|metric| Column {
         sub: goal_word(metric.goal).to_owned(),
         field: format!("metric.{}", field_name(&metric.name)),
@@ -332,14 +338,22 @@ fn columns_of(study: &Study, shown: &[String]) -> Vec<Column> {
     let names = parameter_names(study);
     let parameters = names.iter().map(|name| other(name, String::new(), format!("parameters.{}", field_name(name))));
     let mut columns: Vec<Column> = metrics.chain(constraints).chain([time]).chain(parameters).collect();
+    if let Some(unknown) = shown.iter().find(|name| columns.iter().all(|column| column.field != **name)) {
+        let known: Vec<&str> = columns.iter().map(|column| column.field.as_str()).take(MOST_NAMED).collect();
+        let more = if columns.len() > known.len() { ", and others" } else { "" };
+        let known = known.join(", ");
+        return Err(PageError::Invalid(format!(
+            "column={unknown}: not a column of this study; allowed: {known}{more}"
+        )));
+    }
     for column in columns.iter_mut().filter(|_| !shown.is_empty()) {
         column.is_shown = shown.contains(&column.field);
     }
-    columns
+    Ok(columns)
 }
 
 /// Number of trials in the parameter `name`.
-fn number<T: TryFrom<u32>>(name: &str, text: &str) -> Result<T, PageError> {
+pub(crate) fn number<T: TryFrom<u32>>(name: &str, text: &str) -> Result<T, PageError> {
     let number = text.parse::<u32>().ok().and_then(|number| number.try_into().ok());
     number.ok_or_else(|| PageError::Invalid(format!("{name}={text}: use a number from 0 to {}", u32::MAX)))
 }

@@ -52,7 +52,7 @@ pub fn history(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> H
     }
     let best = best_rows(columns, rows, metric, best_count(limit));
     let measured = points.len();
-    let (points, density) = reduce(&points, &best, &Axis::of_trials(), limit);
+    let (points, density) = reduce(&points, &best, &Axis::of_trials(measured), limit);
     History {
         metric: Axis::of_metric(&columns.problem().metrics()[metric].name),
         is_maximized: goal.to_maximized(1.0) > 0.0,

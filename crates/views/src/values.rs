@@ -6,6 +6,12 @@ use tunesmith_algorithms::problem::{ParameterKind, ParameterSpec, ParameterValue
 
 use super::{Columns, ViewError};
 
+/// Number of trials from which their axis is logarithmic: most improvements are among the first ones.
+const MANY_TRIALS: usize = 5000;
+
+/// Integers below it have halves between them.
+const MOST_EXACT: f64 = (1_u64 << 51) as f64;
+
 /// What one axis of a plot shows.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -34,8 +40,10 @@ pub enum AxisKind {
 }
 
 impl Axis {
-    pub(super) fn of_trials() -> Self {
-        Self { name: "trial".to_owned(), kind: AxisKind::Integer, is_log: false, levels: Vec::new() }
+    /// Axis of `count` trials.
+    pub(super) fn of_trials(count: usize) -> Self {
+        let is_log = count >= MANY_TRIALS;
+        Self { name: "trial".to_owned(), kind: AxisKind::Integer, is_log, levels: Vec::new() }
     }
 
     pub(super) fn of_metric(name: &str) -> Self {
@@ -61,8 +69,29 @@ impl Axis {
         }
         let (low, high) =
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
-        even_edges(low, high, most, self.is_log && low > 0.0)
+        let is_log = self.is_log && low > 0.0;
+        let of_integers = (self.kind == AxisKind::Integer).then(|| integer_edges(low, high, most, is_log)).flatten();
+        of_integers.unwrap_or_else(|| even_edges(low, high, most, is_log))
     }
+}
+
+/// Edges between integers from `low` to `high`, so that no bin is without one; `None` if there is nothing between
+/// adjacent integers.
+fn integer_edges(low: f64, high: f64, most: usize, is_log: bool) -> Option<Vec<f64>> {
+    if low > high || low.abs().max(high.abs()) >= MOST_EXACT {
+        return None;
+    }
+    let (first, last) = (low.floor() - 0.5, high.ceil() + 0.5);
+    let mut edges = match is_log {
+        true => even_edges(first, last, most, true).into_iter().map(|edge| (edge - 0.5).round() + 0.5).collect(),
+        false => {
+            let step = ((last - first) / most.max(1) as f64).ceil();
+            let bins = ((last - first) / step).ceil() as usize;
+            (0..=bins).map(|bin| (first + bin as f64 * step).min(last)).collect::<Vec<f64>>()
+        }
+    };
+    edges.dedup();
+    Some(edges)
 }
 
 /// Edges of `bins` bins from `low` to `high`, of equal width or ratio. A single value has one bin around it.
@@ -148,5 +177,26 @@ impl Columns {
             let message = format!("{name:?} is not a parameter of the study; allowed: {}{more}", names.join(", "));
             ViewError { field, message }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bin_of_integers_contains_one() {
+        let axis = |is_log| Axis { name: "i".to_owned(), kind: AxisKind::Integer, is_log, levels: Vec::new() };
+        let ends = |low: f64, high: f64| [low, high].into_iter();
+        assert_eq!(axis(false).edges(ends(1.0, 4.0), 40), [0.5, 1.5, 2.5, 3.5, 4.5]);
+        assert_eq!(axis(false).edges(ends(1.0, 10.0), 4), [0.5, 3.5, 6.5, 9.5, 10.5]);
+        assert_eq!(axis(false).edges(ends(7.0, 7.0), 4), [6.5, 7.5]);
+        for (is_log, low, high) in [(true, 1.0, 20_000.0), (true, 8.0, 512.0), (false, -3.0, 1000.0)] {
+            let edges = axis(is_log).edges(ends(low, high), 40);
+            assert!(edges.len() <= 41 && edges[0] == low - 0.5 && edges[edges.len() - 1] == high + 0.5, "{edges:?}");
+            assert!(edges.windows(2).all(|pair| pair[1] - pair[0] >= 1.0 && pair[0].fract().abs() == 0.5), "{edges:?}");
+        }
+        let far = [9.007_199_254_740_991e15, 9.007_199_254_740_993e15];
+        assert!(axis(false).edges(far.into_iter(), 4).windows(2).all(|pair| pair[0] < pair[1]));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 use tunesmith_access::{AuditLog, Record};
 use tunesmith_admission::use_cases;
 use tunesmith_config::Retention;
@@ -35,28 +35,18 @@ pub(super) struct Expiry {
 
 impl Expiry {
     /// Removes what has expired, at once, hourly, and after a change of the retention. Never completes.
-    pub(super) async fn run(mut self) {
-        let mut due = interval(INTERVAL);
-        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pub(super) async fn run(self) {
+        let mut schedule = Schedule::new(INTERVAL, self.retention.clone());
         loop {
-            let changed = async {
-                if self.retention.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            };
-            tokio::select! {
-                _ = due.tick() => {}
-                () = changed => {}
-            }
-            if let Err(error) = self.expire().await {
+            let retention = schedule.next().await;
+            if let Err(error) = self.expire(retention).await {
                 tracing::error!(error = format!("{error:#}"), "expired jobs and studies could not be deleted");
             }
             self.maintain_logs().await;
         }
     }
 
-    async fn expire(&mut self) -> anyhow::Result<()> {
-        let Retention { jobs, studies } = *self.retention.borrow_and_update();
+    async fn expire(&self, Retention { jobs, studies }: Retention) -> anyhow::Result<()> {
         let now = self.clock.now();
         if let Some(time) = jobs.map(|kept| before(now, kept)) {
             for id in self.jobs.delete_ended_before(time).await? {
@@ -123,7 +113,65 @@ impl Expiry {
     }
 }
 
+/// Times of checks: at once, after each period, and after each change of the retention.
+struct Schedule {
+    due: Interval,
+    retention: watch::Receiver<Retention>,
+}
+
+impl Schedule {
+    fn new(period: Duration, retention: watch::Receiver<Retention>) -> Self {
+        let mut due = interval(period);
+        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { due, retention }
+    }
+
+    /// Waits for the next check, and returns its retention.
+    async fn next(&mut self) -> Retention {
+        let changed = async {
+            if self.retention.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            _ = self.due.tick() => {}
+            () = changed => {}
+        }
+        *self.retention.borrow_and_update()
+    }
+}
+
 /// The time `kept` before `now`.
 fn before(now: Timestamp, kept: Duration) -> Timestamp {
     now.checked_sub(kept).unwrap_or(Timestamp::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    #[tokio::test]
+    async fn check_is_due_at_once_and_a_change_does_not_wait_for_the_hour() {
+        let (set, retention) = watch::channel(Retention::default());
+        let mut schedule = Schedule::new(INTERVAL, retention);
+        assert_eq!(schedule.next().await, Retention::default());
+        let changed = Retention { jobs: Some(DAY), studies: None };
+        set.send_replace(changed);
+        assert_eq!(schedule.next().await, changed);
+        let again = tokio::time::timeout(Duration::ZERO, schedule.next()).await;
+        assert!(again.is_err(), "one check for a change, and the next after an hour: {again:?}");
+    }
+
+    #[tokio::test]
+    async fn checks_are_periodic_also_if_the_retention_can_no_longer_change() {
+        let kept = Retention { jobs: None, studies: Some(DAY) };
+        let (set, retention) = watch::channel(kept);
+        drop(set);
+        let mut schedule = Schedule::new(Duration::from_millis(1), retention);
+        for _ in 0..3 {
+            assert_eq!(schedule.next().await, kept);
+        }
+    }
 }

@@ -1,12 +1,9 @@
 //! Data of the console's Server page.
 
-use std::time::Duration;
-
 use tokio::sync::watch;
 
 use super::open_files::connection_limits;
 use super::{AuditFailure, ServeArgs};
-use crate::cli::progress::duration_text;
 use crate::cli::version::version;
 use crate::composition::Application;
 use crate::pages::{ServerFacts, Setting};
@@ -44,11 +41,15 @@ pub(super) fn settings(args: &ServeArgs, listed: &[AllowedFolder]) -> Vec<Settin
     let connections = connection_limits(args);
     let setting = |option, meaning, value: String| Setting { option, meaning, value };
     let or_any = |number: u32| if number == 0 { "any number".to_owned() } else { number.to_string() };
-    let seconds = |seconds: u64| duration_text(Duration::from_secs(seconds).as_secs_f64());
+    let seconds = |seconds: u64| match (seconds / 60, seconds % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, 0) => format!("{minutes} min"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    };
     let days = |days: Option<u32>| days.map_or_else(|| "never".to_owned(), |days| format!("after {days} days"));
     let limits = args.logs.limits();
-    let space =
-        |bytes: Option<u64>| bytes.map_or_else(|| "any size".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
+    let size = |mib: u64| if mib.is_multiple_of(1024) { format!("{} GiB", mib >> 10) } else { format!("{mib} MiB") };
+    let space = |bytes: Option<u64>| bytes.map_or_else(|| "any size".to_owned(), |bytes| size(bytes >> 20));
     let log_days = limits.retention.and_then(|span| u32::try_from(span.as_secs() / (24 * 60 * 60)).ok());
     let folders = args.allowed_folder.iter().chain(listed).map(ToString::to_string);
     #[cfg(feature = "optuna")]

@@ -1,6 +1,9 @@
 """Fills in the form of a new job and its text, each of which follows the other, and submits it by keyboard only."""
 
+import hashlib
+import io
 import re
+import zipfile
 
 from axe_playwright_python.sync_playwright import Axe
 from browser import expect, is_within_width, opened, photograph
@@ -42,9 +45,24 @@ with opened(viewport={"width": 1280, "height": 844}) as page:
     changed = TEXT.replace("maxTrials: 2", "maxTrials: 3").replace("goal: MINIMIZE", "goal: MAXIMIZE")
     expect(text).to_have_value(changed)
 
+    # The template has no remark, and the documentation of its keys is one click away.
+    page.goto("/console/new")
+    expect(page.get_by_text("The configuration is valid.", exact=True)).to_be_visible()
+    expect(page.locator(".numbers .warning, .numbers .error")).to_have_count(0)
+    page.get_by_role("link", name="all keys of a configuration").click()
+    page.wait_for_url("**/console/keys")
+    page.get_by_role("link", name="hyperparameters", exact=True).click()
+    expect(page.get_by_role("region", name="trainingInput.hyperparameters", exact=True)).to_contain_text("maxParallelTrials")
+    page.goto("/console/new")
+    text.fill(changed)
+    expect(trials).to_have_value("3")
+
     # Errors are shown beside their fields and at their place in the text.
     trials.fill("none")
     trials.press("Tab")
+    marked = page.locator(".numbers .error")
+    expect(marked).to_have_text("5")
+    expect(marked).to_have_attribute("title", re.compile("^trainingInput.hyperparameters.maxTrials: "))
     expect(trials).to_have_attribute("aria-invalid", "true")
     expect(page.locator("#study .problem")).to_be_visible()
     expect(page.get_by_text("The configuration has errors.")).to_be_visible()
@@ -116,10 +134,27 @@ with opened(viewport={"width": 1280, "height": 844}) as page:
     page.get_by_text("checks passed").click()
     expect(page.get_by_text("2 of 2 ended trials have reported a metric")).to_be_visible()
 
+    # A package is uploaded under its digest, and named in the text.
+    page.goto("/console/new")
+    page.get_by_label("Project").fill("p")
+    expect(trials).to_have_value("20")
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("trainer-1.0/setup.py", "from setuptools import setup; setup(name='trainer', packages=['trainer'])")
+    content = archive.getvalue()
+    page.set_input_files("#package", {"name": "trainer-1.0.zip", "mimeType": "application/zip", "buffer": content})
+    expect(page.locator("#package-note")).to_contain_text("trainer-1.0.zip is in packageUris")
+    digest = hashlib.sha256(content).hexdigest()
+    uri = f"tunesmith://projects/p/packages/{digest}/trainer-1.0.zip"
+    expect(text).to_have_value(re.compile(rf'\n  packageUris: \["{uri}"\]\n'))
+    assert page.request.get(f"/v1/projects/p/packages/{digest}/trainer-1.0.zip").status == 200
+
     # A job like this one, with another range.
+    page.goto("/console/projects/p/jobs/submitted")
     page.get_by_role("link", name="New job from this").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("New job from submitted")
     expect(page.get_by_label("Project")).to_have_value("p")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("submitted_2")
     page.get_by_label("Name", exact=True).fill("similar")
     page.get_by_label("Name", exact=True).press("Enter")
     page.wait_for_url("**/console/projects/p/jobs/similar")

@@ -17,6 +17,7 @@ PAGES = {
     "output": "/console/projects/p/jobs/plain/output",
     "new-job": "/console/new",
     "new-study": "/console/new-study",
+    "keys": "/console/keys",
     "login": "/console/login",
     "workers": "/console/workers",
     "workers-for-an-hour": "/console/workers?hours=1",

@@ -79,6 +79,13 @@ with opened(viewport={"width": 1280, "height": 900}, color_scheme="light", offli
     contour.locator("select[name=y]").select_option(index=1)
     expect(contour.locator(".ytitle")).to_have_text(brief(names[1]))
 
+    # A surface over two numbers, or the cells that it is fitted to.
+    contour.locator("select[name=x]").select_option(label="x")
+    contour.locator("select[name=y]").select_option(label="depth")
+    expect(contour.locator(".note")).to_contain_text("by a fitted surface")
+    contour.get_by_role("button", name="Show the means of cells").click()
+    expect(contour.locator(".note")).to_contain_text("in cells")
+
     # The theme follows the switch, and the plots follow it.
     colour = "getComputedStyle(document.querySelector('figure[data-plot=history] .xtitle')).fill"
     light = page.evaluate(colour)

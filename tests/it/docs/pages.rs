@@ -36,7 +36,7 @@ pages! {
     readme: "README.md", 2, &[];
     benchmark_your_optimizer: "docs/guide/benchmark-your-optimizer.md", 1, &[];
     conditional_spaces: "docs/guide/conditional-spaces.md", 0, &[];
-    console: "docs/guide/console.md", 2, &[];
+    console: "docs/guide/console.md", 3, &[];
     early_stopping: "docs/guide/early-stopping.md", 0, &[];
     filters: "docs/reference/filters.md", 0, &[];
     first_hour: "docs/guide/first-hour.md", 0, &[];

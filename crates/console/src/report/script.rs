@@ -13,13 +13,14 @@ pub(super) const STYLE: &str = include_str!("../../assets/console.css");
 pub(super) const STYLE_OF_PLOTS: &str = include_str!("../../assets/explore.css");
 
 /// Modules of a report, in dependency order.
-const MODULES: [(&str, &str); 8] = [
+const MODULES: [(&str, &str); 9] = [
     ("theme.js", include_str!("../../assets/theme.js")),
     ("times.js", include_str!("../../assets/times.js")),
     ("plot_parts.js", include_str!("../../assets/plot_parts.js")),
+    ("scales.js", include_str!("../../assets/scales.js")),
+    ("surface.js", include_str!("../../assets/surface.js")),
     ("plots.js", include_str!("../../assets/plots.js")),
     ("parallel.js", include_str!("../../assets/parallel.js")),
-    ("scales.js", include_str!("../../assets/scales.js")),
     ("figure.js", include_str!("../../assets/figure.js")),
     ("report.js", include_str!("../../assets/report.js")),
 ];
