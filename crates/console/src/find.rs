@@ -11,6 +11,7 @@ use super::errors::PageError;
 use super::subject::{job_address, study_address};
 use super::visit::Visit;
 use tunesmith_access::Permission;
+use tunesmith_api::ai_platform::optimizer::display_name;
 use tunesmith_domain::StudyState;
 
 /// Maximum number of jobs and studies in a response.
@@ -56,7 +57,7 @@ pub(crate) async fn show(
     });
     let mut found: Vec<(Timestamp, NamedPage)> = jobs.await?;
     let studies = console.studies.pick(None, |study| {
-        let (project, _, name) = study.id.parts();
+        let (project, name) = (study.id.parts().0, display_name(&study));
         let is_found = name.to_lowercase().contains(&wanted) && visitor.may(Permission::StudiesGet, project);
         is_found.then(|| {
             let page = NamedPage {

@@ -9,6 +9,7 @@ use super::errors::PageError;
 use super::format::Badge;
 use super::visit::{PageCall, Visitor};
 use tunesmith_admission::use_cases::{self, UseCase};
+use tunesmith_api::ai_platform::optimizer::display_name;
 use tunesmith_domain::{Job, JobId, Study, StudyId};
 use tunesmith_jobs::job_logs::LogName;
 
@@ -80,8 +81,16 @@ impl Named {
 }
 
 impl Subject {
-    /// Name without its project.
+    /// Name for display, without the project.
     pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Job { job, .. } => job.id.parts().1,
+            Self::Study(study) => display_name(study),
+        }
+    }
+
+    /// Name in URLs, without project and location.
+    pub(crate) fn id(&self) -> &str {
         match self {
             Self::Job { job, .. } => job.id.parts().1,
             Self::Study(study) => study.id.parts().2,

@@ -16,7 +16,10 @@ pub(crate) struct ListRow {
     pub(crate) is_study: bool,
     pub(crate) project: String,
     pub(crate) location: Option<String>,
+    /// Name for display.
     pub(crate) name: String,
+    /// Name in URLs, without project and location.
+    id: String,
     pub(crate) address: String,
     pub(crate) badge: Badge,
     pub(crate) create_time: Time,
@@ -36,8 +39,8 @@ impl ListRow {
     /// Name in URLs: `project/job` or `project/location/study`.
     pub(crate) fn key(&self) -> String {
         match &self.location {
-            Some(location) => format!("{}/{location}/{}", self.project, self.name),
-            None => format!("{}/{}", self.project, self.name),
+            Some(location) => format!("{}/{location}/{}", self.project, self.id),
+            None => format!("{}/{}", self.project, self.id),
         }
     }
 }
@@ -124,6 +127,7 @@ impl Console {
             project: head.project,
             location: head.location,
             name: head.name,
+            id: subject.id().to_owned(),
             address: head.address,
             badge: head.badge,
             create_time: Time(subject.create_time()),
