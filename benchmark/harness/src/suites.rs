@@ -41,7 +41,7 @@ pub struct Selection {
 }
 
 /// Names and descriptions of all suites, for messages and help.
-pub const SUITES: [(&str, &str); 16] = [
+pub const SUITES: [(&str, &str); 17] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
     ("classic", "Branin, Hartmann, Levy, Ackley, Michalewicz and others with known optima"),
@@ -54,6 +54,10 @@ pub const SUITES: [(&str, &str); 16] = [
     ("failing", "problems of which about half of the space fails, with known optima"),
     ("large", "25 to 100 parameters, also mixed and categorical, with known optima; instance = seed"),
     ("multi-objective", "ZDT, DTLZ and others with two or three metrics"),
+    (
+        "three-objectives",
+        "DTLZ with three metrics, also convex and in a mixed space, with known fronts at random places; instance = seed",
+    ),
     (
         "tiny",
         "training recipes of 9 and 30 parameters for budgets of 3 to 15 trials, with known optima; instance = seed",
@@ -137,6 +141,10 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
             "tiny" => tasks.extend(tiny::tiny().map(|make| by_instance(name, move |seed| Arc::new(make(seed))))),
             "transfer" => {
                 let problems = transfer::transfer().into_iter();
+                tasks.extend(problems.map(|make| by_instance(name, move |seed| Arc::new(make(seed)))));
+            }
+            "three-objectives" => {
+                let problems = multi_objective::three_objectives().into_iter();
                 tasks.extend(problems.map(|make| by_instance(name, move |seed| Arc::new(make(seed)))));
             }
             "multi-objective" => tasks.extend(fixed(name, multi_objective::multi_objective())),
