@@ -28,6 +28,16 @@ pub fn warp(values: &[f64], failures: bool) -> Vec<f64> {
     Warp::fit(values, failures).1
 }
 
+/// [`warp`] without Yeo-Johnson: differences between good values keep their proportions, as the hypervolume counts them.
+pub fn standardized(values: &[f64], failures: bool) -> Vec<f64> {
+    let Some(Centered { values: mut targets, .. }) = centered(values) else { return vec![0.0; values.len()] };
+    if failures || has_low_outlier(&targets) {
+        half_rank(&mut targets);
+    }
+    standardize_range(&mut targets);
+    targets
+}
+
 /// Values `y / largest - center`.
 struct Centered {
     values: Vec<f64>,
@@ -137,6 +147,21 @@ mod tests {
                 assert!((target - other).abs() < 1e-9, "{target} {other}");
             }
         }
+    }
+
+    #[test]
+    fn standardised_values_keep_the_proportions_of_differences() {
+        let targets = standardized(&VALUES, false);
+        assert!((targets.iter().map(|t| t * t).sum::<f64>() / 7.0 - 1.0).abs() < 1e-12);
+        let unit = (targets[1] - targets[0]) / (VALUES[1] - VALUES[0]);
+        for (target, value) in targets.iter().zip(VALUES) {
+            assert!((target - targets[0] - unit * (value - VALUES[0])).abs() < 1e-12);
+        }
+        assert_eq!(standardized(&[4.2; 5], true), [0.0; 5]);
+        assert!(standardized(&[], false).is_empty());
+        // An outlier on the bad side does not.
+        let with_outlier = standardized(&[0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, -1e30], false);
+        assert!(with_outlier[6] - with_outlier[3] > 0.5, "{with_outlier:?}");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use tunesmith_benchmark::problem::Problem;
 use tunesmith_benchmark::problems::bbob::{BbobError, BbobProblem, FUNCTIONS, bbob, bbob_mixint};
 use tunesmith_benchmark::problems::durations::WithDurations;
 use tunesmith_benchmark::problems::{
-    binary, categorical, conditional, constrained, failing, functions, large, multi_objective, noisy, outliers, tiny,
-    transfer,
+    binary, categorical, conditional, constrained, failing, functions, large, multi_objective, noisy, outliers,
+    plateaus, tiny, transfer,
 };
 
 use super::measured_tables::{MeasuredTablesError, measured_tables};
@@ -41,12 +41,13 @@ pub struct Selection {
 }
 
 /// Names and descriptions of all suites, for messages and help.
-pub const SUITES: [(&str, &str); 16] = [
+pub const SUITES: [(&str, &str); 18] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
     ("classic", "Branin, Hartmann, Levy, Ackley, Michalewicz and others with known optima"),
     ("noisy", "some of them with noise"),
     ("outliers", "some of them with one falsely good result, or with a tenth of wildly bad ones"),
+    ("plateaus", "functions that are flat over nine tenths of the space, with known optima; instance = seed"),
     ("conditional", "choices of models with parameters of their own, with known optima"),
     ("categorical", "choices that interact, with known optima; hardly any numbers"),
     ("binary", "21 to 43 parameters of two levels, as published and with levels exchanged by seed, with known optima"),
@@ -54,6 +55,10 @@ pub const SUITES: [(&str, &str); 16] = [
     ("failing", "problems of which about half of the space fails, with known optima"),
     ("large", "25 to 100 parameters, also mixed and categorical, with known optima; instance = seed"),
     ("multi-objective", "ZDT, DTLZ and others with two or three metrics"),
+    (
+        "three-objectives",
+        "DTLZ with three metrics, also convex and in a mixed space, with known fronts at random places; instance = seed",
+    ),
     (
         "tiny",
         "training recipes of 9 and 30 parameters for budgets of 3 to 15 trials, with known optima; instance = seed",
@@ -134,9 +139,16 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
                 tasks.extend(binary::binary().map(|make| by_instance(name, move |seed| Arc::new(make(seed)))));
             }
             "large" => tasks.extend(large::large().map(|make| by_instance(name, move |seed| Arc::from(make(seed))))),
+            "plateaus" => {
+                tasks.extend(plateaus::plateaus().map(|make| by_instance(name, move |seed| Arc::new(make(seed)))));
+            }
             "tiny" => tasks.extend(tiny::tiny().map(|make| by_instance(name, move |seed| Arc::new(make(seed))))),
             "transfer" => {
                 let problems = transfer::transfer().into_iter();
+                tasks.extend(problems.map(|make| by_instance(name, move |seed| Arc::new(make(seed)))));
+            }
+            "three-objectives" => {
+                let problems = multi_objective::three_objectives().into_iter();
                 tasks.extend(problems.map(|make| by_instance(name, move |seed| Arc::new(make(seed)))));
             }
             "multi-objective" => tasks.extend(fixed(name, multi_objective::multi_objective())),

@@ -16,6 +16,7 @@ pub mod measured_table;
 pub mod multi_objective;
 pub mod noisy;
 pub mod outliers;
+pub mod plateaus;
 pub mod table;
 pub mod tiny;
 pub mod transfer;

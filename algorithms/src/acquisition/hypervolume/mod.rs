@@ -23,9 +23,13 @@ use crate::gp::Posterior;
 /// Number of fantasy samples with pending trials: a sixteenth of that for one objective, because each sample has its
 /// own front and costs as much as a search without pending trials.
 pub const FANTASY_SAMPLES: usize = 8;
-/// Distance of the reference point from the front, as a share of the front's range (Ishibuchi et al. 2011, as in
-/// BoTorch's `infer_reference_point`; measured, see docs/experiments/010).
+/// Distance of the reference point from the front of many results, as a share of the front's range (Ishibuchi et al. 2011,
+/// as in BoTorch's `infer_reference_point`; measured, see docs/experiments/010).
 const REFERENCE_MARGIN: f64 = 0.1;
+/// The same for the front of at most [`FEW_RESULTS`], whose range is a fraction of that to be found; it decreases with the
+/// square of their number (measured, see docs/experiments/025).
+const EARLY_MARGIN: f64 = 2.0;
+const FEW_RESULTS: f64 = 10.0;
 
 /// Model of one objective.
 #[derive(Debug, Clone)]
@@ -148,9 +152,12 @@ impl Acquisition for HypervolumeImprovement {
     }
 }
 
-/// Infers a reference point: in each objective, the worst value on the `front` minus a tenth of the range of the front.
-/// If that range is 0, as with a single point, uses the range of all `results`, or 1 if that is 0 too.
+/// Infers a reference point: in each objective, the worst value on the `front` minus a share of the range of the front, 2 for
+/// up to ten `results` and 0.1 from 45 on. If that range is 0, as with a single point, uses the range of all `results`, or 1 if
+/// that is 0 too.
 pub fn infer_reference_point(front: &[Vec<f64>], results: &[Vec<f64>]) -> Vec<f64> {
+    let few = (FEW_RESULTS / results.len() as f64).powi(2).min(1.0);
+    let margin = (EARLY_MARGIN * few).max(REFERENCE_MARGIN);
     let objectives = front.first().map_or(0, Vec::len);
     let extent = |points: &[Vec<f64>], j: usize| {
         let values = points.iter().map(|point| point[j]);
@@ -161,7 +168,7 @@ pub fn infer_reference_point(front: &[Vec<f64>], results: &[Vec<f64>]) -> Vec<f6
         let (worst, range) = extent(front, j);
         let (_, whole) = extent(results, j);
         let range = [range, whole].into_iter().find(|range| *range > 0.0).unwrap_or(1.0);
-        worst - REFERENCE_MARGIN * range
+        worst - margin * range
     };
     (0..objectives).map(reference).collect()
 }

@@ -174,12 +174,18 @@ fn reference_point_is_a_tenth_of_the_range_worse_than_the_front() {
     let results = vec![vec![0.0, 10.0], vec![1.0, 5.0], vec![-9.0, -9.0]];
     let chosen: Vec<Vec<f64>> = distinct_front(&results).into_iter().map(|index| results[index].clone()).collect();
     assert_eq!(chosen.len(), 2);
-    assert_eq!(infer_reference_point(&chosen, &results), [-0.1, 4.5]);
+    assert_eq!(infer_reference_point(&chosen, &results), [-2.0, -5.0]);
+    // Of 20 results, a quarter of that margin; of 45 and more, a tenth of the range.
+    let of =
+        |count: usize| infer_reference_point(&chosen, &[results.clone(), vec![vec![-1.0, -1.0]; count - 3]].concat());
+    assert_eq!(of(20), [-0.5, 2.5]);
+    assert_eq!(of(45), [-0.1, 4.5]);
+    assert_eq!(of(1000), [-0.1, 4.5]);
     // One point that dominates all: the range of everything.
     let results = vec![vec![1.0, 1.0], vec![0.0, -1.0], vec![1.0, 1.0]];
     assert_eq!(distinct_front(&results), [0]);
-    assert_eq!(infer_reference_point(&results[..1], &results), [0.9, 0.8]);
-    assert_eq!(infer_reference_point(&results[..1], &results[..1]), [0.9, 0.9]);
+    assert_eq!(infer_reference_point(&results[..1], &results), [-1.0, -3.0]);
+    assert_eq!(infer_reference_point(&results[..1], &results[..1]), [-1.0, -1.0]);
 }
 
 fn points(n: usize, seed: u64) -> DMatrix<f64> {

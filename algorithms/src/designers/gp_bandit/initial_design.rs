@@ -9,6 +9,9 @@
 //! All steps start at the centre, not at the best trial so far as in the first simplex of COBYLA (Powell 1994). All of
 //! these choices are measured, see docs/experiments/001 and 021.
 //!
+//! While all results are equal, from the third on, points of a Sobol sequence replace the design and its maximin points: steps
+//! cover little of a plateau, and maximin points little but the bounds (measured, see docs/experiments/026).
+//!
 //! In a conditional space, the centre has the middle of every active parameter. Then come the centres of the other
 //! branches, one for each distinct set of children of a parent's value, so that every parameter is tried once and
 //! branches can be compared. The steps around the first centre follow, along the parameters active there.
@@ -32,11 +35,14 @@ use crate::numerics::latin_hypercube::stratified;
 use crate::prior::{PriorDensity, middle};
 use crate::problem::TrialId;
 use crate::rng::stream;
+use crate::sampling::sobol_point;
 
 /// Step length as a share of the range (measured, see docs/experiments/001).
 const STEP: f64 = 1.0 / 6.0;
 /// Maximum number of steps (measured, see docs/experiments/022).
 const MOST_STEPS: usize = 7;
+/// Number of equal results that make a plateau (measured, see docs/experiments/026).
+const PLATEAU_RESULTS: usize = 3;
 /// Number of candidates for a maximin point.
 const FILLERS: usize = 256;
 /// Relative tolerance for equal squared distances.
@@ -60,9 +66,16 @@ pub(super) struct DesignContext<'a> {
     pub(super) points: &'a [&'a [f64]],
     pub(super) failed: &'a [&'a [f64]],
     pub(super) measured: &'a [&'a [f64]],
+    /// Whether all results are equal.
+    pub(super) flat: bool,
 }
 
 impl DesignContext<'_> {
+    /// Whether the next point should be the one of a Sobol sequence. A prior is more likely to leave the plateau.
+    fn is_on_plateau(&self) -> bool {
+        self.flat && self.measured.len() >= PLATEAU_RESULTS && self.prior.is_none()
+    }
+
     /// Whether the trial nearest to `point` failed.
     fn is_near_failure(&self, axes: &[Axis], point: &[f64]) -> bool {
         let nearest = |points: &[&[f64]]| {
@@ -86,6 +99,10 @@ pub(super) fn design_point(
     }
     let whole = Region::whole(encoding);
     let promising = |point: &Vec<f64>| unused(point) && !context.is_near_failure(&whole.axes, point);
+    let spread = context.is_on_plateau().then(|| sobol_point(encoding, seed, trial)).filter(promising);
+    if spread.is_some() {
+        return spread;
+    }
     let axes = AxisDesign::new(encoding, context.prior, seed);
     let own = axes.points().into_iter().find(promising);
     let far = |allowed: &dyn Fn(&Vec<f64>) -> bool| maximin_point(encoding, allowed, context.points, seed, trial);

@@ -232,7 +232,9 @@ impl GpBandit {
         // Half of the initial design ignores the prior, which may be wrong.
         let prior = self.prior.as_ref().filter(|_| !trial.0.is_multiple_of(2));
         let (measured, failed) = state.outcomes.objectives[0].measured_and_failed_points();
-        let context = DesignContext { prior, used: &state.used, points: &points, failed: &failed, measured: &measured };
+        let flat = !state.outcomes.are_informative();
+        let context =
+            DesignContext { prior, used: &state.used, points: &points, failed: &failed, measured: &measured, flat };
         initial_design::design_point(&self.encoding, &context, self.seed, trial)
     }
 

@@ -1,10 +1,10 @@
 //! Model of a history with two or three objectives.
 //!
-//! Each objective has its own Gaussian process, fitted to its warped values. Expected hypervolume improvement uses the
-//! warped values too, so that the units of the objectives do not matter. The front consists of the finished feasible
-//! trials. For a noisy objective, posterior means replace the values.
+//! Each objective has its own Gaussian process, fitted to its [standardised](crate::output_warp::standardized) values.
+//! Expected hypervolume improvement uses these values too, so that the units of the objectives do not matter. The front
+//! consists of the finished feasible trials. For a noisy objective, posterior means replace the values.
 //!
-//! The search covers the whole space, without a trust region (measured, see docs/experiments/010).
+//! The search covers the whole space, without a trust region (measured, see docs/experiments/010 and 025).
 
 use super::constraint_models::ConstraintModels;
 use super::evidence::Evidence;

@@ -12,7 +12,7 @@ use crate::acquisition::TrialResult;
 use crate::designer::{DesignerError, History};
 use crate::encoding::{Encoding, Key};
 use crate::gp::TrainingSet;
-use crate::output_warp::{failure_target, warp};
+use crate::output_warp::{failure_target, standardized, warp};
 use crate::problem::{ObservationNoise, TrialId, TrialOutcome};
 use crate::stopped_early::NOISE_FACTOR;
 
@@ -20,6 +20,8 @@ use crate::stopped_early::NOISE_FACTOR;
 enum Kind {
     /// Metric values, maximised.
     Objective,
+    /// Values of one of the metrics of a hypervolume, maximised.
+    OneOfSeveral,
     /// Constraint slacks, 0 or more where the constraint holds.
     Slack,
 }
@@ -96,8 +98,9 @@ impl Observations {
         }
         completed.sort_by_key(|(observation, _)| observation.id);
         pending.sort_by_key(|trial| trial.id);
+        let metric = if outputs.have_hypervolume() { Kind::OneOfSeveral } else { Kind::Objective };
         let of_output = |output: usize| Self {
-            kind: if output < outputs.metrics.len() { Kind::Objective } else { Kind::Slack },
+            kind: if output < outputs.metrics.len() { metric } else { Kind::Slack },
             noise: outputs.noise,
             completed: completed
                 .iter()
@@ -245,12 +248,14 @@ impl Observations {
         }
         let failures = rows.len() - raw.len();
         let mut threshold = 0.0;
-        let mut values = if self.kind == Kind::Slack {
-            let (values, zero) = slack_targets(&raw);
-            threshold = zero;
-            values
-        } else {
-            warp(&raw, failures > 0)
+        let mut values = match self.kind {
+            Kind::Slack => {
+                let (values, zero) = slack_targets(&raw);
+                threshold = zero;
+                values
+            }
+            Kind::Objective => warp(&raw, failures > 0),
+            Kind::OneOfSeveral => standardized(&raw, failures > 0),
         };
         if failures > 0 {
             let failed = failure_target(&values);

@@ -1,3 +1,4 @@
+use crate::acquisition::hypervolume::HypervolumeImprovement;
 use crate::problem::{ConstraintSpec, MetricSpec, ObservationNoise, ProblemStatement};
 
 /// Metrics and constraints of a problem, each sorted by name, so that the order of their definition does not matter.
@@ -18,6 +19,11 @@ impl Outputs {
         metrics.sort_by(|a, b| a.1.name.cmp(&b.1.name));
         constraints.sort_by(|a, b| a.1.name.cmp(&b.1.name));
         Self { metrics, constraints, noise: problem.observation_noise() }
+    }
+
+    /// Whether the metrics have one acquisition function, expected hypervolume improvement.
+    pub(super) fn have_hypervolume(&self) -> bool {
+        (2..=HypervolumeImprovement::MOST_OBJECTIVES).contains(&self.metrics.len())
     }
 
     pub(super) fn count(&self) -> usize {

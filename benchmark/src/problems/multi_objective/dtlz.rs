@@ -43,23 +43,28 @@ pub fn dtlz2(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction 
 /// over the square of the others: 22 + J and 4 (25 - 6) + 4 J, where J is the integral of S from 0 to 2. S is constant
 /// except on two pieces of s, whose ends are roots. Integrated with 30 digits.
 pub fn dtlz7(metrics: MetricCount, dimensions: usize) -> MultiObjectiveFunction {
-    const J: f64 = 2.4218302270278413;
-    let (corner, volume) = match metrics {
-        MetricCount::Two => (vec![2.0, 15.0], 22.0 + J),
-        MetricCount::Three => (vec![2.0, 2.0, 25.0], 76.0 + 4.0 * J),
-    };
+    let (corner, volume) = dtlz7_reference(metrics);
     dtlz("dtlz7", metrics, dimensions, 1.0, corner, volume, dtlz7_values)
 }
 
+/// Reference point of DTLZ7 and the volume of its front within it.
+pub(super) fn dtlz7_reference(metrics: MetricCount) -> (Vec<f64>, f64) {
+    const J: f64 = 2.4218302270278413;
+    match metrics {
+        MetricCount::Two => (vec![2.0, 15.0], 22.0 + J),
+        MetricCount::Three => (vec![2.0, 2.0, 25.0], 76.0 + 4.0 * J),
+    }
+}
+
 /// `places` is the number of metrics minus one, here and below.
-fn dtlz1_values(places: usize, x: &[f64]) -> Vec<f64> {
+pub(super) fn dtlz1_values(places: usize, x: &[f64]) -> Vec<f64> {
     let (place, distance) = x.split_at(places);
     let ripple = |x: &f64| 1.0 + (x - 0.5).powi(2) - (20.0 * PI * (x - 0.5)).cos();
     let g = 100.0 * distance.iter().map(ripple).sum::<f64>();
     on_shape(place, 0.5 * (1.0 + g), |x| x, |x| 1.0 - x)
 }
 
-fn dtlz2_values(places: usize, x: &[f64]) -> Vec<f64> {
+pub(super) fn dtlz2_values(places: usize, x: &[f64]) -> Vec<f64> {
     let (place, distance) = x.split_at(places);
     let g = distance.iter().map(|x| (x - 0.5).powi(2)).sum::<f64>();
     on_shape(place, 1.0 + g, |x| (x * FRAC_PI_2).cos(), |x| (x * FRAC_PI_2).sin())
@@ -76,7 +81,7 @@ fn on_shape(place: &[f64], scale: f64, inner: fn(f64) -> f64, outer: fn(f64) -> 
     (0..=place.len()).map(metric).collect()
 }
 
-fn dtlz7_values(places: usize, x: &[f64]) -> Vec<f64> {
+pub(super) fn dtlz7_values(places: usize, x: &[f64]) -> Vec<f64> {
     let (place, distance) = x.split_at(places);
     let g = 1.0 + 9.0 * distance.iter().sum::<f64>() / distance.len() as f64;
     let bends: f64 = place.iter().map(|f| f / (1.0 + g) * (1.0 + (3.0 * PI * f).sin())).sum();

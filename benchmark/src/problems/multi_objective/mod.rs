@@ -9,12 +9,14 @@ mod dtlz;
 mod mixed;
 #[cfg(test)]
 mod tests;
+mod three_objectives;
 mod zdt;
 
 use tunesmith_algorithms::problem::{Goal, ParameterSpec, ParameterValues};
 
 pub use dtlz::{dtlz1, dtlz2, dtlz7};
 pub use mixed::{branin_currin, network_trade_off};
+pub use three_objectives::three_objectives;
 pub use zdt::{zdt1, zdt2, zdt3, zdt4, zdt6};
 
 use super::functions::{TestFunction, builders};

@@ -6,6 +6,7 @@ use tunesmith_algorithms::sampling::sobol_point;
 
 use super::builders::point_of_doubles;
 use super::mixed::network_pareto_set;
+use super::three_objectives::moved_pareto_set;
 use super::*;
 use crate::problem::EvaluationOutcome;
 use crate::problem::{Draw, Problem};
@@ -87,6 +88,34 @@ fn fronts_of_three_metrics_have_the_stated_volumes() {
         let samples = [8, 16, 64].into_iter().map(|steps| pareto_set(&function, 2, distance, steps));
         assert_approached(&function, samples, tolerance);
     }
+}
+
+#[test]
+fn moved_fronts_of_three_metrics_have_the_stated_volumes() {
+    // Tolerances of a grid of 65 x 65 position parameters.
+    let tolerances = [0.02, 0.06, 0.06, 0.08, 0.06, 0.06];
+    for (make, tolerance) in three_objectives().into_iter().zip(tolerances) {
+        let function = make(3);
+        let samples = [8, 16, 64].into_iter().map(|steps| moved_pareto_set(&function, 3, steps));
+        assert_approached(&function, samples, tolerance);
+    }
+}
+
+#[test]
+fn moved_fronts_differ_by_instance_and_no_point_is_beyond_them() {
+    for make in three_objectives() {
+        let best: std::collections::BTreeSet<String> =
+            (1..=4).map(|instance| format!("{:?}", moved_pareto_set(&make(instance), instance, 1)[0])).collect();
+        assert_eq!(best.len(), 4);
+        let function = make(2);
+        let encoding = Encoding::new(function.statement().search_space());
+        let points: Vec<_> = (1..=512).map(|id| encoding.decode(&sobol_point(&encoding, 1, TrialId(id)))).collect();
+        let (few, many) = (volume(&function, &points[..64]), volume(&function, &points));
+        assert!(0.0 < few && few <= many && many < known(&function), "{}: {few}, {many}", function.name());
+    }
+    let names = three_objectives().map(|make| make(1).name().to_owned());
+    let expected = ["dtlz1/d05", "dtlz2/d05", "dtlz2/d07", "convex_dtlz2/d06", "dtlz7/d06", "mixed_dtlz2/d07"];
+    assert_eq!(names, expected);
 }
 
 #[test]

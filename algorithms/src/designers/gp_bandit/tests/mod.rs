@@ -167,10 +167,29 @@ fn constant_objective_is_searched_evenly() {
         let point = coordinates(&next(&bandit, &trials));
         trials.push(trial(id, &[("a", point[0]), ("b", point[1])], Some(3.0)));
     }
-    let late: Vec<_> = trials[4..].iter().map(|trial| trial.parameters.clone()).collect();
-    for (index, one) in late.iter().enumerate() {
-        // Twenty points on a regular grid would be 0.25 apart.
-        assert!(late[..index].iter().all(|other| distance(one, other) > 0.08), "{late:?}");
+    // Four aligned trials of a Sobol sequence are in four quadrants.
+    for four in trials[4..].chunks(4) {
+        let quadrant = |trial: &CompletedTrial| -> Vec<bool> {
+            coordinates(&trial.parameters).into_iter().map(|coordinate| coordinate > 0.5).collect()
+        };
+        let quadrants: HashSet<Vec<bool>> = four.iter().map(quadrant).collect();
+        assert_eq!(quadrants.len(), 4, "{four:?}");
+    }
+}
+
+#[test]
+fn plateau_away_from_the_bounds_is_left() {
+    for seed in 1..=8 {
+        let bandit = GpBandit::new(problem(cube(5), Goal::Maximize), seed).unwrap();
+        let mut trials = Vec::new();
+        let is_found = (1..=32).any(|id| {
+            let parameters = next(&bandit, &trials);
+            let place = coordinates(&parameters)[0];
+            let outcome = TrialOutcome::Measured { values: vec![3.0], stopped_early: false };
+            trials.push(CompletedTrial { id: TrialId(id), parameters, outcome });
+            (0.23..0.37).contains(&place)
+        });
+        assert!(is_found, "seed {seed}: no trial in a seventh of the range");
     }
 }
 
