@@ -19,7 +19,7 @@ pub(crate) struct ListRow {
     /// Name for display.
     pub(crate) name: String,
     /// Name in URLs, without project and location.
-    id: String,
+    pub(crate) id: String,
     pub(crate) address: String,
     pub(crate) badge: Badge,
     pub(crate) create_time: Time,
