@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, Method as Verb};
 use axum::response::Response;
 use tonic::server::Grpc;
 use tonic::{Status, metadata::MetadataValue};
@@ -30,6 +31,10 @@ pub(crate) async fn respond(
 ) -> Response {
     let client = request.extensions().get::<Client>().cloned().unwrap_or_default();
     let Some(method) = method else { return unknown(&services, service, client, request.uri().path()).await };
+    if !is_grpc(&request) {
+        let text = "gRPC needs POST and a content type that begins with application/grpc";
+        return of(method.use_case, refused(&Refusal::new(Code::InvalidArgument, text)));
+    }
     let deadline = match deadline(request.headers()) {
         Ok(deadline) => deadline,
         Err(refusal) => return of(method.use_case, refused(&refusal)),
@@ -45,6 +50,12 @@ pub(crate) async fn respond(
         }),
     };
     of(method.use_case, response.map(Body::new))
+}
+
+/// Whether `request` is one of gRPC. Browsers send other content types on behalf of any web page.
+fn is_grpc(request: &Request) -> bool {
+    let content_type = request.headers().get(CONTENT_TYPE);
+    request.method() == Verb::POST && content_type.is_some_and(|given| given.as_bytes().starts_with(b"application/grpc"))
 }
 
 /// Records the called use case in `response`, for the log.

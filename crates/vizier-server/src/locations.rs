@@ -37,6 +37,9 @@ pub(crate) fn methods() -> Vec<Method> {
 async fn list(_: Context, request: ListLocationsRequest) -> Result<Reply<ListLocationsResponse>, Refusal> {
     let [project] = parts(&request.name, "projects/*")
         .ok_or_else(|| Refusal::invalid("name", format!("{:?} has not the form projects/*", request.name)))?;
+    if !request.filter.is_empty() {
+        return Err(Refusal::invalid("filter", format!("{:?} is not supported; allowed: none", request.filter)));
+    }
     if request.page_size < 0 {
         return Err(Refusal::invalid("pageSize", format!("{} is negative", request.page_size)));
     }

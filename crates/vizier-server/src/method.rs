@@ -7,13 +7,16 @@ use axum::response::Response;
 use futures::future::BoxFuture;
 use prost::{Message, Name};
 use prost_reflect::{DynamicMessage, MessageDescriptor};
-use tunesmith_admission::{Admission, Call, Client, Outcome, UseCase};
+use tunesmith_admission::{Admission, Call, Client, Outcome, UseCase, long_work};
 use tunesmith_domain::{Code, Refusal};
 use tunesmith_vizier::json;
 
 use crate::grpc;
 use crate::http_rule::HttpRule;
 use crate::services::{Context, Reply, Services};
+
+/// Size of an encoded message from which it is rendered on a blocking thread (a guess: 1 ms).
+const LONG_BYTES: usize = 64 << 10;
 
 /// Method of a service.
 pub(crate) struct Method {
@@ -189,5 +192,13 @@ where
 {
     let message: M = message.transcode_to().map_err(|error| Refusal::invalid("body", error.to_string()))?;
     let Reply { message, created, notices } = calling.call(services, client, message).await?;
-    Ok(Reply { message: json::write(&message, &R::full_name())?, created, notices })
+    let bytes = message.encoded_len();
+    let write = move || json::write(&message, &R::full_name());
+    let message = if bytes < LONG_BYTES {
+        write()?
+    } else {
+        let _permit = long_work::permit().await;
+        long_work::off_the_runtime(write).await??
+    };
+    Ok(Reply { message, created, notices })
 }

@@ -279,11 +279,9 @@ pub(crate) async fn read(context: &Context, protocol: Protocol, name: &str) -> R
         return Ok(Operation { name: name.to_owned(), ..read });
     }
     Ok(match operation {
-        OperationName::CheckEarlyStopping { trial, should_stop, .. } => {
+        OperationName::CheckEarlyStopping { should_stop, .. } => {
             let response = any(&messages::CheckTrialEarlyStoppingStateResponse { should_stop });
-            let read = message(protocol, &study, &operation, Some(operation::Result::Response(response)));
-            debug_assert!(read.name.contains(&trial.to_string()) || protocol == Protocol::OssVizier);
-            read
+            message(protocol, &study, &operation, Some(operation::Result::Response(response)))
         }
         _ => {
             let trials = context.studies().trials_numbered(&study.id, operation.trials()).await?;
@@ -313,6 +311,7 @@ async fn wait(context: Context, request: WaitOperationRequest) -> Result<Reply<O
     }
 }
 
+/// Lists no operations, whatever the filter: they are not kept.
 async fn list(_: Context, request: ListOperationsRequest) -> Result<Reply<ListOperationsResponse>, Refusal> {
     if request.page_size < 0 {
         return Err(Refusal::invalid("pageSize", format!("{} is negative", request.page_size)));

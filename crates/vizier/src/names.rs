@@ -130,9 +130,10 @@ pub mod oss {
         Ok(project)
     }
 
-    /// Location and the rest of a study's part of a name.
+    /// Location and the rest of a study's part of a name. What cannot be a location belongs to the rest.
     pub fn location_of(study: &str) -> (&str, &str) {
-        study.split_once(':').unwrap_or((OSS_LOCATION, study))
+        let is_location = |(location, _): &(&str, &str)| StudyId::new("p", location, "any").is_ok();
+        study.split_once(':').filter(is_location).unwrap_or((OSS_LOCATION, study))
     }
 
     /// IDs that the study `name` may have, given in `field`; the first one if it was made by OSS Vizier's clients.
@@ -227,6 +228,7 @@ mod tests {
         assert_eq!(trial, TrialId(3));
         assert!(ids.iter().all(|id| id.parts().0 == "p" && id.parts().1 == "us-central1"), "{ids:?}");
         assert_eq!(oss::study("name", "owners/p/studies/s").unwrap()[0].as_str(), "p/global/s");
+        assert_eq!(oss::location_of("my study: second"), (OSS_LOCATION, "my study: second"));
         let name = vertex::trial("name", "projects/p/locations/l/studies/s/trials/7~2").unwrap();
         assert_eq!((name.trial, name.attempt), (TrialId(7), Some(2)));
         assert!(vertex::trial("name", "projects/p/locations/l/studies/s/trials/x").is_err());

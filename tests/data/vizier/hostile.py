@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import urllib.request
 
 import grpc
 
@@ -86,4 +87,9 @@ for thread in threads:
     thread.join()
 assert outcomes == ["NOT_FOUND"] * 32, outcomes
 expect("NOT_FOUND", call(SERVICE + "GetStudy", STUDY), "none")
+# What a web page can send on behalf of a visitor's browser.
+body = b"\0" + len(STUDY).to_bytes(4, "big") + STUDY
+request = urllib.request.Request(f"http://{ADDRESS}{SERVICE}DeleteStudy", body, {"content-type": "text/plain"})
+with urllib.request.urlopen(request) as response:
+    assert response.headers["grpc-status"] == "3", response.headers
 print("ok")

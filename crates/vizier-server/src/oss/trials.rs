@@ -15,6 +15,9 @@ use crate::refusals::violation;
 use crate::services::{Context, Reply};
 use crate::trials::{KnownTrial, check_metrics, check_open, first, known, messages, outcome, page};
 
+/// Most trials in a list without a page size: their messages are in memory at once, and a client of gRPC receives 4 MiB.
+const MAX_LISTED: u64 = 50_000;
+
 /// The study `name`, given in `parent`.
 async fn study(context: &Context, name: &str) -> Result<Study, Refusal> {
     first(context.studies(), &names::oss::study("parent", name)?).await
@@ -90,6 +93,10 @@ pub(super) async fn list(
 ) -> Result<Reply<wire::ListTrialsResponse>, Refusal> {
     let study = study(&context, &request.parent).await?;
     let asked = Page::<u64>::read(request.page_size, &request.page_token, usize::MAX, usize::MAX)?;
+    if asked.limit == usize::MAX && study.next_trial_id.0 > MAX_LISTED {
+        let text = format!("the study has more than {MAX_LISTED} trials; give a size of the page");
+        return Err(Refusal::new(Code::ResourceExhausted, format!("pageSize: {text}")));
+    }
     let (after, limit) = (TrialId(asked.after.unwrap_or_default()), Some(asked.limit).filter(|it| *it < usize::MAX));
     let (trials, next) = page(context.studies(), &study.id, after, limit).await?;
     let trials = all(&context, &study, &trials).await?;
@@ -153,8 +160,13 @@ pub(super) async fn list_optimal(
     request: wire::ListOptimalTrialsRequest,
 ) -> Result<Reply<wire::ListOptimalTrialsResponse>, Refusal> {
     let study = study(&context, &request.parent).await?;
+    let asked = Page::<usize>::read(request.page_size, &request.page_token, usize::MAX, usize::MAX)?;
     let numbers = context.studies().optimal_trials(&study).await?;
+    let (first, count) = (asked.after.unwrap_or_default(), numbers.len());
+    let end = first.saturating_add(asked.limit);
+    let numbers = numbers.into_iter().skip(first).take(asked.limit);
     let trials = context.studies().trials_numbered(&study.id, numbers).await?;
     let optimal_trials = all(&context, &study, &trials).await?;
-    Ok(wire::ListOptimalTrialsResponse { optimal_trials, next_page_token: String::new() }.into())
+    let next_page_token = if end < count { end.to_string() } else { String::new() };
+    Ok(wire::ListOptimalTrialsResponse { optimal_trials, next_page_token }.into())
 }
