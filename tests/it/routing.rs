@@ -237,7 +237,7 @@ fn several_executors_of_one_kind_have_names_limits_and_trials_of_their_own() {
         assert_eq!((attempts.len(), &attempts[0]["executor"]), (1, &json!(executor)), "{trial:#}");
         let (_, page) = server.text("GET", &format!("/console/projects/p/jobs/{id}/trials/1"));
         let here = tunesmith_executor::host_name();
-        assert!(page.contains(&format!("{here}</td><td>{executor}</td>")), "{page}");
+        assert!(page.contains(&format!("<td>{executor}</td><td class=\"wrap\"><div>{here}</div>")), "{page}");
         let mut describe = workspace.command();
         describe.args([
             "trials",

@@ -307,11 +307,11 @@ impl<E: AgentEngine> RemoteExecutor<E> {
                 }
                 // It would wait for a program that has ended.
                 AgentState::Waiting { .. } if is_over => self.engine.stop(&agent, StopMode::Graceful).await?,
-                AgentState::Waiting { reason } if self.has_contact(&agent).await? => {
+                AgentState::Waiting { .. } if self.has_contact(&agent).await? => {
                     is_settled = false;
                     // It has run, and was preempted without a notice that it could report, for example by a queue that
-                    // suspends it. The engine's cached state may be from before its start.
-                    if matches!(self.engine.confirmed_place(&agent).await?, AgentState::Waiting { .. }) {
+                    // suspends it. The engine's cached state may be from before its start, and its reason may be an old one.
+                    if let AgentState::Waiting { reason } = self.engine.confirmed_place(&agent).await? {
                         let reason = format!("its place was taken after it had started: {reason}");
                         self.close(&agent, lost(LossCause::Preemption, reason)).await?;
                     }
