@@ -42,6 +42,10 @@ pub(crate) async fn respond(
     if let Err(refusal) = check_credentials(&services, method.use_case, &client).await {
         return of(method.use_case, refused(&refusal));
     }
+    if deadline.is_some_and(|limit| limit.is_zero()) {
+        let text = "the client no longer waits for a response";
+        return of(method.use_case, refused(&Refusal::new(Code::DeadlineExceeded, text)));
+    }
     let responding = method.call_grpc(services, client, request);
     let response = match deadline {
         None => responding.await,
@@ -55,7 +59,8 @@ pub(crate) async fn respond(
 /// Whether `request` is one of gRPC. Browsers send other content types on behalf of any web page.
 fn is_grpc(request: &Request) -> bool {
     let content_type = request.headers().get(CONTENT_TYPE);
-    request.method() == Verb::POST && content_type.is_some_and(|given| given.as_bytes().starts_with(b"application/grpc"))
+    request.method() == Verb::POST
+        && content_type.is_some_and(|given| given.as_bytes().starts_with(b"application/grpc"))
 }
 
 /// Records the called use case in `response`, for the log.
