@@ -2,12 +2,12 @@
 
 use rand::Rng;
 use tunesmith_api::ai_platform::Notice;
-use tunesmith_api::ai_platform::optimizer::{StudyConfig, StudyMessage, StudyPlan, study_plan};
-use tunesmith_domain::{Code, Metadata, NewStudy, Refusal, SourceStudies, Study, StudyId};
+use tunesmith_api::ai_platform::optimizer::{StudyConfig, StudyPlan, study_plan};
+use tunesmith_domain::{Metadata, NewStudy, Refusal, SourceStudies, Study, StudyId};
 use tunesmith_store::StoreError;
 use tunesmith_studies::StudiesError;
 use tunesmith_vizier::names::{MAX_DISPLAY_NAME, ids_of};
-use tunesmith_vizier::vertex::violations_of_spec;
+use tunesmith_vizier::vertex::{config_of, violations_of_spec};
 
 use crate::refusals::violations;
 use crate::services::Context;
@@ -93,8 +93,7 @@ pub(crate) async fn named(context: &Context, id: &StudyId, display_name: &str) -
 
 /// Whether `study` has the specification of `config`, whose name for display and seed do not count.
 pub(crate) fn has_spec(study: &Study, config: &StudyConfig) -> Result<bool, Refusal> {
-    let stored = StudyMessage::from(study).study_config.known();
-    let mut stored = stored.map_err(|error| Refusal::new(Code::Internal, error.to_string()))?;
+    let mut stored = config_of(study)?;
     let mut config = config.clone();
     for config in [&mut stored, &mut config] {
         config.tunesmith.display_name.clear();

@@ -100,7 +100,7 @@ impl Method {
     }
 }
 
-/// How a method is called.
+/// Call of a method: its use case, the resource that a request names, and its handler.
 pub(crate) struct Calling<M, F> {
     pub(crate) use_case: UseCase,
     named: fn(&M) -> &str,

@@ -1,4 +1,4 @@
-//! What handlers work with.
+//! Services, context and replies of handlers.
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ mod parameters;
 pub use metadata::{message_of_metadata, metadata};
 
 use tunesmith_api::ai_platform::Notice;
-use tunesmith_api::ai_platform::optimizer::{ParameterNames, StudyConfig, display_name};
+use tunesmith_api::ai_platform::optimizer::{MAX_PARAMETERS, ParameterNames, StudyConfig, display_name};
 use tunesmith_api::ai_platform::rpc::FieldViolation;
 use tunesmith_domain::{Refusal, StoppingRuleKind, Study, StudyState, Trial};
 
@@ -24,6 +24,10 @@ use crate::vertex::{config_of, spec_of, study_state};
 /// # Errors
 /// Every part that has no counterpart.
 pub fn study_config(spec: &StudySpec) -> Result<(StudyConfig, Vec<Notice>), Vec<FieldViolation>> {
+    if parameters::count(&spec.parameters) > MAX_PARAMETERS {
+        let text = format!("has more than {MAX_PARAMETERS} parameters, which is the most");
+        return Err(vec![FieldViolation::new("studySpec.parameters", text)]);
+    }
     let mut external_types = Vec::new();
     let parameters = parameters::to_vertex(&spec.parameters, &mut Vec::new(), &mut external_types);
     let of_vertex = vertex::StudySpec {

@@ -8,8 +8,9 @@ mod tests;
 mod trial;
 
 pub use spec::study_config;
+pub use study::config_of;
 pub use study::message_of_study;
-pub(crate) use study::{config_of, spec_of};
+pub(crate) use study::spec_of;
 pub use trial::{message_of_trial, point, state_of_trial, study_state};
 
 use tunesmith_api::ai_platform::rpc::FieldViolation;
@@ -32,6 +33,7 @@ pub fn path_of_spec(path: &str) -> String {
                 translated.push_str(rest);
                 translated.push_str(".parameterSpec");
             }
+            None if segment == "childParameterSpecs" => translated.push_str("conditionalParameterSpecs"),
             None if segment == "parameter" => translated.push_str("parameterId"),
             None if segment == "metric" => translated.push_str("metricId"),
             None => translated.push_str(segment),

@@ -6,7 +6,7 @@ use super::violations::Violations;
 use super::{Additions, HyperparameterSpec};
 
 /// Maximum parameters, including conditional ones.
-const MAX_PARAMETERS: usize = 10_000;
+pub const MAX_PARAMETERS: usize = 10_000;
 
 /// Maximum values per parameter.
 const MAX_VALUES: usize = 10_000;
@@ -43,7 +43,7 @@ pub(super) fn check(spec: &HyperparameterSpec, additions: &Additions, violations
 ///
 /// # Errors
 /// The first list that is too long.
-pub(super) fn check_study(config: &StudyConfig) -> Result<(), FieldViolation> {
+pub fn check_study(config: &StudyConfig) -> Result<(), FieldViolation> {
     at_most("studyConfig.metrics", config.metrics.len(), MAX_METRICS)?;
     let mut parameters = 0;
     check_parameters(&config.parameters, "studyConfig.parameters", &mut parameters)

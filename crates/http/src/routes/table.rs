@@ -41,13 +41,6 @@ impl Dialect {
             Self::MlV1 => "/v1/",
         }
     }
-
-    /// Listener that serves the dialect; `None`: the main one. Dialects with equal paths need separate listeners.
-    fn listener(self) -> Option<&'static str> {
-        match self {
-            Self::Server | Self::MlV1 => None,
-        }
-    }
 }
 
 /// Methods of a dialect whose handlers share a state.
@@ -90,12 +83,8 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self.entries.into_iter().map(|entry| entry.operation)
     }
 
-    /// Builds the router for `listener`.
-    pub(crate) fn with_state(self, state: &S, control: &Arc<AccessControl>, listener: Option<&str>) -> Router {
+    pub(crate) fn with_state(self, state: &S, control: &Arc<AccessControl>) -> Router {
         let mut router = Router::new();
-        if self.dialect.listener() != listener {
-            return router;
-        }
         let mut groups: BTreeMap<String, (LastSegment, Vec<Entry<S>>)> = BTreeMap::new();
         for entry in self.entries {
             let (route, last) = route(entry.operation.path);

@@ -79,9 +79,9 @@ pub fn router_with_pages(service: Service, pages: impl FnOnce(Arc<AccessControl>
     let api = Api { studies, jobs, packages, machines, working_directory, clock, control: Arc::clone(&control) };
     let api = Arc::new(api);
     let routes = Router::new()
-        .merge(health::routes().with_state(&api, &control, None))
-        .merge(ml::routes().with_state(&api, &control, None))
-        .merge(programs::routes().with_state(&Programs { reports, agents }, &control, None))
+        .merge(health::routes().with_state(&api, &control))
+        .merge(ml::routes().with_state(&api, &control))
+        .merge(programs::routes().with_state(&Programs { reports, agents }, &control))
         .merge(pages(Arc::clone(&control)));
     layered(routes, control, service.hosts)
 }
@@ -91,7 +91,7 @@ pub fn reports_router(reports: TrialReports, agents: AgentReports, hosts: Allowe
     let policy_of = |_| -> futures::future::BoxFuture<'static, _> { Box::pin(async { None }) };
     let now = jiff::Timestamp::now;
     let control = Arc::new(AccessControl::new(ServiceAccess::Open, Box::new(policy_of), now, REPORT_TIME_LIMIT));
-    let routes = programs::routes().with_state(&Programs { reports, agents }, &control, None);
+    let routes = programs::routes().with_state(&Programs { reports, agents }, &control);
     layered(routes, control, Some(hosts))
 }
 

@@ -1,7 +1,8 @@
 //! Parameters of OSS Vizier, which have types for clients and other field numbers than those of Vertex AI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use prost::Message;
 use tunesmith_api::ai_platform::optimizer::ParameterNames;
 
 use crate::messages::oss::study_spec::ParameterSpec;
@@ -66,13 +67,16 @@ fn parameter(
             })
         }
     });
-    let mut children: Vec<(ConditionalParameterSpec, Option<VertexCondition>)> = Vec::new();
+    let mut children: Vec<(&ConditionalParameterSpec, Option<VertexCondition>)> = Vec::new();
+    let mut latest: HashMap<Vec<u8>, usize> = HashMap::new();
     for child in &spec.conditional_parameter_specs {
         let condition = child.parent_value_condition.as_ref().map(to_condition);
-        let same = children.iter_mut().find(|(earlier, _)| earlier.parameter_spec == child.parameter_spec);
+        let content = child.parameter_spec.as_ref().map(Message::encode_to_vec).unwrap_or_default();
+        let same = latest.get(&content).and_then(|index| children.get_mut(*index));
         let is_merged = same.is_some_and(|(_, merged)| merge(merged.as_mut(), condition.as_ref()));
         if !is_merged {
-            children.push((child.clone(), condition));
+            latest.insert(content, children.len());
+            children.push((child, condition));
         }
     }
     let mut conditional = Vec::with_capacity(children.len());
@@ -92,10 +96,22 @@ fn parameter(
     }
 }
 
-/// Adds the values of `other` to `merged`. Returns whether both are of one kind, and have no value in common.
+/// Number of parameters in `specs`, including conditional ones.
+pub(super) fn count(specs: &[ParameterSpec]) -> usize {
+    let children = |spec: &ParameterSpec| -> usize {
+        let specs = spec.conditional_parameter_specs.iter().filter_map(|child| child.parameter_spec.as_ref());
+        specs.map(|spec| count(std::slice::from_ref(spec))).sum()
+    };
+    specs.iter().map(|spec| 1 + children(spec)).sum()
+}
+
+/// Maximum number of values in a merged condition, whose values are compared pairwise.
+const MAX_MERGED: usize = 1_000;
+
+/// Adds the values of `other` to `merged`. Returns whether both are of one kind, have no value in common, and are short.
 fn merge(merged: Option<&mut VertexCondition>, other: Option<&VertexCondition>) -> bool {
     fn add<T: Clone + PartialEq>(merged: &mut Vec<T>, other: &[T]) -> bool {
-        let is_disjoint = !other.iter().any(|value| merged.contains(value));
+        let is_disjoint = merged.len() + other.len() <= MAX_MERGED && !other.iter().any(|value| merged.contains(value));
         if is_disjoint {
             merged.extend_from_slice(other);
         }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use tunesmith_api::ai_platform::optimizer::{
-    AutomatedStoppingConfig, ConvexStopping, MetricSpec, StoppingConfig, StudyConfig,
+    AutomatedStoppingConfig, ConvexStopping, MetricSpec, StoppingConfig, StudyConfig, check_size,
 };
 use tunesmith_api::ai_platform::rpc::FieldViolation;
 use tunesmith_api::ai_platform::{
@@ -11,6 +11,7 @@ use tunesmith_api::ai_platform::{
 };
 
 use super::parameters::{defaults, parameters, unknown};
+use super::violations_of_spec;
 use crate::messages::vertex::study_spec::metric_spec::GoalType as Goal;
 use crate::messages::vertex::study_spec::{
     self, Algorithm as SpecAlgorithm, AutomatedStoppingSpec, ConvexAutomatedStoppingSpec, MeasurementSelectionType,
@@ -35,6 +36,10 @@ pub fn study_config(spec: &StudySpec) -> Result<(StudyConfig, Vec<Notice>), Vec<
         algorithm: reading.algorithm(spec.algorithm),
         ..StudyConfig::default()
     };
+    // Before the rules that compare entries.
+    if let Err(violation) = check_size(&config) {
+        return Err(violations_of_spec(vec![violation]));
+    }
     if spec.parameters.is_empty() {
         reading.refuse("parameters", "at least one parameter is needed");
     }

@@ -35,7 +35,10 @@ pub fn message_of_study(study: &Study) -> Result<vertex::Study, Refusal> {
 }
 
 /// Configuration of `study`, whatever protocol has made it.
-pub(crate) fn config_of(study: &Study) -> Result<StudyConfig, Refusal> {
+///
+/// # Errors
+/// If it cannot be read by this version.
+pub fn config_of(study: &Study) -> Result<StudyConfig, Refusal> {
     StudyMessage::from(study).study_config.known().map_err(|error| {
         let text = format!("the configuration of study {} cannot be read by this version: {error}", study.id);
         Refusal::new(Code::Internal, text)

@@ -142,3 +142,13 @@ fn paths_are_those_of_the_request() {
         assert_eq!(path_of_spec(path), expected);
     }
 }
+
+#[test]
+fn lists_are_bounded_before_they_are_compared() {
+    let mut sent = spec(FULL);
+    let child = sent.parameters[1].conditional_parameter_specs[0].clone();
+    sent.parameters[1].conditional_parameter_specs = vec![child; 20_000];
+    let violations = study_config(&sent).unwrap_err();
+    assert_eq!(violations.len(), 1, "{violations:?}");
+    assert_eq!(violations[0].field, "studySpec.parameters[1].conditionalParameterSpecs");
+}

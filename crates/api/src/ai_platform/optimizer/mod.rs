@@ -46,3 +46,4 @@ pub use trial::{
 };
 
 pub use crate::ai_platform::rpc::FieldViolation;
+pub use crate::ai_platform::size_limits::{MAX_PARAMETERS, check_study as check_size};
