@@ -54,7 +54,7 @@ export function openCommands() {
     if (item) input.setAttribute("aria-activedescendant", item.id);
     else input.removeAttribute("aria-activedescendant");
   };
-  const show = (/** @type {Command[]} */ commands) => {
+  const show = (/** @type {Command[]} */ commands, /** @type {number} */ selected) => {
     shown = commands;
     list.replaceChildren(...commands.map(({ text, note, address }, index) => {
       const item = document.createElement("li");
@@ -65,18 +65,20 @@ export function openCommands() {
       item.addEventListener("click", () => location.assign(address));
       return item;
     }));
-    choose(0);
+    choose(selected);
   };
   const search = async () => {
     version += 1;
     const wanted = version;
     const text = input.value.trim().toLowerCase();
     const fitting = known.filter((command) => command.text.toLowerCase().includes(text));
-    show(fitting);
+    show(fitting, 0);
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
     if (wanted !== version) return;
     const found = await named(text).catch(() => []);
-    if (wanted === version) show([...fitting, ...found]);
+    if (wanted !== version) return;
+    // What was found follows the pages, so the command chosen meanwhile keeps its place.
+    show([...fitting, ...found], chosen);
     list.dataset.shown = text;
   };
   input.addEventListener("input", () => void search());

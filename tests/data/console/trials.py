@@ -112,6 +112,11 @@ def commands_go_anywhere(page):
     expect(options.first).to_be_visible()
     names = options.locator("span:first-child").all_inner_texts()
     assert "Explore" in names and "Workers" in names, names
+    # A command chosen before jobs and studies are found stays chosen.
+    page.keyboard.press("ArrowDown")
+    expect(dialog.locator("[data-shown='']")).to_be_visible()
+    expect(options.nth(1)).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowUp")
     expect(options.last).to_have_attribute("aria-selected", "true")
     page.keyboard.press("ArrowDown")
