@@ -38,7 +38,7 @@ console: access admission algorithms api config domain filter jobs oidc statisti
 oidc: access
 optuna: admission domain telemetry
 vizier: algorithms api domain
-vizier-server: admission api domain store studies vizier
+vizier-server: admission api domain filter jobs store studies vizier
 statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics
