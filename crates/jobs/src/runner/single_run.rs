@@ -80,7 +80,8 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
                         let log = log_name(&id, LogStream::Stderr);
                         let path = logs::path(&log, &runner.directory);
                         let quote = error_quote(&runner.directory, &log).await;
-                        let quote = quote.map(|line| format!(": {line}")).unwrap_or_default();
+                        let mark = if reason.ends_with('.') { "" } else { ":" };
+                        let quote = quote.map(|line| format!("{mark} {line}")).unwrap_or_default();
                         let message = format!("{reason}{quote} (log: {})", path.display());
                         context.runner.end(JobState::Failed, &message).await
                     }

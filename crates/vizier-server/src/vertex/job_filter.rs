@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use tunesmith_api::ai_platform::job::display_name;
 use tunesmith_domain::Job;
-use tunesmith_filter::{Condition, Expression, Fields, Filter, FilterError, Kind};
+use tunesmith_filter::{Condition, Expression, Fields, Filter, FilterError, Kind, Test};
 use tunesmith_vizier::vertex::state_of_job;
 
 /// Selects jobs by `display_name`, `state`, `create_time` and `labels.KEY`, in snake_case or camelCase.
@@ -64,12 +64,29 @@ impl FromStr for JobFilter {
 impl JobFilter {
     pub(super) fn accepts(&self, job: &Job) -> bool {
         self.0.holds(&mut |Condition { field, test }| match field {
-            Field::DisplayName => test.accepts_text(display_name(job)),
+            Field::DisplayName => match test {
+                // Quoted, too, a star stands for any text.
+                Test::Text { text, is_prefix: false } => matches_wildcards(text, display_name(job)),
+                test => test.accepts_text(display_name(job)),
+            },
             Field::State => test.accepts_text(state_of_job(job.state).as_str_name()),
             Field::CreateTime => test.accepts_time(job.create_time.as_microsecond()),
             Field::Label(key) => job.labels.get(key).is_some_and(|value| test.accepts_text(value)),
         })
     }
+}
+
+/// Whether `text` is `pattern`, in which `*` stands for any text.
+fn matches_wildcards(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = text.find(part) else { return false };
+        text = &text[at + part.len()..];
+    }
+    text.ends_with(last)
 }
 
 #[cfg(test)]
@@ -95,6 +112,9 @@ mod tests {
             (r#"state!="JOB_STATE_FAILED" OR display_name="my_job""#, true),
             (r#"NOT display_name="my_job""#, true),
             (r#"displayName="my_job_7""#, true),
+            (r#"display_name:"*job*7""#, true),
+            (r#"display_name:"*job*8""#, false),
+            ("display_name:my*", true),
             (r#"create_time>"2021-05-18T00:00:00Z""#, true),
             (r#"create_time<="2021-05-18T00:00:00Z""#, false),
             ("labels.keyA=valueA", true),
