@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
 use serde_json::json;
+use tokio::time::Instant;
 use tunesmith_access::{Caller, Role, SuggestionPermit};
 
 use super::call::{Call, IdempotencyKey};
@@ -78,9 +78,10 @@ impl Admission {
 
     /// Policy of a job that the caller creates, who becomes its owner; null without access control.
     pub fn policy_of_creator(&self) -> Document {
-        self.principal().map_or(Document::Null, |principal| {
-            json!({"bindings": [{"role": Role::JobOwner.to_string(), "members": [principal]}]})
-        })
+        self.principal().map_or(
+            Document::Null,
+            |principal| json!({"bindings": [{"role": Role::JobOwner.to_string(), "members": [principal]}]}),
+        )
     }
 
     pub fn call(&self) -> &Call {

@@ -126,7 +126,8 @@ pub(super) fn run_as_processes(plan: &mut JobPlan) -> Result<(), PlanProblem> {
     for program in std::iter::once(&mut plan.program).chain(others) {
         let ProgramPlan::Container { image, command, args } = program else { continue };
         if command.is_empty() {
-            let message = format!("the image {image} has no command, and this executor runs no containers: state its command");
+            let message =
+                format!("the image {image} has no command, and this executor runs no containers: state its command");
             return Err(PlanProblem { part: PlanPart::Command, message });
         }
         let description =

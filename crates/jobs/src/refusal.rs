@@ -12,8 +12,9 @@ impl From<JobsError> for Refusal {
                 Self::invalid("trainingInput.hyperparameters.resumePreviousJobId", error.to_string())
             }
             JobsError::Submit(SubmitError::NotRunnable(problems)) => {
-                let violations = problems.into_iter().map(|problem| {
-                    FieldViolation { field: format!("trainingInput.{}", problem.part.field()), description: problem.message }
+                let violations = problems.into_iter().map(|problem| FieldViolation {
+                    field: format!("trainingInput.{}", problem.part.field()),
+                    description: problem.message,
                 });
                 Self::violations(violations)
             }

@@ -129,7 +129,8 @@ pub(super) async fn submit(
     let is_here = capabilities.shares_files;
     let is_vertex = matches!(submission.plan.contract, TrainerContract::VertexAi { .. });
     if is_vertex && !executor.runs_containers(&placement(&submission.plan.machines)).await {
-        plan_check::run_as_processes(&mut submission.plan).map_err(|problem| SubmitError::NotRunnable(vec![problem]))?;
+        plan_check::run_as_processes(&mut submission.plan)
+            .map_err(|problem| SubmitError::NotRunnable(vec![problem]))?;
     }
     if submission.plan.job_dir_flag.is_some() && submission.plan.job_dir.is_none() {
         if !is_here {

@@ -10,9 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tunesmith_domain::{
-    Document, Job, JobPlan, MachinePlan, ProgramPlan, StudyId, TrainerContract, Trial, Variable,
-};
+use tunesmith_domain::{Document, Job, JobPlan, MachinePlan, ProgramPlan, StudyId, TrainerContract, Trial, Variable};
 use tunesmith_executor::reports::{ReportSources, metric_file};
 use tunesmith_executor::{
     AgentPackages, ExecutorJobId, ExecutorJobSpec, METRIC_FILE_VARIABLE, Placement, Program, Replica, Role,

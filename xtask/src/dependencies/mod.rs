@@ -43,7 +43,7 @@ statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
-    executor files harness http jobs kubernetes metrics objects oidc optuna packages ray slurm store studies telemetry vizier-server
+    executor files harness http jobs kubernetes metrics objects oidc optuna packages ray slurm store studies telemetry vizier vizier-server
 python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
 xtask:

@@ -91,8 +91,14 @@ enum ProgramRecord {
         #[serde(default, skip_serializing_if = "is_default")]
         args: Vec<String>,
     },
-    Command { argv: Vec<String> },
-    Container { image: String, command: Vec<String>, args: Vec<String> },
+    Command {
+        argv: Vec<String>,
+    },
+    Container {
+        image: String,
+        command: Vec<String>,
+        args: Vec<String>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]

@@ -20,11 +20,11 @@ use tunesmith_vizier::messages::vertex::{
     ListHyperparameterTuningJobsResponse,
 };
 use tunesmith_vizier::names::vertex::{self as names, CUSTOM_JOBS, TUNING_JOBS};
+use tunesmith_vizier::timestamp;
 use tunesmith_vizier::vertex::{
     JobOfVertex, Place, custom_job, location_of_job, message_of_custom_job, message_of_trial, message_of_tuning_job,
     path_of_job, tuning_job,
 };
-use tunesmith_vizier::timestamp;
 
 use super::job_filter::JobFilter;
 use super::read_mask::masked;
@@ -120,10 +120,12 @@ async fn create(
     let known = converted.notices;
     let job = context.jobs().create(submission, random_seed).await.map_err(|error| refusal(error, spec))?;
     // The submission may add notices.
-    let of_plan = job.plan.as_ref().map_or(&[][..], |plan| &plan.machines.notices).iter().map(|notice| Notice {
-        field: path_of_job(&notice.field, spec),
-        description: notice.description.clone(),
-    });
+    let of_plan = job
+        .plan
+        .as_ref()
+        .map_or(&[][..], |plan| &plan.machines.notices)
+        .iter()
+        .map(|notice| Notice { field: path_of_job(&notice.field, spec), description: notice.description.clone() });
     let added: Vec<Notice> = of_plan.filter(|notice| notice.field != "parent" && !known.contains(notice)).collect();
     let notices = known.into_iter().chain(added).map(|it| format!("{}: {}", it.field, it.description)).collect();
     Ok(Created { job, notices })
@@ -204,8 +206,7 @@ pub(super) async fn list_custom(
     request: ListCustomJobsRequest,
 ) -> Result<Reply<ListCustomJobsResponse>, Refusal> {
     let selection = (request.parent.as_str(), request.filter.as_str(), CUSTOM_JOBS);
-    let (jobs, location, next_page_token) =
-        page(&context, selection, (request.page_size, &request.page_token)).await?;
+    let (jobs, location, next_page_token) = page(&context, selection, (request.page_size, &request.page_token)).await?;
     let message = |job| masked(message_of_custom_job(job, &location)?, request.read_mask.as_ref());
     let custom_jobs = jobs.iter().map(message).collect::<Result<_, _>>()?;
     Ok(ListCustomJobsResponse { custom_jobs, next_page_token }.into())
@@ -216,8 +217,7 @@ pub(super) async fn list_tuning(
     request: ListHyperparameterTuningJobsRequest,
 ) -> Result<Reply<ListHyperparameterTuningJobsResponse>, Refusal> {
     let selection = (request.parent.as_str(), request.filter.as_str(), TUNING_JOBS);
-    let (jobs, location, next_page_token) =
-        page(&context, selection, (request.page_size, &request.page_token)).await?;
+    let (jobs, location, next_page_token) = page(&context, selection, (request.page_size, &request.page_token)).await?;
     let mut hyperparameter_tuning_jobs = Vec::with_capacity(jobs.len());
     for job in &jobs {
         let study = study_of(&context, job).await?;

@@ -27,9 +27,8 @@ pub(super) fn masked<M: RequestMessage>(message: M, mask: Option<&FieldMask>) ->
     let mut kept = DynamicMessage::new(full.descriptor());
     for path in paths {
         let names: Vec<&str> = path.split('.').collect();
-        copy(&full, &mut kept, &names).ok_or_else(|| {
-            Refusal::invalid("readMask", format!("{path:?} is no field of {}", M::NAME))
-        })?;
+        copy(&full, &mut kept, &names)
+            .ok_or_else(|| Refusal::invalid("readMask", format!("{path:?} is no field of {}", M::NAME)))?;
     }
     kept.transcode_to().map_err(|error| defect(&error))
 }

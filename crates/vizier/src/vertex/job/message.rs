@@ -141,9 +141,11 @@ fn specification(job: &Job) -> Option<CustomJobSpec> {
         (Role::ParameterServer, "parameterServerType"),
         (Role::Evaluator, "evaluatorType"),
     ] {
-        pools.push(plan.replicas.iter().find(|group| group.role == role).map_or_else(WorkerPoolSpec::default, |group| {
-            pool(group.program.as_ref().unwrap_or(&plan.program), &group.variables, group.count, type_field)
-        }));
+        pools.push(
+            plan.replicas.iter().find(|group| group.role == role).map_or_else(WorkerPoolSpec::default, |group| {
+                pool(group.program.as_ref().unwrap_or(&plan.program), &group.variables, group.count, type_field)
+            }),
+        );
     }
     while pools.last().is_some_and(|pool| *pool == WorkerPoolSpec::default()) {
         pools.pop();

@@ -23,8 +23,7 @@ use tunesmith_api::ai_platform::optimizer::{PublishedNames, StudyPlan, study_as_
 use tunesmith_api::ai_platform::plan::{CommandLine, PlanningError, job_plan_on};
 use tunesmith_api::ai_platform::rpc::FieldViolation;
 use tunesmith_api::ai_platform::{
-    EncryptionConfig, Notice, ProtoDuration, Scheduling, Severity, TrainingInput, Violation, check,
-    check_labels,
+    EncryptionConfig, Notice, ProtoDuration, Scheduling, Severity, TrainingInput, Violation, check, check_labels,
 };
 use tunesmith_domain::{JobPlan, ProgramPlan, StudySpec, TrainerContract};
 
@@ -154,9 +153,9 @@ impl Reading {
     /// `message` as it is kept with the job.
     fn document<M: Message + Name>(&mut self, message: &M) -> Option<Value> {
         let written = json::write(message, &M::full_name());
-        let read = written.map_err(|refusal| refusal.message).and_then(|bytes| {
-            serde_json::from_slice(&bytes).map_err(|error| error.to_string())
-        });
+        let read = written
+            .map_err(|refusal| refusal.message)
+            .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
         read.map_err(|error| self.refuse("", format!("cannot be stored: {error}"))).ok()
     }
 
@@ -279,11 +278,8 @@ impl Reading {
         if max_wait_time.is_some() && !is_flexible {
             self.notice(format!("{field}.maxWaitDuration"), "has no effect without the strategy FLEX_START");
         }
-        self.input.scheduling = Some(Scheduling {
-            max_running_time,
-            max_wait_time: max_wait_time.filter(|_| is_flexible),
-            priority: None,
-        });
+        self.input.scheduling =
+            Some(Scheduling { max_running_time, max_wait_time: max_wait_time.filter(|_| is_flexible), priority: None });
         if scheduling.disable_retries {
             self.input.tunesmith.max_lost_attempts = Some(0);
         }
@@ -334,7 +330,8 @@ impl Reading {
         let flags = study.as_ref().map(|study| {
             let space = study.spec.problem.search_space();
             let names = PublishedNames::of(space);
-            let flags = space.parameters().iter().map(|it| (it.name().to_owned(), names.published(it.name()).to_owned()));
+            let flags =
+                space.parameters().iter().map(|it| (it.name().to_owned(), names.published(it.name()).to_owned()));
             flags.filter(|(name, flag)| name != flag).collect()
         });
         let output_directory = plan.job_dir.clone();

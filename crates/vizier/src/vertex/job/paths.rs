@@ -55,7 +55,8 @@ pub fn path_of_job(path: &str, spec: &str) -> String {
     for (name, translated) in FIELDS.iter().chain(&config) {
         let Some(rest) = below(path, name) else { continue };
         let rest = rest.strip_prefix('.').map_or(rest.clone(), |field| {
-            let known = REPLICA_FIELDS.iter().find(|(name, _)| field == *name || field.starts_with(&format!("{name}.")));
+            let known =
+                REPLICA_FIELDS.iter().find(|(name, _)| field == *name || field.starts_with(&format!("{name}.")));
             format!(".{}", known.map_or(field, |(_, translated)| translated))
         });
         return format!("{spec}.{translated}{rest}");

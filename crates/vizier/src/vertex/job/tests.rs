@@ -88,7 +88,10 @@ fn message_of_a_submitted_job_is_what_was_sent() {
     let written = message_of_tuning_job(&job, None, Vec::new(), "us-central1").unwrap();
     let written: Value = serde_json::from_slice(&json::write(&written, TUNING).unwrap()).unwrap();
     assert_eq!(written["name"], "projects/p/locations/us-central1/hyperparameterTuningJobs/77");
-    assert_eq!((&written["state"], &written["error"]), (&json!("JOB_STATE_FAILED"), &json!({"code": 3, "message": "no"})));
+    assert_eq!(
+        (&written["state"], &written["error"]),
+        (&json!("JOB_STATE_FAILED"), &json!({"code": 3, "message": "no"}))
+    );
     assert_eq!((&written["maxTrialCount"], &written["labels"]["a"]), (&json!(4), &json!("b")));
     let read: wire::HyperparameterTuningJob = message(TUNING, &written);
     let sent: wire::HyperparameterTuningJob = message(TUNING, &tuning());
@@ -98,9 +101,7 @@ fn message_of_a_submitted_job_is_what_was_sent() {
 #[test]
 fn pools_are_the_replicas_of_a_job() {
     let python = |args: &[&str]| json!({"packageUris": ["gs://b/p.tar.gz"], "pythonModule": "t.task", "args": args});
-    let pool = |spec: Value, count: &str| {
-        json!({"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": count, "pythonPackageSpec": spec})
-    };
+    let pool = |spec: Value, count: &str| json!({"machineSpec": {"machineType": "n1-standard-4"}, "replicaCount": count, "pythonPackageSpec": spec});
     let pools = json!([pool(python(&["a"]), "1"), pool(python(&["b"]), "2"), {}, pool(python(&["c"]), "1")]);
     let job = custom(&json!({"displayName": "c", "jobSpec": {"workerPoolSpecs": pools}})).unwrap();
     let groups: Vec<(Role, u32)> = job.plan.replicas.iter().map(|group| (group.role, group.count)).collect();
@@ -144,10 +145,7 @@ fn violations_have_paths_of_the_message() {
     let no_counts = json!({"displayName": "t", "studySpec": {}, "trialJobSpec": {}});
     let found = tuning_job(&message(TUNING, &no_counts), &self::place(&MachineMap::published())).unwrap_err();
     let found: Vec<&str> = found.iter().map(|it| it.field.as_str()).collect();
-    assert_eq!(
-        found,
-        ["maxTrialCount", "parallelTrialCount", "studySpec.parameters", "trialJobSpec.workerPoolSpecs"]
-    );
+    assert_eq!(found, ["maxTrialCount", "parallelTrialCount", "studySpec.parameters", "trialJobSpec.workerPoolSpecs"]);
 }
 
 #[test]
@@ -168,6 +166,9 @@ fn job_of_another_api_is_described_by_its_plan() {
     let spec: Value =
         serde_json::from_slice(&json::write(&written, CUSTOM).unwrap()).map(|it: Value| it["jobSpec"].clone()).unwrap();
     assert_eq!(spec["baseOutputDirectory"]["outputUriPrefix"], "gs://b/j");
-    assert_eq!(spec["workerPoolSpecs"][0]["containerSpec"], json!({"imageUri": "i", "command": ["run"], "args": ["x"]}));
+    assert_eq!(
+        spec["workerPoolSpecs"][0]["containerSpec"],
+        json!({"imageUri": "i", "command": ["run"], "args": ["x"]})
+    );
     assert_eq!(spec["workerPoolSpecs"][1]["replicaCount"], "2");
 }
