@@ -96,8 +96,8 @@ pub struct Additions {
     /// not retried. Default 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_lost_attempts: Option<u32>,
-    /// (Tunesmith) Whether the programs may run on machines that can be taken from them. The server configuration says
-    /// which these are; without an entry `preemptible` in its machines, this has no effect.
+    /// (Tunesmith) Whether the programs may run on machines that can be taken from them. Their place is
+    /// `preemptible` in the server configuration; without it, this has no effect.
     #[serde(skip_serializing_if = "is_default")]
     pub preemptible: bool,
     /// (Tunesmith) Job of Vertex AI from which this training input follows. Set by that API; refused in requests.
