@@ -8,6 +8,7 @@ mod control;
 pub mod long_work;
 mod policy;
 mod steps;
+pub mod tools;
 pub mod use_cases;
 
 pub use administration::{ApplyTokenChange, AuditedCalls, Credentials, TokenUse, refused_change, tokens_in};

@@ -82,6 +82,11 @@ impl Failure {
         Self { problems: diagnostics.iter().map(Problem::from).collect(), ..Self::new("INVALID_ARGUMENT", text) }
     }
 
+    /// Whether the same call may succeed later.
+    pub(crate) fn is_retryable(&self) -> bool {
+        self.retryable
+    }
+
     /// Whether fields are not valid.
     pub(crate) fn has_problems(&self) -> bool {
         !self.problems.is_empty()
@@ -137,10 +142,11 @@ fn value_at<'a>(arguments: &'a Value, path: &str) -> Option<&'a Value> {
 impl Problem {
     /// Problem of `field` with the rule at the end of `description`.
     fn described(field: String, description: String) -> Self {
-        let allowed = ["allowed: ", "must be ", "expected "].iter().find_map(|mark| {
-            let (_, allowed) = description.rsplit_once(mark)?;
-            Some(allowed.to_owned())
-        });
+        let allowed =
+            ["allowed: ", "must be ", "is one of ", "expected one of ", "expected "].iter().find_map(|mark| {
+                let (_, allowed) = description.rsplit_once(mark)?;
+                Some(allowed.to_owned())
+            });
         Self { field, allowed, message: description, ..Self::default() }
     }
 }
@@ -197,8 +203,9 @@ impl From<serde_path_to_error::Error<serde_json::Error>> for Failure {
         let field = match (path.as_str(), quoted) {
             (".", Some(name)) => name.to_owned(),
             (".", None) => String::new(),
-            (path, Some(name)) => format!("{path}.{name}"),
-            (path, None) => path.to_owned(),
+            // The path of an unknown field ends with its name.
+            (path, Some(name)) if path.rsplit('.').next() != Some(name) => format!("{path}.{name}"),
+            (path, _) => path.to_owned(),
         };
         let problem = Problem::described(field, text);
         let message = format!("{}: {}", problem.field, problem.message);

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tunesmith_admission::UseCase;
+use tunesmith_admission::tools::use_cases_of;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -39,7 +40,7 @@ pub(crate) struct Tool {
     title: &'static str,
     description: &'static str,
     /// Use cases of its requests.
-    pub(crate) use_cases: &'static [UseCase],
+    use_cases: &'static [UseCase],
     effects: Effects,
     input: Arc<JsonObject>,
     output: Arc<JsonObject>,
@@ -68,7 +69,7 @@ impl Tool {
     pub(crate) fn new<A, R, F>(
         (method, title): (&'static str, &'static str),
         description: &'static str,
-        (effects, use_cases): (Effects, &'static [UseCase]),
+        effects: Effects,
         example: Value,
         handler: fn(Context, A) -> F,
     ) -> Self
@@ -85,6 +86,7 @@ impl Tool {
             })
         };
         let (input, output) = (schema::<A>(false), schema::<R>(true));
+        let use_cases = use_cases_of(method).unwrap_or_default();
         Self { method, title, description, use_cases, effects, input, output, example, handler: Box::new(call) }
     }
 
@@ -154,9 +156,35 @@ fn schema<T: JsonSchema>(is_result: bool) -> Arc<JsonObject> {
     // Those of the Rust type.
     object.remove("title");
     object.remove("description");
+    object.values_mut().for_each(shorten);
     object.entry("properties").or_insert_with(|| json!({}));
     if !is_result {
         object.insert("additionalProperties".to_owned(), json!(false));
     }
     Arc::new(object)
+}
+
+/// Removes what a model does not need from a schema: names of Rust's numbers, `null` for absent arguments.
+fn shorten(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(shorten),
+        Value::Object(fields) => {
+            let is_type = |value: &Value| value.is_string() || value.is_array();
+            if fields.get("type").is_some_and(is_type) {
+                fields.retain(|name, value| {
+                    let is_trivial = name == "minimum" && *value == json!(0);
+                    !is_trivial && !matches!(name.as_str(), "format" | "default")
+                });
+            }
+            if let Some(Value::Array(types)) = fields.get_mut("type") {
+                types.retain(|of| of != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    fields.insert("type".to_owned(), only);
+                }
+            }
+            fields.values_mut().for_each(shorten);
+        }
+        _ => {}
+    }
 }

@@ -10,6 +10,8 @@ use tokio::sync::watch;
 use super::folder::{Folder, Purpose};
 use super::target::TargetArgs;
 use crate::in_process::InProcess;
+use tunesmith_admission::tools::TOOL_HEADER;
+use tunesmith_admission::{CalledAs, Client as Caller};
 use tunesmith_client::Transport;
 use tunesmith_jobs::Control;
 use tunesmith_mcp::{Connect, Services, serve_stdio};
@@ -38,8 +40,11 @@ pub(in crate::cli) fn run(args: &McpArgs) -> anyhow::Result<ExitCode> {
 
 async fn serve(args: &McpArgs) -> anyhow::Result<()> {
     let Some(path) = args.target.folder() else {
-        let server: Arc<dyn Transport> = Arc::new(args.target.server()?);
-        return serve_until_end(args, Arc::new(move |_, _| Arc::clone(&server))).await;
+        let server = args.target.server()?;
+        let connect = move |CalledAs(tool): CalledAs, _: Option<&Caller>| -> Arc<dyn Transport> {
+            Arc::new(server.clone().with_header(TOOL_HEADER, tool))
+        };
+        return serve_until_end(args, Arc::new(connect)).await;
     };
     let purpose = if args.read_only { Purpose::Look } else { Purpose::RunJobs };
     let folder = Folder::open(&path, purpose).await?;

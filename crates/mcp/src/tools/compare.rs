@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tunesmith_admission::use_cases;
 use tunesmith_api::ai_platform::GoalType;
 use tunesmith_statistics::summary::{mean, standard_error};
 use tunesmith_statistics::welch::mean_difference;
@@ -34,7 +33,7 @@ pub(super) fn tools() -> Vec<Tool> {
         ("mcp.compare", "Compare A with B"),
         "Compares point A with point B by the results of their trials with equal parameters: Welch's interval for the difference of \
          means. Repeat points with propose_trials first.",
-        (Effects::Reads, &[use_cases::GET_STUDY, use_cases::VIEW_TABLE]),
+        Effects::Reads,
         json!({"a": {"job": "census", "trial": 1}, "b": {"job": "census", "trial": 17}}),
         compare,
     )]
@@ -51,7 +50,9 @@ struct Side {
 
 #[derive(Deserialize, JsonSchema)]
 struct Arguments {
+    /// Point A, such as the baseline.
     a: Side,
+    /// Point B, such as the tuned one.
     b: Side,
     /// Metric; default the first one.
     metric: Option<String>,
@@ -204,13 +205,16 @@ fn compared((metric, goal): Metric, (a, b): (Sample, Sample), confidence: f64) -
     let Some(found) = mean_difference(&a.values, &b.values, confidence) else {
         let needed =
             |sample: &Sample| (FEWEST_RESULTS + usize::from(sample.has_chosen)).saturating_sub(sample.values.len());
+        let repeats: Vec<String> = [("A", a), ("B", b)]
+            .into_iter()
+            .filter(|(_, sample)| needed(sample) > 0)
+            .map(|(name, sample)| format!("repeat {name} at least {} more times", needed(sample)))
+            .collect();
         comparison.why = format!(
-            "a difference needs at least {FEWEST_RESULTS} results of each point: A has {}, B has {}; propose_trials repeats \
-             points: A {} times or more, B {} times or more",
+            "a difference needs at least {FEWEST_RESULTS} results of each point, and A has {}, B has {}: {} with propose_trials",
             a.values.len(),
             b.values.len(),
-            needed(a),
-            needed(b)
+            repeats.join(" and "),
         );
         return comparison;
     };
@@ -277,7 +281,11 @@ mod tests {
         assert!(found.why.contains("B includes the trial that was chosen"), "{}", found.why);
         let few = verdict(GoalType::Maximize, &[0.7], &[0.8, 0.9]);
         assert_eq!((few.verdict, few.difference.is_none()), (Verdict::NotEnoughData, true));
-        assert!(few.why.contains("A 1 times or more, B 1 times or more"), "{}", few.why);
+        assert!(
+            few.why.contains("repeat A at least 1 more times and repeat B at least 1 more times with"),
+            "{}",
+            few.why
+        );
         let exact = verdict(GoalType::Maximize, &[0.5, 0.5], &[0.5, 0.5]);
         assert_eq!(
             (exact.verdict, exact.why.starts_with("the results of both points are equal")),

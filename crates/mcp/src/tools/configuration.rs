@@ -23,7 +23,7 @@ pub(super) fn tools() -> Vec<Tool> {
             ("mcp.propose_config", "Propose a configuration"),
             "Proposes a configuration with a search space from the argparse flags of a training script. The script is read, not \
              run. Check the ranges before you submit it.",
-            (Effects::Reads, &[]),
+            Effects::Reads,
             json!({"script": "parser.add_argument('--lr', type=float, default=0.01)", "metric": "accuracy"}),
             propose_config,
         ),
@@ -31,7 +31,7 @@ pub(super) fn tools() -> Vec<Tool> {
             ("mcp.validate_config", "Validate a configuration"),
             "Checks a configuration and describes its search space. Problems have line and column. See the resource \
              tunesmith://docs/configuration-schema.",
-            (Effects::Reads, &[]),
+            Effects::Reads,
             json!({"config": "hyperparameters: {goal: MAXIMIZE, maxTrials: 3, params: [{parameterName: x, type: INTEGER, minValue: 1, maxValue: 9}]}"}),
             validate_config,
         ),

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tunesmith_admission::use_cases;
 use tunesmith_api::ai_platform::logs::JobLog;
 use tunesmith_client::{Client, LogSelection};
 use tunesmith_domain::StudyId;
@@ -39,7 +38,7 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("mcp.why_waiting", "Why a job waits"),
             "Says why a job or its trials wait: limits, resources in use, the queue. Empty if nothing waits.",
-            (Effects::Reads, &[use_cases::GET_JOB]),
+            Effects::Reads,
             json!({"job": "census"}),
             why_waiting,
         ),
@@ -47,17 +46,14 @@ pub(super) fn tools() -> Vec<Tool> {
             ("mcp.why_failed", "Why trials failed"),
             "Says why a job or trial failed: the reasons by number of trials, and the lines of the log that explain the trial, or \
              the last one that failed.",
-            (
-                Effects::Reads,
-                &[use_cases::GET_JOB, use_cases::VIEW_TABLE, use_cases::LIST_JOB_LOGS, use_cases::GET_JOB_LOG],
-            ),
+            Effects::Reads,
             json!({"job": "census", "trial": 3}),
             why_failed,
         ),
         Tool::new(
             ("mcp.read_logs", "Read logs"),
             "Reads the last lines of a job's logs: those of the last run of a trial, or of a job without trials.",
-            (Effects::Reads, &[use_cases::LIST_JOB_LOGS, use_cases::GET_JOB_LOG]),
+            Effects::Reads,
             json!({"job": "census", "trial": 3, "tail_lines": 50}),
             read_logs,
         ),

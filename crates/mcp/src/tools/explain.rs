@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tunesmith_admission::use_cases;
+use tunesmith_client::StudyClient;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::rows::{Row, View};
+use crate::rows::{Row, View, row};
 use crate::subject::Of;
 use crate::tool::{Effects, Tool};
 
@@ -25,7 +25,7 @@ pub(super) fn tools() -> Vec<Tool> {
         ("mcp.explain", "Explain results"),
         "Explains a job or study: importance of each parameter with ranges, predicted optimum, recommended trial, and whether the \
          predictions are reliable.",
-        (Effects::Reads, &[use_cases::VIEW_IMPORTANCE, use_cases::VIEW_TRUST, use_cases::VIEW_RECOMMENDED]),
+        Effects::Reads,
         json!({"job": "census"}),
         explain,
     )]
@@ -98,6 +98,14 @@ pub(super) struct Prediction {
 }
 
 impl Prediction {
+    /// Replaces the parameters of a tried point by those of its trial. A model rounds them.
+    pub(super) async fn exact(&mut self, study: &StudyClient) -> Result<(), Failure> {
+        if let Some(trial) = self.trial {
+            self.parameters = row(study, &trial.to_string()).await?.parameters;
+        }
+        Ok(())
+    }
+
     /// The result of one trial, without a model.
     pub(super) fn measured(row: Row) -> Self {
         let observed = row.metrics.values().next().copied();
@@ -135,6 +143,17 @@ struct Trust {
     observed_coverage: Vec<f64>,
     rank_correlation: Option<f64>,
     best: [Prediction; 3],
+}
+
+impl Recommendation {
+    pub(super) async fn read(study: &StudyClient, query: &[(&str, &str)]) -> Result<Self, Failure> {
+        let mut view: Self = study.view::<View<Self>>("recommended", query).await?.view;
+        view.best.exact(study).await?;
+        if let Some(recommended) = &mut view.recommended {
+            recommended.exact(study).await?;
+        }
+        Ok(view)
+    }
 }
 
 /// The view `recommended`.
@@ -184,12 +203,13 @@ async fn explain(context: Context, arguments: Arguments) -> Result<Explanation, 
     let metric = arguments.metric.unwrap_or_default();
     let query: &[(&str, &str)] = if metric.is_empty() { &[] } else { &[("metric", &metric)] };
     let importances: View<Importances> = subject.study.view("importance", query).await?;
-    let recommendation: View<Recommendation> = subject.study.view("recommended", query).await?;
+    let recommendation = Recommendation::read(&subject.study, query).await?;
     let trust: View<Trust> = subject.study.view("trust", query).await?;
     let (reliable, why) = trust.view.verdict();
     let Importances { metric, modelled, parameters, explained_variance } = importances.view;
-    let Recommendation { recommended, best, best_may_be_lucky, is_noisy } = recommendation.view;
-    let [_, _, optimum] = trust.view.best;
+    let Recommendation { recommended, best, best_may_be_lucky, is_noisy } = recommendation;
+    let [_, _, mut optimum] = trust.view.best;
+    optimum.exact(&subject.study).await?;
     let importance = parameters.into_iter().map(|Bar { parameter, total, total_range: [low, high] }| Importance {
         parameter,
         share: total,

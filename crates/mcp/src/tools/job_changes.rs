@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tunesmith_admission::use_cases;
 use tunesmith_api::ai_platform::job::JobRequest;
 use tunesmith_api::ai_platform::{HyperparameterSpec, TrainingInput};
 
@@ -25,7 +24,7 @@ pub(super) fn tools() -> Vec<Tool> {
             ("mcp.submit_job", "Submit a job"),
             "Submits a job, which runs the program once per trial. Its files are opened with the rights of the caller: folders \
              and buckets must be allowed by the server. An existing ID is refused.",
-            (Effects::Runs, &[use_cases::CREATE_JOB]),
+            Effects::Runs,
             json!({
                 "job": "census",
                 "config": "hyperparameters: {goal: MAXIMIZE, hyperparameterMetricTag: accuracy, maxTrials: 20, params: [{parameterName: lr, type: DOUBLE, minValue: 0.001, maxValue: 1, scaleType: UNIT_LOG_SCALE}]}\ntunesmith: {metricFromStdout: true}",
@@ -36,21 +35,21 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("mcp.extend_job", "Change a job's number of trials"),
             "Sets the number of trials of a job, in total and at once. A job that has ended goes on if its total is raised.",
-            (Effects::Sets, &[use_cases::PATCH_JOB, use_cases::VIEW_TABLE, use_cases::VIEW_RECOMMENDED]),
+            Effects::Sets,
             json!({"job": "census", "max_trials": 40}),
             extend_job,
         ),
         Tool::new(
             ("mcp.cancel_job", "Cancel a job"),
             "Cancels a job. Its running trials are stopped and lost; results so far are kept.",
-            (Effects::Ends, &[use_cases::CANCEL_JOB, use_cases::GET_JOB]),
+            Effects::Ends,
             json!({"job": "census"}),
             cancel_job,
         ),
         Tool::new(
             ("mcp.retry_job", "Retry failed trials"),
             "Runs the failed and lost trials of a job again, such as after a repair of the program's surroundings.",
-            (Effects::Runs, &[use_cases::RETRY_JOB]),
+            Effects::Runs,
             json!({"job": "census"}),
             retry_job,
         ),
@@ -66,6 +65,7 @@ struct SubmitArguments {
     /// Program on the machine of the trials, with its arguments; each trial adds --name=value per parameter. Only if the
     /// configuration names no package or image.
     command: Option<Vec<String>>,
+    /// Labels of the job.
     labels: Option<BTreeMap<String, String>>,
     /// Project; default that of the server.
     project: Option<String>,

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tunesmith_admission::use_cases;
 use tunesmith_api::ai_platform::Int64;
 use tunesmith_api::ai_platform::job::{JobResource, WaitingMessage};
 use tunesmith_client::Client;
@@ -15,7 +14,7 @@ use super::explain::{Prediction, Recommendation};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::program_text::ProgramText;
-use crate::rows::{View, count, row};
+use crate::rows::{count, row};
 use crate::subject::{bounded, given};
 use crate::tool::{Effects, Tool};
 
@@ -24,14 +23,14 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("mcp.list_jobs", "List jobs"),
             "Lists jobs by ID, one page at a time.",
-            (Effects::Reads, &[use_cases::LIST_JOBS]),
+            Effects::Reads,
             json!({"filter": "state = RUNNING", "page_size": 20}),
             list_jobs,
         ),
         Tool::new(
             ("mcp.get_job", "Get a job"),
             "Gets a job: state, counts of trials, best and recommended trial, why it waits or failed.",
-            (Effects::Reads, &[use_cases::GET_JOB, use_cases::VIEW_TABLE, use_cases::VIEW_RECOMMENDED]),
+            Effects::Reads,
             json!({"job": "census"}),
             get_job,
         ),
@@ -236,8 +235,8 @@ pub(super) async fn details(client: &Client, job: JobResource) -> Result<JobDeta
     details.failed_trials = count(&study, "state = INFEASIBLE").await?;
     details.running_trials = count(&study, "state = (ACTIVE STOPPING)").await?;
     details.proposed_trials = count(&study, "NOT origin:*").await?;
-    match study.view::<View<Recommendation>>("recommended", &[]).await.map_err(Failure::from) {
-        Ok(View { view, .. }) => {
+    match Recommendation::read(&study, &[]).await {
+        Ok(view) => {
             details.best = Some(view.best);
             details.recommended = view.recommended;
             details.best_may_be_lucky = Some(view.best_may_be_lucky);

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tunesmith_admission::use_cases;
 use tunesmith_api::ai_platform::optimizer::{StudyParameterSpec, TrialParameter, TrialRequest};
 use tunesmith_api::ai_platform::{Int64, Number, ParameterType};
 
@@ -24,14 +23,14 @@ pub(super) fn tools() -> Vec<Tool> {
             ("mcp.propose_trials", "Propose trials"),
             "Adds trials with your parameters, which run before the search's own: ideas, a baseline, or repeats of a point for \
              compare. In a job, each counts as one of its trials: extend_job makes room.",
-            (Effects::Adds, &[use_cases::GET_STUDY, use_cases::ADD_JOB_TRIAL, use_cases::CREATE_TRIAL]),
+            Effects::Adds,
             json!({"job": "census", "trials": [{"lr": 0.01}]}),
             propose_trials,
         ),
         Tool::new(
             ("mcp.stop_trial", "Stop a trial"),
             "Stops a running trial. Its last measurement becomes its result; the job goes on.",
-            (Effects::Ends, &[use_cases::STOP_JOB_TRIAL, use_cases::STOP_TRIAL]),
+            Effects::Ends,
             json!({"job": "census", "trial": 3}),
             stop_trial,
         ),

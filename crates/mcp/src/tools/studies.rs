@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tunesmith_admission::use_cases;
 use tunesmith_api::ai_platform::optimizer::{
     CompleteTrialRequest, MeasurementMessage, MetricMessage, OperationResponse, StudyMessage, SuggestTrialsRequest,
     TrialMessage, TrialParameter,
@@ -29,14 +28,14 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("mcp.list_studies", "List studies"),
             "Lists studies, whose trials clients run.",
-            (Effects::Reads, &[use_cases::LIST_STUDIES]),
+            Effects::Reads,
             json!({"filter": "state = ACTIVE"}),
             list_studies,
         ),
         Tool::new(
             ("mcp.create_study", "Create a study"),
             "Creates a study: you run its trials yourself, with suggest_trials and complete_trial.",
-            (Effects::Adds, &[use_cases::CREATE_STUDY]),
+            Effects::Adds,
             json!({
                 "study": "recipes",
                 "config": "metrics: [{metric: taste, goal: MAXIMIZE}]\nparameters: [{parameter: sugar, type: DOUBLE, doubleValueSpec: {minValue: 0, maxValue: 1}}]",
@@ -46,21 +45,21 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("mcp.suggest_trials", "Suggest trials"),
             "Suggests trials for you to run: those that the client ID owns already, or new ones.",
-            (Effects::Adds, &[use_cases::SUGGEST_TRIALS, use_cases::GET_OPERATION]),
+            Effects::Adds,
             json!({"study": "recipes", "client_id": "cook", "count": 1}),
             suggest_trials,
         ),
         Tool::new(
             ("mcp.report_measurement", "Report a measurement"),
             "Adds a point to the learning curve of a trial of a study.",
-            (Effects::Adds, &[use_cases::ADD_MEASUREMENT]),
+            Effects::Adds,
             json!({"study": "recipes", "trial": 1, "step": 10, "metrics": {"taste": 0.4}}),
             report_measurement,
         ),
         Tool::new(
             ("mcp.complete_trial", "Complete a trial"),
             "Completes a trial of a study with its result, or as infeasible with a reason.",
-            (Effects::Sets, &[use_cases::COMPLETE_TRIAL]),
+            Effects::Sets,
             json!({"study": "recipes", "trial": 1, "metrics": {"taste": 0.7}}),
             complete_trial,
         ),

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tunesmith_admission::use_cases;
 use tunesmith_api::ai_platform::Int64;
 use tunesmith_api::ai_platform::optimizer::MeasurementMessage;
 
@@ -27,14 +26,14 @@ pub(super) fn tools() -> Vec<Tool> {
         Tool::new(
             ("mcp.list_trials", "List trials"),
             "Lists trials of a job or study that a filter selects, in order, one page at a time.",
-            (Effects::Reads, &[use_cases::VIEW_TABLE]),
+            Effects::Reads,
             json!({"job": "census", "filter": "state = SUCCEEDED", "order_by": "metric.accuracy desc", "page_size": 10}),
             list_trials,
         ),
         Tool::new(
             ("mcp.get_trial", "Get a trial"),
             "Gets a trial with its learning curve.",
-            (Effects::Reads, &[use_cases::VIEW_TABLE, use_cases::LIST_TRIALS]),
+            Effects::Reads,
             json!({"job": "census", "trial": 3}),
             get_trial,
         ),

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::Instant;
-use tunesmith_admission::use_cases;
+use tunesmith_api::ai_platform::job::JobResource;
+use tunesmith_client::Client;
 use tunesmith_domain::StudyId;
 
 use super::jobs::{JobArguments, JobSummary};
@@ -24,7 +25,7 @@ pub(super) fn tools() -> Vec<Tool> {
         ("mcp.wait_for_job", "Wait for a job"),
         "Waits until a job has ended, or has its next result, and reports progress. Returns at the time limit with the state so \
          far; call it again to go on. It can be cancelled; the job goes on.",
-        (Effects::Reads, &[use_cases::GET_JOB, use_cases::VIEW_TABLE]),
+        Effects::Reads,
         json!({"job": "census", "until": "ended", "timeout_secs": 60}),
         wait_for_job,
     )]
@@ -59,14 +60,19 @@ struct Waited {
 async fn wait_for_job(context: Context, arguments: Arguments) -> Result<Waited, Failure> {
     let limit = bounded("timeout_secs", arguments.timeout_secs, 60, (0, 600))?;
     let (client, id) = arguments.of.client(&context)?;
-    let study = client.study(StudyId::JOBS_LOCATION, id);
     let end = Instant::now() + Duration::from_secs(limit);
     let (mut interval, longest) = POLL_INTERVALS;
     let (mut before, mut reported) = (None, None);
     loop {
-        let job = client.job(id).await?.message;
-        let is_tuning = job.training_output.is_hyperparameter_tuning_job;
-        let failed_trials = if is_tuning { count(&study, "state = INFEASIBLE").await? } else { 0 };
+        let (job, failed_trials) = match poll(&client, id).await {
+            Ok(polled) => polled,
+            // The server restarts, or limits its callers.
+            Err(failure) if failure.is_retryable() && Instant::now() < end => {
+                tokio::time::sleep_until(end.min(Instant::now() + longest)).await;
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
         let summary = JobSummary::from(&job);
         let ended = summary.completed_trials.cast_unsigned() + failed_trials;
         let is_new = *before.get_or_insert(ended) != ended;
@@ -85,4 +91,13 @@ async fn wait_for_job(context: Context, arguments: Arguments) -> Result<Waited, 
         tokio::time::sleep_until(end.min(Instant::now() + interval)).await;
         interval = longest.min(interval * 2);
     }
+}
+
+/// The job, and the number of its failed trials.
+async fn poll(client: &Client, id: &str) -> Result<(JobResource, u64), Failure> {
+    let job = client.job(id).await?.message;
+    let study = client.study(StudyId::JOBS_LOCATION, id);
+    let is_tuning = job.training_output.is_hyperparameter_tuning_job;
+    let failed_trials = if is_tuning { count(&study, "state = INFEASIBLE").await? } else { 0 };
+    Ok((job, failed_trials))
 }
