@@ -16,6 +16,8 @@ pub(crate) struct InProcess {
     pub(crate) address: String,
     /// Client on whose behalf requests are sent, if `router` does not identify it.
     pub(crate) caller: Option<Caller>,
+    /// Maximum size of a response, which is held in memory.
+    pub(crate) max_bytes: usize,
     /// Name of the requests in audit records; by default, that of each use case.
     pub(crate) called_as: Option<CalledAs>,
 }
@@ -50,7 +52,8 @@ impl Transport for InProcess {
             Err(never) => match never {},
         };
         let status = response.status().as_u16();
-        let body = to_bytes(response.into_body(), usize::MAX).await.map_err(|error| unexpected(error.to_string()))?;
+        let body = to_bytes(response.into_body(), self.max_bytes).await;
+        let body = body.map_err(|error| unexpected(format!("{error} ({} bytes are allowed)", self.max_bytes)))?;
         Ok(Response { status, request_id, body })
     }
 }

@@ -9,6 +9,10 @@ use tunesmith_http::server::{self, Service};
 #[cfg(feature = "console")]
 pub(crate) use tunesmith_console::{ServerFacts, Setting, SingleSignOn};
 
+/// Maximum size of a response to a tool of an agent: a job with some hundred thousand trials.
+#[cfg(feature = "mcp")]
+const MCP_RESPONSE_BYTES: usize = 64 << 20;
+
 /// Server state for the console.
 #[cfg_attr(not(feature = "console"), expect(dead_code, reason = "only the console reads it"))]
 pub(crate) struct Pages {
@@ -84,6 +88,7 @@ fn mcp_routes(ended: watch::Receiver<bool>) -> impl FnOnce(std::sync::Arc<Access
                     router: methods.clone(),
                     address: "this server".to_owned(),
                     caller: caller.cloned(),
+                    max_bytes: MCP_RESPONSE_BYTES,
                     called_as: Some(called_as),
                 })
             };

@@ -124,6 +124,10 @@ enum Command {
     /// access.
     Report(report::ReportArgs),
     /// Serve tools for agents over the Model Context Protocol, on standard input and output.
+    ///
+    /// Hosts of agents start this command. With a server, tools are requests of its API with the access token. With a data
+    /// folder, this process also runs the jobs until the input ends; programs of trials that still run go on, and the next
+    /// process on the folder adopts them. A server also has these tools itself, at /mcp.
     #[cfg(feature = "mcp")]
     Mcp(client::mcp::McpArgs),
     /// Compare search algorithms offline, on problems with known optima.

@@ -85,7 +85,7 @@ fn waits_are_cancelled_and_read_only_servers_change_nothing() {
     });
     assert_eq!(server.post("/v1/projects/local/jobs", &job).0, 200);
     server.until("/v1/projects/local/jobs/slow", "RUNNING");
-    // A port that nobody listens on.
+    // A port without a listener.
     let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let arguments = [&format!("http://{}", server.address), PROGRAM, &format!("http://{nowhere}")];
     run(&workspace, "waiting.py", &arguments, None);

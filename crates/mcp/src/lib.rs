@@ -14,6 +14,7 @@ mod tools;
 use std::sync::Arc;
 
 use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio;
 use tunesmith_admission::{AccessControl, CalledAs, Client as Caller};
 use tunesmith_client::Transport;
@@ -47,7 +48,13 @@ pub fn tools() -> Vec<ToolDescription> {
 /// # Errors
 /// If the client sends no valid first message, or the streams fail.
 pub async fn serve_stdio(services: Services) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let running = ToolServer::new(services).serve(stdio()).await?;
-    running.waiting().await?;
-    Ok(())
+    match ToolServer::new(services).serve(stdio()).await {
+        Ok(running) => {
+            running.waiting().await?;
+            Ok(())
+        }
+        // The input has ended without a message.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }

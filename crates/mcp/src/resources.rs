@@ -15,7 +15,7 @@ macro_rules! pages {
     };
 }
 
-/// Pages that an agent needs to write a configuration and to judge its results.
+/// Pages that an agent needs to write a configuration and to read its results.
 const PAGES: &[Page] = pages! {
     "reference" "configuration" "Fields of a configuration";
     "reference" "standard-output" "Metrics from standard output";

@@ -116,7 +116,7 @@ impl Folder {
         };
         let router = pages::router(service, pages);
         let address = data_dir.path().display().to_string();
-        let transport = InProcess { router, address, caller: None, called_as: None };
+        let transport = InProcess { router, address, caller: None, max_bytes: usize::MAX, called_as: None };
         Ok(Self { transport, jobs, store, data_dir, endpoint })
     }
 

@@ -16,11 +16,6 @@ use tunesmith_client::Transport;
 use tunesmith_jobs::Control;
 use tunesmith_mcp::{Connect, Services, serve_stdio};
 
-/// Serve tools for agents over the Model Context Protocol, on standard input and output.
-///
-/// Hosts of agents start this command. With a server, tools are requests of its API with the access token. With a data
-/// folder, this process also runs the jobs until the input ends; programs of trials that still run go on, and the next
-/// process on the folder adopts them. A server also has these tools itself, at /mcp.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct McpArgs {
     #[command(flatten)]

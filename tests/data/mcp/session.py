@@ -110,13 +110,13 @@ async def trials(agent):
     return best
 
 
-async def judgement(agent):
+async def decision(agent):
     explained = await agent.call("explain", job="tune")
     assert {one["parameter"] for one in explained["importance"]} == {"rate", "depth"}
     assert all(0 <= one["low"] <= one["share"] <= one["high"] <= 1 for one in explained["importance"])
     assert explained["metric"] == "loss" and explained["why"]
     early = await agent.call("compare", a={"job": "tune", "trial": 1}, b={"job": "tune"})
-    assert early["verdict"] == "NOT_ENOUGH_DATA" and "propose_trials" in early["why"] and early["b"]["has_chosen"]
+    assert early["outcome"] == "NOT_ENOUGH_DATA" and "propose_trials" in early["why"] and early["b"]["has_chosen"]
     # One trial of each point shows nothing: repeat both. The search itself may start one trial more.
     best = (await agent.call("get_job", job="tune"))["best"]
     points = [{"rate": 0.5, "depth": 2}] * 3 + [best["parameters"]] * 4 + [{"rate": 0.1, "depth": 3}]
@@ -131,7 +131,7 @@ async def judgement(agent):
     state = await agent.call("wait_for_job", job="tune", timeout_secs=120)
     assert state["reached"], state
     compared = await agent.call("compare", a={"job": "tune", "trial": 1}, b={"job": "tune", "trial": best["trial"]})
-    assert compared["verdict"] == "B_BETTER" and compared["difference"]["high"] < 0, (compared, await agent.call("list_trials", job="tune"))
+    assert compared["outcome"] == "B_BETTER" and compared["difference"]["high"] < 0, (compared, await agent.call("list_trials", job="tune"))
     assert len(compared["a"]["trials"]) >= 4 and len(compared["b"]["trials"]) >= 4
     return int(proposed["accepted"][7]["trial"])
 
@@ -143,6 +143,9 @@ async def failures(agent, broken):
     assert lines.startswith("Traceback") and "depth 3 is broken" in lines, why
     assert broken in [number for reason in why["reasons"] for number in reason["examples"]], why
     assert "untrusted_text" in why["reasons"][0]["reason"]
+    assert (await agent.call("retry_job", job="tune"))["state"] in ("QUEUED", "PREPARING", "RUNNING")
+    state = await agent.call("wait_for_job", job="tune", timeout_secs=120)
+    assert state["reached"] and state["failed_trials"] == why["failed_trials"], state
     error = await agent.fails("get_job", job="absent")
     assert error["code"] == "NOT_FOUND" and "absent" in error["message"]
     error = await agent.fails("get_job", jbo="tune")
@@ -166,14 +169,14 @@ async def waiting(agent, trainer):
     while (await agent.call("get_job", job="slow"))["running_trials"] == 0:
         assert not (await agent.call("wait_for_job", job="slow", timeout_secs=1))["reached"]
     assert (await agent.call("why_waiting", job="slow"))["state"] == "RUNNING"
-    begun = asyncio.Event()
+    started = asyncio.Event()
 
     async def progress(done, total, message):
-        begun.set()
+        started.set()
 
     wait = agent.call("wait_for_job", progress, job="slow", until="next_result", timeout_secs=60)
     wait = asyncio.create_task(wait)
-    await begun.wait()
+    await started.wait()
     await agent.call("stop_trial", job="slow", trial=1)
     state = await wait
     assert state["reached"] and state["failed_trials"] == 1, state
@@ -222,7 +225,7 @@ async def session(client, trainer):
     config = await configuration(agent)
     await job(agent, config, trainer)
     await trials(agent)
-    broken = await judgement(agent)
+    broken = await decision(agent)
     await failures(agent, broken)
     await waiting(agent, trainer)
     await study(agent)

@@ -20,10 +20,10 @@ def stdio(*arguments):
 
 async def cancelled(target, mode):
     async with Client(target, mode=mode) as client:
-        begun = anyio.Event()
+        started = anyio.Event()
 
         async def progress(done, total, message):
-            begun.set()
+            started.set()
 
         async with anyio.create_task_group() as group:
 
@@ -32,7 +32,7 @@ async def cancelled(target, mode):
                 raise AssertionError("the job has ended")
 
             group.start_soon(wait)
-            await begun.wait()
+            await started.wait()
             group.cancel_scope.cancel()
         result = await client.call_tool("get_job", {"job": "slow"})
         assert result.structured_content["state"] == "RUNNING", result

@@ -62,7 +62,7 @@ struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum Verdict {
+enum Outcome {
     ABetter,
     BBetter,
     NoDifferenceShown,
@@ -71,7 +71,7 @@ enum Verdict {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Comparison {
-    verdict: Verdict,
+    outcome: Outcome,
     metric: String,
     /// MAXIMIZE or MINIMIZE.
     goal: String,
@@ -82,7 +82,7 @@ struct Comparison {
     a: Sample,
     b: Sample,
     method: String,
-    /// Reason for the verdict, and what to do next.
+    /// Reason for the outcome, and what to do next.
     why: String,
     /// Results of each point that would show a difference of this size with a probability of 80%.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -185,7 +185,7 @@ async fn sample(subject: &Subject, trial: Option<&TrialName>, (metric, goal): &M
 
 fn compared((metric, goal): Metric, (a, b): (Sample, Sample), confidence: f64) -> Comparison {
     let mut comparison = Comparison {
-        verdict: Verdict::NotEnoughData,
+        outcome: Outcome::NotEnoughData,
         goal: if goal == GoalType::Minimize { "MINIMIZE" } else { "MAXIMIZE" }.to_owned(),
         metric,
         difference: None,
@@ -198,7 +198,7 @@ fn compared((metric, goal): Metric, (a, b): (Sample, Sample), confidence: f64) -
     };
     let (a, b) = (&comparison.a, &comparison.b);
     if a.parameters == b.parameters {
-        comparison.verdict = Verdict::NoDifferenceShown;
+        comparison.outcome = Outcome::NoDifferenceShown;
         comparison.why = "A and B are the same point".to_owned();
         return comparison;
     }
@@ -220,14 +220,14 @@ fn compared((metric, goal): Metric, (a, b): (Sample, Sample), confidence: f64) -
     };
     let is_better = |difference: f64| if goal == GoalType::Minimize { difference < 0.0 } else { difference > 0.0 };
     let is_exact = found.low == found.high;
-    comparison.verdict = match (found.low > 0.0 || found.high < 0.0, is_better(found.estimate)) {
-        (true, true) => Verdict::BBetter,
-        (true, false) => Verdict::ABetter,
-        (false, _) => Verdict::NoDifferenceShown,
+    comparison.outcome = match (found.low > 0.0 || found.high < 0.0, is_better(found.estimate)) {
+        (true, true) => Outcome::BBetter,
+        (true, false) => Outcome::ABetter,
+        (false, _) => Outcome::NoDifferenceShown,
     };
-    let mut why = match comparison.verdict {
-        Verdict::NoDifferenceShown if is_exact => "the results of both points are equal".to_owned(),
-        Verdict::NoDifferenceShown => {
+    let mut why = match comparison.outcome {
+        Outcome::NoDifferenceShown if is_exact => "the results of both points are equal".to_owned(),
+        Outcome::NoDifferenceShown => {
             let spread = |sample: &Sample| {
                 standard_error(&sample.values).map_or(0.0, |error| error.powi(2) * sample.values.len() as f64)
             };
@@ -266,30 +266,30 @@ mod tests {
         }
     }
 
-    fn verdict(goal: GoalType, a: &[f64], b: &[f64]) -> Comparison {
+    fn outcome(goal: GoalType, a: &[f64], b: &[f64]) -> Comparison {
         compared(("m".to_owned(), goal), (sample_of(1.0, a, false), sample_of(2.0, b, true)), 0.95)
     }
 
     #[test]
-    fn verdict_follows_the_interval_and_the_goal() {
+    fn outcome_follows_the_interval_and_the_goal() {
         let (low, high) = ([0.80, 0.81, 0.79, 0.80], [0.90, 0.91, 0.90, 0.89]);
-        assert_eq!(verdict(GoalType::Maximize, &low, &high).verdict, Verdict::BBetter);
-        assert_eq!(verdict(GoalType::Minimize, &low, &high).verdict, Verdict::ABetter);
-        let found = verdict(GoalType::Maximize, &[0.7, 0.9, 0.8], &[0.75, 0.9, 0.85]);
-        assert_eq!(found.verdict, Verdict::NoDifferenceShown);
+        assert_eq!(outcome(GoalType::Maximize, &low, &high).outcome, Outcome::BBetter);
+        assert_eq!(outcome(GoalType::Minimize, &low, &high).outcome, Outcome::ABetter);
+        let found = outcome(GoalType::Maximize, &[0.7, 0.9, 0.8], &[0.75, 0.9, 0.85]);
+        assert_eq!(found.outcome, Outcome::NoDifferenceShown);
         assert!(found.results_needed.is_some_and(|needed| (60..200).contains(&needed)), "{found:?}");
         assert!(found.why.contains("B includes the trial that was chosen"), "{}", found.why);
-        let few = verdict(GoalType::Maximize, &[0.7], &[0.8, 0.9]);
-        assert_eq!((few.verdict, few.difference.is_none()), (Verdict::NotEnoughData, true));
+        let few = outcome(GoalType::Maximize, &[0.7], &[0.8, 0.9]);
+        assert_eq!((few.outcome, few.difference.is_none()), (Outcome::NotEnoughData, true));
         assert!(
             few.why.contains("repeat A at least 1 more times and repeat B at least 1 more times with"),
             "{}",
             few.why
         );
-        let exact = verdict(GoalType::Maximize, &[0.5, 0.5], &[0.5, 0.5]);
+        let exact = outcome(GoalType::Maximize, &[0.5, 0.5], &[0.5, 0.5]);
         assert_eq!(
-            (exact.verdict, exact.why.starts_with("the results of both points are equal")),
-            (Verdict::NoDifferenceShown, true)
+            (exact.outcome, exact.why.starts_with("the results of both points are equal")),
+            (Outcome::NoDifferenceShown, true)
         );
     }
 }

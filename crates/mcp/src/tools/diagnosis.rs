@@ -37,14 +37,14 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![
         Tool::new(
             ("mcp.why_waiting", "Why a job waits"),
-            "Says why a job or its trials wait: limits, resources in use, the queue. Empty if nothing waits.",
+            "Explains why a job or its trials wait: limits, resources in use, the queue. Empty if nothing waits.",
             Effects::Reads,
             json!({"job": "census"}),
             why_waiting,
         ),
         Tool::new(
             ("mcp.why_failed", "Why trials failed"),
-            "Says why a job or trial failed: the reasons by number of trials, and the lines of the log that explain the trial, or \
+            "Explains why a job or trial failed: the reasons by number of trials, and the lines of the log that explain the trial, or \
              the last one that failed.",
             Effects::Reads,
             json!({"job": "census", "trial": 3}),

@@ -168,7 +168,7 @@ pub(super) struct Recommendation {
 
 impl Trust {
     /// Whether predictions are reliable, and why.
-    fn verdict(&self) -> (bool, String) {
+    fn reliability(&self) -> (bool, String) {
         let widest = self.nominal_coverage.iter().zip(&self.observed_coverage).max_by(|a, b| a.0.total_cmp(b.0));
         let inside = widest.map_or(0.0, |(_, observed)| *observed);
         let shown = |share: f64| (share * 100.0).round();
@@ -205,7 +205,7 @@ async fn explain(context: Context, arguments: Arguments) -> Result<Explanation, 
     let importances: View<Importances> = subject.study.view("importance", query).await?;
     let recommendation = Recommendation::read(&subject.study, query).await?;
     let trust: View<Trust> = subject.study.view("trust", query).await?;
-    let (reliable, why) = trust.view.verdict();
+    let (reliable, why) = trust.view.reliability();
     let Importances { metric, modelled, parameters, explained_variance } = importances.view;
     let Recommendation { recommended, best, best_may_be_lucky, is_noisy } = recommendation;
     let [_, _, mut optimum] = trust.view.best;
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdict_states_its_reason() {
+    fn reliability_states_its_reason() {
         let trust = |rank_correlation, inside| {
             let best = || serde_json::from_value::<Prediction>(json!({"parameters": {}, "trials": 0})).unwrap();
             Trust {
@@ -245,7 +245,7 @@ mod tests {
                 rank_correlation,
                 best: [best(), best(), best()],
             }
-            .verdict()
+            .reliability()
         };
         assert!(trust(Some(0.9), 0.93).0);
         let (reliable, why) = trust(Some(0.2), 1.0);

@@ -87,7 +87,7 @@ async fn propose_trials(context: Context, arguments: ProposeArguments) -> Result
         };
         match added {
             Ok(trial) => accepted.push(Accepted { index, trial }),
-            // Whoever may not add one trial may not add another one.
+            // The caller may not add trials, or the service is not available.
             Err(failure) if accepted.is_empty() && !failure.has_problems() => return Err(failure),
             Err(failure) => refused.extend(failure.into_problems().into_iter().map(|problem| {
                 let Problem { field, message, allowed, .. } = problem;

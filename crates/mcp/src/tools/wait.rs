@@ -17,8 +17,11 @@ use crate::rows::count;
 use crate::subject::bounded;
 use crate::tool::{Effects, Tool};
 
-/// Time between the first two polls, and the longest. Each poll renders the trials of the job.
+/// Time between the first two polls, and the longest for a job with few trials.
 const POLL_INTERVALS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
+
+/// Additional time between polls for each trial, since a poll renders all of them (a guess: a tenth of a percent of a processor).
+const INTERVAL_OF_TRIAL: Duration = Duration::from_micros(200);
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![Tool::new(
@@ -89,7 +92,8 @@ async fn wait_for_job(context: Context, arguments: Arguments) -> Result<Waited, 
             reported = Some(ended);
         }
         tokio::time::sleep_until(end.min(Instant::now() + interval)).await;
-        interval = longest.min(interval * 2);
+        let of_trials = INTERVAL_OF_TRIAL * u32::try_from(ended).unwrap_or(u32::MAX);
+        interval = (longest + of_trials).min(interval * 2).max(of_trials);
     }
 }
 
