@@ -18,3 +18,5 @@ mod server_settings;
 mod shared_tokens;
 mod sharing;
 mod single_sign_on;
+#[cfg(feature = "vizier")]
+mod vertex_file;

@@ -28,6 +28,7 @@ use super::progress::{Progress, Style};
 use super::results::{Results, study_and_trials};
 use super::run_again::AgainArgs;
 use super::run_gcloud::GcloudArgs;
+use super::run_input::{load, submission};
 use super::run_logs::RunLogs;
 use super::table::TableArgs;
 use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
@@ -35,13 +36,10 @@ use crate::composition::{self, Isolation};
 use crate::copied;
 use crate::executors::{self, ExecutorKind};
 use crate::server_settings::ServerSettings;
-use tunesmith_api::ai_platform::machines::{MachineMap, NO_EFFECT};
-use tunesmith_api::ai_platform::plan::{CommandLine, job_plan_on, job_study, previous_job};
-use tunesmith_api::ai_platform::{command_line_notices, inherited_fields, names_machine};
-use tunesmith_config::HptuningConfig;
-use tunesmith_config::KnownExecutor;
+use tunesmith_api::ai_platform::inherited_fields;
+use tunesmith_config::{ConfigErrors, HptuningConfig, KnownExecutor};
 use tunesmith_data_dir::DataDir;
-use tunesmith_domain::{Job, JobId, JobPlan, JobState, MachineNotice};
+use tunesmith_domain::{Job, JobId, JobPlan, JobState};
 use tunesmith_files::RootedPath;
 use tunesmith_http::AllowedHosts;
 use tunesmith_http::answer_other_servers;
@@ -59,27 +57,27 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) struct RunArgs {
     /// Training input with hyperparameters: AI Platform's hptuning_config.yaml, in YAML or JSON.
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    pub(super) config: PathBuf,
     /// Folder of the trainer's Python package, which is installed. Its parent folder may contain a setup.py.
     #[arg(long, value_name = "DIR", requires = "module_name")]
-    package_path: Option<PathBuf>,
+    pub(super) package_path: Option<PathBuf>,
     /// Python module to run, such as trainer.task.
     #[arg(long, value_name = "MODULE")]
-    module_name: Option<String>,
+    pub(super) module_name: Option<String>,
     /// Folder for models and events. Each trial gets `--job-dir=DIR/<trial>`.
     #[arg(long, value_name = "DIR")]
-    job_dir: Option<String>,
+    pub(super) job_dir: Option<String>,
     /// Name of the job. The name of an unfinished job resumes it. By default, generated from the file name.
     #[arg(long, value_name = "ID")]
-    job_id: Option<JobId>,
+    pub(super) job_id: Option<JobId>,
     #[command(flatten)]
-    again: AgainArgs,
+    pub(super) again: AgainArgs,
     /// Number of concurrent trials; overrides maxParallelTrials.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    parallel: Option<u64>,
+    pub(super) parallel: Option<u64>,
     /// Seed of all random choices. By default, drawn at random and stored.
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
     /// Data folder with jobs, trials and logs.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
@@ -111,21 +109,24 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     executor: ExecutorArgs,
     #[command(flatten)]
-    gcloud: GcloudArgs,
+    pub(super) gcloud: GcloudArgs,
     #[command(flatten)]
     table: TableArgs,
     /// Command of the trainer, or arguments for the trainer if a package or image is given.
     #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<String>,
+    pub(super) command: Vec<String>,
 }
 
 pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCode> {
-    let mut config = match tunesmith_config::load_completed(&args.config, &args.gcloud.completion()?) {
-        Ok(config) => config,
-        Err(errors) => {
-            notice(&errors.to_string());
-            return Ok(ExitCode::from(BAD_INPUT));
-        }
+    let (mut config, vertex) = match load(&args) {
+        Ok(read) => read,
+        Err(error) => match error.downcast::<ConfigErrors>() {
+            Ok(errors) => {
+                notice(&errors.to_string());
+                return Ok(ExitCode::from(BAD_INPUT));
+            }
+            Err(error) => return Err(error),
+        },
     };
     args.again.apply(&mut config)?;
     args.gcloud.apply(&mut config);
@@ -153,7 +154,7 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
     };
     // Inherited fields are read from the store, which is not opened for an invalid configuration.
     let submission = match inherited_fields(&config.training_input).is_empty() {
-        true => Some(submission(&args, &config, &settings.machines)?),
+        true => Some(submission(&args, &config, vertex.as_ref(), &settings.machines)?),
         false => None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -161,51 +162,6 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
     // Abandons threads still reading files.
     runtime.shutdown_background();
     outcome
-}
-
-/// Submission of `config` for a server with these machines. Prints the fields without effect.
-fn submission(args: &RunArgs, config: &HptuningConfig, machines: &MachineMap) -> anyhow::Result<Submission> {
-    let command_line = CommandLine {
-        package_path: args.package_path.as_deref().map(std::path::absolute).transpose()?,
-        module_name: args.module_name.clone(),
-        job_dir: args.job_dir.clone(),
-        command: args.command.clone(),
-        working_directory: std::env::current_dir().context("the current folder cannot be read")?,
-        job_dir_base: None,
-    };
-    for ignored in command_line_notices(&config.training_input, &command_line) {
-        notice(&format!("warning: {}: {}", ignored.field, ignored.description));
-    }
-    let plan = job_plan_on(machines, &config.training_input, &command_line)?;
-    print_machine_notices(config, &plan, &args.gcloud.without_effect());
-    let study = job_study(&config.training_input)?;
-    Ok(Submission {
-        id: args.job_id.clone().or_else(|| config.job_id.clone()),
-        labels: config.labels.clone(),
-        name_prefix: name_prefix(&args.config),
-        study,
-        resume_previous_job: previous_job(&config.training_input)?,
-        seed: args.seed.or(config.training_input.tunesmith.seed),
-        training_input: serde_json::to_value(&config.training_input)?,
-        plan,
-        policy: serde_json::Value::Null,
-    })
-}
-
-/// Prints fields without effect, or with an unexpected one.
-fn print_machine_notices(config: &HptuningConfig, plan: &JobPlan, flags: &[&'static str]) {
-    let notices = &plan.machines.notices;
-    let (without, others): (Vec<&MachineNotice>, Vec<&MachineNotice>) =
-        notices.iter().partition(|notice| notice.description == NO_EFFECT);
-    let has_none = |field: &str| !names_machine(field) || without.iter().any(|notice| notice.field == field);
-    let fields = config.without_effect.iter().map(String::as_str).filter(|field| has_none(field));
-    let fields: Vec<&str> = fields.chain(flags.iter().copied()).collect();
-    if !fields.is_empty() {
-        notice(&format!("no effect in a local run: {}", fields.join(", ")));
-    }
-    for other in others {
-        notice(&format!("warning: {}: {}", other.field, other.description));
-    }
 }
 
 async fn run_job(
@@ -239,7 +195,7 @@ async fn run_job(
         Some(submission) => submission,
         None => {
             continuation::complete(&mut config, store).await?;
-            self::submission(args, &config, &machines)?
+            self::submission(args, &config, None, &machines)?
         }
     };
     // Before the submission, which adds a job to this folder.
@@ -454,12 +410,4 @@ async fn serve_reports(directory: &Path, reports: TrialReports, agents: AgentRep
         }
     });
     Ok(format!("http://{address}"))
-}
-
-/// Prefix of a generated job name: the configuration's file name, with characters other than letters and digits
-/// replaced by underscores.
-fn name_prefix(config: &Path) -> String {
-    let stem = config.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let name: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if name.starts_with(|c: char| c.is_ascii_alphabetic()) { name } else { format!("job_{name}") }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Number;
+use serde_json::{Number, Value};
 
 use super::{
     Double, EarlyStoppingSettings, FurtherMetric, ObservationNoise, ProtoDuration, Repeats, StudyStoppingConfig,
@@ -96,6 +96,13 @@ pub struct Additions {
     /// not retried. Default 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_lost_attempts: Option<u32>,
+    /// (Tunesmith) Whether the programs may run on machines that can be taken from them. Their place is
+    /// `preemptible` in the server configuration; without it, this has no effect.
+    #[serde(skip_serializing_if = "is_default")]
+    pub preemptible: bool,
+    /// (Tunesmith) Job of Vertex AI from which this training input follows. Set by that API; refused in requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vertex: Option<Value>,
 }
 
 impl Additions {
