@@ -8,6 +8,7 @@ use tunesmith_admission::use_cases::RequiredAccess;
 use tunesmith_mcp::{ToolDescription, tools};
 
 use crate::access::token;
+use crate::paced::found;
 use crate::python::interpreter;
 use crate::server::Server;
 use crate::support::{Workspace, finished, program};
@@ -91,6 +92,50 @@ fn waits_are_cancelled_and_read_only_servers_change_nothing() {
     run(&workspace, "waiting.py", &arguments, None);
     assert_eq!(server.post("/v1/projects/local/jobs/slow:cancel", &json!({})).0, 200);
     server.until_ended("/v1/projects/local/jobs/slow");
+}
+
+#[test]
+fn wait_is_a_task_for_clients_that_have_tasks() {
+    let workspace = Workspace::new("");
+    let viewer = token(&workspace, &["--principal", "user:view@x", "--role", "ml.viewer@local"]);
+    let admin = token(&workspace, &["--principal", "user:admin@x", "--role", "ml.admin@local"]);
+    let elsewhere = token(&workspace, &["--principal", "user:else@x", "--role", "ml.admin@q"]);
+    let server = Server::start(&workspace, &[]);
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}});
+    let send = |token: &str, method: &str, name: &str, mut parameters: Value| {
+        parameters["_meta"] = meta.clone();
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters});
+        let headers = format!(
+            "{HEADERS}authorization: Bearer {token}\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\nmcp-name: {name}\r\n"
+        );
+        server.send("POST", "/mcp", &headers, &message.to_string()).1
+    };
+    let job = json!({"name": "submit_job", "arguments": {"job": "slow", "config": "tunesmith: {}",
+        "command": ["python3", "-c", "import time; time.sleep(1000)"]}});
+    let submitted = send(&admin, "tools/call", "submit_job", job);
+    assert_eq!(submitted["result"]["structuredContent"]["job"], "slow", "{submitted}");
+    let wait = json!({"name": "wait_for_job", "arguments": {"job": "slow", "timeout_secs": 600}});
+    let created = send(&viewer, "tools/call", "wait_for_job", wait)["result"].clone();
+    assert_eq!((&created["resultType"], &created["status"]), (&json!("task"), &json!("working")), "{created}");
+    let id = created["taskId"].as_str().unwrap();
+    let get = |token: &str| send(token, "tasks/get", id, json!({"taskId": id}))["result"].clone();
+    assert_eq!((&get(&viewer)["status"], &get(&viewer)["taskId"]), (&json!("working"), &json!(id)));
+    // The ID gives no permission.
+    let refused = get(&elsewhere);
+    assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "PERMISSION_DENIED", "{refused}");
+    let cancelled = send(&viewer, "tasks/cancel", id, json!({"taskId": id}));
+    assert_eq!((&cancelled["error"], &get(&viewer)["status"]), (&Value::Null, &json!("working")), "the job goes on");
+    let ended = send(&admin, "tools/call", "cancel_job", json!({"name": "cancel_job", "arguments": {"job": "slow"}}));
+    assert_eq!(ended["result"]["isError"], false, "{ended}");
+    let task = found(|| Some(get(&viewer)).filter(|task| task["status"] == "completed"));
+    let result = &task["result"]["structuredContent"];
+    assert_eq!((&result["reached"], &result["state"]), (&json!(true), &json!("CANCELLED")), "{task}");
+    for bad in ["", "7b7d", "x", &"00".repeat(10_000)] {
+        let answer = send(&viewer, "tasks/get", bad, json!({"taskId": bad}));
+        assert!(answer["error"]["code"].is_number(), "{bad:.20}: {answer}");
+    }
 }
 
 /// Calls `tool` with its example in project `p`. Returns the status and the result.

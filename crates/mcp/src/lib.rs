@@ -8,6 +8,7 @@ mod resources;
 mod rows;
 mod server;
 mod subject;
+mod tasks;
 mod tool;
 mod tools;
 

@@ -4,9 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use axum::http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, Implementation, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, Tool as Definition,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ErrorData, GetTaskParams, GetTaskResult,
+    Implementation, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, Tool as Definition, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -14,9 +14,11 @@ use tunesmith_admission::Client as Caller;
 
 use crate::Services;
 use crate::context::Context;
+use crate::failure::Failure;
 use crate::resources;
+use crate::tasks;
 use crate::tool::Tool;
-use crate::tools;
+use crate::tools::{self, wait};
 
 const INSTRUCTIONS: &str = "Tunesmith tunes hyperparameters: a job runs a training program once per trial and searches for the \
 best parameters. Usual order: propose_config from the training script, validate_config, submit_job, wait_for_job, get_job, \
@@ -42,6 +44,16 @@ impl ToolServer {
         TOOLS.iter().filter(move |tool| !is_read_only || tool.reads_only())
     }
 
+    /// Context of a call of `method` in the request of `context`.
+    fn context(&self, method: &'static str, context: &RequestContext<RoleServer>) -> Context {
+        let parts = context.extensions.get::<Parts>();
+        let caller = parts.and_then(|parts| parts.extensions.get::<Caller>());
+        // A cookie, which browsers send by themselves, is no credential here.
+        let caller = caller.map(|caller| Caller { session: None, ..caller.clone() });
+        let progress = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
+        Context { services: self.services.clone(), caller, method, progress }
+    }
+
     fn tool(&self, name: &str) -> Result<&'static Tool, ErrorData> {
         self.tools().find(|tool| tool.name() == name).ok_or_else(|| {
             let is_absent = TOOLS.iter().any(|tool| tool.name() == name);
@@ -56,7 +68,7 @@ impl ToolServer {
 
 impl ServerHandler for ToolServer {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_tasks().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("tunesmith", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
@@ -80,23 +92,38 @@ impl ServerHandler for ToolServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let tool = self.tool(&request.name)?;
-        let parts = context.extensions.get::<Parts>();
-        // A cookie, which browsers send by themselves, is no credential here.
-        let caller = parts
-            .and_then(|parts| parts.extensions.get::<Caller>())
-            .map(|caller| Caller { session: None, ..caller.clone() });
-        let progress = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
-        let call = Context { services: self.services.clone(), caller, method: tool.method, progress };
+        let call = self.context(tool.method, &context);
+        let arguments = request.arguments.unwrap_or_default();
+        let is_task =
+            tool.method == wait::METHOD && context.client_capabilities().is_some_and(|it| it.supports_tasks());
+        let calling = async {
+            if is_task {
+                return tasks::start(call, tool.checked(arguments)?).await;
+            }
+            Ok(CallToolResult::structured(tool.call(call, arguments).await?).into())
+        };
         let outcome = tokio::select! {
-            outcome = tool.call(call, request.arguments.unwrap_or_default()) => outcome,
+            outcome = calling => outcome,
             // A change in progress is completed by the API.
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
         };
-        Ok(match outcome {
-            Ok(result) => CallToolResult::structured(result),
-            Err(failure) => CallToolResult::structured_error(failure.to_json()),
-        }
-        .into())
+        Ok(outcome.unwrap_or_else(|failure: Failure| CallToolResult::structured_error(failure.to_json()).into()))
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        tasks::get(self.context(wait::METHOD, &context), &request.task_id).await
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        tasks::check(&request.task_id)
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        tasks::check(&request.task_id)
     }
 
     async fn list_resources(

@@ -98,6 +98,13 @@ impl Tool {
         self.effects == Effects::Reads
     }
 
+    /// Refuses unknown arguments, before a handler of its own takes them.
+    pub(crate) fn checked(&self, arguments: JsonObject) -> Result<Value, Failure> {
+        let arguments = Value::Object(arguments);
+        self.check_names(&arguments)?;
+        Ok(arguments)
+    }
+
     /// Calls the tool. A failure contains the given values of its fields.
     pub(crate) async fn call(&self, context: Context, arguments: JsonObject) -> Result<Value, Failure> {
         let arguments = Value::Object(arguments);

@@ -9,7 +9,7 @@ mod jobs;
 mod proposals;
 mod studies;
 mod trials;
-mod wait;
+pub(crate) mod wait;
 
 use crate::tool::Tool;
 
