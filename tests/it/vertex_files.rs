@@ -77,7 +77,7 @@ fn errors_of_a_file_have_places() {
     assert!(custom.stdout.ends_with("format          CustomJobSpec of Vertex AI\n"), "{}", custom.stdout);
     let unknown = validate("workerPoolSpecs:\n- replicaCount: 1\n  containerSpec: {command: [sh], image: x}\n");
     assert_eq!(unknown.code, Some(2));
-    assert!(unknown.stderr.contains("job.yaml:3:33"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("job.yaml:3:41"), "{}", unknown.stderr);
     let text = tuning_job("max_trial_count: 3\n", "{command: [sh], env: [{name: AIP_MODEL_DIR, value: x}]}");
     let reserved = validate(&text.replace("max_value: 1.5", "max_value: 0.1"));
     assert_eq!(reserved.code, Some(2));
