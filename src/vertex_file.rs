@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tunesmith_api::ai_platform::TuningSpec;
 use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_api::ai_platform::rpc::FieldViolation;
-use tunesmith_config::{ConfigErrors, HptuningConfig, JobDocument, JobFormat};
+use tunesmith_config::{ConfigErrors, Document, HptuningConfig, JobFormat};
 use tunesmith_domain::ProgramPlan;
 use tunesmith_vizier::json as messages;
 use tunesmith_vizier::messages::vertex::{CustomJob, HyperparameterTuningJob};
@@ -26,7 +26,8 @@ pub(crate) struct Additions {
 /// A job in a file of Vertex AI.
 #[derive(Debug)]
 pub(crate) struct VertexFile {
-    document: JobDocument,
+    document: Document,
+    format: JobFormat,
     job: Job,
     command: Vec<String>,
 }
@@ -40,20 +41,21 @@ enum Job {
 impl VertexFile {
     /// Reads the file at `path`; `None` if it is in another format.
     pub(crate) fn load(path: &Path, additions: Additions) -> Option<Result<Self, ConfigErrors>> {
-        let document = JobDocument::load(path)?;
+        let document = Document::load(path).ok()?;
+        let format = document.job_format()?;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("job");
-        Some(Self::read(document, stem, additions))
+        Some(Self::read(document, format, stem, additions))
     }
 
-    fn read(document: JobDocument, name: &str, additions: Additions) -> Result<Self, ConfigErrors> {
+    fn read(document: Document, format: JobFormat, name: &str, additions: Additions) -> Result<Self, ConfigErrors> {
         let Additions { max_trials, parallel_trials, job_dir, command } = additions;
-        let value = match document.format {
+        let value = match format {
             JobFormat::CustomJobSpec => json!({ "jobSpec": document.value() }),
             JobFormat::TuningJob | JobFormat::CustomJob => document.value(),
         };
-        let mut job = match document.format {
-            JobFormat::TuningJob => Job::Tuning(message(&document, &value)?),
-            JobFormat::CustomJob | JobFormat::CustomJobSpec => Job::Custom(message(&document, &value)?),
+        let mut job = match format {
+            JobFormat::TuningJob => Job::Tuning(message(&document, format, &value)?),
+            JobFormat::CustomJob | JobFormat::CustomJobSpec => Job::Custom(message(&document, format, &value)?),
         };
         let (display_name, spec) = match &mut job {
             Job::Tuning(job) => {
@@ -69,12 +71,12 @@ impl VertexFile {
         if let (Some(spec), Some(folder)) = (spec, job_dir) {
             spec.base_output_directory.get_or_insert_default().output_uri_prefix = folder;
         }
-        Ok(Self { document, job, command })
+        Ok(Self { document, format, job, command })
     }
 
     /// The format, for people.
     pub(crate) fn format(&self) -> &'static str {
-        match self.document.format {
+        match self.format {
             JobFormat::TuningJob => "HyperparameterTuningJob of Vertex AI",
             JobFormat::CustomJob => "CustomJob of Vertex AI",
             JobFormat::CustomJobSpec => "CustomJobSpec of Vertex AI",
@@ -131,7 +133,7 @@ impl VertexFile {
 
     /// Path in the file, for a path in the message.
     fn path(&self, path: &str) -> String {
-        match (self.document.format, path.strip_prefix("jobSpec.")) {
+        match (self.format, path.strip_prefix("jobSpec.")) {
             (JobFormat::CustomJobSpec, Some(rest)) => rest.to_owned(),
             _ => path.to_owned(),
         }
@@ -139,12 +141,16 @@ impl VertexFile {
 }
 
 /// Reads `value` as a message.
-fn message<M: Message + Name + Default>(document: &JobDocument, value: &Value) -> Result<Box<M>, ConfigErrors> {
+fn message<M: Message + Name + Default>(
+    document: &Document,
+    format: JobFormat,
+    value: &Value,
+) -> Result<Box<M>, ConfigErrors> {
     let refuse = |field: &str, text: &str| document.errors([(field.to_owned(), text.to_owned())]);
     let descriptor = messages::descriptor(&M::full_name()).map_err(|refusal| refuse("", &refusal.message))?;
     let read = messages::read(value.to_string().as_bytes(), descriptor, "").map_err(|refusal| {
         document.errors(refusal.violations.into_iter().map(|it| {
-            let field = match document.format {
+            let field = match format {
                 JobFormat::CustomJobSpec => it.field.strip_prefix("jobSpec.").unwrap_or(&it.field),
                 _ => &it.field,
             };

@@ -17,6 +17,7 @@ mod executor_args;
 mod explain;
 mod folder_args;
 mod help;
+mod import;
 mod init;
 mod isolation_args;
 mod job_output;
@@ -107,6 +108,9 @@ enum Command {
     Init(init::InitArgs),
     /// Check a configuration and print its search space.
     Validate(validate::Args),
+    /// Write a configuration from the file of another tool.
+    #[command(subcommand)]
+    Import(import::ImportCommand),
     /// Check this machine for the requirements of jobs, and suggest remedies.
     Doctor(doctor::DoctorArgs),
     /// Submit, inspect, change and cancel jobs of a server or data folder.
@@ -192,6 +196,7 @@ pub fn main() -> ExitCode {
         Command::Store(command) => backup::store(&command),
         Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
         Command::Init(args) => init::run(&args),
+        Command::Import(command) => import::run(&command),
         Command::Doctor(args) => doctor::run(&args),
         Command::Validate(args) => {
             validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)

@@ -39,6 +39,7 @@ mod gcloud_formats;
 mod growth;
 mod hostile_bodies;
 mod hostile_programs;
+mod import;
 mod isolation;
 mod job_trials;
 mod job_views;

@@ -1,4 +1,4 @@
-//! Files in the formats of Vertex AI, which are read elsewhere, with the places of their fields.
+//! Files in formats that are read elsewhere, with the places of their fields.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::yaml::{Content, Node};
 use super::{free_form, read_file, yaml};
 use tunesmith_api::ai_platform::Severity;
 
-/// Format of a file that describes a job.
+/// Format of Vertex AI of a file that describes a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobFormat {
     /// `HyperparameterTuningJob`, as the file of `gcloud ai hp-tuning-jobs create`.
@@ -22,28 +22,41 @@ pub enum JobFormat {
     CustomJobSpec,
 }
 
-/// A file in a format of Vertex AI.
+/// A file in YAML or JSON.
 #[derive(Debug)]
-pub struct JobDocument {
-    pub format: JobFormat,
+pub struct Document {
     name: String,
     text: String,
     tree: Node,
 }
 
-impl JobDocument {
-    /// Reads the file at `path`; `None` if it is not in a format of Vertex AI, or cannot be read.
-    pub fn load(path: &Path) -> Option<Self> {
-        Self::parse(&path.display().to_string(), read_file(path).ok()?)
+impl Document {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not YAML or JSON.
+    pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
+        Self::parse(&path.display().to_string(), read_file(path)?)
     }
 
     /// As [`Self::load`], for `text`, to which messages refer as `name`.
-    pub fn parse(name: &str, text: String) -> Option<Self> {
+    ///
+    /// # Errors
+    /// `text` is not YAML or JSON.
+    pub fn parse(name: &str, text: String) -> Result<Self, ConfigErrors> {
         let (tree, findings) = yaml::compose(text.strip_prefix('\u{feff}').unwrap_or(&text));
-        let tree = tree.filter(|_| findings.is_empty())?;
-        let Content::Mapping(entries) = &tree.content else { return None };
-        let format = Keys(entries).job_format()?;
-        Some(Self { format, name: name.to_owned(), text, tree })
+        match tree {
+            Some(tree) if findings.is_empty() => Ok(Self { name: name.to_owned(), text, tree }),
+            _ => Err(ConfigErrors::new(&Source::new(name, &text), findings)),
+        }
+    }
+
+    /// Format of Vertex AI; `None` in another one.
+    pub fn job_format(&self) -> Option<JobFormat> {
+        match &self.tree.content {
+            Content::Mapping(entries) => Keys(entries).job_format(),
+            _ => None,
+        }
     }
 
     /// The file as JSON.
@@ -104,15 +117,15 @@ mod tests {
     #[test]
     fn formats_are_told_by_their_keys_and_faults_have_places() {
         let text = "display_name: d\nstudySpec:\n  metrics:\n  - metricId: a b\n    goal: MINIMIZE\ntrialJobSpec: {}\n";
-        let document = JobDocument::parse("job.yaml", text.to_owned()).unwrap();
-        assert_eq!(document.format, JobFormat::TuningJob);
+        let document = Document::parse("job.yaml", text.to_owned()).unwrap();
+        assert_eq!(document.job_format(), Some(JobFormat::TuningJob));
         assert_eq!(document.value()["studySpec"]["metrics"][0]["metricId"], "a b");
         let faults =
             [("studySpec.metrics[0].metricId", "has a blank; allowed: none"), ("trialJobSpec.x", "is missing")];
         let errors = document.errors(faults.map(|(path, text)| (path.to_owned(), text.to_owned())));
         let places: Vec<_> = errors.diagnostics().iter().map(|it| (it.line, it.column, it.allowed.as_str())).collect();
         assert_eq!(places, [(4, 15, "none"), (6, 1, "")]);
-        let format = |text: &str| JobDocument::parse("f", text.to_owned()).map(|document| document.format);
+        let format = |text: &str| Document::parse("f", text.to_owned()).ok().and_then(|document| document.job_format());
         assert_eq!(format("workerPoolSpecs: []"), Some(JobFormat::CustomJobSpec));
         assert_eq!(format("worker_pool_specs: []\nscheduling: {}"), Some(JobFormat::CustomJobSpec));
         assert_eq!(format("{\"displayName\": \"d\", \"jobSpec\": {}}"), Some(JobFormat::CustomJob));

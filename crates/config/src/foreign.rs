@@ -82,12 +82,7 @@ impl<'a> Keys<'a> {
                 && (self.text("apiVersion").starts_with("kubeflow.org/")
                     || self.below("spec").find(&["trialTemplate"]).is_some())
         }) {
-            return Some((
-                entry,
-                "an Experiment of Katib",
-                "spec.parameters becomes hyperparameters.params, spec.objective goal and hyperparameterMetricTag, \
-                 maxTrialCount maxTrials, and parallelTrialCount maxParallelTrials",
-            ));
+            return Some((entry, "an Experiment of Katib", "`tunesmith import katib` makes a configuration of it"));
         }
         if let Some(entry) = self.find(&["studyConfig"]) {
             return Some((
@@ -100,8 +95,7 @@ impl<'a> Keys<'a> {
             return Some((
                 entry,
                 "a sweep of Weights & Biases",
-                "parameters becomes hyperparameters.params, metric goal and hyperparameterMetricTag, method algorithm, and \
-                 run_cap maxTrials",
+                "`tunesmith import wandb` makes a configuration of it",
             ));
         }
         let class_names = |entry: &&Entry| matches!(&entry.value.content, Content::List(items) if items.iter().any(|item| item.has_key("class_name")));

@@ -25,7 +25,7 @@ use std::path::Path;
 pub use completion::Completion;
 pub use describe::describe;
 pub use diagnostic::{ConfigErrors, Diagnostic, MAX_FINDINGS};
-pub use document::{JobDocument, JobFormat};
+pub use document::{Document, JobFormat};
 pub use edit::{Edit, EditError, Plain, Step, edit, outline};
 pub use hints::hints;
 pub use schema::json_schema;

@@ -1,8 +1,8 @@
 //! Arguments and environment of a trainer, identical on every executor.
 //!
 //! The user's arguments come first, then `--<parameter>=<value>` for each parameter, by name. On AI Platform, the user's
-//! arguments have `{trial}` replaced by the trial number and `{{trial}}` by `{trial}`, and `--job-dir=<jobDir>/<trialId>`
-//! follows; on Vertex AI, `AIP_` variables name that folder. The environment has the service's variables, those of the
+//! arguments have `{trial}` replaced by the trial number and `{parameters.NAME}` by a value, after which no parameter is a
+//! flag, and `--job-dir=<jobDir>/<trialId>` follows; on Vertex AI, `AIP_` variables name that folder. The environment has the service's variables, those of the
 //! user, and `TUNESMITH_` variables for HTTP reports. The executor sets `TF_CONFIG` and `CLUSTER_SPEC`, since replica
 //! addresses are unknown here.
 
@@ -94,7 +94,9 @@ impl Launch<'_> {
             args.extend(parameters.map(|(name, value)| format!("--{}={value}", flags.get(name).unwrap_or(name))));
             return args;
         }
-        args.extend(parameters.map(|(name, value)| format!("--{name}={value}")));
+        if !self.names_parameters() {
+            args.extend(parameters.map(|(name, value)| format!("--{name}={value}")));
+        }
         let flag = self.plan.job_dir_flag.as_deref().unwrap_or("job-dir");
         args.extend(trial_job_dir.map(|dir| format!("--{flag}={dir}")));
         args
@@ -104,12 +106,23 @@ impl Launch<'_> {
         matches!(self.plan.contract, TrainerContract::VertexAi { .. })
     }
 
-    /// User arguments with the trial number inserted; unchanged on Vertex AI and in a job without hyperparameters.
-    fn expanded<'a>(&self, arguments: &'a [String]) -> impl Iterator<Item = String> + use<'a> {
-        let trial = self.trial.filter(|_| !self.is_vertex()).map(|trial| trial.id.to_string());
-        arguments.iter().map(move |argument| match &trial {
-            Some(trial) => expand(argument, trial),
-            None => argument.clone(),
+    /// User arguments with values of the trial inserted; unchanged on Vertex AI and in a job without hyperparameters.
+    fn expanded<'a>(&'a self, arguments: &'a [String]) -> impl Iterator<Item = String> + use<'a> {
+        let trial = self.trial.filter(|_| !self.is_vertex());
+        arguments.iter().map(move |argument| trial.map_or_else(|| argument.clone(), |trial| expand(argument, trial)))
+    }
+
+    /// Whether arguments of a program name parameters, which are then no flags.
+    fn names_parameters(&self) -> bool {
+        let programs = self.plan.replicas.iter().filter_map(|group| group.program.as_ref());
+        let texts = std::iter::once(&self.plan.program).chain(programs).flat_map(|program| match program {
+            ProgramPlan::PythonModule { args, .. } => args.iter().chain(&[]),
+            ProgramPlan::Command { argv } => argv.iter().chain(&[]),
+            ProgramPlan::Container { command, args, .. } => command.iter().chain(args),
+        });
+        self.plan.args.iter().chain(texts).any(|text| {
+            let names = self.trial.iter().flat_map(|trial| trial.parameters.keys());
+            text.contains(PARAMETER) && names.into_iter().any(|name| text.contains(&format!("{PARAMETER}{name}}}")))
         })
     }
 
@@ -215,10 +228,37 @@ fn expanded_variables(variables: &[Variable], environment: &BTreeMap<String, Str
     values
 }
 
-/// Replaces `{trial}` by `trial` and `{{trial}}` by `{trial}`. Other braces stay, so JSON arguments pass unchanged.
-fn expand(argument: &str, trial: &str) -> String {
-    let literal = argument.split("{{trial}}").map(|part| part.replace("{trial}", trial));
-    literal.collect::<Vec<_>>().join("{trial}")
+/// Beginning of the placeholder of a parameter.
+const PARAMETER: &str = "{parameters.";
+
+/// Replaces `{trial}` by the number of `trial`, `{parameters.NAME}` by the value of a parameter, and the same in two braces
+/// by itself in one. Other braces stay, so JSON arguments pass unchanged.
+fn expand(argument: &str, trial: &Trial) -> String {
+    let value = |name: &str| match name.strip_prefix("parameters.") {
+        Some(name) => trial.parameters.get(name).map(ToString::to_string),
+        None => (name == "trial").then(|| trial.id.to_string()),
+    };
+    let (mut text, mut rest) = (String::with_capacity(argument.len()), argument);
+    while let Some(at) = rest.find('{') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let inner = |opening: &str, closing: &str| {
+            let (name, after) = rest.strip_prefix(opening)?.split_once(closing)?;
+            value(name).map(|value| (name, value, after))
+        };
+        if let Some((name, _, after)) = inner("{{", "}}") {
+            text.push_str(&format!("{{{name}}}"));
+            rest = after;
+        } else if let Some((_, value, after)) = inner("{", "}") {
+            text.push_str(&value);
+            rest = after;
+        } else {
+            text.push('{');
+            rest = &rest[1..];
+        }
+    }
+    text.push_str(rest);
+    text
 }
 
 /// Placement of the programs of a job.
@@ -336,31 +376,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn only_the_placeholder_of_the_trial_is_replaced() {
-        for (argument, expanded) in [
-            ("--output-dir=out/{trial}", "--output-dir=out/7"),
-            ("{trial}{trial}-{trial}", "77-7"),
-            ("{{trial}}", "{trial}"),
-            ("{{trial}}/{trial}", "{trial}/7"),
-            (r#"{"trial": 1, "a": {"b": "{x}"}}"#, r#"{"trial": 1, "a": {"b": "{x}"}}"#),
-            ("{ trial } {} {{}} {Trial} ${HOME} {job}", "{ trial } {} {{}} {Trial} ${HOME} {job}"),
-        ] {
-            assert_eq!(expand(argument, "7"), expanded);
-        }
-    }
-
-    #[test]
-    fn arguments_have_the_published_order_and_form() {
-        let job = job();
-        let plan = plan(ProgramPlan::PythonModule {
-            package_uris: vec![],
-            package_path: None,
-            requirements: vec![],
-            module: "trainer.task".into(),
-            args: vec![],
-        });
-        let trial = Trial::new(NewTrial {
+    fn trial() -> Trial {
+        Trial::new(NewTrial {
             id: TrialId(7),
             parameters: [
                 ("lr".to_owned(), ParameterValue::Double(1e-5)),
@@ -375,7 +392,37 @@ mod tests {
             create_time: Timestamp::UNIX_EPOCH,
             request_key: None,
         })
-        .unwrap();
+        .unwrap()
+    }
+
+    #[test]
+    fn only_the_placeholder_of_the_trial_is_replaced() {
+        for (argument, expanded) in [
+            ("--output-dir=out/{trial}", "--output-dir=out/7"),
+            ("{trial}{trial}-{trial}", "77-7"),
+            ("{{trial}}", "{trial}"),
+            ("{{trial}}/{trial}", "{trial}/7"),
+            (r#"{"trial": 1, "a": {"b": "{x}"}}"#, r#"{"trial": 1, "a": {"b": "{x}"}}"#),
+            ("--lr={parameters.lr}", "--lr=1e-5"),
+            ("{parameters.batch}/{parameters.none}", "32/{parameters.none}"),
+            ("{{parameters.lr}} {", "{parameters.lr} {"),
+            ("{ trial } {} {{}} {Trial} ${HOME} {job}", "{ trial } {} {{}} {Trial} ${HOME} {job}"),
+        ] {
+            assert_eq!(expand(argument, &trial()), expanded);
+        }
+    }
+
+    #[test]
+    fn arguments_have_the_published_order_and_form() {
+        let job = job();
+        let plan = plan(ProgramPlan::PythonModule {
+            package_uris: vec![],
+            package_path: None,
+            requirements: vec![],
+            module: "trainer.task".into(),
+            args: vec![],
+        });
+        let trial = trial();
         let id = ExecutorJobId { job: job.id.clone(), trial: Some(trial.id), attempt: 1 };
         let device = Device { id: "GPU-7".into(), kind: None };
         let capacity = Capacity { devices: Some(vec![device]), ..Capacity::default() };

@@ -38,13 +38,14 @@ mcp: admission algorithms api client config domain statistics
 console: access admission algorithms api config domain filter jobs oidc statistics store studies telemetry views
 oidc: access
 optuna: admission domain telemetry
+importers: algorithms api config
 vizier: algorithms api domain
 vizier-server: admission api domain filter jobs store studies vizier
 statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
-    executor files harness http jobs kubernetes mcp metrics objects oidc optuna packages ray slurm store studies telemetry vizier vizier-server
+    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages ray slurm store studies telemetry vizier vizier-server
 python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
 xtask:

@@ -92,6 +92,10 @@ pub struct Additions {
     /// (Tunesmith) Additional pip requirements, such as `scikit-learn==1.5`.
     #[serde(skip_serializing_if = "is_default")]
     pub requirements: Vec<String>,
+    /// (Tunesmith) Environment variables of the programs, by name. In a value, `$(NAME)` stands for a variable that the service
+    /// sets, or for one before it in alphabetical order, and `$$(NAME)` for `$(NAME)`.
+    #[serde(skip_serializing_if = "is_default")]
+    pub environment: BTreeMap<String, String>,
     /// (Tunesmith) Maximum number of retries of a trial after the loss of its machine or executor. Failed programs are
     /// not retried. Default 3.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,19 @@
 use std::fmt::Display;
 
 use super::violations::Violations;
-use super::{ParameterSpec, TrainingInput};
+use super::{Additions, ParameterSpec, TrainingInput};
+
+/// Beginning of a placeholder in an argument that stands for the value of a parameter: `{parameters.NAME}`.
+const PLACEHOLDER: &str = "{parameters.";
+
+/// Maximum number of environment variables.
+const MAX_VARIABLES: usize = 100;
+
+/// Beginnings of names of variables that the service sets.
+const RESERVED_PREFIXES: [&str; 3] = ["AIP_", "CLOUD_ML_", "TUNESMITH_"];
+
+/// Names of variables that the service sets.
+const RESERVED: [&str; 2] = ["CLUSTER_SPEC", "TF_CONFIG"];
 
 /// Maximum argument size on Linux in bytes, without the terminating NUL.
 const MAX_ARGUMENT_BYTES: usize = 128 * 1024 - 1;
@@ -23,11 +35,63 @@ pub(super) fn check_arguments(input: &TrainingInput, violations: &mut Violations
     }
     for (field, arguments) in lists {
         for (index, argument) in arguments.iter().enumerate() {
-            check_argument(format_args!("{field}[{index}]"), argument, 0, violations);
+            let place = format!("{field}[{index}]");
+            check_argument(&place, argument, 0, violations);
+            check_placeholders(&place, argument, input, violations);
         }
     }
     check_argument("pythonModule", &input.python_module, 0, violations);
     check_argument("jobDir", &input.job_dir, "--job-dir=".len(), violations);
+}
+
+/// Checks that the parameters named in `argument`, at `place`, exist in every trial.
+fn check_placeholders(place: &str, argument: &str, input: &TrainingInput, violations: &mut Violations) {
+    let params = input.hyperparameters.as_ref().map_or(&[][..], |spec| &spec.params);
+    let is_inherited = input.hyperparameters.as_ref().is_some_and(super::inherits_parameters);
+    for (at, _) in argument.match_indices(PLACEHOLDER).filter(|_| !is_inherited) {
+        let rest = &argument[at + PLACEHOLDER.len()..];
+        let Some((name, _)) = rest.split_once('}') else { continue };
+        // Two braces stand for the text itself.
+        if argument[..at].ends_with('{') {
+            continue;
+        }
+        if !params.iter().any(|parameter| parameter.parameter_name == name) {
+            violations.error(
+                place,
+                format_args!("{{parameters.{name}}} names no parameter"),
+                "a parameterName of params",
+            );
+        } else if input.tunesmith.conditions.iter().any(|condition| condition.parameter == name) {
+            let message = format_args!("{{parameters.{name}}} names a parameter that some trials do not have");
+            violations.error(place, message, "a parameter without a condition");
+        }
+    }
+}
+
+/// Fault of the name of an environment variable, with what is allowed; `None` if it may be set.
+pub fn variable_fault(name: &str) -> Option<(String, &'static str)> {
+    let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
+    if !name.starts_with(is_start) || !name.chars().all(|c| is_start(c) || c.is_ascii_digit()) {
+        let allowed = "letters, digits and _, no digit first";
+        return Some((format!("{name:?} is no name of a variable"), allowed));
+    }
+    let is_reserved = RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) || RESERVED.contains(&name);
+    is_reserved.then(|| (format!("{name:?} is set by the service"), "another name"))
+}
+
+pub(super) fn check_environment(additions: &Additions, violations: &mut Violations) {
+    let variables = &additions.environment;
+    if variables.len() > MAX_VARIABLES {
+        let message = format_args!("{} variables are given", variables.len());
+        violations.error("tunesmith.environment", message, format_args!("at most {MAX_VARIABLES}"));
+    }
+    for (name, value) in variables {
+        let field = format!("tunesmith.environment.{name}");
+        if let Some((message, allowed)) = variable_fault(name) {
+            violations.error(&field, message, allowed);
+        }
+        check_argument(&field, value, name.len() + 1, violations);
+    }
 }
 
 /// Checks that `parameter`, at `path`, can be passed as `--name=value`.

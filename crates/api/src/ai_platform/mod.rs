@@ -51,6 +51,7 @@ pub use additions::{
     Additions, Confidence, DEFAULT_MAX_LOST_ATTEMPTS, DEFAULT_STOP_GRACE_PERIOD, FinalMeasurement, ParameterCondition,
     ParameterPrior, ParentValue,
 };
+pub use argument_rules::variable_fault;
 pub use continuation::{continued, inherited_fields, inherits_parameters};
 pub use early_stopping::EarlyStoppingSettings;
 pub use hyperparameters::{

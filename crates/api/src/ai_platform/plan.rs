@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::machines::{MachineMap, Machines};
 use super::{ProtoDuration, ReplicaConfig, TrainingInput, Violation, study_spec};
-use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role, StudySpec, TrainerContract};
+use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role, StudySpec, TrainerContract, Variable};
 
 /// Command line of a job, apart from its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -155,7 +155,7 @@ pub fn job_plan_on(
         job_dir,
         master_is_chief: input.use_chief_in_tf_config,
         contract: TrainerContract::AiPlatform,
-        variables: Vec::new(),
+        variables: variables(input),
         priority: scheduling.and_then(|scheduling| scheduling.priority).unwrap_or(0),
         max_wait_time: scheduling.and_then(|scheduling| duration(scheduling.max_wait_time)),
         max_running_time: scheduling.and_then(|scheduling| duration(scheduling.max_running_time)),
@@ -165,6 +165,11 @@ pub fn job_plan_on(
         machines: machines.plan,
         principal: None,
     })
+}
+
+fn variables(input: &TrainingInput) -> Vec<Variable> {
+    let variables = input.tunesmith.environment.iter();
+    variables.map(|(name, value)| Variable { name: name.clone(), value: value.clone() }).collect()
 }
 
 fn local_program(input: &TrainingInput, command_line: &CommandLine) -> Result<ProgramPlan, PlanningError> {
@@ -237,7 +242,7 @@ fn replicas(
         if count > 0 {
             let program = replica_program(master, config.as_ref());
             let resources = resources.clone();
-            replicas.push(ReplicaPlan { role: *role, count, program, variables: Vec::new(), resources });
+            replicas.push(ReplicaPlan { role: *role, count, program, variables: variables(input), resources });
         }
     }
     Ok(replicas)

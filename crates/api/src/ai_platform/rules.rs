@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::argument_rules::check_arguments;
+use super::argument_rules::{check_arguments, check_environment};
 use super::hyperparameter_rules::check_hyperparameters;
 use super::no_effect_rules::check_effects;
 use super::output_rules::check_outputs;
@@ -229,6 +229,7 @@ fn check_scheduling(scheduling: &Scheduling, violations: &mut Violations) {
 }
 
 fn check_additions(additions: &Additions, violations: &mut Violations) {
+    check_environment(additions, violations);
     if additions.vertex.is_some() {
         violations.error("tunesmith.vertex", "is set by the API of Vertex AI", "jobs submitted through that API");
     }

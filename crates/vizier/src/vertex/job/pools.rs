@@ -1,6 +1,6 @@
 //! Worker pools of a `CustomJobSpec`.
 
-use tunesmith_api::ai_platform::{AcceleratorConfig, AcceleratorType, Int64, ReplicaConfig, ScaleTier};
+use tunesmith_api::ai_platform::{AcceleratorConfig, AcceleratorType, Int64, ReplicaConfig, ScaleTier, variable_fault};
 use tunesmith_domain::{ProgramPlan, Role, Variable};
 
 use super::{NO_EFFECT, Reading};
@@ -15,12 +15,6 @@ const ROLES: [Role; 4] = [Role::Master, Role::Worker, Role::ParameterServer, Rol
 
 /// Maximum number of environment variables, and of packages, of a pool.
 const MAX_ENTRIES: usize = 100;
-
-/// Beginnings of names of variables that the service sets.
-const RESERVED_PREFIXES: [&str; 3] = ["AIP_", "CLOUD_ML_", "TUNESMITH_"];
-
-/// Names of variables that the service sets.
-const RESERVED: [&str; 2] = ["CLUSTER_SPEC", "TF_CONFIG"];
 
 pub(super) struct Pools {
     /// Pools in use; the first one is that of the master.
@@ -247,17 +241,12 @@ impl Reading {
         }
         let mut variables: Vec<Variable> = Vec::with_capacity(given.len());
         for (index, EnvVar { name, value }) in given.iter().enumerate() {
-            let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
-            let is_name = name.starts_with(is_start) && name.chars().all(|c| is_start(c) || c.is_ascii_digit());
-            let is_reserved = RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-            let fault = if !is_name {
-                Some(format!("{name:?} is no name of a variable; allowed: letters, digits and _, no digit first"))
-            } else if is_reserved || RESERVED.contains(&name.as_str()) {
-                Some(format!("{name:?} is set by the service"))
-            } else if variables.iter().any(|earlier| earlier.name == *name) {
-                Some(format!("{name:?} is given twice"))
-            } else {
-                None
+            let fault = match variable_fault(name) {
+                Some((message, allowed)) => Some(format!("{message}; allowed: {allowed}")),
+                None if variables.iter().any(|earlier| earlier.name == *name) => {
+                    Some(format!("{name:?} is given twice"))
+                }
+                None => None,
             };
             if let Some(fault) = fault {
                 self.refuse(format!("{field}.env[{index}].name"), fault);

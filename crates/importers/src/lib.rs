@@ -1,0 +1,31 @@
+#![doc = include_str!("../README.md")]
+
+mod katib;
+mod reading;
+mod resources;
+mod wandb;
+
+use tunesmith_api::ai_platform::TrainingInput;
+
+pub use katib::katib;
+pub use wandb::wandb;
+
+/// A text about a field: its path, and the text.
+pub type About = (String, String);
+
+/// A job in another tool's file.
+#[derive(Debug)]
+pub struct Imported {
+    pub training_input: TrainingInput,
+    /// Fields whose loss changes the job.
+    pub losses: Vec<About>,
+    /// What users should know, but does not change the job.
+    pub notes: Vec<String>,
+}
+
+/// What a command line adds to a file.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Total number of trials; `None` for that of the file.
+    pub max_trials: Option<u32>,
+}
