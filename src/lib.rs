@@ -10,6 +10,7 @@ mod devices;
 mod disk;
 mod engine_settings;
 mod executors;
+mod in_process;
 mod memory;
 mod pages;
 mod server_settings;

@@ -9,6 +9,10 @@ use tunesmith_http::server::{self, Service};
 #[cfg(feature = "console")]
 pub(crate) use tunesmith_console::{ServerFacts, Setting, SingleSignOn};
 
+/// Maximum size of a response to a tool of an agent: a job with some hundred thousand trials.
+#[cfg(feature = "mcp")]
+const MCP_RESPONSE_BYTES: usize = 64 << 20;
+
 /// Server state for the console.
 #[cfg_attr(not(feature = "console"), expect(dead_code, reason = "only the console reads it"))]
 pub(crate) struct Pages {
@@ -37,22 +41,25 @@ pub(crate) fn router(service: Service, pages: Pages) -> Router {
         single_sign_on,
         ended,
     };
-    let vizier = vizier_routes(&service);
-    server::router_with_pages(service, |control| {
-        tunesmith_console::router(console, std::sync::Arc::clone(&control)).merge(vizier(control))
+    let (vizier, mcp) = (vizier_routes(&service), mcp_routes(console.ended.clone()));
+    server::router_with_pages(service, |control, methods| {
+        let routes = tunesmith_console::router(console, std::sync::Arc::clone(&control));
+        routes.merge(vizier(std::sync::Arc::clone(&control))).merge(mcp(control, methods))
     })
 }
 
 /// Routes of `service`. Console pages answer that they are not compiled in.
 #[cfg(not(feature = "console"))]
-pub(crate) fn router(service: Service, _: Pages) -> Router {
+pub(crate) fn router(service: Service, pages: Pages) -> Router {
     let missing = || async {
         (axum::http::StatusCode::NOT_FOUND, "this program was built without the console (feature console)\n")
     };
     let routes = Router::new().route("/console", axum::routing::any(missing));
-    let vizier = vizier_routes(&service);
+    let (vizier, mcp) = (vizier_routes(&service), mcp_routes(pages.ended));
     let routes = routes.route("/console/{*page}", axum::routing::any(missing));
-    server::router_with_pages(service, |control| routes.merge(vizier(control)))
+    server::router_with_pages(service, |control, methods| {
+        routes.merge(vizier(std::sync::Arc::clone(&control))).merge(mcp(control, methods))
+    })
 }
 
 /// Routes of the Vizier services, if they are compiled in.
@@ -78,5 +85,35 @@ fn vizier_routes(service: &Service) -> impl FnOnce(std::sync::Arc<AccessControl>
         return tunesmith_vizier_server::router(services(control));
         #[cfg(not(feature = "vizier"))]
         return Router::new();
+    }
+}
+
+/// The endpoint of the Model Context Protocol, if it is compiled in. Its tools call the methods of the API.
+#[cfg_attr(not(feature = "mcp"), expect(unused_variables, reason = "only the endpoint needs it"))]
+fn mcp_routes(ended: watch::Receiver<bool>) -> impl FnOnce(std::sync::Arc<AccessControl>, Router) -> Router {
+    move |control, methods| {
+        #[cfg(feature = "mcp")]
+        {
+            let connect = move |called_as,
+                                caller: Option<&tunesmith_admission::Client>|
+                  -> std::sync::Arc<dyn tunesmith_client::Transport> {
+                std::sync::Arc::new(crate::in_process::InProcess {
+                    router: methods.clone(),
+                    address: "this server".to_owned(),
+                    caller: caller.cloned(),
+                    max_bytes: MCP_RESPONSE_BYTES,
+                    called_as: Some(called_as),
+                })
+            };
+            let services = tunesmith_mcp::Services {
+                connect: std::sync::Arc::new(connect),
+                project: tunesmith_domain::JobId::LOCAL_PROJECT.to_owned(),
+                is_read_only: false,
+                control: None,
+            };
+            tunesmith_mcp::router(services, control, ended)
+        }
+        #[cfg(not(feature = "mcp"))]
+        Router::new()
     }
 }

@@ -25,8 +25,9 @@ const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP
 const FILTER: &str = "TUNESMITH_LOG";
 
 /// Silences warnings of the Kubernetes client, which name no address; the executor logs each outage once, with the
-/// address. Overridden by a filter that names the target.
-const WITHOUT_CONTEXT: &str = "kube_client::client=off";
+/// address. Also those of the Model Context Protocol, which repeat the mistakes of clients. Overridden by a filter that
+/// names the target.
+const WITHOUT_CONTEXT: &str = "kube_client::client=off,rmcp=error";
 
 /// Stops logging when dropped.
 pub(super) struct Logging {

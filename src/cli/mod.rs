@@ -128,6 +128,13 @@ enum Command {
     /// Write the summary, plots and trials of a job or study as a single HTML page that needs no server or internet
     /// access.
     Report(report::ReportArgs),
+    /// Serve tools for agents over the Model Context Protocol, on standard input and output.
+    ///
+    /// Hosts of agents start this command. With a server, tools are requests of its API with the access token. With a data
+    /// folder, this process also runs the jobs until the input ends; programs of trials that still run go on, and the next
+    /// process on the folder adopts them. A server also has these tools itself, at /mcp.
+    #[cfg(feature = "mcp")]
+    Mcp(client::mcp::McpArgs),
     /// Compare search algorithms offline, on problems with known optima.
     #[cfg(feature = "bench")]
     Bench(Box<bench::BenchArgs>),
@@ -199,6 +206,8 @@ pub fn main() -> ExitCode {
         Command::Trials(command) => client::run(client::Command::Trials(command)),
         Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => client::mcp::run(&args),
         #[cfg(feature = "bench")]
         Command::Bench(args) => bench::run(*args),
         Command::Completions(args) => completions::run(&args),

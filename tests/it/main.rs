@@ -50,6 +50,7 @@ mod large_integers;
 mod live_console;
 mod live_progress;
 mod local_train;
+mod mcp;
 mod measure;
 mod metric_series;
 mod metrics_collector;

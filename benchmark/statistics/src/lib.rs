@@ -10,6 +10,7 @@ pub mod nemenyi;
 pub mod ranks;
 pub mod score;
 pub mod summary;
+pub mod welch;
 pub mod wilcoxon;
 
 pub use error::StatisticsError;

@@ -32,6 +32,10 @@ pub struct Client {
     pub advice: &'static str,
 }
 
+/// Name of a call that this process makes for a client of another protocol: of the tool that an agent has called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CalledAs(pub &'static str);
+
 #[derive(Clone)]
 pub struct SessionSecrets {
     pub cookie: String,

@@ -340,3 +340,12 @@ use_cases! {
     OPTUNA_SET_TRIAL_ATTRIBUTE = changing("tunesmith.optuna.trials.setAttribute", Of(TrialsUpdate), Server)
         "Sets an attribute of an unfinished trial.";
 }
+
+use_cases! {
+    /// Use cases of the Model Context Protocol beside those of the HTTP API, which its tools call.
+    AGENTS:
+    MCP_MESSAGE = reads("mcp", Token, Server)
+        "Answers a message of the Model Context Protocol.";
+    CHECK_CONFIGURATION = reads("tunesmith.configurations.check", Token, Server)
+        "Checks or proposes a configuration without storing anything.";
+}

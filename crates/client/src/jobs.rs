@@ -14,11 +14,13 @@ use super::client::json as payload;
 use super::transport::{Payload, Request, UploadProgress};
 use super::{Client, ClientError, Resource};
 
+/// Page of jobs.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct JobPage {
-    jobs: Vec<Resource<JobResource>>,
-    next_page_token: String,
+pub struct JobPage {
+    pub jobs: Vec<Resource<JobResource>>,
+    /// Empty on the last page.
+    pub next_page_token: String,
 }
 
 /// Filter for the logs of a job.
@@ -47,17 +49,22 @@ impl Client {
 
     /// Reads all jobs matching `filter`, ordered by ID, in pages of `page_size`.
     pub async fn jobs(&self, filter: &str, page_size: u8) -> Result<Vec<Resource<JobResource>>, ClientError> {
-        let page_size = page_size.to_string();
         let (mut jobs, mut page_token) = (Vec::new(), String::new());
         loop {
-            let query = [("filter", filter), ("pageSize", &page_size), ("pageToken", &page_token)];
-            let page: JobPage = self.get(&self.path(&["jobs"]), &query).await?;
+            let page = self.job_page(filter, page_size, &page_token).await?;
             jobs.extend(page.jobs);
             page_token = page.next_page_token;
             if page_token.is_empty() {
                 return Ok(jobs);
             }
         }
+    }
+
+    /// Reads one page of the jobs matching `filter`; the first one for an empty token.
+    pub async fn job_page(&self, filter: &str, page_size: u8, page_token: &str) -> Result<JobPage, ClientError> {
+        let page_size = page_size.to_string();
+        let query = [("filter", filter), ("pageSize", &page_size), ("pageToken", page_token)];
+        self.get(&self.path(&["jobs"]), &query).await
     }
 
     /// Updates the fields `mask` of job `id` from `change`.

@@ -30,7 +30,7 @@ pub use self::client::{Client, Resource};
 #[cfg(feature = "api")]
 pub use self::error::{ClientError, Refusal};
 #[cfg(feature = "api")]
-pub use self::jobs::LogSelection;
+pub use self::jobs::{JobPage, LogSelection};
 #[cfg(feature = "api")]
 pub use self::server::{DownloadError, Server};
 pub use self::standalone::{Standalone, addresses, install_standalone, standalone};

@@ -16,6 +16,8 @@ pub struct Server {
     base: Url,
     token: Option<HeaderValue>,
     http: reqwest::Client,
+    /// Header of every request.
+    header: Option<(&'static str, HeaderValue)>,
 }
 
 /// A failed download.
@@ -37,7 +39,13 @@ impl Server {
         let authorization = |token| HeaderValue::from_str(&format!("Bearer {token}"));
         let mut token = token.map(authorization).transpose().map_err(|_| ClientFailure::Token)?;
         token.iter_mut().for_each(|token| token.set_sensitive(true));
-        Ok(Self { base: base_address(address)?, token, http: http_client(address)? })
+        Ok(Self { base: base_address(address)?, token, http: http_client(address)?, header: None })
+    }
+
+    /// Sends the header `name` with every request.
+    #[must_use]
+    pub fn with_header(self, name: &'static str, value: &'static str) -> Self {
+        Self { header: Some((name, HeaderValue::from_static(value))), ..self }
     }
 
     pub fn url(&self) -> &Url {
@@ -81,6 +89,10 @@ impl Server {
 
     fn builder(&self, method: reqwest::Method, target: &str) -> reqwest::RequestBuilder {
         let builder = self.http.request(method, format!("{}{target}", self.address()));
+        let builder = match &self.header {
+            Some((name, value)) => builder.header(*name, value),
+            None => builder,
+        };
         match &self.token {
             Some(token) => builder.header(AUTHORIZATION, token),
             None => builder,

@@ -2,6 +2,7 @@
 
 use http::Method;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tunesmith_api::ai_platform::optimizer::{
     AddMeasurementRequest, CompleteTrialRequest, MeasurementMessage, Operation, StudyMessage, StudyRequest,
@@ -81,7 +82,7 @@ impl StudyClient {
         self.client.path(&[&segments[..], more].concat())
     }
 
-    async fn call<T: serde::de::DeserializeOwned>(
+    async fn call<T: DeserializeOwned>(
         &self,
         trial: &str,
         method: &str,
@@ -159,9 +160,14 @@ impl StudyClient {
         self.client.delete(&self.path(&["trials", trial])).await
     }
 
+    /// Reads the view `name` of the study's trials, as `T`.
+    pub async fn view<T: DeserializeOwned>(&self, name: &str, query: &[(&str, &str)]) -> Result<T, ClientError> {
+        self.client.get(&self.path(&["views", name]), query).await
+    }
+
     /// Reads the trial recommended by a model; `None` with too few results or on a server without this view.
     pub async fn recommended(&self) -> Result<Option<Resource<Prediction>>, ClientError> {
-        match self.client.get::<RecommendedAnswer>(&self.path(&["views", "recommended"]), &[]).await {
+        match self.view::<RecommendedAnswer>("recommended", &[]).await {
             Ok(answer) => Ok(answer.view.recommended),
             Err(error) if error.has_code("FAILED_PRECONDITION") || error.is_not_found() => Ok(None),
             Err(error) => Err(error),

@@ -9,6 +9,7 @@ mod edit;
 mod foreign;
 mod free_form;
 mod hints;
+pub mod proposal;
 mod schema;
 mod server;
 mod shape;

@@ -6,22 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use async_trait::async_trait;
-use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tower::ServiceExt;
 
 use crate::cli::executor_args::executor_options_of_environment;
 use crate::cli::folder_args::container_options_of_environment;
 use crate::cli::results::shell_word;
 use crate::composition::{self, Isolation};
+use crate::in_process::InProcess;
 use crate::pages::{self, Pages};
 use crate::server_settings::ServerSettings;
 use tunesmith_admission::ServiceAccess;
-use tunesmith_client::{ClientError, Payload, Request, Response, Transport};
 use tunesmith_data_dir::{DataDir, DataDirError, StoreKind};
 use tunesmith_domain::JobId;
 use tunesmith_executor::local::PassedEnvironment;
@@ -48,14 +43,29 @@ pub(super) enum Purpose {
     Add,
     /// Adds a job and runs only that job.
     RunJob,
+    /// Adds jobs, and runs them and those that the folder has.
+    #[cfg(feature = "mcp")]
+    RunJobs,
+}
+
+impl Purpose {
+    /// Whether programs run, and report to this process.
+    fn runs_programs(self) -> bool {
+        match self {
+            Self::Look | Self::Change | Self::Add => false,
+            Self::RunJob => true,
+            #[cfg(feature = "mcp")]
+            Self::RunJobs => true,
+        }
+    }
 }
 
 pub(super) struct Folder {
-    router: Router,
+    transport: InProcess,
     jobs: Arc<Jobs>,
     store: Arc<dyn Store>,
     data_dir: Arc<DataDir>,
-    /// Base address for trial reports; empty unless opened to run a job.
+    /// Base address for trial reports; empty unless opened to run jobs.
     endpoint: String,
 }
 
@@ -64,9 +74,9 @@ impl Folder {
         // Every failure to open counts as invalid input.
         let data_dir = Arc::new(open(path, purpose).map_err(|error| anyhow!("{error}"))?);
         data_dir.store().await.map_err(|error| anyhow!("{error}"))?;
-        let listener = match purpose {
-            Purpose::RunJob => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?),
-            Purpose::Look | Purpose::Change | Purpose::Add => None,
+        let listener = match purpose.runs_programs() {
+            true => Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?),
+            false => None,
         };
         let endpoint = match &listener {
             Some(listener) => format!("http://{}", listener.local_addr()?),
@@ -91,9 +101,7 @@ impl Folder {
         }
         let access = match purpose {
             Purpose::Look => ServiceAccess::Open,
-            Purpose::Change | Purpose::Add | Purpose::RunJob => {
-                ServiceAccess::Owner(composition::owner(data_dir.path())?)
-            }
+            _ => ServiceAccess::Owner(composition::owner(data_dir.path())?),
         };
         let store = Arc::clone(&application.store);
         let service = application.http_service(access, None, REQUEST_TIMEOUT)?;
@@ -107,7 +115,14 @@ impl Folder {
             ended: watch::channel(true).1,
         };
         let router = pages::router(service, pages);
-        Ok(Self { router, jobs, store, data_dir, endpoint })
+        let address = data_dir.path().display().to_string();
+        let transport = InProcess { router, address, caller: None, max_bytes: usize::MAX, called_as: None };
+        Ok(Self { transport, jobs, store, data_dir, endpoint })
+    }
+
+    /// Transport to the service.
+    pub(super) fn transport(&self) -> InProcess {
+        self.transport.clone()
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -135,34 +150,6 @@ impl Folder {
         let jobs = Arc::clone(&self.jobs);
         let settings = QueueSettings { endpoint: self.endpoint.clone(), slots: composition::slots(None, None) };
         async move { jobs.run(settings, control).await }
-    }
-}
-
-#[async_trait]
-impl Transport for Folder {
-    fn address(&self) -> String {
-        self.path().display().to_string()
-    }
-
-    async fn send(&self, request: Request) -> Result<Response, ClientError> {
-        let unexpected = |detail: String| ClientError::Unexpected { server: self.address(), detail };
-        let (content_type, body) = match request.payload {
-            Payload::None => (None, Body::empty()),
-            Payload::Json(message) => (Some("application/json"), Body::from(message)),
-            Payload::File(bytes, _) => (Some("application/octet-stream"), Body::from(bytes)),
-        };
-        let mut builder = axum::http::Request::builder().method(request.method).uri(request.target);
-        if let Some(content_type) = content_type {
-            builder = builder.header(CONTENT_TYPE, content_type);
-        }
-        let request = builder.body(body).map_err(|error| unexpected(error.to_string()))?;
-        let response = match self.router.clone().oneshot(request).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        };
-        let status = response.status().as_u16();
-        let body = to_bytes(response.into_body(), usize::MAX).await.map_err(|error| unexpected(error.to_string()))?;
-        Ok(Response { status, request_id: None, body })
     }
 }
 

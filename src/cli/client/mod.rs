@@ -11,6 +11,8 @@ mod job_state;
 mod job_update;
 mod jobs;
 mod log_stream;
+#[cfg(feature = "mcp")]
+pub(super) mod mcp;
 mod measurement;
 mod notices;
 mod packages;

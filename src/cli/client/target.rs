@@ -88,15 +88,26 @@ impl TargetArgs {
         self.service_in(self.project_of(job), purpose).await
     }
 
+    /// The selected server, with the token of the environment.
+    pub(super) fn server(&self) -> anyhow::Result<Server> {
+        let address = self.server.clone().or_else(server_of_environment).unwrap_or_default();
+        let token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
+        Ok(Server::new(&address, token.as_deref())?)
+    }
+
+    /// Default project.
+    #[cfg(feature = "mcp")]
+    pub(super) fn project(&self) -> &str {
+        &self.project
+    }
+
     async fn service_in(&self, project: String, purpose: Purpose) -> anyhow::Result<Service> {
         if let Some(path) = self.folder() {
             let folder = Arc::new(Folder::open(&path, purpose).await?);
-            let client = Client::new(Arc::clone(&folder) as _, project);
+            let client = Client::new(Arc::new(folder.transport()), project);
             return Ok(Service { client, folder: Some(folder), uses_current_folder: true });
         }
-        let address = self.server.clone().or_else(server_of_environment).unwrap_or_default();
-        let token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty());
-        let server = Server::new(&address, token.as_deref())?;
+        let server = self.server()?;
         let uses_current_folder = server.is_local() && !server.has_token();
         Ok(Service { client: Client::new(Arc::new(server), project), folder: None, uses_current_folder })
     }

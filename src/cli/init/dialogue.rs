@@ -5,9 +5,8 @@ use std::io::{self, BufRead, Write};
 use anyhow::bail;
 use tunesmith_algorithms::rounded::Rounded;
 
-use super::GoalChoice;
-use super::condition::{Condition, parsed};
-use super::proposal::{Parameter, Scale, Values};
+use tunesmith_algorithms::problem::Goal;
+use tunesmith_config::proposal::{Condition, Parameter, Scale, Values, parsed};
 
 pub(super) struct Dialogue<'a> {
     input: &'a mut dyn BufRead,
@@ -38,15 +37,15 @@ impl<'a> Dialogue<'a> {
     ///
     /// # Errors
     /// If the input has ended.
-    pub(super) fn goal(&mut self, metric: &str, usual: GoalChoice) -> anyhow::Result<GoalChoice> {
-        let default = if usual == GoalChoice::Maximize { "maximize" } else { "minimize" };
+    pub(super) fn goal(&mut self, metric: &str, usual: Goal) -> anyhow::Result<Goal> {
+        let default = if usual == Goal::Maximize { "maximize" } else { "minimize" };
         loop {
             let answer = self.text(&format!("maximize or minimize {metric}"), Some(default))?.to_ascii_lowercase();
             if answer.len() >= 2 && "maximize".starts_with(&answer) {
-                return Ok(GoalChoice::Maximize);
+                return Ok(Goal::Maximize);
             }
             if answer.len() >= 2 && "minimize".starts_with(&answer) {
-                return Ok(GoalChoice::Minimize);
+                return Ok(Goal::Minimize);
             }
         }
     }
@@ -257,7 +256,7 @@ mod tests {
         let mut input = io::Cursor::new("\nmaxi\nx\n1 to 2\nno\n--depth\nfoo\n1 to 8\n\n");
         let mut dialogue = Dialogue::new(&mut input);
         assert_eq!(dialogue.text("metric", Some("accuracy")).unwrap(), "accuracy");
-        assert_eq!(dialogue.goal("accuracy", GoalChoice::Minimize).unwrap(), GoalChoice::Maximize);
+        assert_eq!(dialogue.goal("accuracy", Goal::Minimize).unwrap(), Goal::Maximize);
         let proposed = Parameter {
             comment: "default 0.5".to_owned(),
             ..Parameter::new("rate", Values::Double { min: 0.1, max: 1.0, scale: Scale::Log })

@@ -1,10 +1,7 @@
 //! `tunesmith init`: writes a commented configuration, from the flags of a trainer or from answers.
 
-mod condition;
 mod dialogue;
-mod file;
 mod flags;
-mod proposal;
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -15,13 +12,10 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 
 use self::dialogue::Dialogue;
-use self::file::Draft;
-use self::proposal::{Parameter, Proposal};
 use super::output::notice;
 use super::results::shell_word;
-
-/// Substrings of metric names that are usually minimized.
-const LOSSES: [&str; 9] = ["loss", "error", "mse", "mae", "rmse", "perplexity", "regret", "latency", "cost"];
+use tunesmith_algorithms::problem::Goal;
+use tunesmith_config::proposal::{self, Draft, Parameter, Proposal, usual_goal};
 
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
@@ -100,7 +94,8 @@ fn draft(args: &InitArgs, mut dialogue: Option<&mut Dialogue<'_>>) -> anyhow::Re
     };
     let usual = usual_goal(&metric);
     let goal = match (args.goal, dialogue.as_deref_mut()) {
-        (Some(goal), _) => goal,
+        (Some(GoalChoice::Maximize), _) => Goal::Maximize,
+        (Some(GoalChoice::Minimize), _) => Goal::Minimize,
         (None, Some(dialogue)) => dialogue.goal(&metric, usual)?,
         (None, None) => usual,
     };
@@ -119,10 +114,10 @@ fn draft(args: &InitArgs, mut dialogue: Option<&mut Dialogue<'_>>) -> anyhow::Re
         while let Some(parameter) = dialogue.parameter(parameters.is_empty())? {
             parameters.push(parameter);
         }
-        condition::drop_impossible(&mut parameters);
+        proposal::drop_impossible(&mut parameters);
         dialogue.conditions(&mut parameters)?;
     }
-    condition::drop_impossible(&mut parameters);
+    proposal::drop_impossible(&mut parameters);
     if parameters.is_empty() {
         let reasons: Vec<String> = left_out.iter().map(|(name, reason)| format!("--{name}: {reason}")).collect();
         bail!("the trainer has no flag with a range to search ({})", reasons.join("; "));
@@ -142,12 +137,6 @@ fn draft(args: &InitArgs, mut dialogue: Option<&mut Dialogue<'_>>) -> anyhow::Re
         (None, None) => 1,
     };
     Ok(Draft { command: args.command.clone(), metric, goal, trials, parallel, parameters, left_out })
-}
-
-/// Goal suggested by the metric's name.
-fn usual_goal(metric: &str) -> GoalChoice {
-    let name = metric.to_ascii_lowercase();
-    if LOSSES.iter().any(|part| name.contains(part)) { GoalChoice::Minimize } else { GoalChoice::Maximize }
 }
 
 fn write(args: &InitArgs, text: &str) -> anyhow::Result<()> {

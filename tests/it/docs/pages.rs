@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{files, read, root};
+use crate::mcp::CLIENT as MCP_CLIENT;
 use crate::python::{FRAMEWORKS, REPORTERS, interpreter, lay_package};
 use crate::server::Server;
 use crate::slurm::cluster::{Cluster, Shape};
@@ -34,6 +35,7 @@ macro_rules! pages {
 
 pages! {
     readme: "README.md", 2, &[];
+    agents: "docs/guide/agents.md", 0, &MCP_CLIENT;
     benchmark_your_optimizer: "docs/guide/benchmark-your-optimizer.md", 1, &[];
     conditional_spaces: "docs/guide/conditional-spaces.md", 0, &[];
     console: "docs/guide/console.md", 3, &[];

@@ -96,6 +96,41 @@ fn the_methods_of_each_protocol_are_documented() {
 }
 
 #[test]
+fn the_tools_for_agents_are_documented() {
+    let mut page = "| tool | purpose | effect | permissions |\n|---|---|---|---|\n".to_owned();
+    let mut details = String::new();
+    for tool in tunesmith_mcp::tools() {
+        let hint = |name: &str| tool.definition["annotations"][name] == true;
+        let effect =
+            match (hint("readOnlyHint"), hint("destructiveHint"), hint("openWorldHint"), hint("idempotentHint")) {
+                (true, ..) => "reads",
+                (_, true, ..) => "ends",
+                (_, _, true, _) => "runs",
+                (.., true) => "sets",
+                _ => "adds",
+            };
+        let permissions = tool.use_cases.iter().map(|use_case| match use_case.access() {
+            RequiredAccess::Of(permission) => format!("`{permission}`"),
+            other => panic!("{}: {other:?}", tool.name),
+        });
+        let permissions: std::collections::BTreeSet<String> = permissions.collect();
+        let permissions: Vec<String> = permissions.into_iter().collect();
+        let (name, purpose) = (tool.name, tool.definition["description"].as_str().unwrap());
+        let _ = writeln!(page, "| [`{name}`](#{name}) | {purpose} | {effect} | {} |", permissions.join(", "));
+        let _ = write!(details, "\n## {name}\n\n| argument | meaning |\n|---|---|\n");
+        let schema = &tool.definition["inputSchema"];
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        for (argument, schema) in schema["properties"].as_object().unwrap() {
+            let must = if required.iter().any(|name| name == argument) { " (required)" } else { "" };
+            let meaning = schema["description"].as_str().unwrap_or_default().replace('\n', " ").replace('|', "\\|");
+            let _ = writeln!(details, "| `{argument}`{must} | {meaning} |");
+        }
+        let _ = write!(details, "\n```json\n{:#}\n```\n", tool.example);
+    }
+    assert_generated("docs/reference/mcp.md", &(page + &details));
+}
+
+#[test]
 fn every_command_has_a_man_page_and_completions() {
     let workspace = Workspace::new("");
     finished(workspace.command().args(["man-pages", "man"]).output().unwrap()).expect(0);

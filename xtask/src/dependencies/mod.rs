@@ -34,6 +34,7 @@ client: api
 agent: api client domain executor files objects packages
 config: algorithms api domain
 http: access admission algorithms api domain filter jobs store studies telemetry views
+mcp: admission algorithms api client config domain statistics
 console: access admission algorithms api config domain filter jobs oidc statistics store studies telemetry views
 oidc: access
 optuna: admission domain telemetry
@@ -44,7 +45,7 @@ statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
-    executor files harness http importers jobs kubernetes metrics objects oidc optuna packages ray slurm store studies telemetry vizier vizier-server
+    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages ray slurm store studies telemetry vizier vizier-server
 python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
 xtask:

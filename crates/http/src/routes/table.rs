@@ -15,7 +15,8 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use futures::future::BoxFuture;
-use tunesmith_admission::{AccessControl, Admission, Call, Client, Outcome, UseCase};
+use tunesmith_admission::tools::{TOOL_HEADER, called_as};
+use tunesmith_admission::{AccessControl, Admission, Call, CalledAs, Client, Outcome, UseCase};
 
 use crate::openapi::{CreatedResource, Documented, Operation, query_names};
 use crate::request::names::{PathNames, decode, no_method, wrong_method};
@@ -182,6 +183,14 @@ pub(crate) async fn unknown(control: &Arc<AccessControl>, parts: &Parts, refusal
 
 fn call(use_case: UseCase, project: String, job: Option<String>, parts: &Parts) -> Call {
     let key = parts.headers.get(IDEMPOTENCY_KEY);
+    let of_header = || {
+        let name = parts.headers.get(TOOL_HEADER)?;
+        called_as(name.to_str().ok()?, use_case)
+    };
+    let use_case = match parts.extensions.get::<CalledAs>().copied().or_else(of_header) {
+        Some(CalledAs(name)) => use_case.shown_as(name),
+        None => use_case,
+    };
     Call {
         use_case,
         project,

@@ -62,11 +62,12 @@ pub struct Service {
 }
 
 pub fn router(service: Service) -> Router {
-    router_with_pages(service, |_| Router::new())
+    router_with_pages(service, |_, _| Router::new())
 }
 
-/// Builds the router of the whole server, including the routes of `pages`, which authorises requests with its argument.
-pub fn router_with_pages(service: Service, pages: impl FnOnce(Arc<AccessControl>) -> Router) -> Router {
+/// Builds the router of the whole server, including the routes of `pages`. Its arguments authorise requests, and serve the
+/// methods of the API for requests of this process: the extension [`Client`](tunesmith_admission::Client) names the caller.
+pub fn router_with_pages(service: Service, pages: impl FnOnce(Arc<AccessControl>, Router) -> Router) -> Router {
     let Service { studies, jobs, packages, machines, reports, agents, clock, working_directory, access, .. } = service;
     let of_policies = Arc::clone(&jobs);
     let policy_of = move |id| -> futures::future::BoxFuture<'static, _> {
@@ -78,11 +79,12 @@ pub fn router_with_pages(service: Service, pages: impl FnOnce(Arc<AccessControl>
     let control = Arc::new(control);
     let api = Api { studies, jobs, packages, machines, working_directory, clock, control: Arc::clone(&control) };
     let api = Arc::new(api);
+    let methods = ml::routes().with_state(&api, &control);
     let routes = Router::new()
         .merge(health::routes().with_state(&api, &control))
-        .merge(ml::routes().with_state(&api, &control))
+        .merge(methods.clone())
         .merge(programs::routes().with_state(&Programs { reports, agents }, &control))
-        .merge(pages(Arc::clone(&control)));
+        .merge(pages(Arc::clone(&control), methods.layer(DefaultBodyLimit::max(BODY_LIMIT))));
     layered(routes, control, service.hosts)
 }
 

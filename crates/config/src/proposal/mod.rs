@@ -1,13 +1,21 @@
-//! Proposed ranges for a trainer's flags.
+//! Search spaces proposed from the flags of a trainer.
+
+mod argparse;
+mod condition;
+mod draft;
+mod flag;
 
 use serde_json::Value;
 use tunesmith_algorithms::rounded::Rounded;
 
-use super::condition::{Condition, detected};
-use super::flags::Flag;
+pub use argparse::{MAX_SCRIPT_BYTES, parse_script};
+use condition::detected;
+pub use condition::{Condition, drop_impossible, parsed};
+pub use draft::{Draft, usual_goal};
+pub use flag::{Flag, parse_help};
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Proposal {
+pub enum Proposal {
     Parameter(Parameter),
     /// A flag excluded from the search.
     LeftOut {
@@ -18,25 +26,25 @@ pub(super) enum Proposal {
 
 /// A parameter of the search space.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Parameter {
-    pub(super) name: String,
-    pub(super) values: Values,
+pub struct Parameter {
+    pub name: String,
+    pub values: Values,
     /// Comment on the proposal.
-    pub(super) comment: String,
-    pub(super) help: Option<String>,
-    pub(super) default: Option<Value>,
+    pub comment: String,
+    pub help: Option<String>,
+    pub default: Option<Value>,
     /// Condition for the parameter; always active if absent.
-    pub(super) condition: Option<Condition>,
+    pub condition: Option<Condition>,
 }
 
 impl Parameter {
     /// Creates a parameter known only by its values.
-    pub(super) fn new(name: &str, values: Values) -> Self {
+    pub fn new(name: &str, values: Values) -> Self {
         Self { name: name.to_owned(), values, comment: String::new(), help: None, default: None, condition: None }
     }
 
     /// The program's default as text, if it is one of the values.
-    pub(super) fn default_value(&self) -> Option<String> {
+    pub fn default_value(&self) -> Option<String> {
         let default = self.default.as_ref()?;
         // A default may be text that the parser converts.
         let number = number(default).or_else(|| default.as_str()?.parse().ok());
@@ -54,7 +62,7 @@ impl Parameter {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Values {
+pub enum Values {
     Double { min: f64, max: f64, scale: Scale },
     Integer { min: i64, max: i64, scale: Scale },
     Discrete(Vec<f64>),
@@ -62,7 +70,7 @@ pub(super) enum Values {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scale {
+pub enum Scale {
     Linear,
     Log,
     ReverseLog,
@@ -87,7 +95,7 @@ const NOT_SEARCHED: [(&[&str], &str); 5] = [
 ];
 
 /// Proposes a range for each flag, in order.
-pub(super) fn propose(flags: &[Flag]) -> Vec<Proposal> {
+pub fn propose(flags: &[Flag]) -> Vec<Proposal> {
     let mut proposals: Vec<Proposal> =
         flags.iter().filter_map(|flag| Some(one(flag.name()?, flag))).filter(|proposal| !is_help(proposal)).collect();
     let searched = proposals.iter().filter_map(|proposal| match proposal {

@@ -1,40 +1,42 @@
-//! Text of the configuration file.
+//! Text of a proposed configuration.
 
 use std::fmt::Write as _;
 
-use super::GoalChoice;
-use super::condition::Condition;
-use super::proposal::{Parameter, Scale, Values};
-use crate::cli::results::shell_word;
+use tunesmith_algorithms::problem::Goal;
+
+use super::{Condition, Parameter, Scale, Values};
+
+/// Substrings of metric names that are usually minimized.
+const LOSSES: [&str; 9] = ["loss", "error", "mse", "mae", "rmse", "perplexity", "regret", "latency", "cost"];
 
 /// Content of the configuration.
-pub(super) struct Draft {
+pub struct Draft {
     /// Command of the trainer; may be empty.
-    pub(super) command: Vec<String>,
-    pub(super) metric: String,
-    pub(super) goal: GoalChoice,
-    pub(super) trials: u32,
+    pub command: Vec<String>,
+    pub metric: String,
+    pub goal: Goal,
+    pub trials: u32,
     /// Number of concurrent trials.
-    pub(super) parallel: u32,
-    pub(super) parameters: Vec<Parameter>,
+    pub parallel: u32,
+    pub parameters: Vec<Parameter>,
     /// Flags excluded from the search, with the reason.
-    pub(super) left_out: Vec<(String, String)>,
+    pub left_out: Vec<(String, String)>,
 }
 
 impl Draft {
     /// The command quoted for a shell, or a placeholder.
-    pub(super) fn command_text(&self) -> String {
+    pub fn command_text(&self) -> String {
         if self.command.is_empty() {
             return "COMMAND".to_owned();
         }
-        self.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ")
+        shlex::try_join(self.command.iter().map(String::as_str)).unwrap_or_else(|_| self.command.join(" "))
     }
 
     /// The configuration as YAML.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let goal = match self.goal {
-            GoalChoice::Maximize => "MAXIMIZE",
-            GoalChoice::Minimize => "MINIMIZE",
+            Goal::Maximize => "MAXIMIZE",
+            Goal::Minimize => "MINIMIZE",
         };
         let mut text = String::new();
         // Writing to a String cannot fail.
@@ -58,7 +60,7 @@ trainingInput:
     # lower bound, UNIT_REVERSE_LOG_SCALE near the upper bound.
     params:
 ",
-            command = self.command_text(),
+            command = one_line(&self.command_text()),
             metric = quoted(&self.metric),
             trials = self.trials,
             parallel = self.parallel,
@@ -67,7 +69,7 @@ trainingInput:
             text.push_str(&parameter_text(parameter));
         }
         for (name, reason) in &self.left_out {
-            let _ = writeln!(text, "    # --{name} is left out: {reason}");
+            let _ = writeln!(text, "    # --{} is left out: {reason}", one_line(name));
         }
         let _ = write!(
             text,
@@ -76,7 +78,7 @@ trainingInput:
     # report with the package hypertune, or that write TensorFlow event files under --job-dir.
     metricFromStdout: true
 ",
-            self.metric
+            one_line(&self.metric)
         );
         self.write_conditions(&mut text);
         self.write_defaults(&mut text);
@@ -134,10 +136,16 @@ trainingInput:
     }
 }
 
+/// Goal suggested by the metric's name.
+pub fn usual_goal(metric: &str) -> Goal {
+    let name = metric.to_ascii_lowercase();
+    if LOSSES.iter().any(|part| name.contains(part)) { Goal::Minimize } else { Goal::Maximize }
+}
+
 fn parameter_text(parameter: &Parameter) -> String {
     let mut text = String::new();
     if !parameter.comment.is_empty() {
-        let _ = writeln!(text, "    # {}", parameter.comment);
+        let _ = writeln!(text, "    # {}", one_line(&parameter.comment));
     }
     let _ = writeln!(text, "    - parameterName: {}", quoted(&parameter.name));
     let range = |kind: &str, min: String, max: String, scale: Scale| {
@@ -163,6 +171,11 @@ fn parameter_text(parameter: &Parameter) -> String {
     text
 }
 
+/// `text` for a comment, which a line break would end.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || "\u{85}\u{2028}\u{2029}".contains(c) { ' ' } else { c }).collect()
+}
+
 /// `text` as a YAML string, quoted if it could be parsed as something else.
 fn quoted(text: &str) -> String {
     let is_plain = text.len() > 1
@@ -182,9 +195,9 @@ mod tests {
     fn every_draft_is_a_valid_configuration() {
         let parameter = |name: &str, values: Values| Parameter::new(name, values);
         let draft = Draft {
-            command: vec!["python3".to_owned(), "my train.py".to_owned()],
+            command: vec!["python3".to_owned(), "my train.py".to_owned(), "a\nmaxTrials: 9".to_owned()],
             metric: "yes: \"loss\" # 1".to_owned(),
-            goal: GoalChoice::Minimize,
+            goal: Goal::Minimize,
             trials: 7,
             parallel: 2,
             parameters: vec![
@@ -195,13 +208,13 @@ mod tests {
             ],
             left_out: vec![("seed".to_owned(), "a seed".to_owned())],
         };
-        let config = tunesmith_config::parse("draft", &draft.text()).unwrap_or_else(|errors| panic!("{errors}"));
+        let config = crate::parse("draft", &draft.text()).unwrap_or_else(|errors| panic!("{errors}"));
         assert_eq!(config.warnings.len(), 0, "{:?}", config.warnings);
         let study = config.study.unwrap();
         assert_eq!(study.max_trials, 7);
         assert_eq!(study.study.problem.metrics()[0].name, "yes: \"loss\" # 1");
         let names: Vec<&str> = study.study.problem.search_space().parameters().iter().map(|one| one.name()).collect();
         assert_eq!(names, ["rate", "no", "batch", "kind"]);
-        assert_eq!(draft.command_text(), "python3 'my train.py'");
+        assert_eq!(draft.command_text(), "python3 'my train.py' 'a\nmaxTrials: 9'");
     }
 }

@@ -1,14 +1,14 @@
 //! Conditions stated in a program's help: `momentum`, "only for sgd".
 
-use super::proposal::{Parameter, Values};
+use super::{Parameter, Values};
 
 /// Values of a parent for which a parameter is active.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Condition {
+pub struct Condition {
     /// Name of the parent.
-    pub(super) parent: String,
+    pub parent: String,
     /// Values as written.
-    pub(super) values: Vec<String>,
+    pub values: Vec<String>,
 }
 
 /// Words that introduce the parent's values.
@@ -41,7 +41,7 @@ pub(super) fn detected(parameter: &Parameter, others: &[Parameter]) -> Option<Co
 }
 
 /// Drops conditions on removed parents or parent values.
-pub(super) fn drop_impossible(parameters: &mut [Parameter]) {
+pub fn drop_impossible(parameters: &mut [Parameter]) {
     let all = parameters.to_vec();
     for parameter in parameters {
         parameter.condition.take_if(|Condition { parent, values }| {
@@ -64,7 +64,7 @@ fn has_value(parameter: &Parameter, value: &String) -> bool {
 ///
 /// # Errors
 /// If the text is malformed, or names an unknown parameter or value.
-pub(super) fn parsed(text: &str, parameters: &[Parameter]) -> Result<(String, Condition), String> {
+pub fn parsed(text: &str, parameters: &[Parameter]) -> Result<(String, Condition), String> {
     let expected = || format!("{text:?}: expected a condition such as \"momentum if optimizer=sgd\"");
     let (name, rest) = text.split_once(" if ").ok_or_else(expected)?;
     let (parent, values) = rest.split_once('=').ok_or_else(expected)?;
@@ -90,7 +90,7 @@ pub(super) fn parsed(text: &str, parameters: &[Parameter]) -> Result<(String, Co
 
 #[cfg(test)]
 mod tests {
-    use super::super::proposal::Scale;
+    use super::super::Scale;
     use super::*;
 
     fn parameter(name: &str, help: &str, values: Values) -> Parameter {
