@@ -17,3 +17,4 @@ mod server_settings;
 mod shared_tokens;
 mod sharing;
 mod single_sign_on;
+mod tracking;

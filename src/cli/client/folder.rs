@@ -118,6 +118,10 @@ impl Folder {
         &*self.store
     }
 
+    pub(super) fn shared_store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
     pub(super) fn job_directory(&self, job: &JobId) -> PathBuf {
         self.data_dir.job(job)
     }
