@@ -11,7 +11,7 @@ use super::results::shell_word;
 use crate::composition::Application;
 use tunesmith_config::HptuningConfig;
 use tunesmith_domain::Job;
-use tunesmith_jobs::JobTracking;
+use tunesmith_jobs::{JobTracking, TrackingStatus};
 use tunesmith_tracking::mlflow::TrackingUri;
 use tunesmith_tracking::{Destinations, LiveTracking};
 
@@ -80,7 +80,13 @@ impl RunExport {
 
     /// Waits until everything was sent, unless the tracker does not respond; then prints how to send the rest.
     pub(super) async fn finish(&self, job: &Job, data_dir: &Path) {
-        for error in self.tracking.finish(&job.id, job.state.is_final()).await {
+        let errors = self.tracking.finish(&job.id, job.state.is_final()).await;
+        if errors.is_empty()
+            && let Ok(Some(TrackingStatus { uri, experiment, run: Some(run), .. })) = self.tracking.status(job).await
+        {
+            notice(&format!("exported to run {run} of experiment {experiment:?} of {uri}"));
+        }
+        for error in errors {
             let mut command = format!(
                 "tunesmith export mlflow --data-dir {} --job {}",
                 shell_word(&data_dir.display().to_string()),

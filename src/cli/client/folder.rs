@@ -31,6 +31,7 @@ use tunesmith_http::server;
 use tunesmith_jobs::{AgentReports, Control, TrialReports};
 use tunesmith_jobs::{Jobs, QueueSettings};
 use tunesmith_store::Store;
+use tunesmith_tracking::LiveTracking;
 
 /// Command recorded in the data folder's lock.
 const WHO: &str = "a tunesmith command";
@@ -55,6 +56,7 @@ pub(super) struct Folder {
     jobs: Arc<Jobs>,
     store: Arc<dyn Store>,
     data_dir: Arc<DataDir>,
+    tracking: Arc<LiveTracking>,
     /// Base address for trial reports; empty unless opened to run a job.
     endpoint: String,
 }
@@ -96,6 +98,7 @@ impl Folder {
             }
         };
         let store = Arc::clone(&application.store);
+        let tracking = Arc::clone(&application.tracking);
         let service = application.http_service(access, None, REQUEST_TIMEOUT)?;
         let pages = Pages {
             #[cfg(feature = "console")]
@@ -107,7 +110,7 @@ impl Folder {
             ended: watch::channel(true).1,
         };
         let router = pages::router(service, pages);
-        Ok(Self { router, jobs, store, data_dir, endpoint })
+        Ok(Self { router, jobs, store, data_dir, tracking, endpoint })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -120,6 +123,12 @@ impl Folder {
 
     pub(super) fn shared_store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
+    }
+
+    /// Waits until the export of the job `id` has everything, and returns its errors.
+    pub(super) async fn finish_export(&self, id: &JobId) -> anyhow::Result<Vec<String>> {
+        let has_ended = self.store.job(id).await?.state.is_final();
+        Ok(self.tracking.finish(id, has_ended).await)
     }
 
     pub(super) fn job_directory(&self, job: &JobId) -> PathBuf {

@@ -6,6 +6,8 @@
 mod events;
 mod file;
 mod messages;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::io;
