@@ -40,8 +40,8 @@ pub(crate) fn live_tracking(
 /// Recommendation of the model that also `run` and `explain` show.
 pub(crate) fn recommend() -> Recommend {
     Arc::new(|study: Study, trials: Vec<Trial>| {
-        let judge = move || recommended(&study, &trials);
+        let compute = move || recommended(&study, &trials);
         // A panic of the model leaves the export without a recommendation.
-        Box::pin(async move { tokio::task::spawn_blocking(judge).await.ok().flatten() })
+        Box::pin(async move { tokio::task::spawn_blocking(compute).await.ok().flatten() })
     })
 }

@@ -16,8 +16,6 @@ pub struct View<'a> {
     pub subject: &'a Subject,
     /// `None` for a job without hyperparameters.
     pub study: Option<&'a Study>,
-    /// Whether programs of the trials may write to the tracker themselves.
-    pub is_live: bool,
 }
 
 impl View<'_> {

@@ -8,6 +8,8 @@ mod results;
 mod subject;
 mod synchronization;
 pub mod tensorboard;
+#[cfg(test)]
+mod testing;
 
 pub use destination::{Destination, Finish, View};
 pub use error::TrackingError;

@@ -92,3 +92,37 @@ impl Results {
         curve
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tunesmith_domain::{Completion, TrialChange};
+    use tunesmith_store::Store;
+
+    use super::*;
+    use crate::testing::{at, measurement, problem, start_trial, store, study_id, succeed};
+
+    #[tokio::test]
+    async fn best_result_is_the_best_feasible_one_so_far() {
+        let (store, problem) = (store().await, Arc::new(problem()));
+        let mut results = Results::default();
+        // The third trial violates the constraint, the fourth has no result.
+        let losses = [(3.0, 1.0), (2.0, 1.0), (1.0, 11.0)];
+        for (trial, (loss, size)) in (1..).zip(losses) {
+            start_trial(&store, trial).await;
+            let change = succeed(1, measurement(1, 1, loss, size), 10 - i64::try_from(trial).unwrap());
+            results.note(&store.change_trial(&study_id(), TrialId(trial), change).await.unwrap());
+        }
+        start_trial(&store, 4).await;
+        let failed = TrialChange::Complete {
+            attempt: 1,
+            measurements: Vec::new(),
+            completion: Completion::Infeasible { reason: "exit code 1".into() },
+            at: at(10),
+        };
+        results.note(&store.change_trial(&study_id(), TrialId(4), failed).await.unwrap());
+        assert_eq!((results.count(), results.best(&problem), results.last_end()), (3, Some(TrialId(2)), Some(at(9))));
+        // By their ends: 3, 2, 1.
+        let point = |count, second, value| BestPoint { count, time: at(second), values: vec![value] };
+        assert_eq!(results.curve(&problem), [point(2, 8, 2.0), point(3, 9, 2.0)]);
+    }
+}

@@ -46,7 +46,6 @@ pub struct Synchronization<D> {
     source: SubjectSource,
     recommend: Recommend,
     destination: D,
-    is_live: bool,
     results: Option<Results>,
     /// Revision up to which trials were sent.
     revision: u64,
@@ -64,15 +63,8 @@ impl<D: Destination> Synchronization<D> {
         recommend: Recommend,
         revision: u64,
     ) -> Self {
-        let (is_live, results, sent, is_complete) = (false, None, None, false);
-        Self { store, source, recommend, destination, is_live, results, revision, sent, is_complete }
-    }
-
-    /// The synchronisation of a running job, whose programs may write to the tracker.
-    #[must_use]
-    pub fn live(mut self) -> Self {
-        self.is_live = true;
-        self
+        let (results, sent, is_complete) = (None, None, false);
+        Self { store, source, recommend, destination, results, revision, sent, is_complete }
     }
 
     pub fn destination(&self) -> &D {
@@ -109,7 +101,7 @@ impl<D: Destination> Synchronization<D> {
             if self.sent.as_ref() == Some(&now) && (self.is_complete || now.0.outcome.is_none()) {
                 return Ok(self.passed(false));
             }
-            let view = View { store: &*store, subject: &now.0, study: study.as_ref(), is_live: self.is_live };
+            let view = View { store: &*store, subject: &now.0, study: study.as_ref() };
             self.destination.open(&view).await?;
             let mut results = match (&study, self.results.take()) {
                 (Some(study), None) => all_results(&*store, study).await?,
@@ -189,3 +181,6 @@ async fn all_results(store: &dyn Store, study: &Study) -> Result<Results, Tracki
     }
     Ok(results)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Exports to MLflow and TensorBoard, with the real packages.
 
 mod credentials;
+mod several_servers;
 mod tensorboard;
 
 use std::net::{SocketAddr, TcpListener};
@@ -189,6 +190,9 @@ fn mlflow_shows_each_trial_once_however_it_was_exported() {
     let described: Value = serde_json::from_slice(&described.unwrap().stdout).unwrap();
     let export = &described["tunesmith"]["mlflow"];
     assert_eq!((&export["state"], &export["runId"]), (&json!("COMPLETE"), &parent["info"]["run_id"]));
+    let table = workspace.command().args(["jobs", "describe", "census", "--data-dir", "data", "--summarize"]).output();
+    let line = format!("exported to experiment \"live\" of {uri}\n");
+    assert!(String::from_utf8_lossy(&table.unwrap().stdout).contains(&line));
 
     // Exporting again adds nothing: neither from the data folder, nor from a server, which knows no times of reports.
     let export = |target: &[&str], experiment: &str| {

@@ -118,7 +118,7 @@ pub(super) struct Progress {
 
 #[derive(Debug, Clone, Default)]
 struct Passes {
-    begun: u64,
+    started: u64,
     /// Error of the last pass.
     error: Option<String>,
     /// Number of the last pass that ended.
@@ -143,11 +143,11 @@ impl Progress {
     }
 
     fn begin(&self) {
-        self.passes.send_modify(|passes| passes.begun += 1);
+        self.passes.send_modify(|passes| passes.started += 1);
     }
 
     fn note(&self, error: Option<String>) {
-        self.passes.send_modify(|passes| (passes.done, passes.error) = (passes.begun, error));
+        self.passes.send_modify(|passes| (passes.done, passes.error) = (passes.started, error));
     }
 
     pub(super) fn end(&self, ended: Ended) {
@@ -158,8 +158,9 @@ impl Progress {
         self.passes.borrow().ended.is_some()
     }
 
-    pub(super) fn is_complete(&self) -> bool {
-        self.passes.borrow().ended == Some(Ended::Complete)
+    /// Whether nothing is left to do in this process.
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.passes.borrow().ended, Some(Ended::Complete | Ended::TakenOver))
     }
 
     fn is_failing(&self) -> bool {
@@ -179,11 +180,12 @@ impl Progress {
     /// # Errors
     /// The error of a pass that began after the call.
     pub(super) async fn finish(&self, has_ended: bool) -> Result<(), String> {
-        let begun = self.passes.borrow().begun;
+        let started = self.passes.borrow().started;
         self.forced.notify_one();
         let mut passes = self.passes.subscribe();
-        let is_over =
-            |passes: &Passes| passes.ended.is_some() || (passes.done > begun && (passes.error.is_some() || !has_ended));
+        let is_over = |passes: &Passes| {
+            passes.ended.is_some() || (passes.done > started && (passes.error.is_some() || !has_ended))
+        };
         match passes.wait_for(is_over).await.map(|passes| (passes.ended.clone(), passes.error.clone())) {
             Ok((Some(Ended::Refused(error)), _)) => Err(error),
             Ok((Some(Ended::Complete | Ended::TakenOver), _) | (None, None)) => Ok(()),

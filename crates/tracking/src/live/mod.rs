@@ -161,15 +161,17 @@ impl LiveTracking {
     }
 
     async fn resume_once(&self) -> Result<(), StoreError> {
-        self.tracked.lock().retain(|_, tracked| !tracked.tasks.iter().all(|(progress, _)| progress.is_complete()));
+        // A refused destination stays refused until the next process.
+        self.tracked.lock().retain(|_, tracked| !tracked.tasks.iter().all(|(progress, _)| progress.is_done()));
         for (id, stored, age) in self.shared.states.list().await? {
             let Some(job) = self.shared.store.job(&id).await.optional()? else {
                 self.shared.states.remove(&id).await?;
                 continue;
             };
             // The server that runs a job exports it.
+            let is_tracked = self.tracked.lock().contains_key(&id);
             let is_abandoned = stored.state.exporter == self.shared.exporter || age >= ABANDONED;
-            if job.state.is_final() && !stored.state.is_complete && is_abandoned {
+            if job.state.is_final() && !stored.state.is_complete && is_abandoned && !is_tracked {
                 self.start(&job);
             }
         }
@@ -234,7 +236,7 @@ impl Shared {
     fn synchronization<D: crate::Destination>(&self, job: &Job, destination: D, revision: u64) -> Synchronization<D> {
         let source = SubjectSource::Job(job.id.clone());
         let (store, recommend) = (Arc::clone(&self.store), Arc::clone(&self.recommend));
-        Synchronization::new(store, source, destination, recommend, revision).live()
+        Synchronization::new(store, source, destination, recommend, revision)
     }
 
     /// Where to export `job`; `None` if not to MLflow.

@@ -39,7 +39,7 @@ impl RunIds {
         ids.trials.clear();
     }
 
-    /// Records whether the last pass succeeded. Nobody waits after a failure.
+    /// Records whether the last pass succeeded. No program waits after a failure.
     pub(crate) fn note_pass(&self, has_succeeded: bool) {
         self.ids.lock().is_stalled = !has_succeeded;
         self.changed.notify_waiters();
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(ids.wait(Some(TrialId(2)), limit).await, None);
         assert_eq!(start.elapsed(), limit);
         assert_eq!(ids.wait(Some(TrialId(3)), limit).await, None);
-        assert_eq!(start.elapsed(), limit, "nobody waits for a server that did not respond");
+        assert_eq!(start.elapsed(), limit, "no program waits for a server that did not respond");
         ids.note_pass(true);
         ids.set_parent("p");
         assert_eq!(ids.wait(None, limit).await.as_deref(), Some("p"));

@@ -29,6 +29,8 @@ const SHOWN_MESSAGE: usize = 300;
 /// Runs and points read with one request.
 const RUNS_PER_PAGE: usize = 500;
 const POINTS_PER_PAGE: usize = 10_000;
+/// Maximum number of pages, so that a server cannot make this process read without end.
+const MAX_PAGES: usize = 1_000;
 
 /// An MLflow server.
 #[derive(Debug, Clone)]
@@ -108,7 +110,7 @@ impl TrackingServer {
     pub(super) async fn runs(&self, experiment: &str, filter: &str) -> Result<Vec<Run>, TrackingError> {
         let mut runs = Vec::new();
         let mut token = String::new();
-        loop {
+        for _ in 0..MAX_PAGES {
             let body = json!({
                 "experiment_ids": [experiment], "filter": filter, "max_results": RUNS_PER_PAGE, "page_token": token,
             });
@@ -120,6 +122,7 @@ impl TrackingServer {
                 return Ok(runs);
             }
         }
+        Err(self.unexpected("runs/search", format!("there are more than {MAX_PAGES} pages")))
     }
 
     /// All points of a metric.
@@ -127,7 +130,7 @@ impl TrackingServer {
         let mut points = Vec::new();
         let mut token = String::new();
         let limit = POINTS_PER_PAGE.to_string();
-        loop {
+        for _ in 0..MAX_PAGES {
             let query =
                 [("run_id", run), ("metric_key", metric), ("max_results", &limit), ("page_token", token.as_str())];
             let query = if token.is_empty() { &query[..3] } else { &query[..] };
@@ -138,6 +141,7 @@ impl TrackingServer {
                 return Ok(points);
             }
         }
+        Err(self.unexpected("metrics/get-history", format!("there are more than {MAX_PAGES} pages")))
     }
 
     pub(super) async fn log(&self, batch: &Batch) -> Result<(), TrackingError> {

@@ -7,8 +7,8 @@ use super::history::History;
 use super::messages::{Batch, Entry, Point, Run, RunStatus};
 use super::names::Names;
 use super::{MAX_ENTRIES, MAX_POINTS, RunIds, TrackingServer, entry};
-use crate::TrackingError;
 use crate::destination::{View, report_time};
+use crate::{SubjectKind, TrackingError};
 
 /// Measurements read and sent together.
 const PAGE: usize = 500;
@@ -83,8 +83,8 @@ impl TrialRun {
         run.send_tags(to, trial_state(study, trial)).await?;
         run.send_points(to, view, study, trial).await?;
         // A program with this run may log the same parameters, with another text: MLflow would refuse the second one,
-        // and the program would fail. So those of a live job follow the program's.
-        if !run.has_parameters && (trial.state.is_final() || !view.is_live) {
+        // and the program would fail. So those of a job follow the program's.
+        if !run.has_parameters && (trial.state.is_final() || view.subject.kind == SubjectKind::Study) {
             run.send_parameters(to, trial_parameters(trial, to.names)).await?;
             run.has_parameters = true;
         }

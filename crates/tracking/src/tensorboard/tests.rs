@@ -4,20 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use jiff::Timestamp;
 use prost::Message;
-use tunesmith_algorithms::problem::{
-    Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, ScaleType, SearchSpace,
-};
-use tunesmith_domain::{
-    Completion, LossCause, Measurement, MetricValue, NewTrial, ReportKey, Study, StudyFields, StudyId, TrialChange,
-    TrialId, TrialStart,
-};
-use tunesmith_store::{MemoryStore, Store};
+use tunesmith_domain::{LossCause, TrialChange};
+use tunesmith_store::Store;
 
 use super::messages::{Event, HParamsData, HParamsPluginData, SummaryContent, What};
 use super::*;
 use crate::Subject;
+use crate::testing::{at, report, start_trial, store, study_id, succeed};
 
 /// Events of a file, as text: scalars with their steps, starts with their groups, ends with their states.
 fn events(path: &Path) -> Vec<String> {
@@ -43,37 +37,10 @@ fn events(path: &Path) -> Vec<String> {
     found
 }
 
-fn report(attempt: u64, step: i64) -> Measurement {
-    Measurement {
-        step,
-        wall_time_secs: 1000.0 + step as f64,
-        elapsed_secs: None,
-        key: ReportKey::MetricFile { attempt },
-        metrics: vec![MetricValue { metric: "loss".into(), value: step as f64 }],
-    }
-}
-
 #[tokio::test]
 async fn attempts_are_sessions_of_one_group_each_with_one_end() {
-    let kind = ParameterKind::Double { min: 0.0, max: 1.0, scale: ScaleType::UnitLinear };
-    let space = SearchSpace::new(vec![ParameterSpec::new("x", kind).unwrap()]).unwrap();
-    let metrics = vec![MetricSpec { name: "loss".into(), goal: Goal::Minimize }];
-    let id: StudyId = "p/l/s".parse().unwrap();
-    let problem = ProblemStatement::new(space, metrics).unwrap();
-    let at = |second| Timestamp::from_second(1000 + second).unwrap();
-    let store = MemoryStore::new();
-    store.create_study(Study::restore(StudyFields::new(id.clone(), problem, at(0)))).await.unwrap();
-    let trial = NewTrial {
-        id: TrialId(1),
-        parameters: [("x".to_owned(), ParameterValue::Double(0.5))].into_iter().collect(),
-        origin: None,
-        fallback_reason: None,
-        client_id: "c".into(),
-        start: TrialStart::Started { lease: None },
-        create_time: at(0),
-        request_key: None,
-    };
-    store.create_trial(&id, trial).await.unwrap();
+    let (store, id) = (store().await, study_id());
+    start_trial(&store, 1).await;
 
     let folder = tempfile::tempdir().unwrap();
     let mut files = EventFiles::new(folder.path(), "s");
@@ -83,7 +50,7 @@ async fn attempts_are_sessions_of_one_group_each_with_one_end() {
         }
         let study = store.study(&id).await.unwrap();
         let subject = Subject::of_study(&study);
-        let view = View { store: &store, subject: &subject, study: Some(&study), is_live: true };
+        let view = View { store: &store, subject: &subject, study: Some(&study) };
         files.open(&view).await.unwrap();
         files.put(&view, vec![store.trial(&id, TrialId(1)).await.unwrap()]).await.unwrap();
     };
@@ -94,20 +61,17 @@ async fn attempts_are_sessions_of_one_group_each_with_one_end() {
     let first = folder.path().join("s/1/events.out.tfevents.1.1.tunesmith");
     let second = folder.path().join("s/1-2/events.out.tfevents.1.2.tunesmith");
     put(&mut files, reports(1, &[1, 2], 2)).await;
-    assert_eq!(events(&first), ["start of group 1", "loss 1 at 1", "loss 2 at 2"]);
+    assert_eq!(events(&first), ["start of group 1", "loss 1 at 1", "size 1 at 1", "loss 2 at 2", "size 1 at 2"]);
     let lost = TrialChange::BeginAttempt { attempt: 2, previous_loss: Some(LossCause::Failure), at: at(3) };
     put(&mut files, Some(lost)).await;
-    assert_eq!(events(&first), ["start of group 1", "loss 1 at 1", "loss 2 at 2", "Failure"]);
+    assert_eq!(
+        events(&first),
+        ["start of group 1", "loss 1 at 1", "size 1 at 1", "loss 2 at 2", "size 1 at 2", "Failure"]
+    );
     assert_eq!(events(&second), ["start of group 1"]);
     put(&mut files, reports(2, &[3], 4)).await;
-    let complete = TrialChange::Complete {
-        attempt: 2,
-        measurements: vec![report(2, 4)],
-        completion: Completion::Succeeded { final_measurement: report(2, 4) },
-        at: at(5),
-    };
-    put(&mut files, Some(complete)).await;
-    let whole = ["start of group 1", "loss 3 at 3", "loss 4 at 4", "Success"];
+    put(&mut files, Some(succeed(2, report(2, 4), 5))).await;
+    let whole = ["start of group 1", "loss 3 at 3", "size 1 at 3", "loss 4 at 4", "size 1 at 4", "Success"];
     assert_eq!(events(&second), whole);
 
     // Another process writes the same, and a file that a crash has cut goes on.
