@@ -18,3 +18,5 @@ mod shared_tokens;
 mod sharing;
 mod single_sign_on;
 mod tracking;
+#[cfg(feature = "vizier")]
+mod vertex_file;

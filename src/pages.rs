@@ -59,10 +59,23 @@ pub(crate) fn router(service: Service, _: Pages) -> Router {
 #[cfg_attr(not(feature = "vizier"), expect(unused_variables, reason = "only the Vizier services need it"))]
 fn vizier_routes(service: &Service) -> impl FnOnce(std::sync::Arc<AccessControl>) -> Router + use<> {
     #[cfg(feature = "vizier")]
-    let (studies, clock) = (std::sync::Arc::clone(&service.studies), std::sync::Arc::clone(&service.clock));
+    let services = {
+        let (studies, jobs) = (std::sync::Arc::clone(&service.studies), std::sync::Arc::clone(&service.jobs));
+        let (machines, clock) = (std::sync::Arc::clone(&service.machines), std::sync::Arc::clone(&service.clock));
+        let (packages, working_directory) = (service.packages.clone(), service.working_directory.clone());
+        move |control| tunesmith_vizier_server::Services {
+            studies,
+            jobs,
+            packages,
+            machines,
+            working_directory,
+            clock,
+            control,
+        }
+    };
     move |control| {
         #[cfg(feature = "vizier")]
-        return tunesmith_vizier_server::router(tunesmith_vizier_server::Services { studies, clock, control });
+        return tunesmith_vizier_server::router(services(control));
         #[cfg(not(feature = "vizier"))]
         return Router::new();
     }

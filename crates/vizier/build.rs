@@ -5,7 +5,12 @@ use std::path::PathBuf;
 
 use prost::Message;
 
-const PROTO: [&str; 3] = ["google_cloud_aiplatform.proto", "google_cloud_location.proto", "vizier.proto"];
+const PROTO: [&str; 4] = [
+    "google_cloud_aiplatform.proto",
+    "google_cloud_aiplatform_job.proto",
+    "google_cloud_location.proto",
+    "vizier.proto",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");

@@ -117,6 +117,7 @@ fn spec(args: &TrainArgs, folder: &Path) -> anyhow::Result<ExecutorJobSpec> {
         // gcloud's description of a local job.
         training_input: json!({"job_name": module, "args": arguments}),
         master_is_chief: false,
+        has_worker_pools: false,
         environment: environment(args.package_path.as_deref(), module, &working_directory)?,
         working_directory,
         program_folders: Vec::new(),

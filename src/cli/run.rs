@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -36,11 +36,12 @@ use crate::composition::{self, Isolation};
 use crate::copied;
 use crate::executors::{self, ExecutorKind};
 use crate::server_settings::ServerSettings;
+#[cfg(feature = "vizier")]
+use crate::vertex_file::{self, VertexFile};
 use tunesmith_api::ai_platform::machines::{MachineMap, NO_EFFECT};
 use tunesmith_api::ai_platform::plan::{CommandLine, job_plan_on, job_study, previous_job};
 use tunesmith_api::ai_platform::{command_line_notices, inherited_fields, names_machine};
-use tunesmith_config::HptuningConfig;
-use tunesmith_config::KnownExecutor;
+use tunesmith_config::{ConfigErrors, HptuningConfig, KnownExecutor};
 use tunesmith_data_dir::DataDir;
 use tunesmith_domain::{Job, JobId, JobPlan, JobState, MachineNotice};
 use tunesmith_files::RootedPath;
@@ -50,6 +51,10 @@ use tunesmith_http::server;
 use tunesmith_jobs::{AgentReports, Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
 use tunesmith_tracking::Destinations;
+
+/// Jobs of Vertex AI, which this build cannot read.
+#[cfg(not(feature = "vizier"))]
+enum VertexFile {}
 
 /// Maximum size of the port file in bytes.
 const MAX_PORT_BYTES: u64 = 16;
@@ -124,12 +129,15 @@ pub(super) struct RunArgs {
 }
 
 pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCode> {
-    let mut config = match tunesmith_config::load_completed(&args.config, &args.gcloud.completion()?) {
-        Ok(config) => config,
-        Err(errors) => {
-            notice(&errors.to_string());
-            return Ok(ExitCode::from(BAD_INPUT));
-        }
+    let (mut config, vertex) = match load(&args) {
+        Ok(read) => read,
+        Err(error) => match error.downcast::<ConfigErrors>() {
+            Ok(errors) => {
+                notice(&errors.to_string());
+                return Ok(ExitCode::from(BAD_INPUT));
+            }
+            Err(error) => return Err(error),
+        },
     };
     args.again.apply(&mut config)?;
     args.gcloud.apply(&mut config);
@@ -158,7 +166,7 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
     };
     // Inherited fields are read from the store, which is not opened for an invalid configuration.
     let submission = match inherited_fields(&config.training_input).is_empty() {
-        true => Some(submission(&args, &config, &settings.machines)?),
+        true => Some(submission(&args, &config, vertex.as_ref(), &settings.machines)?),
         false => None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -169,8 +177,52 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
     outcome
 }
 
-/// Submission of `config` for a server with these machines. Prints the fields without effect.
-fn submission(args: &RunArgs, config: &HptuningConfig, machines: &MachineMap) -> anyhow::Result<Submission> {
+/// Reads the configuration, and the job of Vertex AI that it is, if any.
+fn load(args: &RunArgs) -> anyhow::Result<(HptuningConfig, Option<VertexFile>)> {
+    let completion = args.gcloud.completion()?;
+    #[cfg(feature = "vizier")]
+    {
+        let additions = vertex_file::Additions {
+            max_trials: args.again.total()?,
+            parallel_trials: args.parallel.and_then(|count| i32::try_from(count).ok()),
+            job_dir: args.job_dir.clone(),
+            command: args.command.clone(),
+        };
+        if let Some(file) = VertexFile::load(&args.config, additions) {
+            let file = file?;
+            if let Some(flag) = args.gcloud.program_flag().or(args.package_path.as_ref().map(|_| "--package-path")) {
+                bail!("{flag} is for a training input of AI Platform, and this is a {}", file.format());
+            }
+            return Ok((file.config()?, Some(file)));
+        }
+    }
+    Ok((tunesmith_config::load_completed(&args.config, &completion)?, None))
+}
+
+/// Submission of `config`, or of the job `vertex`, for a server with these machines. Prints the fields without effect.
+fn submission(
+    args: &RunArgs,
+    config: &HptuningConfig,
+    vertex: Option<&VertexFile>,
+    machines: &MachineMap,
+) -> anyhow::Result<Submission> {
+    #[cfg(feature = "vizier")]
+    if let Some(vertex) = vertex {
+        let job = vertex.job(machines)?;
+        return Ok(Submission {
+            id: args.job_id.clone(),
+            labels: config.labels.clone(),
+            name_prefix: name_prefix(&args.config),
+            training_input: serde_json::to_value(&job.training_input)?,
+            study: job.study,
+            resume_previous_job: None,
+            seed: args.seed,
+            plan: job.plan,
+            policy: serde_json::Value::Null,
+        });
+    }
+    #[cfg(not(feature = "vizier"))]
+    let _ = vertex;
     let command_line = CommandLine {
         package_path: args.package_path.as_deref().map(std::path::absolute).transpose()?,
         module_name: args.module_name.clone(),
@@ -246,7 +298,7 @@ async fn run_job(
         Some(submission) => submission,
         None => {
             continuation::complete(&mut config, store).await?;
-            self::submission(args, &config, &machines)?
+            self::submission(args, &config, None, &machines)?
         }
     };
     // Before the submission, which adds a job to this folder.

@@ -24,6 +24,15 @@ pub(super) struct AgainArgs {
 }
 
 impl AgainArgs {
+    /// The given total number of trials.
+    #[cfg(feature = "vizier")]
+    pub(super) fn total(&self) -> anyhow::Result<Option<i32>> {
+        match self.trials {
+            Some(TrialCount::Total(count)) => Ok(Some(i32::try_from(count).context("--trials")?)),
+            _ => Ok(None),
+        }
+    }
+
     /// Overrides the number of trials in `config`.
     pub(super) fn apply(&self, config: &mut HptuningConfig) -> anyhow::Result<()> {
         let Some(trials) = self.trials else { return Ok(()) };

@@ -47,6 +47,18 @@ impl GcloudArgs {
         Ok(Completion { input, flags: TRAINING_FLAGS, is_open: false })
     }
 
+    /// A given flag about programs or machines, which jobs of Vertex AI describe otherwise.
+    #[cfg(feature = "vizier")]
+    pub(super) fn program_flag(&self) -> Option<&'static str> {
+        let has_input = self.flags.input().is_ok_and(|input| !input.is_empty());
+        let given = [
+            ("--packages", !self.packages.is_empty()),
+            ("--args", !self.args.is_empty()),
+            ("a flag about machines or the runtime", has_input),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
+    }
+
     /// Adds the flags' arguments and labels to `config`.
     pub(super) fn apply(&self, config: &mut HptuningConfig) {
         config.training_input.args.extend(self.args.iter().cloned());

@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use super::BAD_INPUT;
 use super::client::TRAINING_FLAGS;
 use crate::composition;
-use tunesmith_config::Completion;
+#[cfg(feature = "vizier")]
+use crate::vertex_file::{Additions, VertexFile};
+use tunesmith_config::{Completion, HptuningConfig};
 
 /// Check a configuration and print its search space.
 #[derive(Debug, clap::Args)]
@@ -30,24 +32,38 @@ pub(super) fn run(args: &Args, out: &mut impl Write, err: &mut impl Write) -> io
         writeln!(out, "{:#}", tunesmith_config::json_schema().to_value())?;
         return Ok(ExitCode::SUCCESS);
     };
+    #[cfg(feature = "vizier")]
+    if let Some(file) = VertexFile::load(path, Additions::default()) {
+        let read = file.map_err(anyhow::Error::from).and_then(|file| Ok((file.config()?, file.format())));
+        return match read {
+            Ok((config, format)) => valid(&config, format, out, err),
+            Err(errors) => {
+                writeln!(err, "{errors}")?;
+                Ok(ExitCode::from(BAD_INPUT))
+            }
+        };
+    }
     // The command that submits the job may add fields.
     let completion = Completion { flags: TRAINING_FLAGS, is_open: true, ..Completion::default() };
     match tunesmith_config::load_completed(path, &completion) {
-        Ok(config) => {
-            for warning in &config.warnings {
-                writeln!(err, "{warning}\n")?;
-            }
-            write!(out, "{}", tunesmith_config::describe(&config))?;
-            for hint in tunesmith_config::hints(&config, composition::processors().get(), None) {
-                writeln!(err, "hint: {hint}")?;
-            }
-            Ok(ExitCode::SUCCESS)
-        }
+        Ok(config) => valid(&config, "training input of AI Platform", out, err),
         Err(errors) => {
             writeln!(err, "{errors}")?;
             Ok(ExitCode::from(BAD_INPUT))
         }
     }
+}
+
+fn valid(config: &HptuningConfig, format: &str, out: &mut impl Write, err: &mut impl Write) -> io::Result<ExitCode> {
+    for warning in &config.warnings {
+        writeln!(err, "{warning}\n")?;
+    }
+    write!(out, "{}", tunesmith_config::describe(config))?;
+    writeln!(out, "{:<15} {format}", "format")?;
+    for hint in tunesmith_config::hints(config, composition::processors().get(), None) {
+        writeln!(err, "hint: {hint}")?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

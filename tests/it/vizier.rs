@@ -102,12 +102,71 @@ fn vertex_ai_has_a_listener_of_its_own() {
     assert_eq!(outcome.unwrap(), "ok");
 }
 
+/// A server that finds no container engine, so that the commands of containers run as processes.
+fn server_without_containers(workspace: &Workspace, more: &[&str]) -> Server {
+    let mut command = workspace.command();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir", "data", "--allow-unisolated-programs"]).args(more);
+    Server::start_command(command.env("PATH", workspace.path()))
+}
+
+/// Runs `jobs.py` in `workspace`, where programs leave what they got.
+fn run_jobs(workspace: &Workspace, requirements: &[&str], arguments: &[&str], environment: &[(&str, &str)]) {
+    let trainer = script("trainer.py");
+    let mut command = program(interpreter(requirements));
+    let (endpoint, parts) = arguments.split_at(2);
+    command.arg(script("jobs.py")).args(endpoint).arg(trainer).args(parts).envs(environment.iter().copied());
+    command.env("PYTHONDONTWRITEBYTECODE", "1").current_dir(workspace.path()).stdin(Stdio::null());
+    let output = finished(command.output().unwrap());
+    assert_eq!(output.code, Some(0), "{arguments:?}\n{}\n{}", output.stdout, output.stderr);
+    assert_eq!(output.stdout.lines().last(), Some("ok"));
+}
+
+#[test]
+fn clients_of_vertex_ai_run_jobs_unchanged() {
+    let workspace = Workspace::new("");
+    let server = server_without_containers(&workspace, &[]);
+    let endpoint = format!("http://{}/vertex", server.address);
+    run_jobs(&workspace, &CLIENTS, &[&endpoint, "rest", "client", "sdk", "discovery"], &[]);
+}
+
+#[test]
+fn earlier_clients_of_vertex_ai_run_jobs_unchanged() {
+    for requirements in [&SDK_1_71[..], &SDK_1_44] {
+        let workspace = Workspace::new("");
+        let server = server_without_containers(&workspace, &[]);
+        let endpoint = format!("http://{}/vertex", server.address);
+        run_jobs(&workspace, requirements, &[&endpoint, "rest", "sdk"], &[]);
+    }
+}
+
+#[test]
+fn clients_of_vertex_ai_run_jobs_unchanged_over_grpc() {
+    let workspace = Workspace::new("");
+    let server = server_without_containers(&workspace, &[]);
+    run_jobs(&workspace, &CLIENTS, &[&server.address.to_string(), "grpc", "client"], &[]);
+    for (requirements, part) in [(&CLIENTS[..], "sdk"), (&SDK_1_38, "sdk")] {
+        let workspace = Workspace::new("");
+        let server = server_without_containers(&workspace, &["--tls-self-signed", "tls"]);
+        let certificate = workspace.path().join("tls/certificate.pem");
+        let trust = [("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", certificate.to_str().unwrap())];
+        run_jobs(&workspace, requirements, &[&format!("localhost:{}", server.address.port()), "tls", part], &trust);
+    }
+}
+
 #[test]
 fn studies_are_the_same_through_every_api() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     // Creation, suggestion, completion and list by each of four.
     assert_eq!(run(&CLIENTS, "matrix.py", &[&server.address.to_string()], &[]), "256");
+}
+
+#[test]
+fn jobs_are_the_same_through_every_api() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    // Creation, reading, cancellation and deletion by each of three.
+    assert_eq!(run(&CLIENTS, "job_matrix.py", &[&server.address.to_string()], &[]), "81");
 }
 
 #[test]

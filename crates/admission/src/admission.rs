@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::time::Instant;
-use tunesmith_access::{Caller, SuggestionPermit};
+use tunesmith_access::{Caller, Role, SuggestionPermit};
 
 use super::call::{Call, IdempotencyKey};
 use super::completion::{self, NoResponse};
 use super::control::{AccessControl, over_limit};
 use super::steps::Steps;
 use super::use_cases::RequiredAccess;
-use tunesmith_domain::{Code, Refusal};
+use tunesmith_domain::{Code, Document, Refusal};
 
 /// Admitted call. Only [`AccessControl::admit`] creates one; handlers get a clone.
 ///
@@ -65,6 +66,22 @@ impl Admission {
 
     pub fn caller(&self) -> &Caller {
         &self.0.caller
+    }
+
+    /// Principal of the caller; `None` without access control.
+    pub fn principal(&self) -> Option<&str> {
+        match self.caller() {
+            Caller::Anonymous => None,
+            Caller::Authenticated(_) => Some(self.caller().principal()),
+        }
+    }
+
+    /// Policy of a job that the caller creates, who becomes its owner; null without access control.
+    pub fn policy_of_creator(&self) -> Document {
+        self.principal().map_or(
+            Document::Null,
+            |principal| json!({"bindings": [{"role": Role::JobOwner.to_string(), "members": [principal]}]}),
+        )
     }
 
     pub fn call(&self) -> &Call {

@@ -1,6 +1,7 @@
 //! Detection of other tuners' files by their keys, so that one error names the format instead of one per field.
 
 use super::diagnostic::Finding;
+use super::document::JobFormat;
 use super::yaml::{Content, Entry, Node};
 
 /// Error for another tool's configuration; `None` for all other files.
@@ -17,11 +18,11 @@ pub(super) fn foreign_format(tree: &Node) -> Option<Finding> {
     Some(Finding { help: Some(format!("{advice}; `tunesmith init` writes a configuration to start from")), ..finding })
 }
 
-struct Keys<'a>(&'a [Entry]);
+pub(super) struct Keys<'a>(pub(super) &'a [Entry]);
 
 impl<'a> Keys<'a> {
     /// First entry with one of the keys `names`, in either spelling.
-    fn find(&self, names: &[&str]) -> Option<&'a Entry> {
+    pub(super) fn find(&self, names: &[&str]) -> Option<&'a Entry> {
         let plain = |name: &str| name.replace('_', "").to_lowercase();
         self.0.iter().find(|entry| names.iter().any(|name| plain(name) == plain(&entry.key)))
     }
@@ -41,17 +42,39 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Format of Vertex AI of a file with these keys.
+    pub(super) fn job_format(&self) -> Option<JobFormat> {
+        if self.find(&["trainingInput"]).is_some() {
+            return None;
+        }
+        let has = |name: &str| self.find(&[name]).is_some();
+        if has("studySpec") || has("trialJobSpec") {
+            return Some(JobFormat::TuningJob);
+        }
+        if has("displayName") && (has("maxTrialCount") || has("parallelTrialCount")) {
+            return Some(JobFormat::TuningJob);
+        }
+        match (has("jobSpec"), has("workerPoolSpecs")) {
+            (true, _) => Some(JobFormat::CustomJob),
+            (false, true) => Some(JobFormat::CustomJobSpec),
+            (false, false) => None,
+        }
+    }
+
     /// Entry that identifies a format, the format, and the equivalent of its fields here.
     fn format(&self) -> Option<(&'a Entry, &'static str, &'static str)> {
-        let vertex = self.find(&["studySpec", "trialJobSpec"]).or_else(|| {
-            self.find(&["displayName"]).filter(|_| self.find(&["maxTrialCount", "parallelTrialCount"]).is_some())
-        });
-        if let Some(entry) = vertex {
+        if let Some(format) = self.job_format() {
+            let identifying = ["studySpec", "trialJobSpec", "jobSpec", "workerPoolSpecs", "displayName"];
+            let entry = identifying.iter().find_map(|name| self.find(&[name]))?;
+            let name = match format {
+                JobFormat::TuningJob => "a HyperparameterTuningJob of Vertex AI, not a job of AI Platform",
+                JobFormat::CustomJob => "a CustomJob of Vertex AI, not a job of AI Platform",
+                JobFormat::CustomJobSpec => "a CustomJobSpec of Vertex AI, not a job of AI Platform",
+            };
             return Some((
                 entry,
-                "a HyperparameterTuningJob of Vertex AI, not a job of AI Platform",
-                "studySpec becomes hyperparameters (params, goal, hyperparameterMetricTag), maxTrialCount maxTrials, \
-                 parallelTrialCount maxParallelTrials, and trialJobSpec masterType with masterConfig",
+                name,
+                "`tunesmith run` takes it as it is, and so does the API of Vertex AI on a server",
             ));
         }
         if let Some(entry) = self.find(&["kind"]).filter(|_| {

@@ -44,6 +44,27 @@ impl JobId {
     pub fn parts(&self) -> (&str, &str) {
         self.0.split_once('/').unwrap_or((Self::LOCAL_PROJECT, &self.0))
     }
+
+    /// Creates the ID of the job `id` of Vertex AI in `project`. Its IDs are digits, before which a prefix is put.
+    ///
+    /// # Errors
+    /// [`IdError`] if either part is invalid.
+    pub fn of_vertex(project: &str, id: &str) -> Result<Self, IdError> {
+        if is_digits(id) { Self::new(project, &format!("{VERTEX_PREFIX}{id}")) } else { Self::new(project, id) }
+    }
+
+    /// The job's name on Vertex AI: the digits of [`Self::of_vertex`], or the name of a job submitted in another way.
+    pub fn vertex_id(&self) -> &str {
+        let name = self.parts().1;
+        name.strip_prefix(VERTEX_PREFIX).filter(|id| is_digits(id)).unwrap_or(name)
+    }
+}
+
+/// Beginning of the names of jobs of Vertex AI.
+const VERTEX_PREFIX: &str = "vertex_";
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl FromStr for JobId {

@@ -3,6 +3,7 @@
 //! A plan is resolved from the configuration and the command line at submission and stored with the job, so that a
 //! resumed job runs in the same way. Not here: the stored form.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -40,6 +41,10 @@ pub struct JobPlan {
     pub job_dir_flag: Option<String>,
     /// Whether `TF_CONFIG` calls the master `chief`.
     pub master_is_chief: bool,
+    /// What programs get from the service.
+    pub contract: TrainerContract,
+    /// User variables of the master; each may refer to earlier ones.
+    pub variables: Vec<Variable>,
     /// Jobs of higher priority start first.
     pub priority: i32,
     /// Time limit from submission until the job is first `RUNNING`.
@@ -84,7 +89,7 @@ impl JobPlan {
 /// Program of a replica.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProgramPlan {
-    /// Module of Python packages, which are installed first.
+    /// Module of Python packages, which are installed first. The packages of the master serve all replicas.
     PythonModule {
         /// Addresses of wheels or sdists, as configured.
         package_uris: Vec<String>,
@@ -94,6 +99,8 @@ pub enum ProgramPlan {
         requirements: Vec<String>,
         /// Module to run.
         module: String,
+        /// Fixed arguments.
+        args: Vec<String>,
     },
     /// Command on the local machine.
     Command {
@@ -116,8 +123,32 @@ pub struct ReplicaPlan {
     pub count: u32,
     /// Program; `None` for the master's.
     pub program: Option<ProgramPlan>,
+    /// User variables.
+    pub variables: Vec<Variable>,
     /// Resources per replica.
     pub resources: Resources,
+}
+
+/// Environment variable set by the user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variable {
+    pub name: String,
+    pub value: String,
+}
+
+/// What programs get from the service: arguments, environment variables, names of replicas.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum TrainerContract {
+    /// `--job-dir`, and `TF_CONFIG` with the roles of AI Platform.
+    #[default]
+    AiPlatform,
+    /// `AIP_` variables, and `CLUSTER_SPEC` with worker pools; `TF_CONFIG` with more than one replica only.
+    VertexAi {
+        /// Folder that the `AIP_` variables name, also if the server does not read it as [`JobPlan::job_dir`].
+        output_directory: Option<String>,
+        /// Flags of parameters whose name is not their own, by name.
+        flags: BTreeMap<String, String>,
+    },
 }
 
 /// Role of a replica in a distributed job.

@@ -55,6 +55,12 @@ pub trait Executor: Send + Sync + 'static {
         false
     }
 
+    /// Whether programs of jobs with `placement` can be container images.
+    async fn runs_containers(&self, placement: &Placement) -> bool {
+        let _ = placement;
+        true
+    }
+
     /// Starts the program of `spec`. Returns once the job is durably registered under its ID. The engine creates the
     /// folders of the attempt and those for the program's output ([`create_folders`]).
     ///
@@ -197,6 +203,10 @@ pub struct ExecutorJobSpec {
     pub training_input: serde_json::Value,
     /// Whether `TF_CONFIG` names the master `chief` (`useChiefInTfConfig`).
     pub master_is_chief: bool,
+    /// Whether replicas are named by worker pools, as on Vertex AI: `CLUSTER_SPEC` for every program, and `TF_CONFIG` with
+    /// more than one replica only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_worker_pools: bool,
     /// Environment variables of every replica, in addition to those passed on by the engine.
     pub environment: BTreeMap<String, String>,
     /// Working directory of the programs.
@@ -290,6 +300,9 @@ pub struct Replica {
     /// Index within the role, from 0.
     pub index: u32,
     pub program: Program,
+    /// Environment variables of this replica, in addition to those of the specification.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
     /// Resource request. Engines with a scheduler pass it on.
     #[serde(default, skip_serializing_if = "Resources::is_empty")]
     pub resources: Resources,
@@ -302,7 +315,8 @@ pub struct Replica {
 impl Replica {
     /// Replica without resource requests.
     pub fn new(role: Role, index: u32, program: Program) -> Self {
-        Self { role, index, program, resources: Resources::default(), devices: None }
+        let (variables, resources) = (BTreeMap::new(), Resources::default());
+        Self { role, index, program, variables, resources, devices: None }
     }
 }
 

@@ -105,6 +105,10 @@ impl Executor for RoutedExecutor {
         self.named(self.wanted(placement).as_deref()).unwrap_or(&self.own).has_volume(placement, path)
     }
 
+    async fn runs_containers(&self, placement: &Placement) -> bool {
+        self.named(self.wanted(placement).as_deref()).unwrap_or(&self.own).runs_containers(placement).await
+    }
+
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
         let id = &spec.id;
         // An attempt stays with the executor it was first submitted to.

@@ -10,6 +10,7 @@ mod jobs;
 mod live_trials;
 pub mod packages;
 mod plan_check;
+mod refusal;
 mod reports;
 pub mod resource_pool;
 mod runner;

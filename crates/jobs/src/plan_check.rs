@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::allowed_folders::{AllowedFolders, HostFolder, JobFolder, NotAllowed, PackageReader};
-use tunesmith_domain::{JobPlan, ProgramPlan};
+use tunesmith_domain::{JobPlan, MachineNotice, ProgramPlan};
 use tunesmith_files::create_folder_for_user;
 use tunesmith_objects::Buckets;
 use tunesmith_packages::{LocalArchive, Package};
@@ -38,6 +38,17 @@ pub enum PlanPart {
     Packages,
     /// Folder for models and events.
     JobDir,
+}
+
+impl PlanPart {
+    /// Path in a training input.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Command => "masterConfig.containerCommand",
+            Self::Packages => "packageUris",
+            Self::JobDir => "jobDir",
+        }
+    }
 }
 
 /// Search path used by `execvp` when `PATH` is unset.
@@ -104,6 +115,31 @@ pub(super) fn entry_point_problem(plan: &JobPlan) -> Option<PlanProblem> {
         }),
         _ => None,
     })
+}
+
+/// Replaces containers by processes that run their commands, for an executor without containers.
+///
+/// # Errors
+/// An image without a command.
+pub(super) fn run_as_processes(plan: &mut JobPlan) -> Result<(), PlanProblem> {
+    let others = plan.replicas.iter_mut().filter_map(|group| group.program.as_mut());
+    for program in std::iter::once(&mut plan.program).chain(others) {
+        let ProgramPlan::Container { image, command, args } = program else { continue };
+        if command.is_empty() {
+            let message =
+                format!("the image {image} has no command, and this executor runs no containers: state its command");
+            return Err(PlanProblem { part: PlanPart::Command, message });
+        }
+        let description =
+            format!("has no effect: this executor runs no containers, and starts the command of {image} as a process");
+        let argv = command.drain(..).chain(args.drain(..)).collect();
+        *program = ProgramPlan::Command { argv };
+        let notice = MachineNotice { field: "masterConfig.imageUri".to_owned(), description };
+        if !plan.machines.notices.contains(&notice) {
+            plan.machines.notices.push(notice);
+        }
+    }
+    Ok(())
 }
 
 fn program_problem(program: &ProgramPlan, working_directory: &Path) -> Option<PlanProblem> {
@@ -250,6 +286,7 @@ mod tests {
             package_path: Some(folder.path().join("sub")),
             requirements: vec![],
             module: "m".into(),
+            args: vec![],
         };
         let job_dir = |path: &str| Some(folder.path().join(path).display().to_string());
         let plan = JobPlan { program, replicas: vec![], job_dir: job_dir("data.csv/models"), ..samples::plan() };

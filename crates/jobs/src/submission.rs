@@ -17,7 +17,7 @@ use super::runner::{JobServices, replica_resources};
 use super::trainer::placement;
 use tunesmith_domain::{
     Job, JobFields, JobId, JobPlan, MachineNotice, MachinePlan, Metadata, NewStudy, RESUME_PREVIOUS_JOB, Resources,
-    SourceStudies, StudyId, StudySpec,
+    SourceStudies, StudyId, StudySpec, TrainerContract,
 };
 use tunesmith_studies::search_policy::{SourceDescriptions, describe_sources};
 
@@ -127,6 +127,11 @@ pub(super) async fn submit(
     let user = program_user(project);
     let capabilities = executor.capabilities(&placement(&submission.plan.machines));
     let is_here = capabilities.shares_files;
+    let is_vertex = matches!(submission.plan.contract, TrainerContract::VertexAi { .. });
+    if is_vertex && !executor.runs_containers(&placement(&submission.plan.machines)).await {
+        plan_check::run_as_processes(&mut submission.plan)
+            .map_err(|problem| SubmitError::NotRunnable(vec![problem]))?;
+    }
     if submission.plan.job_dir_flag.is_some() && submission.plan.job_dir.is_none() {
         if !is_here {
             let message =
@@ -158,10 +163,16 @@ pub(super) async fn submit(
     if !problems.is_empty() {
         return Err(SubmitError::NotRunnable(problems));
     }
-    if let Some(problem) = plan_check::object_problem(&named, buckets).await {
-        return Err(SubmitError::NotRunnable(vec![problem]));
-    }
     let mut plan = submission.plan;
+    if let Some(problem) = plan_check::object_problem(&named, buckets).await {
+        if !is_vertex {
+            return Err(SubmitError::NotRunnable(vec![problem]));
+        }
+        // Published clients always name a bucket, which only the programs may need.
+        plan.job_dir = None;
+        let description = format!("is for the programs alone: {}", problem.message);
+        plan.machines.notices.push(MachineNotice { field: "jobDir".to_owned(), description });
+    }
     if let Some(spec) = &submission.study {
         let SourceDescriptions { continued, related } = describe_sources(store, spec, &sources).await?;
         let texts: Vec<String> = continued.into_iter().chain(related).map(|source| source.text).collect();

@@ -1,15 +1,16 @@
 //! Arguments and environment of a trainer, identical on every executor.
 //!
-//! The user's arguments come first, with `{trial}` replaced by the trial number and `{{trial}}` by `{trial}`; then
-//! `--<parameter>=<value>` for each parameter, by name; then `--job-dir=<jobDir>/<trialId>`. The environment has AI
-//! Platform's variables, and `TUNESMITH_` variables for HTTP reports. The executor sets `TF_CONFIG`, since replica
+//! The user's arguments come first, then `--<parameter>=<value>` for each parameter, by name. On AI Platform, the user's
+//! arguments have `{trial}` replaced by the trial number and `{{trial}}` by `{trial}`, and `--job-dir=<jobDir>/<trialId>`
+//! follows; on Vertex AI, `AIP_` variables name that folder. The environment has the service's variables, those of the
+//! user, and `TUNESMITH_` variables for HTTP reports. The executor sets `TF_CONFIG` and `CLUSTER_SPEC`, since replica
 //! addresses are unknown here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tunesmith_domain::{Job, JobPlan, MachinePlan, ProgramPlan, StudyId, Trial};
+use tunesmith_domain::{Document, Job, JobPlan, MachinePlan, ProgramPlan, StudyId, TrainerContract, Trial, Variable};
 use tunesmith_executor::reports::{ReportSources, metric_file};
 use tunesmith_executor::{
     AgentPackages, ExecutorJobId, ExecutorJobSpec, METRIC_FILE_VARIABLE, Placement, Program, Replica, Role,
@@ -46,12 +47,16 @@ impl Launch<'_> {
         let trial_job_dir = job_dir(self.plan, self.trial);
         let args = self.args(trial_job_dir.as_deref());
         let machines = &self.plan.machines;
+        let environment = self.environment();
         let mut replicas = vec![self.replica(Role::Master, 0, &self.plan.program, &args)];
         replicas[0].resources = machines.resources.clone();
+        replicas[0].variables = expanded_variables(&self.plan.variables, &environment);
         for group in &self.plan.replicas {
             let program = group.program.as_ref().unwrap_or(&self.plan.program);
+            let variables = expanded_variables(&group.variables, &environment);
             replicas.extend((0..group.count).map(|index| Replica {
                 resources: group.resources.clone(),
+                variables: variables.clone(),
                 ..self.replica(group.role, index, program, &args)
             }));
         }
@@ -60,9 +65,13 @@ impl Launch<'_> {
         }
         ExecutorJobSpec {
             replicas,
-            training_input: self.job.training_input.clone(),
+            training_input: match &self.plan.contract {
+                TrainerContract::AiPlatform => self.job.training_input.clone(),
+                TrainerContract::VertexAi { .. } => vertex_job_spec(self.job).clone(),
+            },
             master_is_chief: self.plan.master_is_chief,
-            environment: self.environment(),
+            has_worker_pools: self.is_vertex(),
+            environment,
             working_directory: self.plan.working_directory.clone(),
             program_folders: local_job_dir(self.plan, self.trial).into_iter().collect(),
             reports: report_sources(self.plan, self.trial, Some(self.folder)),
@@ -80,17 +89,24 @@ impl Launch<'_> {
 
     fn args(&self, trial_job_dir: Option<&str>) -> Vec<String> {
         let mut args: Vec<String> = self.expanded(&self.plan.args).collect();
-        if let Some(trial) = self.trial {
-            args.extend(trial.parameters.iter().map(|(name, value)| format!("--{name}={value}")));
+        let parameters = self.trial.iter().flat_map(|trial| &trial.parameters);
+        if let TrainerContract::VertexAi { flags, .. } = &self.plan.contract {
+            args.extend(parameters.map(|(name, value)| format!("--{}={value}", flags.get(name).unwrap_or(name))));
+            return args;
         }
+        args.extend(parameters.map(|(name, value)| format!("--{name}={value}")));
         let flag = self.plan.job_dir_flag.as_deref().unwrap_or("job-dir");
         args.extend(trial_job_dir.map(|dir| format!("--{flag}={dir}")));
         args
     }
 
-    /// User arguments with the trial number inserted; unchanged in a job without hyperparameters.
+    fn is_vertex(&self) -> bool {
+        matches!(self.plan.contract, TrainerContract::VertexAi { .. })
+    }
+
+    /// User arguments with the trial number inserted; unchanged on Vertex AI and in a job without hyperparameters.
     fn expanded<'a>(&self, arguments: &'a [String]) -> impl Iterator<Item = String> + use<'a> {
-        let trial = self.trial.map(|trial| trial.id.to_string());
+        let trial = self.trial.filter(|_| !self.is_vertex()).map(|trial| trial.id.to_string());
         arguments.iter().map(move |argument| match &trial {
             Some(trial) => expand(argument, trial),
             None => argument.clone(),
@@ -99,10 +115,11 @@ impl Launch<'_> {
 
     fn replica(&self, role: Role, index: u32, program: &ProgramPlan, args: &[String]) -> Replica {
         let program = match program {
-            ProgramPlan::PythonModule { module, .. } => {
+            ProgramPlan::PythonModule { module, args: fixed, .. } => {
                 let python = self.python.or(self.plan.machines.python.as_deref());
                 let python = python.map_or_else(|| "python3".to_owned(), |path| path.display().to_string());
                 let mut argv = vec![python, "-m".to_owned(), module.clone()];
+                argv.extend(self.expanded(fixed));
                 argv.extend_from_slice(args);
                 Program::Command { argv }
             }
@@ -121,13 +138,31 @@ impl Launch<'_> {
 
     fn environment(&self) -> BTreeMap<String, String> {
         let mut environment = BTreeMap::from([
-            ("CLOUD_ML_JOB_ID".to_owned(), self.job.id.parts().1.to_owned()),
-            ("CLOUD_ML_JOB".to_owned(), self.job.training_input.to_string()),
             ("CLOUD_ML_HP_METRIC_TAG".to_owned(), self.plan.metric_tag.clone()),
             (METRIC_FILE_VARIABLE.to_owned(), metric_file(&self.directory).display().to_string()),
             // Python buffers output to files by default.
             ("PYTHONUNBUFFERED".to_owned(), "1".to_owned()),
         ]);
+        let (project, name) = self.job.id.parts();
+        if let TrainerContract::VertexAi { output_directory, .. } = &self.plan.contract {
+            let region = self.job.training_input["region"].as_str().unwrap_or_default();
+            environment.extend([
+                ("CLOUD_ML_JOB_ID".to_owned(), self.job.id.vertex_id().to_owned()),
+                ("CLOUD_ML_PROJECT_ID".to_owned(), project.to_owned()),
+                ("CLOUD_ML_REGION".to_owned(), region.to_owned()),
+            ]);
+            let folder = output_directory.as_deref().map(|folder| of_trial(folder, self.trial));
+            for (variable, part) in
+                [("AIP_MODEL_DIR", "model"), ("AIP_CHECKPOINT_DIR", "checkpoints"), ("AIP_TENSORBOARD_LOG_DIR", "logs")]
+            {
+                environment.extend(folder.iter().map(|folder| (variable.to_owned(), format!("{folder}/{part}/"))));
+            }
+        } else {
+            environment.extend([
+                ("CLOUD_ML_JOB_ID".to_owned(), name.to_owned()),
+                ("CLOUD_ML_JOB".to_owned(), self.job.training_input.to_string()),
+            ]);
+        }
         if let Some(trial) = self.trial {
             environment.extend([
                 ("CLOUD_ML_TRIAL_ID".to_owned(), trial.id.to_string()),
@@ -139,6 +174,45 @@ impl Launch<'_> {
         }
         environment
     }
+}
+
+/// The specification of a job of Vertex AI, as given; null if it is missing.
+fn vertex_job_spec(job: &Job) -> &Document {
+    let given = &job.training_input["tunesmith"]["vertex"];
+    given.get("trialJobSpec").unwrap_or(&given["jobSpec"])
+}
+
+/// Values of `variables`, in which `$(NAME)` stands for an earlier one or one of `environment`, and `$$(NAME)` for `$(NAME)`.
+/// What names no variable stays.
+fn expanded_variables(variables: &[Variable], environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut values: BTreeMap<String, String> = BTreeMap::new();
+    for Variable { name, value } in variables {
+        let (mut expanded, mut rest) = (String::with_capacity(value.len()), value.as_str());
+        while let Some(at) = rest.find('$') {
+            expanded.push_str(&rest[..at]);
+            rest = &rest[at..];
+            let reference = |text: &str| {
+                let name = text.strip_prefix("$(")?.split_once(')')?.0;
+                Some((name.to_owned(), name.len() + "$()".len()))
+            };
+            let known = |name: &str| values.get(name).or_else(|| environment.get(name));
+            if let Some((_, length)) = rest.strip_prefix('$').and_then(reference) {
+                expanded.push_str(&rest[1..=length]);
+                rest = &rest[length + 1..];
+            } else if let Some((name, length)) = reference(rest)
+                && let Some(value) = known(&name)
+            {
+                expanded.push_str(value);
+                rest = &rest[length..];
+            } else {
+                expanded.push('$');
+                rest = &rest[1..];
+            }
+        }
+        expanded.push_str(rest);
+        values.insert(name.clone(), expanded);
+    }
+    values
 }
 
 /// Replaces `{trial}` by `trial` and `{{trial}}` by `{trial}`. Other braces stay, so JSON arguments pass unchanged.
@@ -182,9 +256,15 @@ pub(super) fn report_sources(plan: &JobPlan, trial: Option<&Trial>, folder: Opti
 fn job_dir(plan: &JobPlan, trial: Option<&Trial>) -> Option<String> {
     let job_dir = plan.job_dir.as_deref()?;
     Some(match trial {
-        Some(trial) => format!("{}/{}", job_dir.trim_end_matches('/'), trial.id),
+        Some(_) => of_trial(job_dir, trial),
         None => job_dir.to_owned(),
     })
+}
+
+/// Folder of `trial` below `folder`, or `folder` itself; without a slash at its end.
+fn of_trial(folder: &str, trial: Option<&Trial>) -> String {
+    let folder = folder.trim_end_matches('/');
+    trial.map_or_else(|| folder.to_owned(), |trial| format!("{folder}/{}", trial.id))
 }
 
 fn local_job_dir(plan: &JobPlan, trial: Option<&Trial>) -> Option<PathBuf> {
@@ -236,12 +316,15 @@ mod tests {
                 role: Role::Worker,
                 count: 2,
                 program: None,
+                variables: Vec::new(),
                 resources: Resources { milli_cpus: Some(500), ..Resources::default() },
             }],
             args: vec!["--data=d".into()],
             working_directory: "/w".into(),
             job_dir: Some("/models/".into()),
             master_is_chief: false,
+            contract: TrainerContract::default(),
+            variables: Vec::new(),
             priority: 0,
             max_wait_time: None,
             max_running_time: None,
@@ -275,6 +358,7 @@ mod tests {
             package_path: None,
             requirements: vec![],
             module: "trainer.task".into(),
+            args: vec![],
         });
         let trial = Trial::new(NewTrial {
             id: TrialId(7),

@@ -150,6 +150,7 @@ mod tests {
             replicas: vec![Replica::new(Role::Master, 0, program)],
             training_input: Value::Null,
             master_is_chief: false,
+            has_worker_pools: false,
             environment: BTreeMap::new(),
             working_directory: "/".into(),
             program_folders: Vec::new(),

@@ -128,6 +128,10 @@ impl AgentEngine for RayEngine {
         Capabilities::ELSEWHERE
     }
 
+    fn runs_containers(&self) -> bool {
+        false
+    }
+
     fn server(&self) -> Option<&str> {
         self.settings.server.as_deref()
     }

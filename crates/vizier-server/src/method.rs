@@ -8,8 +8,9 @@ use futures::future::BoxFuture;
 use prost::{Message, Name};
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 use tunesmith_admission::{Admission, Call, Client, Outcome, UseCase, long_work};
-use tunesmith_domain::{Code, Refusal};
+use tunesmith_domain::{Code, JobId, Refusal};
 use tunesmith_vizier::json;
+use tunesmith_vizier::names::vertex as names;
 
 use crate::grpc;
 use crate::http_rule::HttpRule;
@@ -146,7 +147,19 @@ pub(crate) fn call(use_case: UseCase, name: &str, client: Client) -> Call {
         Some("projects" | "owners") => segments.next().unwrap_or_default(),
         _ => "",
     };
-    Call { use_case, project: project.to_owned(), job: None, resource: name.to_owned(), client, idempotency_key: None }
+    // The policy of a job may allow what the roles in its project do not.
+    let job = match segments.skip(2).collect::<Vec<_>>()[..] {
+        [names::CUSTOM_JOBS | names::TUNING_JOBS, job, ..] => JobId::of_vertex(project, job).ok(),
+        _ => None,
+    };
+    Call {
+        use_case,
+        project: project.to_owned(),
+        job: job.map(|job| job.parts().1.to_owned()),
+        resource: name.to_owned(),
+        client,
+        idempotency_key: None,
+    }
 }
 
 /// Refuses a client with missing or wrong credentials before its message is read.

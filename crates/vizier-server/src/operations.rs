@@ -30,8 +30,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Names of operations, which are equal but for their beginning.
-const NAMES: [&str; 3] = [
+const NAMES: [&str; 5] = [
     "projects/*/locations/*/operations/*",
+    "projects/*/locations/*/customJobs/*/operations/*",
+    "projects/*/locations/*/hyperparameterTuningJobs/*/operations/*",
     "projects/*/locations/*/studies/*/operations/*",
     "projects/*/locations/*/studies/*/trials/*/operations/*",
 ];
@@ -45,40 +47,37 @@ pub(crate) enum Protocol {
 
 pub(crate) fn methods() -> Vec<Method> {
     macro_rules! rules {
-        ($method:expr, $verb:literal, $custom:literal, $body:literal) => {{
+        ($method:expr, $verb:literal, $custom:literal, $body:literal) => {
+            rules!(@ $method, $verb, $custom, $body;
+                "" "studies/*/" "studies/*/trials/*/" "customJobs/*/" "hyperparameterTuningJobs/*/")
+        };
+        (@ $method:expr, $verb:literal, $custom:literal, $body:literal; $($below:literal)*) => {{
             let method: Method = $method;
-            method
-                .http(concat!($verb, " /v1/{name=projects/*/locations/*/operations/*}", $custom, $body))
-                .http(concat!($verb, " /v1/{name=projects/*/locations/*/studies/*/operations/*}", $custom, $body))
-                .http(concat!(
-                    $verb,
-                    " /v1/{name=projects/*/locations/*/studies/*/trials/*/operations/*}",
-                    $custom,
-                    $body
-                ))
-                .http(concat!($verb, " /ui/{name=projects/*/locations/*/operations/*}", $custom, $body))
-                .http(concat!($verb, " /ui/{name=projects/*/locations/*/studies/*/operations/*}", $custom, $body))
-                .http(concat!(
-                    $verb,
-                    " /ui/{name=projects/*/locations/*/studies/*/trials/*/operations/*}",
-                    $custom,
-                    $body
-                ))
+            method$(
+                .http(concat!($verb, " /v1/{name=projects/*/locations/*/", $below, "operations/*}", $custom, $body))
+                .http(concat!($verb, " /ui/{name=projects/*/locations/*/", $below, "operations/*}", $custom, $body))
+            )*
+        }};
+    }
+    macro_rules! lists {
+        ($method:expr; $($parent:literal)*) => {{
+            let method: Method = $method;
+            method$(
+                .http(concat!("GET /v1/{name=projects/*/locations/*", $parent, "}/operations"))
+                .http(concat!("GET /ui/{name=projects/*/locations/*", $parent, "}/operations"))
+            )*
         }};
     }
     vec![
-        Method::new(
-            "google.longrunning.Operations.ListOperations",
-            use_cases::LIST_OPERATIONS,
-            |request: &ListOperationsRequest| &request.name,
-            list,
-        )
-        .http("GET /v1/{name=projects/*/locations/*}/operations")
-        .http("GET /v1/{name=projects/*/locations/*/studies/*}/operations")
-        .http("GET /v1/{name=projects/*/locations/*/studies/*/trials/*}/operations")
-        .http("GET /ui/{name=projects/*/locations/*}/operations")
-        .http("GET /ui/{name=projects/*/locations/*/studies/*}/operations")
-        .http("GET /ui/{name=projects/*/locations/*/studies/*/trials/*}/operations"),
+        lists!(
+            Method::new(
+                "google.longrunning.Operations.ListOperations",
+                use_cases::LIST_OPERATIONS,
+                |request: &ListOperationsRequest| &request.name,
+                list,
+            );
+            "" "/studies/*" "/studies/*/trials/*" "/customJobs/*" "/hyperparameterTuningJobs/*"
+        ),
         rules!(
             Method::new(
                 "google.longrunning.Operations.GetOperation",

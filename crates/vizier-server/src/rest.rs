@@ -7,7 +7,7 @@ use axum::extract::Request;
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method as Verb, StatusCode};
 use axum::response::{IntoResponse, Response};
-use prost_reflect::{DynamicMessage, Kind, ReflectMessage, Value};
+use prost_reflect::{DynamicMessage, Kind, MessageDescriptor, ReflectMessage, Value};
 use tunesmith_admission::Client;
 use tunesmith_domain::{Code, Refusal};
 use tunesmith_vizier::json;
@@ -35,6 +35,9 @@ const STANDARD: [&str; 11] = [
 
 /// Forms of a response. Enums are names in both, which clients of numbers accept.
 const FORMS: [&str; 2] = ["json", "json;enum-encoding=int"];
+
+/// Type of field masks, which are text in a query.
+const FIELD_MASK: &str = "google.protobuf.FieldMask";
 
 pub(crate) async fn respond(services: Arc<Services>, methods: &[Method], request: Request) -> Response {
     let client = request.extensions().get::<Client>().cloned().unwrap_or_default();
@@ -157,11 +160,30 @@ fn read_query(query: &str, rule: &HttpRule, message: &mut DynamicMessage) -> Res
             Kind::String => Value::String(value.into_owned()),
             Kind::Int32 => Value::I32(value.parse().map_err(|_| refuse("a whole number"))?),
             Kind::Bool => Value::Bool(value.parse().map_err(|_| refuse("true or false"))?),
+            Kind::Message(of) if of.full_name() == FIELD_MASK => field_mask(of, &value),
             _ => return Err(refuse("this field in the body")),
         };
         message.set_field(&field, value);
     }
     Ok(())
+}
+
+/// Mask of the type `of` with the paths `text`, joined by commas.
+fn field_mask(of: MessageDescriptor, text: &str) -> Value {
+    let snake_case = |path: &str| {
+        path.chars().fold(String::with_capacity(path.len()), |mut name, c| {
+            if c.is_ascii_uppercase() {
+                name.push('_');
+            }
+            name.push(c.to_ascii_lowercase());
+            name
+        })
+    };
+    let paths = text.split(',').map(str::trim).filter(|path| !path.is_empty());
+    let paths = paths.map(|path| Value::String(snake_case(path))).collect();
+    let mut mask = DynamicMessage::new(of);
+    mask.set_field_by_name("paths", Value::List(paths));
+    Value::Message(mask)
 }
 
 async fn unknown(services: &Services, client: Client, verb: &Verb, path: &str, allowed: &[&Verb]) -> Response {

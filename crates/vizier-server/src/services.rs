@@ -1,8 +1,13 @@
 //! Services, context and replies of handlers.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use tunesmith_admission::{AccessControl, Admission};
+use tunesmith_api::ai_platform::machines::MachineMap;
+use tunesmith_jobs::Jobs;
+use tunesmith_jobs::packages::Packages;
 use tunesmith_studies::Studies;
 use tunesmith_studies::clock::Clock;
 
@@ -10,6 +15,11 @@ use tunesmith_studies::clock::Clock;
 pub struct Services {
     /// Studies with client-run trials.
     pub studies: Arc<Studies>,
+    pub jobs: Arc<Jobs>,
+    pub packages: Packages,
+    pub machines: Arc<RwLock<Arc<MachineMap>>>,
+    /// Working directory of programs.
+    pub working_directory: PathBuf,
     pub clock: Arc<dyn Clock>,
     pub control: Arc<AccessControl>,
 }
@@ -24,6 +34,10 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn studies(&self) -> &Arc<Studies> {
         &self.services.studies
+    }
+
+    pub(crate) fn jobs(&self) -> &Arc<Jobs> {
+        &self.services.jobs
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 use tunesmith_api::ai_platform::optimizer::{display_name, study_name, trial_and_attempt};
-use tunesmith_domain::{Refusal, Study, StudyId, Trial, TrialId};
+use tunesmith_domain::{Job, JobId, Refusal, Study, StudyId, Trial, TrialId};
 
 /// Location of studies of OSS Vizier, which has no locations.
 pub const OSS_LOCATION: &str = "global";
@@ -60,6 +60,12 @@ fn trial(field: &str, study: StudyId, segment: &str) -> Result<TrialName, Refusa
 pub mod vertex {
     use super::*;
 
+    /// Collection of jobs with trials.
+    pub const TUNING_JOBS: &str = "hyperparameterTuningJobs";
+
+    /// Collection of jobs without trials.
+    pub const CUSTOM_JOBS: &str = "customJobs";
+
     const LOCATION: &str = "projects/*/locations/*";
     const STUDY: &str = "projects/*/locations/*/studies/*";
     const TRIAL: &str = "projects/*/locations/*/studies/*/trials/*";
@@ -90,6 +96,23 @@ pub mod vertex {
     pub fn trial(field: &str, name: &str) -> Result<TrialName, Refusal> {
         let [project, location, study, trial] = parts(name, TRIAL).ok_or_else(|| malformed(field, name, TRIAL))?;
         super::trial(field, id(field, project, location, study)?, trial)
+    }
+
+    /// Location and ID of the job `name`.
+    ///
+    /// # Errors
+    /// If `name` has another form.
+    pub fn job<'a>(name: &'a str, collection: &str) -> Result<(&'a str, JobId), Refusal> {
+        let pattern = format!("projects/*/locations/*/{collection}/*");
+        let [project, location, job] = parts(name, &pattern).ok_or_else(|| malformed("name", name, &pattern))?;
+        let id = JobId::of_vertex(project, job).map_err(|error| Refusal::invalid("name", error.to_string()))?;
+        Ok((location, id))
+    }
+
+    /// Name of `job` at `location`: of a tuning job, or of a custom job.
+    pub fn of_job(job: &Job, location: &str) -> String {
+        let collection = if job.study.is_some() { TUNING_JOBS } else { CUSTOM_JOBS };
+        format!("projects/{}/locations/{location}/{collection}/{}", job.id.parts().0, job.id.vertex_id())
     }
 
     pub fn of_study(study: &StudyId) -> String {

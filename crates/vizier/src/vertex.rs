@@ -1,5 +1,6 @@
 //! Vertex AI: studies and trials as its messages.
 
+mod job;
 mod parameters;
 mod spec;
 mod study;
@@ -7,6 +8,10 @@ mod study;
 mod tests;
 mod trial;
 
+pub use job::{
+    JobOfVertex, Place, custom_job, location_of_job, message_of_custom_job, message_of_tuning_job, path_of_job,
+    state_of_job, tuning_job,
+};
 pub use spec::study_config;
 pub use study::config_of;
 pub use study::message_of_study;

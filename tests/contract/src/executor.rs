@@ -86,6 +86,7 @@ pub fn shell(harness: &dyn Harness, trial: u64, script: &str) -> ExecutorJobSpec
         replicas: vec![Replica::new(Role::Master, 0, Program::Command { argv })],
         training_input: serde_json::json!({}),
         master_is_chief: false,
+        has_worker_pools: false,
         environment: BTreeMap::new(),
         working_directory: harness.working_directory().to_owned(),
         program_folders: Vec::new(),

@@ -14,7 +14,7 @@ use tunesmith_domain::{
     Accelerators, Algorithm, Completion, CurveAxis, FinalMeasurement, Job, JobFields, JobPlan, Lease, LossCause,
     MachineNotice, MachinePlan, Measurement, Metadata, MetadataKey, MetadataValue, MetricValue, NewTrial, ProgramPlan,
     ReplicaPlan, ReportKey, RequestKey, Resources, Role, StoppingRule, StoppingRuleKind, Study, StudyFields,
-    StudyState, StudyStopping, StudyTime, TrialChange, TrialId, TrialStart,
+    StudyState, StudyStopping, StudyTime, TrainerContract, TrialChange, TrialId, TrialStart,
 };
 
 /// The time `secs` seconds after a fixed start, with nanoseconds.
@@ -56,19 +56,22 @@ pub fn plan() -> JobPlan {
             package_path: Some("/source".into()),
             requirements: texts(&["numpy"]),
             module: "trainer.task".to_owned(),
+            args: Vec::new(),
         },
         replicas: vec![
-            ReplicaPlan { role: Role::Worker, count: 2, program: None, resources: resources() },
+            ReplicaPlan { role: Role::Worker, count: 2, program: None, variables: Vec::new(), resources: resources() },
             ReplicaPlan {
                 role: Role::ParameterServer,
                 count: 1,
                 program: Some(container),
+                variables: Vec::new(),
                 resources: Resources::default(),
             },
             ReplicaPlan {
                 role: Role::Evaluator,
                 count: 1,
                 program: Some(ProgramPlan::Command { argv: texts(&["true"]) }),
+                variables: Vec::new(),
                 resources: Resources::default(),
             },
         ],
@@ -76,6 +79,8 @@ pub fn plan() -> JobPlan {
         working_directory: "/work".into(),
         job_dir: Some("gs://bucket/job".to_owned()),
         master_is_chief: true,
+        contract: TrainerContract::default(),
+        variables: Vec::new(),
         priority: -1,
         max_wait_time: Some(Duration::from_secs(60)),
         max_running_time: Some(Duration::new(3600, 500)),

@@ -39,12 +39,12 @@ oidc: access
 optuna: admission domain telemetry
 tracking: algorithms client domain files jobs store
 vizier: algorithms api domain
-vizier-server: admission api domain store studies vizier
+vizier-server: admission api domain filter jobs store studies vizier
 statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
-    executor files harness http jobs kubernetes metrics objects oidc optuna packages ray slurm store studies telemetry tracking vizier-server
+    executor files harness http jobs kubernetes metrics objects oidc optuna packages ray slurm store studies telemetry tracking vizier vizier-server
 python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
 xtask:

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Number;
+use serde_json::{Number, Value};
 
 use super::{
     Double, EarlyStoppingSettings, FurtherMetric, MlflowConfig, ObservationNoise, ProtoDuration, Repeats,
@@ -99,6 +99,13 @@ pub struct Additions {
     /// (Tunesmith) Export to MLflow while the job runs: the job as a run, its trials as child runs. None by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mlflow: Option<MlflowConfig>,
+    /// (Tunesmith) Whether the programs may run on machines that can be taken from them. The server configuration says
+    /// which these are; without an entry `preemptible` in its machines, this has no effect.
+    #[serde(skip_serializing_if = "is_default")]
+    pub preemptible: bool,
+    /// (Tunesmith) Job of Vertex AI from which this training input follows. Set by that API; refused in requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vertex: Option<Value>,
 }
 
 impl Additions {

@@ -380,6 +380,11 @@ pub(super) fn origin_schema(_: &mut SchemaGenerator) -> Schema {
     })
 }
 
+/// Name of `job` for people: that given through the API of Vertex AI, or its ID.
+pub fn display_name(job: &Job) -> &str {
+    job.training_input["tunesmith"]["vertex"]["displayName"].as_str().unwrap_or(job.id.parts().1)
+}
+
 /// Resource of `job` with the successful trials of `trials`, best first, as published.
 pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobResource {
     let training_output = match study {

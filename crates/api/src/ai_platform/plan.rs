@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::machines::{MachineMap, Machines};
 use super::{ProtoDuration, ReplicaConfig, TrainingInput, Violation, study_spec};
-use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role, StudySpec};
+use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role, StudySpec, TrainerContract};
 
 /// Command line of a job, apart from its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -154,6 +154,8 @@ pub fn job_plan_on(
         working_directory: command_line.working_directory.clone(),
         job_dir,
         master_is_chief: input.use_chief_in_tf_config,
+        contract: TrainerContract::AiPlatform,
+        variables: Vec::new(),
         priority: scheduling.and_then(|scheduling| scheduling.priority).unwrap_or(0),
         max_wait_time: scheduling.and_then(|scheduling| duration(scheduling.max_wait_time)),
         max_running_time: scheduling.and_then(|scheduling| duration(scheduling.max_running_time)),
@@ -176,6 +178,7 @@ fn local_program(input: &TrainingInput, command_line: &CommandLine) -> Result<Pr
             package_path: command_line.package_path.clone(),
             requirements: input.tunesmith.requirements.clone(),
             module,
+            args: Vec::new(),
         }),
         (true, true) => Err(PlanningError::NoModule),
         (false, _) if !command_line.command.is_empty() => {
@@ -233,7 +236,8 @@ fn replicas(
         let count = value as u32;
         if count > 0 {
             let program = replica_program(master, config.as_ref());
-            replicas.push(ReplicaPlan { role: *role, count, program, resources: resources.clone() });
+            let resources = resources.clone();
+            replicas.push(ReplicaPlan { role: *role, count, program, variables: Vec::new(), resources });
         }
     }
     Ok(replicas)

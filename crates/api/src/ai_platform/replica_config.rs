@@ -64,6 +64,25 @@ pub enum AcceleratorType {
     TpuV3Pod,
     #[serde(rename = "TPU_V4_POD")]
     TpuV4Pod,
+    /// Of Vertex AI, as all that follow.
+    #[serde(rename = "NVIDIA_A100_80GB")]
+    NvidiaA100Gb80,
+    #[serde(rename = "NVIDIA_L4")]
+    NvidiaL4,
+    #[serde(rename = "TPU_V5_LITEPOD")]
+    TpuV5Litepod,
+    #[serde(rename = "NVIDIA_H100_80GB")]
+    NvidiaH100Gb80,
+    #[serde(rename = "NVIDIA_H100_MEGA_80GB")]
+    NvidiaH100MegaGb80,
+    #[serde(rename = "NVIDIA_H200_141GB")]
+    NvidiaH200Gb141,
+    #[serde(rename = "NVIDIA_B200")]
+    NvidiaB200,
+    #[serde(rename = "NVIDIA_GB200")]
+    NvidiaGb200,
+    #[serde(rename = "NVIDIA_RTX_PRO_6000")]
+    NvidiaRtxPro6000,
 }
 
 /// Boot disk of a machine.

@@ -232,6 +232,9 @@ fn check_additions(additions: &Additions, violations: &mut Violations) {
     if let Some(mlflow) = &additions.mlflow {
         mlflow.check(violations);
     }
+    if additions.vertex.is_some() {
+        violations.error("tunesmith.vertex", "is set by the API of Vertex AI", "jobs submitted through that API");
+    }
     if let Some(folder) = &additions.metric_folder {
         let is_path = folder.split('/').all(|part| part != "..") && !folder.starts_with('/');
         if folder.trim_matches('/').is_empty() || folder.len() > MAX_FOLDER_BYTES || !is_path {

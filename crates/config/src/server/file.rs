@@ -39,6 +39,9 @@ pub(super) struct ServerFile {
     pub(super) accelerators: BTreeMap<String, String>,
     /// Places by region. If any is given, other regions are refused; otherwise the region has no effect.
     pub(super) regions: BTreeMap<String, PlacementFile>,
+    /// Place of preemptible jobs: `tunesmith.preemptible`, and the strategy `SPOT` of Vertex AI. None by default, and preemptible
+    /// jobs then run as others do.
+    pub(super) preemptible: Option<PlacementFile>,
     /// Runtimes by version, as in `runtimeVersion`. If any is given, other versions are refused; otherwise the version has
     /// no effect.
     pub(super) runtime_versions: BTreeMap<String, RuntimeFile>,

@@ -95,6 +95,7 @@ impl<'a> Rules<'a> {
             let place = self.place(&format!("regions.{name}"), entry, &machines);
             machines.regions.insert(name, place);
         }
+        machines.preemptible = file.preemptible.map(|entry| self.place("preemptible", entry, &machines));
         for (name, entry) in file.runtime_versions {
             let field = format!("runtimeVersions.{name}");
             if let Some(python) = entry.python.as_deref().filter(|python| !Path::new(python).is_absolute()) {

@@ -36,7 +36,7 @@ use tunesmith_domain::JobId;
 use self::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submission};
 use self::containers::Engine;
 use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
-use super::{AttemptLocation, ReplicaNode, host_name};
+use super::{AttemptLocation, Placement, ReplicaNode, host_name};
 use super::{
     Executor, ExecutorError, ExecutorJobId, ExecutorJobSpec, ExecutorJobState, ExitStatus, FolderFailure, LossCause,
     Program, ProgramEnd, Replica, Role, StopMode, StopReason, create_folders,
@@ -149,6 +149,12 @@ impl From<io::Error> for Failure {
 
 #[async_trait]
 impl Executor for LocalExecutor {
+    async fn runs_containers(&self, _: &Placement) -> bool {
+        let inner = Arc::clone(&self.0);
+        // The search runs programs. If it panics, the start finds the problem.
+        tokio::task::spawn_blocking(move || inner.engine().is_some()).await.unwrap_or(true)
+    }
+
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
         let id = spec.id.clone();
         let spec = spec.clone();

@@ -34,7 +34,7 @@ use super::processes::{TOKEN_VARIABLE, descendants};
 use super::shared_watch::{self, Order, SharedWatch};
 use super::watchdog::monotonic;
 use super::{SUPERVISE_ARGUMENT, SUPERVISE_SHARED_ARGUMENT};
-use crate::tf_config::{CLUSTER_SPEC_VARIABLE, Cluster};
+use crate::tf_config::Cluster;
 use crate::{ExitStatus, Program, ProgramEnd, Replica, StopReason, may_pass};
 use tunesmith_files::RootedPath;
 
@@ -305,11 +305,10 @@ impl Supervisor {
             let of_user = identity.variables().map(|(name, value)| (name.to_owned(), value.to_owned()));
             own.extend(of_user);
         }
-        let tf_config = cluster.tf_config(replica);
-        // An agent in a container runs its program as a command of that container.
-        if let Some(value) = variables.get_mut(CLUSTER_SPEC_VARIABLE) {
-            value.clone_from(&tf_config);
-        }
+        variables.extend(replica.variables.clone());
+        let is_container = matches!(replica.program, Program::Container { .. });
+        let of_cluster = cluster.variables(replica, is_container).into_iter();
+        variables.extend(of_cluster.map(|(name, value)| (name.to_owned(), value)));
         let mut command = match &replica.program {
             Program::Command { argv } => {
                 let (program, arguments) = argv.split_first().ok_or("its command is empty")?;
@@ -318,13 +317,12 @@ impl Supervisor {
                 command
             }
             Program::Container { .. } => {
-                variables.insert(CLUSTER_SPEC_VARIABLE.to_owned(), tf_config.clone());
-                let names = variables.keys().cloned().chain(["TF_CONFIG".to_owned()]);
+                let names = variables.keys().cloned();
                 let line = engine.as_ref().and_then(|engine| engine.run(spec, token, replica, names));
                 line.ok_or("it is a container, and no engine was chosen")?
             }
         };
-        command.envs(&own).envs(&variables).env("TF_CONFIG", tf_config).current_dir(&spec.working_directory);
+        command.envs(&own).envs(&variables).current_dir(&spec.working_directory);
         Ok(command)
     }
 

@@ -54,6 +54,11 @@ pub trait AgentEngine: Send + Sync + 'static {
         false
     }
 
+    /// Whether programs can be container images.
+    fn runs_containers(&self) -> bool {
+        true
+    }
+
     /// Server address for agents; `None` for that in their specification.
     fn server(&self) -> Option<&str> {
         None

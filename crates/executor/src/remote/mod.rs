@@ -371,6 +371,10 @@ impl<E: AgentEngine> Executor for RemoteExecutor<E> {
         self.engine.has_volume(path)
     }
 
+    async fn runs_containers(&self, _: &Placement) -> bool {
+        self.engine.runs_containers()
+    }
+
     async fn submit(&self, spec: &ExecutorJobSpec) -> Result<(), ExecutorError> {
         let (id, owned) = (spec.id.clone(), spec.clone());
         if self.end(&id).await?.is_some() {

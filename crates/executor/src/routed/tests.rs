@@ -58,6 +58,7 @@ fn spec(trial: u64, executor: Option<&str>) -> ExecutorJobSpec {
         replicas: vec![Replica::new(Role::Master, 0, program)],
         training_input: serde_json::Value::Null,
         master_is_chief: false,
+        has_worker_pools: false,
         environment: BTreeMap::new(),
         working_directory: "/".into(),
         program_folders: Vec::new(),

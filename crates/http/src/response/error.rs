@@ -9,7 +9,7 @@ use schemars::{Schema, SchemaGenerator};
 use tunesmith_api::ai_platform::rpc::{ErrorResponse, FieldViolation, Status};
 pub(crate) use tunesmith_domain::Code;
 use tunesmith_domain::Refusal;
-use tunesmith_jobs::{JobsError, PlanPart, ReportError, SubmitError};
+use tunesmith_jobs::{JobsError, ReportError};
 use tunesmith_store::StoreError;
 use tunesmith_studies::StudiesError;
 
@@ -101,7 +101,7 @@ macro_rules! refused {
     };
 }
 
-refused!(StoreError, StudiesError, &StudiesError);
+refused!(JobsError, StoreError, StudiesError, &StudiesError);
 
 impl From<ReportError> for ApiError {
     fn from(error: ReportError) -> Self {
@@ -109,45 +109,6 @@ impl From<ReportError> for ApiError {
             ReportError::NotRunning(_) => Self::new(Code::FailedPrecondition, error.to_string()),
             ReportError::WrongToken(_) => Self::new(Code::Unauthenticated, error.to_string()),
             ReportError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl From<JobsError> for ApiError {
-    fn from(error: JobsError) -> Self {
-        match error {
-            JobsError::Store(error) | JobsError::Submit(SubmitError::Store(error)) => error.into(),
-            JobsError::Submit(error @ SubmitError::NoSuchPreviousJob(_)) => {
-                Self::invalid("trainingInput.hyperparameters.resumePreviousJobId", error.to_string())
-            }
-            JobsError::Submit(SubmitError::NotRunnable(problems)) => {
-                let violations = problems.into_iter().map(|problem| {
-                    let field = match problem.part {
-                        PlanPart::Command => "trainingInput.masterConfig.containerCommand",
-                        PlanPart::Packages => "trainingInput.packageUris",
-                        PlanPart::JobDir => "trainingInput.jobDir",
-                    };
-                    FieldViolation { field: field.to_owned(), description: problem.message }
-                });
-                Self::violations(violations)
-            }
-            JobsError::Submit(error @ SubmitError::Impossible(_)) => Self::invalid("trainingInput", error.to_string()),
-            JobsError::QueueFull(_) => Self::new(Code::ResourceExhausted, error.to_string()),
-            JobsError::Submit(error) => Self::new(Code::AlreadyExists, error.to_string()),
-            JobsError::Running { .. }
-            | JobsError::NothingToRetry(_)
-            | JobsError::Needed { .. }
-            | JobsError::NoStudy(_)
-            | JobsError::NoTrialLeft { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
-            JobsError::ForeignPoint(_) => Self::invalid("parameters", error.to_string()),
-            JobsError::Folder { .. } | JobsError::Logs(_) | JobsError::Executor(_) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "a job cannot be read or changed");
-                Self::new(Code::Internal, format!("{error}; see the server's log"))
-            }
-            JobsError::Plan(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, "a job's plan cannot be read");
-                Self::new(Code::Internal, error.to_string())
-            }
         }
     }
 }

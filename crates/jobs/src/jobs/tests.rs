@@ -123,6 +123,7 @@ async fn job_that_waits_to_be_run_again_has_no_slot_and_can_be_cancelled() {
         package_path: None,
         requirements: Vec::new(),
         module: "m".to_owned(),
+        args: Vec::new(),
     };
     jobs.create(submission("other", program), 1).await.unwrap();
     let control = run(&jobs);

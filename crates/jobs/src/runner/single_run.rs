@@ -9,7 +9,7 @@ use super::grants::until;
 use super::outage::Reach;
 use super::{Context, Control, JobOutcome, RunError, until_at_least};
 use crate::resource_pool::Grant;
-use tunesmith_domain::JobState;
+use tunesmith_domain::{JobState, TrainerContract};
 use tunesmith_executor::logs::{self, LogStream};
 use tunesmith_executor::{ExecutorJobId, ExecutorJobState, ExitStatus, LossCause, ProgramEnd, StopMode, StopReason};
 
@@ -74,13 +74,14 @@ pub(super) async fn run(context: &Arc<Context>) -> Result<JobOutcome, RunError> 
                 }
             }
             ExecutorJobState::Ended(status) => {
-                return match failure(&status) {
+                return match failure(&status, &context.plan.contract) {
                     None => context.runner.end(JobState::Succeeded, "").await,
                     Some(reason) => {
                         let log = log_name(&id, LogStream::Stderr);
                         let path = logs::path(&log, &runner.directory);
                         let quote = error_quote(&runner.directory, &log).await;
-                        let quote = quote.map(|line| format!(": {line}")).unwrap_or_default();
+                        let mark = if reason.ends_with('.') { "" } else { ":" };
+                        let quote = quote.map(|line| format!("{mark} {line}")).unwrap_or_default();
                         let message = format!("{reason}{quote} (log: {})", path.display());
                         context.runner.end(JobState::Failed, &message).await
                     }
@@ -170,8 +171,14 @@ async fn watch(context: &Context, id: &ExecutorJobId, asked: Instant) -> Result<
     }
 }
 
-fn failure(status: &ExitStatus) -> Option<String> {
+fn failure(status: &ExitStatus, contract: &TrainerContract) -> Option<String> {
+    let is_vertex = matches!(contract, TrainerContract::VertexAi { .. });
     match (&status.end, status.stopped) {
+        // The texts of Vertex AI, which its users search for.
+        (ProgramEnd::Exited(code @ 1..), None) if is_vertex => {
+            Some(format!("The replica workerpool0-0 exited with a non-zero status of {code}."))
+        }
+        (ProgramEnd::OutOfMemory, None) if is_vertex => Some("Replicas low on memory: workerpool0".to_owned()),
         (_, Some(StopReason::TimeLimit)) => Some("ran longer than its time limit".to_owned()),
         (ProgramEnd::Exited(0), _) => None,
         (ProgramEnd::Exited(code), _) => Some(format!("the program ended with exit code {code}")),

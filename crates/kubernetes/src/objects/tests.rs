@@ -19,6 +19,7 @@ fn spec() -> ExecutorJobSpec {
         replicas: vec![Replica::new(Role::Master, 0, program)],
         training_input: Value::Null,
         master_is_chief: false,
+        has_worker_pools: false,
         environment: BTreeMap::new(),
         working_directory: "/home/user/project".into(),
         program_folders: Vec::new(),

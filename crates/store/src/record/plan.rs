@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::form::{As, Read, Written, forms, is_default};
 use tunesmith_domain::{
-    JobPlan, MachineNotice, MachinePlan, ProgramPlan, ReplicaPlan, Resources, Role, UnreadablePlan,
+    JobPlan, MachineNotice, MachinePlan, ProgramPlan, ReplicaPlan, Resources, Role, TrainerContract, UnreadablePlan,
+    Variable,
 };
 
 /// The newest version of the document. 1: as below; documents of version 1 have no `v` field.
@@ -62,6 +63,11 @@ struct PlanRecord {
     #[serde(default, skip_serializing_if = "is_default")]
     job_dir_flag: Option<String>,
     master_is_chief: bool,
+    /// Absent for that of AI Platform.
+    #[serde(default, skip_serializing_if = "is_default")]
+    contract: TrainerContract,
+    #[serde(default, skip_serializing_if = "is_default")]
+    variables: Vec<Variable>,
     priority: i32,
     max_wait_time: Option<Duration>,
     max_running_time: Option<Duration>,
@@ -77,9 +83,22 @@ struct PlanRecord {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "ProgramPlan")]
 enum ProgramRecord {
-    PythonModule { package_uris: Vec<String>, package_path: Option<PathBuf>, requirements: Vec<String>, module: String },
-    Command { argv: Vec<String> },
-    Container { image: String, command: Vec<String>, args: Vec<String> },
+    PythonModule {
+        package_uris: Vec<String>,
+        package_path: Option<PathBuf>,
+        requirements: Vec<String>,
+        module: String,
+        #[serde(default, skip_serializing_if = "is_default")]
+        args: Vec<String>,
+    },
+    Command {
+        argv: Vec<String>,
+    },
+    Container {
+        image: String,
+        command: Vec<String>,
+        args: Vec<String>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -89,6 +108,8 @@ struct ReplicaRecord {
     count: u32,
     #[serde(with = "As::<Option<ProgramRecord>>")]
     program: Option<ProgramPlan>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    variables: Vec<Variable>,
     #[serde(default, skip_serializing_if = "is_default")]
     resources: Resources,
 }

@@ -72,6 +72,8 @@ pub struct MachineMap {
     pub accelerators: BTreeMap<String, Option<String>>,
     /// Placements by region. Regions have no effect if empty.
     pub regions: BTreeMap<String, MachinePlacement>,
+    /// Place of preemptible jobs; `None` if they run as others do.
+    pub preemptible: Option<MachinePlacement>,
     /// Runtimes by version. Versions have no effect if empty.
     pub runtimes: BTreeMap<String, Runtime>,
     /// Default executor, for jobs whose machine types and region name none.
@@ -95,6 +97,7 @@ impl MachineMap {
             tiers: published::tiers().into_iter().collect(),
             accelerators: ACCELERATORS.into_iter().map(kind).collect(),
             regions: BTreeMap::new(),
+            preemptible: None,
             runtimes: BTreeMap::new(),
             executor: LOCAL.to_owned(),
             kinds: BTreeMap::new(),
@@ -106,19 +109,22 @@ impl MachineMap {
 
     /// Executors that jobs may use besides [`Self::executor`].
     pub fn other_executors(&self) -> BTreeSet<&str> {
-        let places = self.machine_types.values().map(|machine| &machine.place).chain(self.regions.values());
-        places.filter_map(|place| place.executor.as_deref()).filter(|name| *name != self.executor).collect()
+        self.places().filter_map(|place| place.executor.as_deref()).filter(|name| *name != self.executor).collect()
     }
 
     /// Queues named by placements, by executor.
     pub fn queues(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut queues: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        let places = self.machine_types.values().map(|machine| &machine.place).chain(self.regions.values());
-        for place in places {
+        for place in self.places() {
             let executor = place.executor.as_ref().unwrap_or(&self.executor);
             queues.entry(executor.clone()).or_default().extend(place.queue.clone());
         }
         queues
+    }
+
+    fn places(&self) -> impl Iterator<Item = &MachinePlacement> {
+        let of_types = self.machine_types.values().map(|machine| &machine.place);
+        of_types.chain(self.regions.values()).chain(&self.preemptible)
     }
 
     /// Kind of `executor`; its name, unless it is a named executor.

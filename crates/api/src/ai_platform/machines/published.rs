@@ -55,8 +55,8 @@ const SINGLES: [Single; 25] = [
     ("TPU", 4, 15_360, Some((AcceleratorType::TpuV2, 8))),
 ];
 
-/// All published accelerators with their default kinds: `nvidia-smi`'s words in lower case.
-pub(crate) const ACCELERATORS: [(AcceleratorType, &str, &str); 11] = [
+/// All published accelerators, those of Vertex AI last, with their default kinds: `nvidia-smi`'s words in lower case.
+pub(crate) const ACCELERATORS: [(AcceleratorType, &str, &str); 20] = [
     (AcceleratorType::NvidiaTeslaK80, "NVIDIA_TESLA_K80", "k80"),
     (AcceleratorType::NvidiaTeslaP100, "NVIDIA_TESLA_P100", "p100"),
     (AcceleratorType::NvidiaTeslaV100, "NVIDIA_TESLA_V100", "v100"),
@@ -68,6 +68,15 @@ pub(crate) const ACCELERATORS: [(AcceleratorType, &str, &str); 11] = [
     (AcceleratorType::TpuV2Pod, "TPU_V2_POD", "tpu-v2-pod"),
     (AcceleratorType::TpuV3Pod, "TPU_V3_POD", "tpu-v3-pod"),
     (AcceleratorType::TpuV4Pod, "TPU_V4_POD", "tpu-v4-pod"),
+    (AcceleratorType::NvidiaA100Gb80, "NVIDIA_A100_80GB", "a100"),
+    (AcceleratorType::NvidiaL4, "NVIDIA_L4", "l4"),
+    (AcceleratorType::TpuV5Litepod, "TPU_V5_LITEPOD", "tpu-v5-litepod"),
+    (AcceleratorType::NvidiaH100Gb80, "NVIDIA_H100_80GB", "h100"),
+    (AcceleratorType::NvidiaH100MegaGb80, "NVIDIA_H100_MEGA_80GB", "h100"),
+    (AcceleratorType::NvidiaH200Gb141, "NVIDIA_H200_141GB", "h200"),
+    (AcceleratorType::NvidiaB200, "NVIDIA_B200", "b200"),
+    (AcceleratorType::NvidiaGb200, "NVIDIA_GB200", "gb200"),
+    (AcceleratorType::NvidiaRtxPro6000, "NVIDIA_RTX_PRO_6000", "rtx pro 6000"),
 ];
 
 pub(super) fn machine_types() -> impl Iterator<Item = (String, MachineType)> {

@@ -11,6 +11,9 @@ use tunesmith_domain::{Accelerators, MachineNotice, MachinePlan, Resources, Role
 /// Notice about a field without effect.
 pub const NO_EFFECT: &str = "has no effect on this service";
 
+/// Field of preemptible jobs.
+const PREEMPTIBLE: &str = "tunesmith.preemptible";
+
 /// Maximum names in a message.
 const MAX_LISTED: usize = 12;
 
@@ -71,7 +74,7 @@ impl MachineMap {
         ];
         let mut resolution = Resolution {
             map: self,
-            counted: self.counted_on(self.executor_of(&input.region, &types)),
+            counted: self.counted_on(self.executor_of(input, &types)),
             place: MachinePlacement::default(),
             notices: Vec::new(),
             violations: Violations::default(),
@@ -89,6 +92,12 @@ impl MachineMap {
             resolution.overridden_types(name, input);
         }
         resolution.region(&input.region);
+        if input.tunesmith.preemptible {
+            match &self.preemptible {
+                Some(place) => resolution.enter(PREEMPTIBLE, place.clone()),
+                None => resolution.notice(PREEMPTIBLE, NO_EFFECT),
+            }
+        }
         let python = resolution.runtime(&input.runtime_version);
         let Resolution { place, notices, violations, .. } = resolution;
         let violations = violations.into_vec();
@@ -109,11 +118,13 @@ impl MachineMap {
         Ok(Machines { plan, replicas: replicas.map(|((role, count), each)| (role, count, each)).collect() })
     }
 
-    /// Executor named by `region` or a machine type in `types`; otherwise the server's default.
-    fn executor_of(&self, region: &str, types: &[String]) -> &str {
-        let region = self.regions.get(region);
+    /// Executor named by the region, a machine type in `types` or the place of preemptible jobs; otherwise the server's default.
+    fn executor_of(&self, input: &TrainingInput, types: &[String]) -> &str {
+        let region = self.regions.get(&input.region);
         let types = types.iter().filter_map(|name| Some(&self.machine_types.get(name)?.place));
-        let mut names = region.into_iter().chain(types).filter_map(|place| place.executor.as_deref());
+        let preemptible = self.preemptible.iter().filter(|_| input.tunesmith.preemptible);
+        let mut names =
+            region.into_iter().chain(types).chain(preemptible).filter_map(|place| place.executor.as_deref());
         names.next().unwrap_or(&self.executor)
     }
 }

@@ -14,6 +14,7 @@ mod parameter_names;
 mod requests;
 pub mod study;
 mod study_additions;
+mod study_as_job;
 mod study_config;
 mod study_problem;
 mod study_rendering;
@@ -35,6 +36,7 @@ pub use study::{
 pub use study_additions::{
     CONTINUED_STUDIES, ConvexStopping, PRIOR_STUDIES, StudyAdditions, VizierSettings, source_notices,
 };
+pub use study_as_job::study_as_job;
 pub use study_config::{
     AutomatedStoppingConfig, DoubleValueSpec, DoubleValues, IntegerValueSpec, IntegerValues, MetricSpec,
     StoppingConfig, StudyConfig, StudyParameterSpec, StudyScaleType, TextValues,

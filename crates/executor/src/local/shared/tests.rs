@@ -11,6 +11,7 @@ fn spec(folder: &Path) -> ExecutorJobSpec {
         replicas: vec![Replica::new(Role::Master, 0, Program::Command { argv: vec!["true".to_owned()] })],
         training_input: serde_json::Value::Null,
         master_is_chief: false,
+        has_worker_pools: false,
         environment: BTreeMap::new(),
         working_directory: folder.to_owned(),
         program_folders: Vec::new(),

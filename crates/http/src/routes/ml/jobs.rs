@@ -11,7 +11,6 @@ use base64::engine::general_purpose::STANDARD;
 use rand::Rng;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::job_reopen::{self, MAX_PARALLEL_TRIALS, MAX_TRIALS};
 use super::packages;
@@ -25,9 +24,7 @@ use crate::response::error::{ApiError, Code};
 use crate::response::rendered::Rendered;
 use crate::routes::state::Api;
 use crate::routes::table::Routes;
-use tunesmith_access::{Caller, Role};
 use tunesmith_admission::{Admission, use_cases};
-use tunesmith_api::ai_platform::iam::{Binding, IamPolicy};
 use tunesmith_api::ai_platform::job::{JobList, JobRequest, JobResource, job_resource};
 use tunesmith_api::ai_platform::plan::{CommandLine, PlanningError, job_plan_on, job_study, previous_job};
 use tunesmith_api::ai_platform::rpc::{Empty, FieldViolation};
@@ -103,7 +100,7 @@ async fn create(
         PlanningError::Machines { violations } => violated("trainingInput.", violations),
         error => refuse(&error),
     })?;
-    let plan = JobPlan { principal: principal(admission.caller()), ..plan };
+    let plan = JobPlan { principal: admission.principal().map(str::to_owned), ..plan };
     let study = job_study(&input).map_err(|error| refuse(&error))?;
     // Only jobs of the same project can be continued.
     let previous = previous_job(&input).map_err(|error| refuse(&error))?;
@@ -117,7 +114,7 @@ async fn create(
         seed: input.tunesmith.seed,
         training_input: serde_json::to_value(&input).map_err(|error| refuse(&error))?,
         plan,
-        policy: policy_of_creator(admission.caller()),
+        policy: admission.policy_of_creator(),
     };
     let random_seed = rand::rng().next_u64();
     let job = api.jobs.create(submission, random_seed).await?;
@@ -129,22 +126,6 @@ async fn create(
     }
     let name = format!("projects/{project}/jobs/{}", job.id.parts().1);
     Ok(Created(name, Json(resource)))
-}
-
-/// Principal of a new job; `None` without access control.
-fn principal(caller: &Caller) -> Option<String> {
-    match caller {
-        Caller::Anonymous => None,
-        Caller::Authenticated(token) => Some(token.principal.to_string()),
-    }
-}
-
-/// Policy of a new job: its creator is the owner.
-fn policy_of_creator(caller: &Caller) -> Value {
-    principal(caller).map_or(Value::Null, |principal| {
-        let owner = Binding { role: Role::JobOwner.to_string(), members: vec![principal], condition: None };
-        json!(IamPolicy { bindings: vec![owner], ..IamPolicy::default() })
-    })
 }
 
 /// Fills in `input` from the job that it continues, with a notice per field.

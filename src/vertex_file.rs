@@ -1,0 +1,156 @@
+//! Jobs of `tunesmith run` in the files of Vertex AI.
+
+use std::path::Path;
+
+use prost::{Message, Name};
+use serde_json::{Value, json};
+use tunesmith_api::ai_platform::TuningSpec;
+use tunesmith_api::ai_platform::machines::MachineMap;
+use tunesmith_api::ai_platform::rpc::FieldViolation;
+use tunesmith_config::{ConfigErrors, HptuningConfig, JobDocument, JobFormat};
+use tunesmith_domain::ProgramPlan;
+use tunesmith_vizier::json as messages;
+use tunesmith_vizier::messages::vertex::{CustomJob, HyperparameterTuningJob};
+use tunesmith_vizier::vertex::{JobOfVertex, Place, custom_job, tuning_job};
+
+/// What the command line adds to a file.
+#[derive(Debug, Default)]
+pub(crate) struct Additions {
+    pub(crate) max_trials: Option<i32>,
+    pub(crate) parallel_trials: Option<i32>,
+    pub(crate) job_dir: Option<String>,
+    /// Replaces the program of the first pool, unless empty.
+    pub(crate) command: Vec<String>,
+}
+
+/// A job in a file of Vertex AI.
+#[derive(Debug)]
+pub(crate) struct VertexFile {
+    document: JobDocument,
+    job: Job,
+    command: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Job {
+    Tuning(Box<HyperparameterTuningJob>),
+    Custom(Box<CustomJob>),
+}
+
+impl VertexFile {
+    /// Reads the file at `path`; `None` if it is in another format.
+    pub(crate) fn load(path: &Path, additions: Additions) -> Option<Result<Self, ConfigErrors>> {
+        let document = JobDocument::load(path)?;
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("job");
+        Some(Self::read(document, stem, additions))
+    }
+
+    fn read(document: JobDocument, name: &str, additions: Additions) -> Result<Self, ConfigErrors> {
+        let Additions { max_trials, parallel_trials, job_dir, command } = additions;
+        let value = match document.format {
+            JobFormat::CustomJobSpec => json!({ "jobSpec": document.value() }),
+            JobFormat::TuningJob | JobFormat::CustomJob => document.value(),
+        };
+        let mut job = match document.format {
+            JobFormat::TuningJob => Job::Tuning(message(&document, &value)?),
+            JobFormat::CustomJob | JobFormat::CustomJobSpec => Job::Custom(message(&document, &value)?),
+        };
+        let (display_name, spec) = match &mut job {
+            Job::Tuning(job) => {
+                job.max_trial_count = max_trials.unwrap_or(job.max_trial_count);
+                job.parallel_trial_count = parallel_trials.unwrap_or(job.parallel_trial_count.max(1));
+                (&mut job.display_name, &mut job.trial_job_spec)
+            }
+            Job::Custom(job) => (&mut job.display_name, &mut job.job_spec),
+        };
+        if display_name.is_empty() {
+            name.clone_into(display_name);
+        }
+        if let (Some(spec), Some(folder)) = (spec, job_dir) {
+            spec.base_output_directory.get_or_insert_default().output_uri_prefix = folder;
+        }
+        Ok(Self { document, job, command })
+    }
+
+    /// The format, for people.
+    pub(crate) fn format(&self) -> &'static str {
+        match self.document.format {
+            JobFormat::TuningJob => "HyperparameterTuningJob of Vertex AI",
+            JobFormat::CustomJob => "CustomJob of Vertex AI",
+            JobFormat::CustomJobSpec => "CustomJobSpec of Vertex AI",
+        }
+    }
+
+    /// The job on a server with these machines.
+    ///
+    /// # Errors
+    /// All violated rules, with their places in the file.
+    pub(crate) fn job(&self, machines: &MachineMap) -> anyhow::Result<JobOfVertex> {
+        let place = Place { machines, location: "", working_directory: std::env::current_dir()?, job_dir_base: None };
+        let converted = match &self.job {
+            Job::Tuning(job) => tuning_job(job, &place),
+            Job::Custom(job) => custom_job(job, &place),
+        };
+        let mut job = converted.map_err(|violations| self.errors(violations))?;
+        if !self.command.is_empty() {
+            job.plan.program = ProgramPlan::Command { argv: self.command.clone() };
+        }
+        Ok(job)
+    }
+
+    /// The job as a configuration, for what the command line prints.
+    ///
+    /// # Errors
+    /// As [`Self::job`].
+    pub(crate) fn config(&self) -> anyhow::Result<HptuningConfig> {
+        let job = self.job(&MachineMap::published())?;
+        let study = job.study.map(|study| TuningSpec {
+            study,
+            max_trials: u32::try_from(job.plan.max_trials).unwrap_or(u32::MAX),
+            max_parallel_trials: u32::try_from(job.plan.max_parallel_trials).unwrap_or(u32::MAX),
+            max_failed_trials: u32::try_from(job.plan.max_failed_trials).unwrap_or(u32::MAX),
+        });
+        let labels = match &self.job {
+            Job::Tuning(job) => job.labels.clone(),
+            Job::Custom(job) => job.labels.clone(),
+        };
+        let warnings = job.notices.into_iter().map(|notice| (self.path(&notice.field), notice.description));
+        Ok(HptuningConfig {
+            training_input: job.training_input,
+            study,
+            job_id: None,
+            labels,
+            warnings: self.document.warnings(warnings),
+            without_effect: Vec::new(),
+        })
+    }
+
+    fn errors(&self, violations: Vec<FieldViolation>) -> ConfigErrors {
+        self.document.errors(violations.into_iter().map(|it| (self.path(&it.field), it.description)))
+    }
+
+    /// Path in the file, for a path in the message.
+    fn path(&self, path: &str) -> String {
+        match (self.document.format, path.strip_prefix("jobSpec.")) {
+            (JobFormat::CustomJobSpec, Some(rest)) => rest.to_owned(),
+            _ => path.to_owned(),
+        }
+    }
+}
+
+/// Reads `value` as a message.
+fn message<M: Message + Name + Default>(document: &JobDocument, value: &Value) -> Result<Box<M>, ConfigErrors> {
+    let refuse = |field: &str, text: &str| document.errors([(field.to_owned(), text.to_owned())]);
+    let descriptor = messages::descriptor(&M::full_name()).map_err(|refusal| refuse("", &refusal.message))?;
+    let read = messages::read(value.to_string().as_bytes(), descriptor, "").map_err(|refusal| {
+        document.errors(refusal.violations.into_iter().map(|it| {
+            let field = match document.format {
+                JobFormat::CustomJobSpec => it.field.strip_prefix("jobSpec.").unwrap_or(&it.field).to_owned(),
+                _ => it.field,
+            };
+            (field, it.description)
+        }))
+    })?;
+    let message = read.transcode_to().map_err(|error| refuse("", &error.to_string()))?;
+    Ok(Box::new(message))
+}
