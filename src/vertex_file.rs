@@ -145,12 +145,22 @@ fn message<M: Message + Name + Default>(document: &JobDocument, value: &Value) -
     let read = messages::read(value.to_string().as_bytes(), descriptor, "").map_err(|refusal| {
         document.errors(refusal.violations.into_iter().map(|it| {
             let field = match document.format {
-                JobFormat::CustomJobSpec => it.field.strip_prefix("jobSpec.").unwrap_or(&it.field).to_owned(),
-                _ => it.field,
+                JobFormat::CustomJobSpec => it.field.strip_prefix("jobSpec.").unwrap_or(&it.field),
+                _ => &it.field,
             };
-            (field, it.description)
+            fault(field, &it.description)
         }))
     })?;
     let message = read.transcode_to().map_err(|error| refuse("", &error.to_string()))?;
     Ok(Box::new(message))
+}
+
+/// Path and text of a field that cannot be read, without the place in the JSON of the file.
+fn fault(field: &str, text: &str) -> (String, String) {
+    let text = text.split(" at line ").next().unwrap_or(text);
+    match text.strip_prefix("unrecognized field name '").and_then(|rest| rest.strip_suffix('\'')) {
+        Some(name) if field.is_empty() || field == "body" => (name.to_owned(), "is not a known field".to_owned()),
+        Some(name) => (format!("{field}.{name}"), "is not a known field".to_owned()),
+        None => (field.to_owned(), text.to_owned()),
+    }
 }

@@ -33,6 +33,7 @@ mod results;
 mod run;
 mod run_again;
 mod run_gcloud;
+mod run_input;
 mod run_logs;
 mod run_tracking;
 mod self_signed;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,6 +28,7 @@ use super::progress::{Progress, Style};
 use super::results::{Results, study_and_trials};
 use super::run_again::AgainArgs;
 use super::run_gcloud::GcloudArgs;
+use super::run_input::{load, submission};
 use super::run_logs::RunLogs;
 use super::run_tracking::{RunExport, TrackingArgs};
 use super::table::TableArgs;
@@ -36,14 +37,10 @@ use crate::composition::{self, Isolation};
 use crate::copied;
 use crate::executors::{self, ExecutorKind};
 use crate::server_settings::ServerSettings;
-#[cfg(feature = "vizier")]
-use crate::vertex_file::{self, VertexFile};
-use tunesmith_api::ai_platform::machines::{MachineMap, NO_EFFECT};
-use tunesmith_api::ai_platform::plan::{CommandLine, job_plan_on, job_study, previous_job};
-use tunesmith_api::ai_platform::{command_line_notices, inherited_fields, names_machine};
+use tunesmith_api::ai_platform::inherited_fields;
 use tunesmith_config::{ConfigErrors, HptuningConfig, KnownExecutor};
 use tunesmith_data_dir::DataDir;
-use tunesmith_domain::{Job, JobId, JobPlan, JobState, MachineNotice};
+use tunesmith_domain::{Job, JobId, JobPlan, JobState};
 use tunesmith_files::RootedPath;
 use tunesmith_http::AllowedHosts;
 use tunesmith_http::answer_other_servers;
@@ -51,10 +48,6 @@ use tunesmith_http::server;
 use tunesmith_jobs::{AgentReports, Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
 use tunesmith_tracking::Destinations;
-
-/// Jobs of Vertex AI, which this build cannot read.
-#[cfg(not(feature = "vizier"))]
-enum VertexFile {}
 
 /// Maximum size of the port file in bytes.
 const MAX_PORT_BYTES: u64 = 16;
@@ -66,27 +59,27 @@ const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) struct RunArgs {
     /// Training input with hyperparameters: AI Platform's hptuning_config.yaml, in YAML or JSON.
     #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    pub(super) config: PathBuf,
     /// Folder of the trainer's Python package, which is installed. Its parent folder may contain a setup.py.
     #[arg(long, value_name = "DIR", requires = "module_name")]
-    package_path: Option<PathBuf>,
+    pub(super) package_path: Option<PathBuf>,
     /// Python module to run, such as trainer.task.
     #[arg(long, value_name = "MODULE")]
-    module_name: Option<String>,
+    pub(super) module_name: Option<String>,
     /// Folder for models and events. Each trial gets `--job-dir=DIR/<trial>`.
     #[arg(long, value_name = "DIR")]
-    job_dir: Option<String>,
+    pub(super) job_dir: Option<String>,
     /// Name of the job. The name of an unfinished job resumes it. By default, generated from the file name.
     #[arg(long, value_name = "ID")]
-    job_id: Option<JobId>,
+    pub(super) job_id: Option<JobId>,
     #[command(flatten)]
-    again: AgainArgs,
+    pub(super) again: AgainArgs,
     /// Number of concurrent trials; overrides maxParallelTrials.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    parallel: Option<u64>,
+    pub(super) parallel: Option<u64>,
     /// Seed of all random choices. By default, drawn at random and stored.
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub(super) seed: Option<u64>,
     /// Data folder with jobs, trials and logs.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
@@ -120,12 +113,12 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     executor: ExecutorArgs,
     #[command(flatten)]
-    gcloud: GcloudArgs,
+    pub(super) gcloud: GcloudArgs,
     #[command(flatten)]
     table: TableArgs,
     /// Command of the trainer, or arguments for the trainer if a package or image is given.
     #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<String>,
+    pub(super) command: Vec<String>,
 }
 
 pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCode> {
@@ -175,95 +168,6 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
     // Abandons threads still reading files.
     runtime.shutdown_background();
     outcome
-}
-
-/// Reads the configuration, and the job of Vertex AI that it is, if any.
-fn load(args: &RunArgs) -> anyhow::Result<(HptuningConfig, Option<VertexFile>)> {
-    let completion = args.gcloud.completion()?;
-    #[cfg(feature = "vizier")]
-    {
-        let additions = vertex_file::Additions {
-            max_trials: args.again.total()?,
-            parallel_trials: args.parallel.and_then(|count| i32::try_from(count).ok()),
-            job_dir: args.job_dir.clone(),
-            command: args.command.clone(),
-        };
-        if let Some(file) = VertexFile::load(&args.config, additions) {
-            let file = file?;
-            if let Some(flag) = args.gcloud.program_flag().or(args.package_path.as_ref().map(|_| "--package-path")) {
-                bail!("{flag} is for a training input of AI Platform, and this is a {}", file.format());
-            }
-            return Ok((file.config()?, Some(file)));
-        }
-    }
-    Ok((tunesmith_config::load_completed(&args.config, &completion)?, None))
-}
-
-/// Submission of `config`, or of the job `vertex`, for a server with these machines. Prints the fields without effect.
-fn submission(
-    args: &RunArgs,
-    config: &HptuningConfig,
-    vertex: Option<&VertexFile>,
-    machines: &MachineMap,
-) -> anyhow::Result<Submission> {
-    #[cfg(feature = "vizier")]
-    if let Some(vertex) = vertex {
-        let job = vertex.job(machines)?;
-        return Ok(Submission {
-            id: args.job_id.clone(),
-            labels: config.labels.clone(),
-            name_prefix: name_prefix(&args.config),
-            training_input: serde_json::to_value(&job.training_input)?,
-            study: job.study,
-            resume_previous_job: None,
-            seed: args.seed,
-            plan: job.plan,
-            policy: serde_json::Value::Null,
-        });
-    }
-    #[cfg(not(feature = "vizier"))]
-    let _ = vertex;
-    let command_line = CommandLine {
-        package_path: args.package_path.as_deref().map(std::path::absolute).transpose()?,
-        module_name: args.module_name.clone(),
-        job_dir: args.job_dir.clone(),
-        command: args.command.clone(),
-        working_directory: std::env::current_dir().context("the current folder cannot be read")?,
-        job_dir_base: None,
-    };
-    for ignored in command_line_notices(&config.training_input, &command_line) {
-        notice(&format!("warning: {}: {}", ignored.field, ignored.description));
-    }
-    let plan = job_plan_on(machines, &config.training_input, &command_line)?;
-    print_machine_notices(config, &plan, &args.gcloud.without_effect());
-    let study = job_study(&config.training_input)?;
-    Ok(Submission {
-        id: args.job_id.clone().or_else(|| config.job_id.clone()),
-        labels: config.labels.clone(),
-        name_prefix: name_prefix(&args.config),
-        study,
-        resume_previous_job: previous_job(&config.training_input)?,
-        seed: args.seed.or(config.training_input.tunesmith.seed),
-        training_input: serde_json::to_value(&config.training_input)?,
-        plan,
-        policy: serde_json::Value::Null,
-    })
-}
-
-/// Prints fields without effect, or with an unexpected one.
-fn print_machine_notices(config: &HptuningConfig, plan: &JobPlan, flags: &[&'static str]) {
-    let notices = &plan.machines.notices;
-    let (without, others): (Vec<&MachineNotice>, Vec<&MachineNotice>) =
-        notices.iter().partition(|notice| notice.description == NO_EFFECT);
-    let has_none = |field: &str| !names_machine(field) || without.iter().any(|notice| notice.field == field);
-    let fields = config.without_effect.iter().map(String::as_str).filter(|field| has_none(field));
-    let fields: Vec<&str> = fields.chain(flags.iter().copied()).collect();
-    if !fields.is_empty() {
-        notice(&format!("no effect in a local run: {}", fields.join(", ")));
-    }
-    for other in others {
-        notice(&format!("warning: {}: {}", other.field, other.description));
-    }
 }
 
 async fn run_job(
@@ -522,12 +426,4 @@ async fn serve_reports(directory: &Path, reports: TrialReports, agents: AgentRep
         }
     });
     Ok(format!("http://{address}"))
-}
-
-/// Prefix of a generated job name: the configuration's file name, with characters other than letters and digits
-/// replaced by underscores.
-fn name_prefix(config: &Path) -> String {
-    let stem = config.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-    let name: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if name.starts_with(|c: char| c.is_ascii_alphabetic()) { name } else { format!("job_{name}") }
 }

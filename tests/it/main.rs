@@ -114,6 +114,7 @@ mod unrunnable_jobs;
 mod upload_progress;
 mod uploads_and_logs;
 mod usage;
+mod vertex_files;
 mod views;
 mod vizier;
 mod wire;

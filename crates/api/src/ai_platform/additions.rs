@@ -99,8 +99,8 @@ pub struct Additions {
     /// (Tunesmith) Export to MLflow while the job runs: the job as a run, its trials as child runs. None by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mlflow: Option<MlflowConfig>,
-    /// (Tunesmith) Whether the programs may run on machines that can be taken from them. The server configuration says
-    /// which these are; without an entry `preemptible` in its machines, this has no effect.
+    /// (Tunesmith) Whether the programs may run on machines that can be taken from them. Their place is
+    /// `preemptible` in the server configuration; without it, this has no effect.
     #[serde(skip_serializing_if = "is_default")]
     pub preemptible: bool,
     /// (Tunesmith) Job of Vertex AI from which this training input follows. Set by that API; refused in requests.

@@ -64,7 +64,7 @@ pub enum AcceleratorType {
     TpuV3Pod,
     #[serde(rename = "TPU_V4_POD")]
     TpuV4Pod,
-    /// Of Vertex AI, as all that follow.
+    // Those of Vertex AI alone.
     #[serde(rename = "NVIDIA_A100_80GB")]
     NvidiaA100Gb80,
     #[serde(rename = "NVIDIA_L4")]

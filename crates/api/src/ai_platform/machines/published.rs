@@ -1,7 +1,7 @@
-//! Machine types, scale tiers and accelerators published by AI Platform Training.
+//! Machine types, scale tiers and accelerators published by AI Platform Training and Vertex AI.
 //!
 //! Sources: "Specifying machine types or scale tiers" and "Using GPUs for training models in the cloud" of AI
-//! Platform Training's documentation. Compute Engine sizes follow from family and processor count.
+//! Platform Training's documentation; "GPU machine types" of Compute Engine's. Compute Engine sizes follow from family and processor count.
 
 use super::{MachineType, Tier};
 use crate::ai_platform::{AcceleratorType, ScaleTier};
@@ -26,7 +26,7 @@ const FAMILIES: [Family; 10] = [
 /// Type with its own size: name, processors, memory in MiB, accelerators.
 type Single = (&'static str, u32, u64, Option<(AcceleratorType, u32)>);
 
-const SINGLES: [Single; 25] = [
+const SINGLES: [Single; 38] = [
     ("m1-megamem-96", 96, 1_468_006, None),
     ("m1-ultramem-40", 40, 984_064, None),
     ("m1-ultramem-80", 80, 1_968_128, None),
@@ -53,6 +53,20 @@ const SINGLES: [Single; 25] = [
     // Eight Cloud TPU cores; the type in an `acceleratorConfig` replaces it.
     ("cloud_tpu", 4, 15_360, Some((AcceleratorType::TpuV2, 8))),
     ("TPU", 4, 15_360, Some((AcceleratorType::TpuV2, 8))),
+    // Of Vertex AI alone.
+    ("g2-standard-4", 4, 16_384, Some((AcceleratorType::NvidiaL4, 1))),
+    ("g2-standard-8", 8, 32_768, Some((AcceleratorType::NvidiaL4, 1))),
+    ("g2-standard-12", 12, 49_152, Some((AcceleratorType::NvidiaL4, 1))),
+    ("g2-standard-16", 16, 65_536, Some((AcceleratorType::NvidiaL4, 1))),
+    ("g2-standard-24", 24, 98_304, Some((AcceleratorType::NvidiaL4, 2))),
+    ("g2-standard-32", 32, 131_072, Some((AcceleratorType::NvidiaL4, 1))),
+    ("g2-standard-48", 48, 196_608, Some((AcceleratorType::NvidiaL4, 4))),
+    ("g2-standard-96", 96, 393_216, Some((AcceleratorType::NvidiaL4, 8))),
+    ("a2-ultragpu-1g", 12, 174_080, Some((AcceleratorType::NvidiaA100Gb80, 1))),
+    ("a2-ultragpu-2g", 24, 348_160, Some((AcceleratorType::NvidiaA100Gb80, 2))),
+    ("a2-ultragpu-4g", 48, 696_320, Some((AcceleratorType::NvidiaA100Gb80, 4))),
+    ("a2-ultragpu-8g", 96, 1_392_640, Some((AcceleratorType::NvidiaA100Gb80, 8))),
+    ("a3-highgpu-8g", 208, 1_916_928, Some((AcceleratorType::NvidiaH100Gb80, 8))),
 ];
 
 /// All published accelerators, those of Vertex AI last, with their default kinds: `nvidia-smi`'s words in lower case.
@@ -76,7 +90,7 @@ pub(crate) const ACCELERATORS: [(AcceleratorType, &str, &str); 20] = [
     (AcceleratorType::NvidiaH200Gb141, "NVIDIA_H200_141GB", "h200"),
     (AcceleratorType::NvidiaB200, "NVIDIA_B200", "b200"),
     (AcceleratorType::NvidiaGb200, "NVIDIA_GB200", "gb200"),
-    (AcceleratorType::NvidiaRtxPro6000, "NVIDIA_RTX_PRO_6000", "rtx pro 6000"),
+    (AcceleratorType::NvidiaRtxPro6000, "NVIDIA_RTX_PRO_6000", "rtx-pro-6000"),
 ];
 
 pub(super) fn machine_types() -> impl Iterator<Item = (String, MachineType)> {
