@@ -52,6 +52,9 @@ use tunesmith_tracking::Destinations;
 /// Maximum size of the port file in bytes.
 const MAX_PORT_BYTES: u64 = 16;
 
+/// Message if a signal ends the wait for the export.
+const EXPORT_LEFT: &str = "the export was left; the next run or export continues it";
+
 /// Refresh interval of the display and the followed logs.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -286,7 +289,8 @@ async fn run_job(
     if let Ok(JobOutcome::Ended(job) | JobOutcome::Interrupted(job)) = &outcome {
         tokio::select! {
             () = export.finish(job, &args.data_dir) => {}
-            _ = interrupts.recv() => notice("the export was left; the next run or export continues it"),
+            _ = interrupts.recv() => notice(EXPORT_LEFT),
+            _ = terminations.recv() => notice(EXPORT_LEFT),
         }
     }
     match outcome {

@@ -51,11 +51,26 @@ fn credentials_are_sent_to_the_operators_server_alone() {
     assert!(text.contains("to send the rest: tunesmith export mlflow --data-dir .tunesmith --job named"), "{text}");
     let seen: Vec<String> = heads.try_iter().collect();
     assert!(!seen.is_empty() && seen.iter().all(|head| !head.to_lowercase().contains("authorization")), "{seen:?}");
+    // Another listener, for which no request of the first run can be late.
+    let (address, heads) = refusing_listener();
+    let uri = format!("http://{address}");
     let chosen = run(&["--job-id", "chosen", "--mlflow", &uri]);
     assert!(!chosen.stderr.contains("secret"), "{}", chosen.stderr);
     let seen: Vec<String> = heads.try_iter().collect();
     assert!(seen.iter().all(|head| head.to_lowercase().contains("authorization: basic yw5uonnly3jlda==")), "{seen:?}");
     assert!(!seen.is_empty());
+    let (address, heads) = refusing_listener();
+    let uri = format!("http://{address}");
+    let export = |variables: &[(&str, &str)]| {
+        let mut command = workspace.command();
+        command.args(["export", "mlflow", "--job", "named", "--experiment", "e"]).env("MLFLOW_TRACKING_URI", &uri);
+        let refused = finished(command.envs(variables.iter().copied()).output().unwrap()).expect(2);
+        let expected = format!("error: {uri} refused experiments/get-by-name: 401 \n");
+        assert_eq!(refused.stderr, expected);
+        heads.try_iter().collect::<String>().to_lowercase()
+    };
+    assert!(export(&[("MLFLOW_TRACKING_TOKEN", "abc")]).contains("authorization: bearer abc\r\n"));
+    assert!(!export(&[]).contains("authorization"));
 }
 
 #[test]

@@ -213,6 +213,36 @@ fn mlflow_shows_each_trial_once_however_it_was_exported() {
     finished(export(&["--server", &address], "live").output().unwrap()).expect(0);
     assert_eq!(Runs::of(&mlflow, "live"), runs);
 
+    // A study whose clients run the trials: complete and running ones.
+    let study = json!({"studyConfig": {
+        "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
+        "parameters": [{"parameter": "x", "type": "DOUBLE", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
+    }});
+    let studies = "/v1/projects/local/locations/local/studies";
+    assert_eq!(server.post(&format!("{studies}?studyId=s"), &study).0, 200);
+    let metrics = json!([{"metric": "loss", "value": 0.5}]);
+    let measurement = json!({"stepCount": "3", "elapsedTime": "2s", "metrics": metrics});
+    let result = json!({"parameters": [{"parameter": "x", "floatValue": 0.25}], "finalMeasurement": measurement});
+    assert_eq!(server.post(&format!("{studies}/s/trials"), &result).0, 200);
+    let asked = server.post(&format!("{studies}/s/trials:suggest"), &json!({"clientId": "c", "suggestionCount": 1})).1;
+    assert_eq!(asked["done"], true, "{asked}");
+    let reported = json!({"measurement": measurement});
+    assert_eq!(server.post(&format!("{studies}/s/trials/2:addMeasurement"), &reported).0, 200);
+    let export_study = |target: &[&str]| {
+        let mut command = workspace.command();
+        command.args(["export", "mlflow", "--study", "s", "--tracking-uri", &uri, "--experiment", "study"]);
+        finished(command.args(target).output().unwrap()).expect(0)
+    };
+    assert!(export_study(&["--server", &address]).stdout.starts_with("exported study s with 2 trials"));
+    let of_study = Runs::of(&mlflow, "study");
+    assert_eq!((of_study.0.len(), &of_study.parent()["info"]["status"]), (3, &json!("RUNNING")));
+    let (first, second) = (of_study.trial(1), of_study.trial(2));
+    assert_eq!((&first["info"]["status"], &first["params"]), (&json!("FINISHED"), &json!({"x": "0.25"})));
+    assert_eq!((&second["info"]["status"], &second["tags"]["tunesmith.clientId"]), (&json!("RUNNING"), &json!("c")));
+    assert_eq!(second["curves"]["loss"], json!([[3, 0.5]]));
+    export_study(&["--server", &address]);
+    assert_eq!(Runs::of(&mlflow, "study"), of_study);
+
     // Two exports at once, and a last one that removes what both have created.
     let mut concurrent: Vec<Child> = (0..2)
         .map(|_| export(&["--server", &address], "twice").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())

@@ -37,7 +37,7 @@ http: access admission algorithms api domain filter jobs store studies telemetry
 console: access admission algorithms api config domain filter jobs oidc statistics store studies telemetry views
 oidc: access
 optuna: admission domain telemetry
-tracking: algorithms client domain files jobs store
+tracking: algorithms api client domain files jobs store
 vizier: algorithms api domain
 vizier-server: admission api domain filter jobs store studies vizier
 statistics: algorithms

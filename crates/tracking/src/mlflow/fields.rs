@@ -1,5 +1,6 @@
 //! Tags, parameters and states of the runs of jobs and trials.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -78,10 +79,13 @@ pub(super) fn definition(study: &Study, names: &Names) -> Vec<Entry> {
         let value = format!("{sign} {}", constraint.threshold);
         params.push(Entry { key: format!("constraint.{}", names.key(&constraint.name)), value });
     }
+    let mut space: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for parameter in problem.search_space().parameters() {
-        let value = within(&space_text(parameter), MAX_PARAMETER);
-        params.push(Entry { key: format!("space.{}", names.key(parameter.name())), value });
+        let key = format!("space.{}", names.key(parameter.name()));
+        space.entry(key).or_default().push(space_text(parameter));
     }
+    let space = space.into_iter();
+    params.extend(space.map(|(key, texts)| Entry { key, value: within(&texts.join(" | "), MAX_PARAMETER) }));
     params
 }
 
@@ -150,11 +154,11 @@ pub(super) fn trial_run_name(trial: &Trial) -> String {
 }
 
 /// Tags of a trial that change.
-pub(super) fn trial_state(study: &Study, trial: &Trial) -> Vec<Entry> {
+pub(super) fn trial_state(study: &Study, trial: &Trial, names: &Names) -> Vec<Entry> {
     let mut tags = vec![
         entry("tunesmith.state", trial.state.as_str()),
         entry("tunesmith.attempt", trial.attempt.to_string()),
-        entry("tunesmith.parameters", parameters_text(trial)),
+        entry("tunesmith.parameters", parameters_text(trial, names)),
     ];
     tags.extend(trial.origin.map(|origin| entry("tunesmith.origin", origin.to_string())));
     tags.extend((!trial.client_id.is_empty()).then(|| entry("tunesmith.clientId", &trial.client_id)));
@@ -166,8 +170,8 @@ pub(super) fn trial_state(study: &Study, trial: &Trial) -> Vec<Entry> {
 }
 
 /// Parameters of a trial in one line.
-fn parameters_text(trial: &Trial) -> String {
-    let values = trial.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+fn parameters_text(trial: &Trial, names: &Names) -> String {
+    let values = trial.parameters.iter().map(|(name, value)| format!("{}={value}", names.key(name)));
     values.collect::<Vec<_>>().join(" ")
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tunesmith_api::ai_platform::optimizer::PublishedNames;
 use tunesmith_domain::Study;
 
 /// Maximum length of a key in characters.
@@ -25,8 +26,15 @@ impl Names {
     pub(super) fn of(study: Option<&Study>) -> Self {
         let mut names = Self::default();
         if let Some(study) = study {
-            let parameters = study.problem.search_space().parameters().iter().map(|parameter| parameter.name());
-            for name in parameters.chain(study.problem.value_names()) {
+            let space = study.problem.search_space();
+            let published = PublishedNames::of(space);
+            for parameter in space.parameters() {
+                // Siblings share a name, of which a trial has one.
+                let name = published.published(parameter.name());
+                let key = names.keys.get(name).cloned().unwrap_or_else(|| names.add(name));
+                names.keys.insert(parameter.name().to_owned(), key);
+            }
+            for name in study.problem.value_names() {
                 names.add(name);
             }
         }
@@ -54,9 +62,14 @@ impl Names {
 
     /// Names with other keys, as a list for people; empty if there are none.
     pub(super) fn renamed(&self) -> String {
-        let renamed = self.keys.iter().filter(|(name, key)| name != key);
+        let renamed = self.keys.iter().filter(|(name, key)| name != key && !is_sibling(name, key));
         renamed.map(|(name, key)| format!("{name:?} is {key:?}")).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Whether `name` is that of a sibling which has the key of the first one: `key#2`, `key#3` and so on.
+fn is_sibling(name: &str, key: &str) -> bool {
+    name.rsplit_once('#').is_some_and(|(first, _)| first == key)
 }
 
 /// `name` with the characters that MLflow accepts, and without parts that look like a path.

@@ -80,7 +80,7 @@ impl TrialRun {
                 })
             }
         };
-        run.send_tags(to, trial_state(study, trial)).await?;
+        run.send_tags(to, trial_state(study, trial, to.names)).await?;
         run.send_points(to, view, study, trial).await?;
         // A program with this run may log the same parameters, with another text: MLflow would refuse the second one,
         // and the program would fail. So those of a job follow the program's.

@@ -6,7 +6,8 @@
 use prost::Message;
 use prost_types::value::Kind;
 use prost_types::{ListValue, Value};
-use tunesmith_algorithms::problem::{Goal, ParameterKind, ParameterSpec, ParameterValue};
+use tunesmith_algorithms::problem::{Goal, ParameterKind, ParameterSpec, ParameterValue, SearchSpace};
+use tunesmith_api::ai_platform::optimizer::PublishedNames;
 use tunesmith_domain::{Measurement, Study, Trial};
 
 use super::messages::{
@@ -61,7 +62,6 @@ impl EventBytes {
     pub(super) fn add_experiment(&mut self, subject: &Subject, study: &Study) {
         let created = seconds(subject.created);
         let problem = &study.problem;
-        let parameters = problem.search_space().parameters();
         let metrics = problem.metrics().iter().map(|metric| (&metric.name, goal_text(metric.goal).to_owned()));
         let constraints = problem.constraints().iter().map(|constraint| {
             let sign = if constraint.goal == Goal::Minimize { "at most" } else { "at least" };
@@ -79,7 +79,7 @@ impl EventBytes {
                 study.algorithm.as_str()
             ),
             time_created_secs: created,
-            hparam_infos: parameters.iter().map(parameter_info).collect(),
+            hparam_infos: parameter_infos(problem.search_space()),
             metric_infos: infos.collect(),
             name: subject.name.clone(),
         };
@@ -87,8 +87,10 @@ impl EventBytes {
     }
 
     /// Adds the start of a session of `trial`, at `start` in seconds since 1970.
-    pub(super) fn add_start(&mut self, trial: &Trial, start: f64) {
-        let hparams = trial.parameters.iter().map(|(name, value)| (name.clone(), parameter_value(value)));
+    pub(super) fn add_start(&mut self, study: &Study, trial: &Trial, start: f64) {
+        let names = PublishedNames::of(study.problem.search_space());
+        let values = trial.parameters.iter();
+        let hparams = values.map(|(name, value)| (names.published(name).to_owned(), parameter_value(value)));
         let session =
             SessionStart { hparams: hparams.collect(), group_name: trial.id.to_string(), start_time_secs: start };
         self.add_plugin_data(start, "_hparams_/session_start_info", HParamsData::SessionStart(session));
@@ -118,6 +120,24 @@ fn goal_text(goal: Goal) -> &'static str {
         Goal::Maximize => "maximised",
         Goal::Minimize => "minimised",
     }
+}
+
+/// Parameters of `space`. Siblings with one name, of which a trial has one, are one parameter without a domain.
+pub(super) fn parameter_infos(space: &SearchSpace) -> Vec<HParamInfo> {
+    let names = PublishedNames::of(space);
+    let mut infos: Vec<HParamInfo> = Vec::new();
+    for parameter in space.parameters() {
+        let name = names.published(parameter.name());
+        match infos.iter_mut().find(|info| info.name == name) {
+            Some(sibling) => {
+                sibling.domain = None;
+                sibling.description = String::new();
+                sibling.data_type = DataType::Unset.into();
+            }
+            None => infos.push(HParamInfo { name: name.to_owned(), ..parameter_info(parameter) }),
+        }
+    }
+    infos
 }
 
 fn parameter_info(parameter: &ParameterSpec) -> HParamInfo {

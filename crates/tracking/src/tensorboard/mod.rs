@@ -104,7 +104,7 @@ impl EventFiles {
         let mut from = 0;
         let existing = (1..current).filter(|attempt| self.path(trial, *attempt).is_file());
         for attempt in existing.chain([current]) {
-            files.insert(attempt, started(trial, attempt));
+            files.insert(attempt, started(study, trial, attempt));
         }
         loop {
             let (measurements, next) = view.measurements(study, trial, from, PAGE).await?;
@@ -113,7 +113,10 @@ impl EventFiles {
             }
             for measurement in &measurements {
                 let attempt = attempt_of(trial, measurement);
-                files.entry(attempt).or_insert_with(|| started(trial, attempt)).add_measurement(trial, measurement);
+                files
+                    .entry(attempt)
+                    .or_insert_with(|| started(study, trial, attempt))
+                    .add_measurement(trial, measurement);
             }
             from = next;
         }
@@ -144,10 +147,10 @@ impl EventFiles {
 }
 
 /// File of an attempt with its start.
-fn started(trial: &Trial, attempt: u64) -> EventBytes {
+fn started(study: &Study, trial: &Trial, attempt: u64) -> EventBytes {
     let start = start_of(trial, attempt);
     let mut bytes = EventBytes::new(start);
-    bytes.add_start(trial, start);
+    bytes.add_start(study, trial, start);
     bytes
 }
 

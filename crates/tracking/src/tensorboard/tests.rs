@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use prost::Message;
+use tunesmith_algorithms::problem::{Condition, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace};
 use tunesmith_domain::{LossCause, TrialChange};
 use tunesmith_store::Store;
 
@@ -35,6 +36,22 @@ fn events(path: &Path) -> Vec<String> {
         }
     }
     found
+}
+
+#[test]
+fn siblings_with_one_name_are_one_parameter() {
+    let levels = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
+    let model = ParameterSpec::new("model", ParameterKind::Categorical { values: levels }).unwrap();
+    let rate = |name: &str, max, level: &str| {
+        let kind = ParameterKind::Double { min: 0.0, max, scale: ScaleType::UnitLinear };
+        let condition = Condition::new("model", vec![ParameterValue::Categorical(level.into())]);
+        ParameterSpec::new(name, kind).unwrap().with_condition(condition)
+    };
+    let space = SearchSpace::new(vec![model, rate("rate", 1.0, "a"), rate("rate#2", 9.0, "b")]).unwrap();
+    let infos = events::parameter_infos(&space);
+    let shown: Vec<(&str, bool)> = infos.iter().map(|info| (info.name.as_str(), info.domain.is_some())).collect();
+    assert_eq!(shown, [("model", true), ("rate", false)]);
+    assert_eq!(infos[1].description, "");
 }
 
 #[tokio::test]
