@@ -11,6 +11,7 @@ use super::errors::PageError;
 use super::subject::{job_address, study_address};
 use super::visit::Visit;
 use tunesmith_access::Permission;
+use tunesmith_api::ai_platform::job;
 use tunesmith_api::ai_platform::optimizer::display_name;
 use tunesmith_domain::StudyState;
 
@@ -42,8 +43,10 @@ pub(crate) async fn show(
     let wanted = name.to_lowercase();
     let visitor = &visit.visitor;
     let jobs = console.jobs.pick(|job| {
-        let (project, name) = job.id.parts();
-        let is_found = name.to_lowercase().contains(&wanted) && visitor.may_on(Permission::JobsGet, &job);
+        let (project, id) = job.id.parts();
+        let name = job::display_name(&job);
+        let is_named = [name, id].iter().any(|name| name.to_lowercase().contains(&wanted));
+        let is_found = is_named && visitor.may_on(Permission::JobsGet, &job);
         is_found.then(|| {
             let page = NamedPage {
                 kind: "job",

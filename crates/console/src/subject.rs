@@ -9,6 +9,7 @@ use super::errors::PageError;
 use super::format::Badge;
 use super::visit::{PageCall, Visitor};
 use tunesmith_admission::use_cases::{self, UseCase};
+use tunesmith_api::ai_platform::job;
 use tunesmith_api::ai_platform::optimizer::display_name;
 use tunesmith_domain::{Job, JobId, Study, StudyId};
 use tunesmith_jobs::job_logs::LogName;
@@ -84,7 +85,7 @@ impl Subject {
     /// Name for display, without the project.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Job { job, .. } => job.id.parts().1,
+            Self::Job { job, .. } => job::display_name(job),
             Self::Study(study) => display_name(study),
         }
     }
