@@ -18,6 +18,7 @@ use parking_lot::RwLock;
 use crate::executors::{self, ExecutorKind, ExecutorOptions};
 use crate::server_settings::ServerSettings;
 use crate::sharing::{self, Sharing};
+use crate::tracking::live_tracking;
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, Rotation, TokenFile, TokenFileError};
 use tunesmith_admission::{Access, ApplyTokenChange, Owner, ServiceAccess, tokens_in};
 use tunesmith_config::AuditFiles;
@@ -37,6 +38,8 @@ use tunesmith_store::Store;
 use tunesmith_studies::clock::{Clock, SystemClock};
 use tunesmith_studies::search_policy::SearchPolicy;
 use tunesmith_studies::{PendingSuggestions, Studies};
+use tunesmith_tracking::LiveTracking;
+use tunesmith_tracking::mlflow::Operator;
 
 /// Audit log of all changes.
 const ADMIN_ACTIVITY: &str = "admin_activity.jsonl";
@@ -107,6 +110,7 @@ pub(crate) struct Application {
     pub(crate) environments: Arc<Environments>,
     pub(crate) reports: TrialReports,
     pub(crate) agents: AgentReports,
+    pub(crate) tracking: Arc<LiveTracking>,
 }
 
 /// Composes the services on `data_dir` without starting tasks or programs, or queuing jobs. Cached histories take at
@@ -153,6 +157,9 @@ pub(crate) async fn compose_shared(
     let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
     let environments = Arc::new(environments(data_dir, &isolation));
     let packages = Packages::new(data_dir.packages(), Packages::MAX_BYTES).shared(documents.clone());
+    let operator = Operator::of_environment(isolation.private_packages);
+    let tracking = live_tracking(data_dir, &store, &claims, documents.as_ref(), &clock, operator);
+    let tracking = Arc::new(tracking);
     let services = Arc::new(JobServices {
         store: Arc::clone(&store),
         claims,
@@ -178,6 +185,7 @@ pub(crate) async fn compose_shared(
         clock: Arc::clone(&clock),
         directory: directory_of(data_dir),
         retry_pauses: RETRY_PAUSES.to_vec(),
+        tracking: Arc::clone(&tracking) as _,
     });
     let studies = Studies::new(Arc::clone(&store), policy, Arc::clone(&clock));
     let studies = match &documents {
@@ -195,6 +203,7 @@ pub(crate) async fn compose_shared(
         environments,
         reports: TrialReports::new(Arc::clone(&services)),
         agents: AgentReports::new(services, inbox).with_relay(relay),
+        tracking,
         store,
         clock,
     })

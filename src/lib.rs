@@ -18,5 +18,6 @@ mod server_settings;
 mod shared_tokens;
 mod sharing;
 mod single_sign_on;
+mod tracking;
 #[cfg(feature = "vizier")]
 mod vertex_file;

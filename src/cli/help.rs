@@ -18,7 +18,7 @@ const COMMANDS: [(&str, Groups); 2] = [("run", RUN), ("serve", SERVE)];
 const RUN: Groups = &[
     ("Trainer", &["config", "package_path", "module_name", "job_dir", "parallel", "seed"]),
     ("Job", &["job_id", "retry", "trials", "data_dir", "executor", "server_config"]),
-    ("Output", &["output", "export", "follow", "wide", "columns"]),
+    ("Output", &["output", "export", "mlflow", "mlflow_experiment", "tensorboard", "follow", "wide", "columns"]),
 ];
 
 /// Groups of `serve`'s short help.

@@ -36,6 +36,7 @@ mod run_again;
 mod run_gcloud;
 mod run_input;
 mod run_logs;
+mod run_tracking;
 mod self_signed;
 mod serve;
 mod study_view;
@@ -58,6 +59,7 @@ use tunesmith_files::use_private_umask;
 use self::logging::LogFormat;
 use self::output::notice;
 use crate::allocator::keep_free_memory;
+pub(crate) use study_view::recommended;
 use tunesmith_store::StoreFault;
 
 /// Exit code for invalid input.
@@ -122,6 +124,9 @@ enum Command {
     /// Request trials, report their results, and export them.
     #[command(subcommand)]
     Trials(client::TrialsCommand),
+    /// Send a job or study with its trials to MLflow, or write it for TensorBoard.
+    #[command(subcommand)]
+    Export(client::ExportCommand),
     /// Analyse a job or study, even while it runs: the importance of its hyperparameters, the predicted optimum, and
     /// how reliable both are.
     Explain(explain::ExplainArgs),
@@ -204,6 +209,7 @@ pub fn main() -> ExitCode {
         Command::Jobs(command) => client::run(client::Command::Jobs(command)),
         Command::Studies(command) => client::run(client::Command::Studies(command)),
         Command::Trials(command) => client::run(client::Command::Trials(command)),
+        Command::Export(command) => client::run(client::Command::Export(command)),
         Command::Explain(args) => explain::run(&args),
         Command::Report(args) => report::run(&args),
         #[cfg(feature = "mcp")]

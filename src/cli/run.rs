@@ -30,6 +30,7 @@ use super::run_again::AgainArgs;
 use super::run_gcloud::GcloudArgs;
 use super::run_input::{load, submission};
 use super::run_logs::RunLogs;
+use super::run_tracking::{RunExport, TrackingArgs};
 use super::table::TableArgs;
 use super::{BAD_INPUT, INTERRUPTED, STORE_FAILED, is_of_the_medium};
 use crate::composition::{self, Isolation};
@@ -46,9 +47,13 @@ use tunesmith_http::answer_other_servers;
 use tunesmith_http::server;
 use tunesmith_jobs::{AgentReports, Control, JobOutcome, RunSettings, Submission, Submitted, TrialReports};
 use tunesmith_store::Store;
+use tunesmith_tracking::Destinations;
 
 /// Maximum size of the port file in bytes.
 const MAX_PORT_BYTES: u64 = 16;
+
+/// Message if a signal ends the wait for the export.
+const EXPORT_LEFT: &str = "the export was left; the next run or export continues it";
 
 /// Refresh interval of the display and the followed logs.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(200);
@@ -91,6 +96,8 @@ pub(super) struct RunArgs {
     /// Write the trials to this CSV file.
     #[arg(long, value_name = "FILE")]
     export: Option<PathBuf>,
+    #[command(flatten)]
+    tracking: TrackingArgs,
     /// Show the job in a browser while it runs: prints a link to a read-only console on a free loopback port, or on
     /// ADDRESS. Every user of this machine can open it.
     #[cfg(feature = "console")]
@@ -130,6 +137,7 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
     };
     args.again.apply(&mut config)?;
     args.gcloud.apply(&mut config);
+    let destinations = args.tracking.apply(&mut config)?;
     for warning in &config.warnings {
         notice(&warning.to_string());
     }
@@ -158,7 +166,8 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
         false => None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(run_job(&args, config, submission, settings, log_format == LogFormat::Json));
+    let outcome =
+        runtime.block_on(run_job(&args, config, submission, settings, destinations, log_format == LogFormat::Json));
     // Abandons threads still reading files.
     runtime.shutdown_background();
     outcome
@@ -169,6 +178,7 @@ async fn run_job(
     mut config: HptuningConfig,
     submission: Option<Submission>,
     settings: ServerSettings,
+    destinations: Destinations,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     let who = format!("tunesmith run --config {}", args.config.display());
@@ -210,7 +220,9 @@ async fn run_job(
         composition::record(&owner, "ml.projects.jobs.create", &format!("projects/{project}/jobs/{id}"), 200)?;
     }
     announce(&submitted, &data_dir, json);
+    let export = RunExport::new(&application, &job, destinations);
     if let Submitted::Finished(job) = submitted {
+        export.of_finished(&job).await;
         return conclude(args, store, &data_dir, job, false).await;
     }
     #[cfg(feature = "console")]
@@ -273,7 +285,15 @@ async fn run_job(
     if let Some(console) = console {
         console.end().await;
     }
-    match running.await? {
+    let outcome = running.await?;
+    if let Ok(JobOutcome::Ended(job) | JobOutcome::Interrupted(job)) = &outcome {
+        tokio::select! {
+            () = export.finish(job, &args.data_dir) => {}
+            _ = interrupts.recv() => notice(EXPORT_LEFT),
+            _ = terminations.recv() => notice(EXPORT_LEFT),
+        }
+    }
+    match outcome {
         Ok(JobOutcome::Ended(job)) => conclude(args, store, &data_dir, job, false).await,
         Ok(JobOutcome::Interrupted(job)) => conclude(args, store, &data_dir, job, true).await,
         Err(error) => {

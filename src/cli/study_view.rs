@@ -15,7 +15,8 @@ use tunesmith_api::ai_platform::optimizer::{PublishedNames, StudyMessage, TrialM
 use tunesmith_api::ai_platform::plan::job_study;
 use tunesmith_api::ai_platform::rpc::FieldViolation;
 use tunesmith_domain::{
-    Algorithm, RankedTrial, StoppingRule, StoppingRuleKind, Study, StudyState, Trial, TrialState, best_at_bounds,
+    Algorithm, RankedTrial, StoppingRule, StoppingRuleKind, Study, StudyState, Trial, TrialId, TrialState,
+    best_at_bounds,
 };
 
 pub(super) struct StudyView {
@@ -36,6 +37,11 @@ pub(super) struct Judgement {
     pub(super) recommended: Option<Recommendation>,
     /// Trials with results too good to be true, best first.
     pub(super) suspicious_trials: Vec<SuspiciousTrial>,
+}
+
+/// Trial of `study` that the model of its results recommends, with enough of them.
+pub(crate) fn recommended(study: &Study, trials: &[Trial]) -> Option<TrialId> {
+    StudyView::of_store(study, trials).judgement()?.recommended?.point.trial
 }
 
 impl StudyView {

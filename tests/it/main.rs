@@ -108,8 +108,9 @@ mod support;
 mod tls;
 mod token_api;
 mod token_loss;
-#[cfg(feature = "otlp")]
 mod traces;
+#[cfg(feature = "otlp")]
+mod tracking;
 mod trial_completion;
 mod unrunnable_jobs;
 mod upload_progress;

@@ -6,6 +6,7 @@ mod client;
 mod error;
 #[cfg(feature = "api")]
 mod jobs;
+pub mod public_address;
 mod resolver;
 #[cfg(feature = "api")]
 mod server;
@@ -80,7 +81,15 @@ pub enum ClientFailure {
 /// # Errors
 /// If the address is invalid, or no certificates are trusted.
 pub fn http_client(address: &str) -> Result<reqwest::Client, ClientFailure> {
-    let base = base_address(address)?;
+    Ok(http_client_builder(&base_address(address)?, &[])?.build()?)
+}
+
+/// Settings of [`http_client`] for a server at `base`. Also trusts the certificates in the files that the environment
+/// variables `certificates` name.
+///
+/// # Errors
+/// If no certificates are trusted, or a named file has none.
+pub fn http_client_builder(base: &Url, certificates: &[&'static str]) -> Result<reqwest::ClientBuilder, ClientFailure> {
     // An error means that a provider is already installed.
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut client = reqwest::Client::builder()
@@ -88,19 +97,19 @@ pub fn http_client(address: &str) -> Result<reqwest::Client, ClientFailure> {
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT);
-    client = match tls::client_config() {
+    client = match tls::client_config(certificates) {
         Ok(config) => client.tls_backend_preconfigured(config),
         Err(failure) if base.scheme() == "https" => return Err(failure),
         // Otherwise the client would load system certificates itself, and fail without any.
         Err(_) => client.tls_certs_only([]),
     };
-    if is_loopback(&base) {
+    if is_loopback(base) {
         client = client.no_proxy();
     }
     if let Some(standalone) = standalone() {
         client = client.dns_resolver(Arc::new(standalone));
     }
-    Ok(client.build()?)
+    Ok(client)
 }
 
 /// Parses a server address.

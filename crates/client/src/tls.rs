@@ -24,12 +24,15 @@ pub const CA_FILE_VARIABLE: &str = "TUNESMITH_CA_FILE";
 /// Environment variable with the path of certificates that replace the system's, also in other programs.
 const SYSTEM_VARIABLE: &str = "SSL_CERT_FILE";
 
-/// TLS settings for clients.
+/// TLS settings for clients, which also trust the files that the environment variables `additional` name.
 ///
 /// # Errors
 /// If a named file has no certificate, or none is trusted.
-pub(super) fn client_config() -> Result<ClientConfig, ClientFailure> {
-    let own = certificates_named_by(CA_FILE_VARIABLE)?;
+pub(super) fn client_config(additional: &[&'static str]) -> Result<ClientConfig, ClientFailure> {
+    let mut own = certificates_named_by(CA_FILE_VARIABLE)?;
+    for variable in additional {
+        own.extend(certificates_named_by(variable)?);
+    }
     let replacing = certificates_named_by(SYSTEM_VARIABLE)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut found = rustls_native_certs::load_native_certs();

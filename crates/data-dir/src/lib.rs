@@ -305,6 +305,11 @@ impl DataDir {
         self.path.join("suggestions")
     }
 
+    /// Folder of the progress of exports.
+    pub fn tracking(&self) -> PathBuf {
+        self.path.join("tracking")
+    }
+
     /// Folder of installed programs, each in a folder named by its content.
     pub fn environments(&self) -> PathBuf {
         self.path.join("environments")

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 /// Names in a data folder. Other entries belong to the user.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 23] = [
     "LOCK",
     "STORE",
     "TOKENS",
@@ -27,6 +27,7 @@ const NAMES: [&str; 22] = [
     "store.sqlite-shm",
     "store.sqlite-wal",
     "suggestions",
+    "tracking",
     "tokens.json",
     "tokens.json.new",
 ];

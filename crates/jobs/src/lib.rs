@@ -16,6 +16,7 @@ pub mod resource_pool;
 mod runner;
 mod secret;
 mod submission;
+mod tracking;
 mod trainer;
 
 pub use agent_reports::{AgentError, AgentReports, AuthorizedRun, DirectoryOf};
@@ -31,3 +32,4 @@ pub use reports::TrialReports;
 pub use resource_pool::ResourcePool;
 pub use runner::{Control, JobOutcome, JobServices, ProgramUserOf, RunError, RunSettings, attempt_directory};
 pub use submission::{Submission, SubmitError, Submitted};
+pub use tracking::{JobTracking, NoTracking, TrackingStatus};

@@ -270,9 +270,15 @@ fn fingerprint(submission: &Submission) -> String {
     hex::encode(Sha256::digest(content.to_string()))
 }
 
-/// The training input without its number of trials.
+/// The training input without its number of trials, and without its export, which may differ between runs of a job.
 fn without_trial_count(training_input: &Value) -> Value {
     let mut input = training_input.clone();
+    if let Some(Value::Object(additions)) = input.get_mut("tunesmith") {
+        let is_last = additions.remove("mlflow").is_some() && additions.is_empty();
+        if let Some(input) = input.as_object_mut().filter(|_| is_last) {
+            input.remove("tunesmith");
+        }
+    }
     if let Some(Value::Object(hyperparameters)) = input.get_mut("hyperparameters") {
         hyperparameters.remove("maxTrials");
     }

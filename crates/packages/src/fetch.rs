@@ -14,10 +14,10 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use reqwest::{StatusCode, Url};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
+use tunesmith_client::public_address::{self, NotPublic, PublicResolver};
 use tunesmith_files::{FileUser, OpenError};
 use tunesmith_objects::{ObjectAddress, bucket};
 
-use super::address::{self, NotPublic, PublicResolver};
 use super::source::Location;
 use super::{LocalArchive, PackageError, PackageRules, PackageSource, archive, unblock};
 
@@ -198,8 +198,11 @@ async fn web(
     variables: &BTreeMap<OsString, OsString>,
     rules: &PackageRules,
 ) -> Result<impl Stream<Item = Result<Bytes, Cause>> + use<>, PackageError> {
-    let refused = || PackageError::Refused { uri: uri.to_owned(), detail: NotPublic.to_string() };
-    if !rules.allow_private_addresses && address::check(url).is_err() {
+    let refused = || PackageError::Refused {
+        uri: uri.to_owned(),
+        detail: format!("{NotPublic}; the operator may allow it with --allow-private-package-addresses"),
+    };
+    if !rules.allow_private_addresses && public_address::check(url).is_err() {
         return Err(refused());
     }
     // An error means that a provider is already installed.
@@ -213,7 +216,7 @@ async fn web(
         .user_agent(concat!("tunesmith/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(SERVER_TIMEOUT)
         .read_timeout(SERVER_TIMEOUT)
-        .redirect(address::redirects(rules.allow_private_addresses));
+        .redirect(public_address::redirects(rules.allow_private_addresses));
     if !rules.allow_private_addresses {
         client = client.dns_resolver(PublicResolver::new(variables));
     }

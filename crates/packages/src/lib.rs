@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod address;
 mod archive;
 mod entries;
 mod error;

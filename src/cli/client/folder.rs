@@ -26,6 +26,7 @@ use tunesmith_http::server;
 use tunesmith_jobs::{AgentReports, Control, TrialReports};
 use tunesmith_jobs::{Jobs, QueueSettings};
 use tunesmith_store::Store;
+use tunesmith_tracking::LiveTracking;
 
 /// Command recorded in the data folder's lock.
 const WHO: &str = "a tunesmith command";
@@ -65,6 +66,7 @@ pub(super) struct Folder {
     jobs: Arc<Jobs>,
     store: Arc<dyn Store>,
     data_dir: Arc<DataDir>,
+    tracking: Arc<LiveTracking>,
     /// Base address for trial reports; empty unless opened to run jobs.
     endpoint: String,
 }
@@ -104,6 +106,7 @@ impl Folder {
             _ => ServiceAccess::Owner(composition::owner(data_dir.path())?),
         };
         let store = Arc::clone(&application.store);
+        let tracking = Arc::clone(&application.tracking);
         let service = application.http_service(access, None, REQUEST_TIMEOUT)?;
         let pages = Pages {
             #[cfg(feature = "console")]
@@ -117,7 +120,7 @@ impl Folder {
         let router = pages::router(service, pages);
         let address = data_dir.path().display().to_string();
         let transport = InProcess { router, address, caller: None, max_bytes: usize::MAX, called_as: None };
-        Ok(Self { transport, jobs, store, data_dir, endpoint })
+        Ok(Self { transport, jobs, store, data_dir, tracking, endpoint })
     }
 
     /// Transport to the service.
@@ -131,6 +134,16 @@ impl Folder {
 
     pub(super) fn store(&self) -> &dyn Store {
         &*self.store
+    }
+
+    pub(super) fn shared_store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+
+    /// Waits until the export of the job `id` has everything, and returns its errors.
+    pub(super) async fn finish_export(&self, id: &JobId) -> anyhow::Result<Vec<String>> {
+        let has_ended = self.store.job(id).await?.state.is_final();
+        Ok(self.tracking.finish(id, has_ended).await)
     }
 
     pub(super) fn job_directory(&self, job: &JobId) -> PathBuf {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use crate::cli::output::notice;
 use crate::cli::progress::waiting_line;
+use tunesmith_api::ai_platform::MlflowExportState;
 use tunesmith_api::ai_platform::job::{JobResource, WaitingMessage};
 use tunesmith_client::Client;
 use tunesmith_domain::JobState;
@@ -18,6 +19,19 @@ pub(super) fn state_line(job: &JobResource) -> String {
     let JobResource { job_id, state, error_message, .. } = job;
     let separator = if error_message.is_empty() { "" } else { ": " };
     format!("job {job_id} is {state}{separator}{error_message}\n")
+}
+
+/// Line about the export of `job` to MLflow, if it has one.
+pub(super) fn mlflow_line(job: &JobResource) -> String {
+    let Some(export) = &job.tunesmith.mlflow else { return String::new() };
+    let target = format!("experiment {:?} of {}", export.experiment, export.tracking_uri);
+    match (&export.state, export.failing_since) {
+        (MlflowExportState::Complete, _) => format!("exported to {target}\n"),
+        (MlflowExportState::Failing, Some(since)) => {
+            format!("the export to {target} fails since {since}: {}\n", export.error_message)
+        }
+        _ => format!("exporting to {target}\n"),
+    }
 }
 
 /// One line per reason why `job` or its trials are waiting.

@@ -9,7 +9,7 @@ use super::format::{Format, show};
 use super::job_list::{self, ListArgs};
 use super::job_name::{find_job, find_job_id};
 use super::job_reopen::{self, DeleteArgs, ExtendArgs, PruneArgs, RetryArgs};
-use super::job_state::{conclude, state_line, waiting_lines};
+use super::job_state::{conclude, mlflow_line, state_line, waiting_lines};
 use super::job_update::{self, UpdateArgs};
 use super::log_stream::{LogStream, SelectionArgs};
 use super::results::job_results;
@@ -110,7 +110,7 @@ async fn describe(args: &DescribeArgs) -> anyhow::Result<ExitCode> {
         Format::Table => {
             let results = job_results(&service, &job).await?;
             let table = results.text(&args.table.layout())?;
-            format!("{table}{}{}", sources_line(&job), waiting_lines(&job))
+            format!("{table}{}{}{}", sources_line(&job), mlflow_line(&job), waiting_lines(&job))
         }
         Format::Yaml | Format::Json | Format::Projection(_) => String::new(),
     };

@@ -2,6 +2,8 @@
 //! and responses.
 
 mod error;
+mod export;
+mod export_source;
 mod folder;
 mod format;
 mod job_list;
@@ -31,6 +33,7 @@ use std::process::ExitCode;
 use axum::body::Bytes;
 
 pub(super) use self::error::report;
+pub(super) use self::export::ExportCommand;
 use self::folder::Purpose;
 pub(super) use self::job_update::label;
 pub(super) use self::jobs::JobsCommand;
@@ -46,6 +49,7 @@ pub(super) enum Command {
     Jobs(JobsCommand),
     Studies(StudiesCommand),
     Trials(TrialsCommand),
+    Export(ExportCommand),
 }
 
 pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -55,6 +59,7 @@ pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
             Command::Jobs(command) => jobs::run(command).await,
             Command::Studies(command) => studies::run(command).await,
             Command::Trials(command) => trials::run(command).await,
+            Command::Export(command) => export::run(command).await,
         }
     });
     // Abandons suggestions being computed ahead.

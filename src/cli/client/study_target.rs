@@ -33,6 +33,23 @@ pub(super) struct Study {
 }
 
 impl StudyArgs {
+    pub(super) fn job(&self) -> Option<&JobId> {
+        self.job.as_ref()
+    }
+
+    /// Name of the study; empty if a job is given.
+    pub(super) fn study(&self) -> &str {
+        self.study.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn target(&self) -> &TargetArgs {
+        &self.target
+    }
+
+    pub(super) fn region(&self) -> &str {
+        &self.location.region
+    }
+
     pub(super) async fn open(&self, purpose: Purpose) -> anyhow::Result<Study> {
         let Some(job) = &self.job else {
             let service = self.target.service(purpose).await?;

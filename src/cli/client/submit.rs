@@ -252,6 +252,11 @@ async fn run_job(selection: &SelectionArgs, client: &Client, folder: &Folder, id
     };
     set_control.send_replace(Control::Interrupt);
     running.await.context("running the job stopped unexpectedly")?;
+    for error in folder.finish_export(&JobId::new(client.project(), id)?).await? {
+        notice(&format!(
+            "warning: the export is not complete: {error}; the next server on the data folder continues it"
+        ));
+    }
     match ended {
         Some(state) => conclude(client, id, state?).await,
         None => {

@@ -26,6 +26,8 @@ const PRUNE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 pub(super) fn start(args: &ServeArgs, data_dir: &DataDir, application: &Application, expiry: Expiry) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(expiry.run());
+    let tracking = Arc::clone(&application.tracking);
+    tasks.spawn(async move { tracking.resume().await });
     if let Some(days) = args.retention {
         let retention = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
         let (jobs, environments) = (Arc::clone(&application.jobs), Arc::clone(&application.environments));

@@ -13,6 +13,7 @@ use crate::python::{FRAMEWORKS, REPORTERS, interpreter, lay_package};
 use crate::server::Server;
 use crate::slurm::cluster::{Cluster, Shape};
 use crate::support::{Finished, Workspace, finished};
+use crate::tracking::TRACKERS;
 use crate::vizier::CLIENTS;
 
 /// The address that pages show for a server.
@@ -43,6 +44,7 @@ pages! {
     filters: "docs/reference/filters.md", 0, &[];
     first_hour: "docs/guide/first-hour.md", 0, &[];
     first_tuning_job: "docs/guide/first-tuning-job.md", 2, &[];
+    mlflow_and_tensorboard: "docs/guide/mlflow-and-tensorboard.md", 2, &TRACKERS;
     postgresql: "docs/guide/postgresql.md", 3, &[];
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];
     python: "docs/guide/python.md", 1, &FRAMEWORKS;

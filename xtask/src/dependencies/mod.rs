@@ -23,7 +23,7 @@ ray: domain executor
 kubernetes: domain executor
 metrics: domain files
 objects: client
-packages: files objects
+packages: client files objects
 access:
 admission: access domain telemetry
 studies: algorithms domain filter store telemetry views
@@ -39,13 +39,14 @@ console: access admission algorithms api config domain filter jobs oidc statisti
 oidc: access
 optuna: admission domain telemetry
 importers: algorithms api config
+tracking: algorithms api client domain files jobs store
 vizier: algorithms api domain
 vizier-server: admission api domain filter jobs store studies vizier
 statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
-    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages ray slurm store studies telemetry vizier vizier-server
+    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages ray slurm store studies telemetry tracking vizier vizier-server
 python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
 xtask:

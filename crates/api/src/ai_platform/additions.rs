@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Number, Value};
 
 use super::{
-    Double, EarlyStoppingSettings, FurtherMetric, ObservationNoise, ProtoDuration, Repeats, StudyStoppingConfig,
-    is_default,
+    Double, EarlyStoppingSettings, FurtherMetric, MlflowConfig, ObservationNoise, ProtoDuration, Repeats,
+    StudyStoppingConfig, is_default,
 };
 use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 
@@ -100,6 +100,9 @@ pub struct Additions {
     /// not retried. Default 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_lost_attempts: Option<u32>,
+    /// (Tunesmith) Export to MLflow while the job runs: the job as a run, its trials as child runs. None by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mlflow: Option<MlflowConfig>,
     /// (Tunesmith) Whether the programs may run on machines that can be taken from them. Their place is
     /// `preemptible` in the server configuration; without it, this has no effect.
     #[serde(skip_serializing_if = "is_default")]

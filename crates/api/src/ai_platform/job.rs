@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::notices::{Notice, Notices, job_notices};
 use super::optimizer::MetricFolderChoice;
 use super::optimizer::measurement::MetricMessage;
-use super::{Double, Int64, TrainingInput, is_default};
+use super::{Double, Int64, MlflowExport, TrainingInput, is_default};
 use tunesmith_algorithms::encoding::{AtBound, Bound};
 use tunesmith_algorithms::problem::{Origin, ParameterValue};
 use tunesmith_domain::{
@@ -84,6 +84,9 @@ pub struct JobAdditions {
     /// of the job's study.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recommended: Option<RecommendedTrial>,
+    /// Progress of the export to MLflow. Absent without `tunesmith.mlflow` in the training input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mlflow: Option<MlflowExport>,
 }
 
 /// Parameter whose best value is at a bound of its range.
@@ -184,6 +187,13 @@ impl JobResource {
     #[must_use]
     pub fn with_waiting(mut self, waiting: &[Waiting]) -> Self {
         self.tunesmith.waiting = waiting.iter().map(WaitingMessage::from).collect();
+        self
+    }
+
+    /// Adds the progress of the export to MLflow.
+    #[must_use]
+    pub fn with_mlflow(mut self, export: Option<MlflowExport>) -> Self {
+        self.tunesmith.mlflow = export;
         self
     }
 
@@ -413,6 +423,7 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
                 best_at_bounds(&study.problem, trials).into_iter().map(Into::into).collect()
             }),
             recommended: None,
+            mlflow: None,
         },
     }
 }

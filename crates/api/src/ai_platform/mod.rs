@@ -24,6 +24,7 @@ mod labels;
 pub mod logs;
 pub mod machines;
 mod metrics;
+mod mlflow;
 mod no_effect_rules;
 mod notices;
 mod number;
@@ -60,6 +61,7 @@ pub use hyperparameters::{
 };
 pub use labels::check_labels;
 pub use metrics::{FurtherMetric, SafetyMetricConfig};
+pub use mlflow::{MlflowConfig, MlflowExport, MlflowExportState};
 pub use notices::{Notice, Notices, command_line_notices};
 pub use number::Number;
 pub use observation_noise::ObservationNoise;

@@ -230,6 +230,9 @@ fn check_scheduling(scheduling: &Scheduling, violations: &mut Violations) {
 
 fn check_additions(additions: &Additions, violations: &mut Violations) {
     check_environment(additions, violations);
+    if let Some(mlflow) = &additions.mlflow {
+        mlflow.check(violations);
+    }
     if additions.vertex.is_some() {
         violations.error("tunesmith.vertex", "is set by the API of Vertex AI", "jobs submitted through that API");
     }

@@ -51,7 +51,7 @@ use super::runner::{
     until_at_least,
 };
 use super::submission::{newest_job, submit};
-use super::{Submission, SubmitError, Submitted};
+use super::{Submission, SubmitError, Submitted, TrackingStatus};
 use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Study, TransitionError, Trial, Waiting};
 use tunesmith_executor::ExecutorError;
 use tunesmith_store::{Condition, OptionalExtension, StoreError, pages};
@@ -171,6 +171,8 @@ pub struct JobReport {
     pub position: Option<usize>,
     /// Why the job or its trials wait.
     pub waiting: Vec<Waiting>,
+    /// Progress of the live export; `None` if the job has none.
+    pub tracking: Option<TrackingStatus>,
 }
 
 impl Jobs {
@@ -254,7 +256,8 @@ impl Jobs {
             None => Vec::new(),
         };
         let waiting = self.waits(&job, &trials);
-        Ok(JobReport { job, study, trials, position, waiting })
+        let tracking = self.services.tracking.status(&job).await?;
+        Ok(JobReport { job, study, trials, position, waiting, tracking })
     }
 
     /// Lists up to `limit` jobs of `project` accepted by `wanted`, by ID after `after`; also whether there are more.

@@ -135,6 +135,7 @@ impl Jobs {
         if let Some(study) = &job.study {
             policy.forget(study);
         }
+        self.services.tracking.forget(id).await?;
         // Notifies the other servers, which remove their folders.
         claims.removed(id).await?;
         claims.announce().await;

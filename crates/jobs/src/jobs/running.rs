@@ -76,6 +76,7 @@ impl Jobs {
         // If the store fails, the run uses the counts it reads itself.
         if let Ok(job) = self.services.store.job(id).await {
             running.set_counts(&job);
+            self.services.tracking.start(&job);
             // It may have been cancelled after leaving the queue.
             if job.state == JobState::Cancelling {
                 running.cancel.send_replace(true);

@@ -42,6 +42,7 @@ pub(super) fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
         buckets: Buckets::default(),
         allowed_folders: Arc::default(),
         retry_pauses,
+        tracking: Arc::new(crate::NoTracking),
         store,
     }))
 }

@@ -39,6 +39,7 @@ use super::JobEvent;
 use super::agent_reports::{DirectoryOf, STAGED_PACKAGES};
 use super::live_trials::LiveTrials;
 use super::secret::{job_secret, shared_secret};
+use super::tracking::JobTracking;
 use crate::allowed_folders::{AllowedFolders, JobFolder, NotAllowed, PackageReader};
 use crate::packages::{Packages, PackagesError};
 use crate::resource_pool::ResourcePool;
@@ -137,6 +138,8 @@ pub struct JobServices {
     pub directory: DirectoryOf,
     /// Back-off between failed runs; the job fails after the last pause.
     pub retry_pauses: Vec<Duration>,
+    /// Exports jobs while they run.
+    pub tracking: Arc<dyn JobTracking>,
 }
 
 #[derive(Debug, Clone)]

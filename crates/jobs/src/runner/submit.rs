@@ -27,6 +27,8 @@ impl Reach<'_> {
             Some(trial) => attempt_directory(&runner.directory, trial),
             None => runner.directory.join(format!("attempt-{}", id.attempt)),
         };
+        let tracking = &runner.services.tracking;
+        let variables = tracking.variables(&job.id, trial.map(|trial| trial.id)).await;
         let launch = Launch {
             folder: &folder,
             job,
@@ -40,7 +42,8 @@ impl Reach<'_> {
             token: attempt_token(&runner.secret, id),
             grant,
         };
-        let spec = launch.spec();
+        let mut spec = launch.spec();
+        spec.environment.extend(variables);
         match self.call(|| runner.services.executor.submit(&spec)).await {
             Ok(()) => Ok(None),
             Err(ExecutorError::Rejected { reason, .. }) => Ok(Some(not_started(reason))),

@@ -154,6 +154,7 @@ async fn run_in(study: Option<StudySpec>, ends: Vec<ExecutorJobState>, queue_dea
         directory: Arc::new(move |job| root.join("jobs").join(job.parts().1)),
         program_user: Arc::new(|_| None),
         retry_pauses: Vec::new(),
+        tracking: Arc::new(crate::NoTracking),
         store: Arc::clone(&store),
     });
     let has_study = study.is_some();

@@ -29,12 +29,13 @@ use tunesmith_api::ai_platform::job::{JobList, JobRequest, JobResource, job_reso
 use tunesmith_api::ai_platform::plan::{CommandLine, PlanningError, job_plan_on, job_study, previous_job};
 use tunesmith_api::ai_platform::rpc::{Empty, FieldViolation};
 use tunesmith_api::ai_platform::{
-    Notice, Severity, TrainingInput, Violation, check, continued, inherited_fields, proto_json,
+    MlflowExport, MlflowExportState, Notice, Severity, TrainingInput, Violation, check, continued, inherited_fields,
+    proto_json,
 };
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan};
 use tunesmith_filter::FilterError;
 use tunesmith_jobs::JobFilter;
-use tunesmith_jobs::{JobReport, JobsError};
+use tunesmith_jobs::{JobReport, JobsError, TrackingStatus};
 use tunesmith_jobs::{Submission, SubmitError};
 use tunesmith_store::StoreError;
 
@@ -183,6 +184,23 @@ pub(crate) fn resource(report: &JobReport) -> JobResource {
     job_resource(&report.job, report.study.as_ref(), &report.trials)
         .served(etag(&report.job), report.position)
         .with_waiting(&report.waiting)
+        .with_mlflow(report.tracking.as_ref().map(mlflow_export))
+}
+
+fn mlflow_export(status: &TrackingStatus) -> MlflowExport {
+    MlflowExport {
+        tracking_uri: status.uri.clone(),
+        experiment: status.experiment.clone(),
+        run_id: status.run.clone(),
+        state: match &status.failing {
+            Some(_) => MlflowExportState::Failing,
+            None if status.is_complete => MlflowExportState::Complete,
+            None => MlflowExportState::Following,
+        },
+        last_success_time: status.last_success,
+        failing_since: status.failing.as_ref().map(|(since, _)| *since),
+        error_message: status.failing.as_ref().map(|(_, error)| error.clone()).unwrap_or_default(),
+    }
 }
 
 /// Changes with every change of the job.

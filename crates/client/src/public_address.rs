@@ -1,8 +1,8 @@
-//! Allowed addresses of packages.
+//! Addresses that clients of a server may have it connect to.
 //!
-//! Clients choose the addresses of packages. Unrestricted, they could use the server to reach services that only the
-//! server can reach. The address of the first request and of every redirect is checked. [`PublicResolver`] resolves
-//! each name once, and connections use the checked addresses.
+//! Clients choose the addresses of packages and of tracking servers. Unrestricted, they could use the server to reach
+//! services that only the server can reach. The address of the first request and of every redirect is checked.
+//! [`PublicResolver`] resolves each name once, and connections use the checked addresses.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,11 +19,14 @@ const PROXIES: [&str; 6] = ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "all_proxy
 
 /// The address is not public. The message does not reveal whether a service listens there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("its address is not public; the operator may allow it with --allow-private-package-addresses")]
-pub(super) struct NotPublic;
+#[error("its address is not public")]
+pub struct NotPublic;
 
 /// Checks a URL with an IP address as its host. Names are checked on resolution.
-pub(super) fn check(url: &Url) -> Result<(), NotPublic> {
+///
+/// # Errors
+/// [`NotPublic`].
+pub fn check(url: &Url) -> Result<(), NotPublic> {
     let host = url.host_str().unwrap_or_default();
     let address: Result<IpAddr, _> = host.trim_start_matches('[').trim_end_matches(']').parse();
     match address {
@@ -33,7 +36,7 @@ pub(super) fn check(url: &Url) -> Result<(), NotPublic> {
 }
 
 /// Policy that follows redirects to HTTP and HTTPS whose addresses pass [`check`].
-pub(super) fn redirects(allow_private: bool) -> Policy {
+pub fn redirects(allow_private: bool) -> Policy {
     Policy::custom(move |attempt: Attempt<'_>| {
         if attempt.previous().len() > MAX_REDIRECTS {
             return attempt.error(format!("more than {MAX_REDIRECTS} redirects"));
@@ -47,12 +50,13 @@ pub(super) fn redirects(allow_private: bool) -> Policy {
 
 /// Resolver that refuses names with a non-public address. Allows proxies: their operator controls their reach.
 #[derive(Debug)]
-pub(super) struct PublicResolver {
+pub struct PublicResolver {
     proxies: Arc<Vec<String>>,
 }
 
 impl PublicResolver {
-    pub(super) fn new(variables: &BTreeMap<OsString, OsString>) -> Self {
+    /// Resolver with the proxies of the environment `variables`.
+    pub fn new(variables: &BTreeMap<OsString, OsString>) -> Self {
         let host = |name: &&str| {
             let text = variables.get(std::ffi::OsStr::new(name))?.to_str()?;
             let url = if text.contains("://") { Url::parse(text) } else { Url::parse(&format!("http://{text}")) };
