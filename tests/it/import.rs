@@ -27,7 +27,7 @@ fn sweep_runs_with_the_arguments_of_its_command() {
     let refused = import(&workspace, &["wandb", "sweep.yaml", "--output", "job.yaml"]);
     assert_eq!(refused.code, Some(2));
     assert!(
-        refused.stderr.contains("sweep.yaml:3:50") && refused.stderr.contains("metric.target"),
+        refused.stderr.contains("sweep.yaml:3:46") && refused.stderr.contains("metric.target"),
         "{}",
         refused.stderr
     );

@@ -83,9 +83,9 @@ fn errors_of_a_file_have_places() {
     assert_eq!(reserved.code, Some(2));
     for part in [
         "studySpec.parameters[0]",
-        "job.yaml:4:",
+        "job.yaml:5:5",
         "trialJobSpec.workerPoolSpecs[0].containerSpec.env[0].name",
-        "job.yaml:11:48",
+        "job.yaml:12:50",
     ] {
         assert!(reserved.stderr.contains(part), "{part}: {}", reserved.stderr);
     }
