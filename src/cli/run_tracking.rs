@@ -17,17 +17,14 @@ use tunesmith_tracking::{Destinations, LiveTracking};
 
 #[derive(Debug, Args)]
 pub(super) struct TrackingArgs {
-    /// Export the job to this MLflow server while it runs, such as http://127.0.0.1:5000; overrides
-    /// tunesmith.mlflow.trackingUri. Credentials are read from MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or
-    /// from MLFLOW_TRACKING_TOKEN.
+    /// Export the job to this MLflow server while it runs; overrides tunesmith.mlflow.trackingUri. Credentials are
+    /// MLFLOW_TRACKING_USERNAME with MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN.
     #[arg(long, value_name = "URI")]
     mlflow: Option<String>,
-    /// MLflow experiment; overrides tunesmith.mlflow.experiment. By default, the project. Without --mlflow, the server is
-    /// that of the configuration, or MLFLOW_TRACKING_URI.
+    /// MLflow experiment; by default that of the configuration, or the project.
     #[arg(long, value_name = "NAME")]
     mlflow_experiment: Option<String>,
-    /// Write the trials as event files while the job runs, for TensorBoard's HParams page. Those of the job are in a folder
-    /// with its name.
+    /// Write event files for TensorBoard's HParams page while the job runs, in a folder with its name.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     tensorboard: Option<PathBuf>,
 }

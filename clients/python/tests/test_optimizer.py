@@ -251,11 +251,13 @@ def test_other_threads_run_while_a_model_is_fitted() -> None:
 
     ticker = threading.Thread(target=tick)
     ticker.start()
+    before = ticks
     search.ask(8)
     done.set()
+    during = ticks - before
     ticker.join()
-    # With the GIL held, the other thread would not run at all until the end.
-    assert ticks > 5
+    # With the GIL held, the other thread would not run at all until the end: one tick may be under way before.
+    assert during > 1
 
 
 def test_async_code_awaits_suggestions() -> None:
