@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod katib;
+pub mod optuna;
 mod reading;
 mod resources;
 mod wandb;
