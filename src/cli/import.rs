@@ -11,14 +11,17 @@ use tunesmith_files::RootedPath;
 use tunesmith_importers::{Imported, Options};
 
 use super::BAD_INPUT;
+use super::client::OptunaArgs;
 use super::output::{notice, print};
 
-/// Write a configuration from the file of another tool.
+/// Make a configuration or a study from what another tool has.
 #[derive(Debug, Subcommand)]
 pub(super) enum ImportCommand {
-    /// A sweep of Weights & Biases: its file in YAML or JSON.
+    /// Create a study with the trials of a study of Optuna.
+    Optuna(Box<OptunaArgs>),
+    /// Write a configuration from a sweep of Weights & Biases, in YAML or JSON.
     Wandb(ImportArgs),
-    /// An Experiment of Katib: its manifest in YAML or JSON.
+    /// Write a configuration from an Experiment of Katib, in YAML or JSON.
     Katib(ImportArgs),
 }
 
@@ -45,11 +48,17 @@ type Importer = fn(&Document, Options) -> Result<Imported, ConfigErrors>;
 
 /// # Errors
 /// If the output cannot be written.
-pub(super) fn run(command: &ImportCommand) -> anyhow::Result<ExitCode> {
-    let (args, tool, import): (_, _, Importer) = match command {
-        ImportCommand::Wandb(args) => (args, "a sweep of Weights & Biases", tunesmith_importers::wandb),
-        ImportCommand::Katib(args) => (args, "an Experiment of Katib", tunesmith_importers::katib),
-    };
+pub(super) fn wandb(args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    run(args, "a sweep of Weights & Biases", tunesmith_importers::wandb)
+}
+
+/// # Errors
+/// If the output cannot be written.
+pub(super) fn katib(args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    run(args, "an Experiment of Katib", tunesmith_importers::katib)
+}
+
+fn run(args: &ImportArgs, tool: &str, import: Importer) -> anyhow::Result<ExitCode> {
     let (is_printed, name) = (args.output == Path::new("-"), args.output.display().to_string());
     if !is_printed && !args.force && args.output.try_exists()? {
         bail!("{name} exists; give --force to replace it, or another file with --output");

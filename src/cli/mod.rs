@@ -110,7 +110,7 @@ enum Command {
     Init(init::InitArgs),
     /// Check a configuration and print its search space.
     Validate(validate::Args),
-    /// Write a configuration from the file of another tool.
+    /// Make a configuration or a study from what another tool has.
     #[command(subcommand)]
     Import(import::ImportCommand),
     /// Check this machine for the requirements of jobs, and suggest remedies.
@@ -201,7 +201,9 @@ pub fn main() -> ExitCode {
         Command::Store(command) => backup::store(&command),
         Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
         Command::Init(args) => init::run(&args),
-        Command::Import(command) => import::run(&command),
+        Command::Import(import::ImportCommand::Optuna(args)) => client::run(client::Command::ImportOptuna(*args)),
+        Command::Import(import::ImportCommand::Wandb(args)) => import::wandb(&args),
+        Command::Import(import::ImportCommand::Katib(args)) => import::katib(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Validate(args) => {
             validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)

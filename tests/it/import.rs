@@ -48,6 +48,78 @@ fn sweep_runs_with_the_arguments_of_its_command() {
     assert!(["k=a", "k=b"].contains(&words[1]) && words[2].starts_with("x="), "{log}");
 }
 
+/// Trials of Optuna in a journal and in a database, with a condition, a pruned trial and a failed one.
+const OPTUNA: &str = "
+import optuna
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+def objective(trial):
+    kind = trial.suggest_categorical('kind', ['tree', 'net', None])
+    rate = trial.suggest_float('rate', 1e-4, 1.0, log=True)
+    part = trial.suggest_float('part', 0.0, 1.0, step=0.25)
+    width = trial.suggest_int('width', 8, 64, step=8) if kind == 'net' else 8
+    trial.report(rate, 4)
+    if trial.number == 3:
+        raise optuna.TrialPruned()
+    if trial.number == 4:
+        raise ValueError('bad')
+    return rate + part + width / 100
+
+for storage in [JournalStorage(JournalFileBackend('journal.log')), 'sqlite:///study.db']:
+    study = optuna.create_study(study_name='first study', storage=storage, direction='maximize', sampler=optuna.samplers.RandomSampler(seed=1))
+    study.set_metric_names(['score'])
+    study.optimize(objective, n_trials=20, catch=(ValueError,))
+optuna.create_study(study_name='empty', storage='sqlite:///study.db')
+best = study.best_trial
+print(best.value, best.params['rate'])
+";
+
+#[test]
+fn studies_of_optuna_keep_their_results() {
+    let workspace = Workspace::new("");
+    let mut command = program(interpreter(&["optuna==5.0.0"]));
+    let made = finished(command.args(["-c", OPTUNA]).current_dir(workspace.path()).output().unwrap());
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let best: Vec<f64> = made.stdout.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let several = import(&workspace, &["optuna", "study.db", "--data-dir", "data"]);
+    assert!(several.code != Some(0) && several.stderr.contains("\"first study\", \"empty\""), "{}", several.stderr);
+    for source in ["journal.log", "sqlite:///study.db"] {
+        let id = if source == "journal.log" { "one" } else { "first_study" };
+        let mut arguments = vec!["optuna", source, "--study", "first study", "--data-dir", "data"];
+        let strict = import(&workspace, &arguments);
+        assert_eq!(strict.code, Some(2), "{}", strict.stderr);
+        assert!(strict.stderr.contains("1 trials were pruned"), "{}", strict.stderr);
+        arguments.push("--accept-losses");
+        if id == "one" {
+            arguments.extend(["--study-id", "one"]);
+        }
+        let imported = import(&workspace, &arguments);
+        assert_eq!(imported.code, Some(0), "{}", imported.stderr);
+        assert!(imported.stderr.contains("width depends on kind: net"), "{}", imported.stderr);
+        assert!(imported.stderr.contains(&format!("created the study {id} with 19 trials")), "{}", imported.stderr);
+        let again = import(&workspace, &arguments);
+        assert!(again.code != Some(0) && again.stderr.contains("exists"), "{}", again.stderr);
+        let mut list = workspace.command();
+        list.args(["trials", "list", "--study", id, "--data-dir", "data", "--format", "json", "--limit", "100"]);
+        let list = finished(list.output().unwrap());
+        assert_eq!(list.code, Some(0), "{}", list.stderr);
+        let trials: serde_json::Value = serde_json::from_str(&list.stdout).unwrap();
+        let trials = trials.as_array().unwrap();
+        let value = |trial: &serde_json::Value| trial["finalMeasurement"]["metrics"][0]["value"].as_f64();
+        let top = trials.iter().max_by(|a, b| value(a).partial_cmp(&value(b)).unwrap()).unwrap();
+        assert_eq!(value(top), Some(best[0]));
+        let parameters = top["parameters"].as_array().unwrap();
+        let rate = parameters.iter().find(|parameter| parameter["parameter"] == "rate").unwrap();
+        assert_eq!(rate["floatValue"].as_f64(), Some(best[1]));
+        assert_eq!(trials.iter().filter(|trial| trial["trialInfeasible"] == true).count(), 1);
+        let mut suggest = workspace.command();
+        suggest.args(["trials", "suggest", "--study", id, "--data-dir", "data", "--client-id", "w"]);
+        assert_eq!(finished(suggest.output().unwrap()).code, Some(0));
+    }
+}
+
 #[test]
 fn sweeps_of_the_tests_are_valid_for_weights_and_biases() {
     let workspace = Workspace::new("");

@@ -6,6 +6,7 @@ mod export;
 mod export_source;
 mod folder;
 mod format;
+mod import_optuna;
 mod job_list;
 mod job_name;
 mod job_reopen;
@@ -35,6 +36,7 @@ use axum::body::Bytes;
 pub(super) use self::error::report;
 pub(super) use self::export::ExportCommand;
 use self::folder::Purpose;
+pub(super) use self::import_optuna::OptunaArgs;
 pub(super) use self::job_update::label;
 pub(super) use self::jobs::JobsCommand;
 pub(super) use self::studies::StudiesCommand;
@@ -50,6 +52,7 @@ pub(super) enum Command {
     Studies(StudiesCommand),
     Trials(TrialsCommand),
     Export(ExportCommand),
+    ImportOptuna(OptunaArgs),
 }
 
 pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -60,6 +63,7 @@ pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
             Command::Studies(command) => studies::run(command).await,
             Command::Trials(command) => trials::run(command).await,
             Command::Export(command) => export::run(command).await,
+            Command::ImportOptuna(args) => import_optuna::run(&args).await,
         }
     });
     // Abandons suggestions being computed ahead.
