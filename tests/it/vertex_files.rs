@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::server::Server;
 use crate::support::{Workspace, finished};
 
 const TRAINER: &str = r#"
@@ -89,4 +90,27 @@ fn errors_of_a_file_have_places() {
     ] {
         assert!(reserved.stderr.contains(part), "{part}: {}", reserved.stderr);
     }
+}
+
+#[test]
+fn another_job_like_one_of_vertex_ai_is_a_valid_configuration() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let container = r#"{"command": ["true"], "env": [{"name": "MODE", "value": "fast"}]}"#;
+    let job = format!(
+        r#"{{"displayName": "first one", "jobSpec": {{"workerPoolSpecs": [{{"replicaCount": "1", "containerSpec": {container}}}]}}}}"#
+    );
+    let (path, header) =
+        ("/vertex/v1/projects/p/locations/us-central1/customJobs", "content-type: application/json\r\n");
+    let (status, made) = server.send("POST", path, header, &job);
+    assert_eq!(status, 200, "{made}");
+    let id = made["name"].as_str().unwrap().rsplit('/').next().unwrap();
+    let (status, page) = server.text("GET", &format!("/console/projects/p/jobs/vertex_{id}"));
+    assert!(
+        status == 200 && page.contains("<h1>first one</h1>") && page.contains(&format!("vertex_{id}</nav>")),
+        "{page}"
+    );
+    let (status, page) = server.text("GET", &format!("/console/new?from=p/vertex_{id}"));
+    assert_eq!(status, 200, "{page}");
+    assert!(page.contains("MODE: fast") && !page.contains("displayName"), "{page}");
 }

@@ -56,7 +56,7 @@ export async function drawPlot(canvas, plot, colours, canSelect) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: colours.text, family: getComputedStyle(document.body).fontFamily, size: 12 },
-    margin: { l: 56, r: 12, t: 10, b: 44 },
+    margin: { l: 64, r: 12, t: 10, b: 44 },
     showlegend: false,
     hovermode: "closest",
     dragmode: canSelect ? "select" : "zoom",

@@ -10,7 +10,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Space around the plot area in pixels, as `drawPlot` leaves it. */
-const MARGIN = { left: 56, right: 12, top: 10, bottom: 44 };
+const MARGIN = { left: 64, right: 12, top: 10, bottom: 44 };
 
 /** Share of the range of values that stays free at each end of an axis. */
 const PADDING = 0.05;

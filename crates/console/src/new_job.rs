@@ -15,7 +15,7 @@ use super::study_form;
 use super::visit::{PageCall, Visit};
 use tunesmith_access::Permission;
 use tunesmith_config::Diagnostic;
-use tunesmith_domain::JobId;
+use tunesmith_domain::{Job, JobId};
 use tunesmith_jobs::JobsError;
 use tunesmith_store::StoreError;
 
@@ -109,7 +109,7 @@ async fn new_job_from(console: &Console, visit: &Visit, from: &str) -> Result<Re
     if !visit.visitor.may_on(Permission::JobsGet, &job) {
         return Err(PageError::Denied(format!("permission {} is needed on the job {name}", Permission::JobsGet)));
     }
-    let text = yaml_serde::to_string(&json!({ "trainingInput": &job.training_input }));
+    let text = yaml_serde::to_string(&json!({ "trainingInput": template(&job) }));
     let page = NewJobPage {
         frame: visit.frame(format!("New job from {name}"), Section::Jobs),
         project: project.to_owned(),
@@ -119,6 +119,20 @@ async fn new_job_from(console: &Console, visit: &Visit, from: &str) -> Result<Re
         text: text.map_err(|error| PageError::Failed(error.to_string()))?,
     };
     Ok(rendered(&page))
+}
+
+/// Training input for another job like `job`. What the API of Vertex AI alone may set becomes what a configuration can state.
+fn template(job: &Job) -> Value {
+    let mut input = job.training_input.clone();
+    let Some(additions) = input.get_mut("tunesmith").and_then(Value::as_object_mut) else { return input };
+    if additions.remove("vertex").is_some()
+        && let Ok(plan) = &job.plan
+        && !plan.variables.is_empty()
+    {
+        let variables = plan.variables.iter().map(|it| (it.name.clone(), Value::from(it.value.as_str())));
+        additions.insert("environment".to_owned(), Value::Object(variables.collect()));
+    }
+    input
 }
 
 /// First unused name after `name` by a number at its end: `sweep_2` after `sweep`. Empty if the next ones are used.

@@ -47,6 +47,8 @@ pub(crate) struct Head {
     pub(crate) project: String,
     pub(crate) location: Option<String>,
     pub(crate) name: String,
+    /// Name in URLs, if it is another one.
+    pub(crate) id: Option<String>,
     pub(crate) address: String,
     pub(crate) badge: Badge,
     pub(crate) labels: Vec<(String, String)>,
@@ -172,6 +174,7 @@ impl Subject {
             project: project.to_owned(),
             location,
             name: self.name().to_owned(),
+            id: Some(self.id().to_owned()).filter(|id| id != self.name()),
             address: self.address(),
             badge,
             labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
