@@ -252,6 +252,12 @@ fn table_keys_commands_cards_and_curves_work_in_a_browser() {
         (vec![value("u", u), value("v", v)], (u - 0.3).powi(2) + (v - 0.7).powi(2))
     });
     create_study(&server, "surface", &[real("u"), real("v")], &bowl.collect::<Vec<_>>());
+    let far = (0..12).map(|index| {
+        let rate = f64::from(index) / 11.0;
+        let value = json!({"parameter": "u", "floatValue": rate});
+        (vec![value], if index == 7 { 1e6 } else { rate })
+    });
+    create_study(&server, "far", &[real("u")], &far.collect::<Vec<_>>());
     browse("trials.py", &server, &[]);
 }
 

@@ -62,7 +62,7 @@ export function withRestrictions(filter, field, restrictions) {
 }
 
 /**
- * The restrictions of a field to a range.
+ * The restrictions of a field to a range, whose ends may be infinite.
  * @param {string} field
  * @param {[number, number]} range
  * @param {boolean} isInteger
@@ -70,7 +70,7 @@ export function withRestrictions(filter, field, restrictions) {
 export function rangeOf(field, [low, high], isInteger) {
   const rounded = (/** @type {number} */ value) => String(Number(value.toPrecision(6)));
   const [from, to] = isInteger ? [String(Math.ceil(low)), String(Math.floor(high))] : [rounded(low), rounded(high)];
-  return [`${field} >= ${from}`, `${field} <= ${to}`];
+  return [...(low > -Infinity ? [`${field} >= ${from}`] : []), ...(high < Infinity ? [`${field} <= ${to}`] : [])];
 }
 
 /**

@@ -1,6 +1,7 @@
 // @ts-check
 // Parallel coordinates: trials as lines across the axes of parameters and metrics.
 import { NARROW, brief, count, plain, transparent } from "./plot_parts.js";
+import { inner } from "./scales.js";
 
 /**
  * @typedef {import("./plot_parts.js").Plot} Plot
@@ -84,7 +85,8 @@ export function parallelCoordinates(view, colours, { order } = {}) {
   if (wanted.length > 0) brushes.sort((a, b) => place(a) - place(b));
   /** @type {any[]} */
   const dimensions = brushes.map(({ axis }) => axis);
-  const scales = dimensions.map((dimension) => {
+  let omitted = 0;
+  const scales = dimensions.map((dimension, at) => {
     const isLog = dimension.isLog && dimension.values.every((/** @type {number | null} */ value) => value === null || value > 0);
     const position = (/** @type {number} */ value) => (isLog ? Math.log(value) : value);
     const values = dimension.values.filter((/** @type {number | null} */ value) => value !== null).map(position);
@@ -93,11 +95,19 @@ export function parallelCoordinates(view, colours, { order } = {}) {
     let [low, high] = isLevel ? [0, Math.max(1, dimension.levels.length - 1)] : [Infinity, -Infinity];
     if (!isLevel) for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
     if (!(low < high)) [low, high] = [(low || 0) - 1, (low || 0) + 1];
+    // Results far from the others are at the end of their axis, so that they do not flatten it.
+    const [least, most] = [low, high];
+    const core = brushes[at].root === "metric" ? inner(values.map((/** @type {number} */ value) => [value, 1]), undefined) : undefined;
+    if (core) {
+      [low, high] = [Math.max(least, core.range[0]), Math.min(most, core.range[1])];
+      omitted += core.omitted;
+    }
     const value = (/** @type {number} */ share) => {
-      const at = low + share * (high - low);
-      return isLog ? Math.exp(at) : at;
+      const there = low + share * (high - low);
+      return isLog ? Math.exp(there) : there;
     };
-    return { share: (/** @type {number} */ value) => (position(value) - low) / (high - low), value };
+    const share = (/** @type {number} */ value) => Math.min(1, Math.max(0, (position(value) - low) / (high - low)));
+    return { share, value, isOpen: { low: least < low, high: most > high } };
   });
   // The best are drawn last, above the others, in one colour for each group.
   const groups = [
@@ -147,7 +157,11 @@ export function parallelCoordinates(view, colours, { order } = {}) {
     const label = (/** @type {number} */ y, /** @type {string} */ text, /** @type {number} */ size) => ({
       x: at, y, text: brief(text, room), hovertext: plain(text), showarrow: false, font: { size, color: size > 10 ? colours.text : colours.quiet },
     });
-    const end = (/** @type {number} */ share) => String(Number(scales[at].value(share).toPrecision(4)));
+    const { value, isOpen } = scales[at];
+    const end = (/** @type {0 | 1} */ share) => {
+      const sign = share === 0 ? isOpen.low && "≤ " : isOpen.high && "≥ ";
+      return `${sign || ""}${Number(value(share).toPrecision(4))}`;
+    };
     const step = dimension.kind === "LEVEL" ? Math.ceil(dimension.levels.length / MOST_LEVELS) : 1;
     const ends = dimension.kind === "LEVEL"
       ? dimension.levels.flatMap((/** @type {string} */ level, /** @type {number} */ index) => {
@@ -177,6 +191,7 @@ export function parallelCoordinates(view, colours, { order } = {}) {
       brush,
       low: scales[at].value(0),
       high: scales[at].value(1),
+      isOpen: scales[at].isOpen,
     })),
     csv: {
       header: ["trial", "stands for", ...view.dimensions.map((/** @type {any} */ dimension) => dimension.name)],
@@ -189,16 +204,18 @@ export function parallelCoordinates(view, colours, { order } = {}) {
         }),
       ]),
     },
-    note: `${total < view.measured ? `${count(total)} lines stand for ${count(view.measured)} trials` : `${count(total)} trials with a result`}${chosen.length < parameters ? `; the ${chosen.length} of ${count(parameters)} parameters that are most related to the results` : ""}`,
+    note: `${total < view.measured ? `${count(total)} lines stand for ${count(view.measured)} trials` : `${count(total)} trials with a result`}${chosen.length < parameters ? `; the ${chosen.length} of ${count(parameters)} parameters that are most related to the results` : ""}${omitted > 0 ? `; ${omitted === 1 ? "1 result is beyond the end of its axis" : `${count(omitted)} results are beyond the ends of their axes`}` : ""}`,
   };
 }
 
 /**
- * The value of a parallel axis at a height from 0 to 1.
+ * The value of a parallel axis at a height from 0 to 1; infinite at an end beyond which there are values.
  * @param {Line} line
  * @param {number} share
  */
-export function valueOnLine({ brush, low, high }, share) {
+export function valueOnLine({ brush, low, high, isOpen }, share) {
+  if (isOpen.low && share <= 0) return -Infinity;
+  if (isOpen.high && share >= 1) return Infinity;
   const { isLog } = brush.axis;
   if (isLog && low > 0) return Math.exp(Math.log(low) + share * (Math.log(high) - Math.log(low)));
   return low + share * (high - low);

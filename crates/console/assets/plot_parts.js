@@ -8,7 +8,7 @@
  * @typedef {{traces: object[], layout: Record<string, any>, x?: Brush, y?: Brush, lines?: Line[], csv: Csv, note: string, height?: number, scales?: Partial<Record<"x" | "y", Scale>>, switches?: Switch[]}} Plot
  * @typedef {[string, string, string, boolean]} Switch Key, text, label, and whether it is on.
  * @typedef {{name?: string, isMaximized?: boolean, isLog?: boolean, clips?: boolean}} Scale What is known about an axis whose scale can be changed.
- * @typedef {{brush: Brush, low: number, high: number}} Line One of several parallel axes.
+ * @typedef {{brush: Brush, low: number, high: number, isOpen: {low: boolean, high: boolean}}} Line One of several parallel axes, and whether values are beyond its ends.
  * @typedef {{text: string, quiet: string, line: string, accent: string, good: string, bad: string, surface: string}} Colours
  */
 

@@ -196,6 +196,21 @@ def surface_or_cells(page):
     page.wait_for_function(f"() => ({kinds})()[0] === 'heatmap'")
 
 
+def far_results_are_at_the_end_of_their_axis(page):
+    page.goto("/console/projects/p/locations/l/studies/far/explore")
+    page.wait_for_function(DRAWN)
+    figure = page.locator("figure[data-plot=parallelCoordinates]")
+    ends = figure.locator(".annotation-text").all_text_contents()
+    assert any(end.startswith("≥ ") and float(end[2:]) < 2 for end in ends), ends
+    expect(figure).to_contain_text("1 result is beyond the end of its axis")
+    # The others spread over the axis, and the far one is at its end.
+    shares = page.evaluate("""() => {
+      const { data } = document.querySelector("figure[data-plot=parallelCoordinates] .canvas");
+      return data.flatMap(({ x, y }) => y.filter((share, at) => share !== null && x[at] === 1)).sort((a, b) => a - b);
+    }""")
+    assert len(shares) == 12 and shares[-1] == 1 and shares[-2] > 0.8 and shares[0] < 0.1, shares
+
+
 def trial_shows_its_curve_and_its_log(page):
     page.goto(TRIAL)
     figure = page.locator("figure.curve")
@@ -244,5 +259,6 @@ with opened(expected="status of 400", viewport={"width": 1280, "height": 900}) a
     commands_go_anywhere(page)
     plots_show_and_open_trials(page)
     surface_or_cells(page)
+    far_results_are_at_the_end_of_their_axis(page)
     page.set_viewport_size({"width": 1280, "height": 900})
     trial_shows_its_curve_and_its_log(page)
