@@ -1,7 +1,7 @@
 //! Exports beside running jobs.
 //!
 //! Each tracked job has a task for each destination. It looks for changes once a second, reads them from the store and
-//! sends them. Failures delay the task alone: trials wait for MLflow at most [`RUN_LIMIT`], and not at all while it
+//! sends them. Failures delay the task alone: trials wait for MLflow at most [`RUN_LIMITS`], and not at all while it
 //! does not respond.
 
 mod follower;
@@ -23,12 +23,13 @@ use tunesmith_store::{JobClaims, OptionalExtension, Store, StoreError};
 
 use self::follower::{Ended, Follower, Progress, Record};
 pub use self::state::{StateStore, TrackingState};
-use crate::mlflow::{MlflowRuns, Operator, RUN_VARIABLE, RunIds, TrackingServer, TrackingUri, URI_VARIABLE};
+use crate::mlflow::{Limits, MlflowRuns, Operator, RUN_VARIABLE, RunIds, TrackingServer, TrackingUri, URI_VARIABLE};
 use crate::synchronization::{Recommend, SubjectSource, Synchronization};
 use crate::tensorboard::EventFiles;
 
-/// Maximum time for which the start of a program waits for its run.
-const RUN_LIMIT: Duration = Duration::from_secs(1);
+/// Maximum times for which the start of a program waits for its run. Guesses: the first runs of a job need several requests,
+/// of a server that may just have started.
+const RUN_LIMITS: Limits = Limits { first: Duration::from_secs(15), later: Duration::from_secs(5) };
 /// Interval between searches for exports of servers that have died.
 const RESCAN_INTERVAL: Duration = Duration::from_secs(60);
 /// Age of a state that its exporter no longer renews.
@@ -200,7 +201,7 @@ impl JobTracking for LiveTracking {
         let Some(tracked) = tracked else { return BTreeMap::new() };
         let Some((uri, ids)) = &tracked.mlflow else { return BTreeMap::new() };
         tracked.tasks.iter().for_each(|(progress, _)| progress.wake());
-        let Some(run) = ids.wait(trial, RUN_LIMIT).await else { return BTreeMap::new() };
+        let Some(run) = ids.wait(trial, RUN_LIMITS).await else { return BTreeMap::new() };
         BTreeMap::from([(RUN_VARIABLE.to_owned(), run), (URI_VARIABLE.to_owned(), uri.to_string())])
     }
 

@@ -28,6 +28,7 @@ use self::fields::{BEST_TAG, KEY_TAG, PARENT_TAG, RECOMMENDED_TAG, TRIAL_TAG, en
 use self::history::History;
 use self::messages::{Batch, Entry, Point, Run, RunStatus};
 use self::names::Names;
+pub(crate) use self::run_ids::Limits;
 pub use self::run_ids::RunIds;
 pub use self::server::TrackingServer;
 use self::trial_run::TrialRun;

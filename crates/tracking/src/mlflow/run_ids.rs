@@ -7,6 +7,14 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tunesmith_algorithms::problem::TrialId;
 
+/// Maximum times of a wait for a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Before the run of the job is known.
+    pub(crate) first: Duration,
+    pub(crate) later: Duration,
+}
+
 /// IDs of the runs of one job as they become known.
 #[derive(Debug, Default)]
 pub struct RunIds {
@@ -45,8 +53,9 @@ impl RunIds {
         self.changed.notify_waiters();
     }
 
-    /// Run of `trial`, or of the job. Waits for it up to `limit` unless MLflow is known not to respond.
-    pub(crate) async fn wait(&self, trial: Option<TrialId>, limit: Duration) -> Option<String> {
+    /// Run of `trial`, or of the job. Waits for it within `limits` unless MLflow is known not to respond.
+    pub(crate) async fn wait(&self, trial: Option<TrialId>, limits: Limits) -> Option<String> {
+        let limit = if self.ids.lock().parent.is_some() { limits.later } else { limits.first };
         let found = tokio::time::timeout(limit, async {
             loop {
                 let changed = self.changed.notified();
@@ -89,21 +98,29 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_program_waits_for_its_run_once_and_no_longer_after_a_failure() {
         let ids = Arc::new(RunIds::default());
-        let limit = Duration::from_secs(1);
+        let limits = Limits { first: Duration::from_secs(15), later: Duration::from_secs(5) };
+        ids.set_parent("p");
         let waiting = tokio::spawn({
             let ids = Arc::clone(&ids);
-            async move { ids.wait(Some(TrialId(1)), limit).await }
+            async move { ids.wait(Some(TrialId(1)), limits).await }
         });
         tokio::task::yield_now().await;
         ids.set_trial(TrialId(1), "a");
         assert_eq!(waiting.await.unwrap().as_deref(), Some("a"));
         let start = tokio::time::Instant::now();
-        assert_eq!(ids.wait(Some(TrialId(2)), limit).await, None);
-        assert_eq!(start.elapsed(), limit);
-        assert_eq!(ids.wait(Some(TrialId(3)), limit).await, None);
-        assert_eq!(start.elapsed(), limit, "no program waits for a server that did not respond");
+        assert_eq!(ids.wait(Some(TrialId(2)), limits).await, None);
+        assert_eq!(start.elapsed(), limits.later);
+        assert_eq!(ids.wait(Some(TrialId(3)), limits).await, None);
+        assert_eq!(start.elapsed(), limits.later, "no program waits for a server that did not respond");
         ids.note_pass(true);
-        ids.set_parent("p");
-        assert_eq!(ids.wait(None, limit).await.as_deref(), Some("p"));
+        assert_eq!(ids.wait(None, limits).await.as_deref(), Some("p"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_programs_of_a_job_wait_longer() {
+        let limits = Limits { first: Duration::from_secs(15), later: Duration::from_secs(5) };
+        let start = tokio::time::Instant::now();
+        assert_eq!(RunIds::default().wait(Some(TrialId(1)), limits).await, None);
+        assert_eq!(start.elapsed(), limits.first);
     }
 }
