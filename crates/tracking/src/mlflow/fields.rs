@@ -17,6 +17,8 @@ pub(super) const PARENT_TAG: &str = "mlflow.parentRunId";
 pub(super) const KEY_TAG: &str = "tunesmith.key";
 /// Tag with the number of a trial.
 pub(super) const TRIAL_TAG: &str = "tunesmith.trial";
+/// Tag of a child with the key of its subject, whichever run is its parent.
+pub(super) const PARENT_KEY_TAG: &str = "tunesmith.parentKey";
 /// Tags of the best trial, and of the one that a model recommends.
 pub(super) const BEST_TAG: &str = "tunesmith.best";
 pub(super) const RECOMMENDED_TAG: &str = "tunesmith.recommended";
@@ -141,6 +143,7 @@ fn is_of_cancellation(trial: &Trial) -> bool {
 pub(super) fn trial_identity(subject: &Subject, trial: &Trial, parent: &str) -> Vec<Entry> {
     vec![
         entry(PARENT_TAG, parent),
+        entry(PARENT_KEY_TAG, subject.key()),
         entry("mlflow.runName", trial_run_name(trial)),
         entry("mlflow.source.name", &subject.id),
         entry("mlflow.source.type", "JOB"),

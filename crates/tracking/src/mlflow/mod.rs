@@ -24,7 +24,7 @@ use tunesmith_domain::Trial;
 pub use self::address::{
     CERTIFICATE_VARIABLE, Credentials, Operator, RUN_VARIABLE, TrackingUri, TrackingUriError, URI_VARIABLE,
 };
-use self::fields::{BEST_TAG, KEY_TAG, PARENT_TAG, RECOMMENDED_TAG, TRIAL_TAG, entry, milliseconds};
+use self::fields::{BEST_TAG, KEY_TAG, PARENT_KEY_TAG, PARENT_TAG, RECOMMENDED_TAG, TRIAL_TAG, entry, milliseconds};
 use self::history::History;
 use self::messages::{Batch, Entry, Point, Run, RunStatus};
 use self::names::Names;
@@ -238,8 +238,14 @@ impl MlflowRuns {
         let opened = self.opened()?;
         let mut kept: HashMap<TrialId, String> = HashMap::new();
         let mut again = Vec::new();
-        for child in server.runs(&experiment_id, &children_filter(&opened.parent)).await? {
+        let of_subject = format!("tags.`{PARENT_KEY_TAG}` = '{}'", view.subject.key());
+        for child in server.runs(&experiment_id, &of_subject).await? {
             let Some(trial) = trial_of(&child) else { continue };
+            if child.data.tag(PARENT_TAG) != Some(opened.parent.as_str()) {
+                // A concurrent export created it when its parent was removed.
+                server.delete_run(&child.info.run_id).await?;
+                continue;
+            }
             let Some(first) = kept.get(&trial) else {
                 kept.insert(trial, child.info.run_id.clone());
                 continue;
