@@ -13,7 +13,7 @@ use tunesmith_vizier::json as messages;
 use tunesmith_vizier::messages::vertex::{CustomJob, HyperparameterTuningJob};
 use tunesmith_vizier::vertex::{JobOfVertex, Place, custom_job, tuning_job};
 
-/// What the command line adds to a file.
+/// Settings of the command line that complete a file.
 #[derive(Debug, Default)]
 pub(crate) struct Additions {
     pub(crate) max_trials: Option<i32>,

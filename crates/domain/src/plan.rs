@@ -41,7 +41,7 @@ pub struct JobPlan {
     pub job_dir_flag: Option<String>,
     /// Whether `TF_CONFIG` calls the master `chief`.
     pub master_is_chief: bool,
-    /// What programs get from the service.
+    /// Contract between the service and the programs of the job.
     pub contract: TrainerContract,
     /// User variables of the master; each may refer to earlier ones.
     pub variables: Vec<Variable>,
@@ -136,7 +136,7 @@ pub struct Variable {
     pub value: String,
 }
 
-/// What programs get from the service: arguments, environment variables, names of replicas.
+/// Contract between the service and programs: arguments, environment variables, names of replicas.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum TrainerContract {
     /// `--job-dir`, and `TF_CONFIG` with the roles of AI Platform.

@@ -20,11 +20,11 @@ pub struct Imported {
     pub training_input: TrainingInput,
     /// Fields whose loss changes the job.
     pub losses: Vec<About>,
-    /// What users should know, but does not change the job.
+    /// Remarks for the user that do not change the job.
     pub notes: Vec<String>,
 }
 
-/// What a command line adds to a file.
+/// Settings of the command line that complete a file.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
     /// Total number of trials; `None` for that of the file.

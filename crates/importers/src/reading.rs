@@ -8,7 +8,7 @@ use crate::About;
 /// Maximum number of values of a `DISCRETE` parameter.
 pub(crate) const MAX_VALUES: usize = 1000;
 
-/// What was found while a file was read.
+/// Errors, losses and notes collected while a file is read.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) errors: Vec<About>,

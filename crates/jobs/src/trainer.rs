@@ -196,7 +196,7 @@ fn vertex_job_spec(job: &Job) -> &Document {
 }
 
 /// Values of `variables`, in which `$(NAME)` stands for an earlier one or one of `environment`, and `$$(NAME)` for `$(NAME)`.
-/// What names no variable stays.
+/// A reference to an unknown variable stays as written.
 fn expanded_variables(variables: &[Variable], environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut values: BTreeMap<String, String> = BTreeMap::new();
     for Variable { name, value } in variables {

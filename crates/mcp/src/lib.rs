@@ -27,7 +27,7 @@ pub use tool::ToolDescription;
 /// Connects to the API for a tool, on behalf of the caller of a message over HTTP.
 pub type Connect = Arc<dyn Fn(CalledAs, Option<&Caller>) -> Arc<dyn Transport> + Send + Sync>;
 
-/// What the tools need.
+/// Dependencies of the tools.
 #[derive(Clone)]
 pub struct Services {
     pub connect: Connect,

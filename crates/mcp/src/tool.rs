@@ -50,7 +50,7 @@ pub(crate) struct Tool {
 
 type Handler = Box<dyn Fn(Context, Value) -> BoxFuture<'static, Result<Value, Failure>> + Send + Sync>;
 
-/// What a tool is, for references and tests.
+/// Description of a tool, for references and tests.
 #[derive(Debug, Clone)]
 pub struct ToolDescription {
     pub name: &'static str,

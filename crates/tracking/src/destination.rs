@@ -39,7 +39,7 @@ impl View<'_> {
     }
 }
 
-/// What remains after the last pass.
+/// Work left after the last pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finish {
     /// Nothing.

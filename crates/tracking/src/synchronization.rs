@@ -74,7 +74,7 @@ impl<D: Destination> Synchronization<D> {
     /// Sends what has changed.
     ///
     /// # Errors
-    /// What failed; a later pass continues.
+    /// If a request fails; a later pass continues.
     pub async fn pass(&mut self) -> Result<Pass, TrackingError> {
         let passed = self.pass_once().await;
         if passed.as_ref().is_err_and(TrackingError::is_of_missing_run) {

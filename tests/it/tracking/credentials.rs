@@ -1,4 +1,4 @@
-//! What MLflow servers that jobs name get from this server.
+//! Credentials that an MLflow server named by a job gets from this server.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};

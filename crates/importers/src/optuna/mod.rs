@@ -59,7 +59,7 @@ pub struct ImportedStudy {
     pub config: StudyConfig,
     /// Bodies of requests that create the trials.
     pub trials: Vec<Value>,
-    /// What is left out, with its number.
+    /// Kinds of content left out, each with its count.
     pub losses: Vec<String>,
     pub notes: Vec<String>,
 }

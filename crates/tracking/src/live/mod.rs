@@ -53,7 +53,7 @@ pub struct LiveTracking {
     tracked: Mutex<HashMap<JobId, Arc<Tracked>>>,
 }
 
-/// What all exports of the process use.
+/// Services shared by all exports of the process.
 struct Shared {
     store: Arc<dyn Store>,
     claims: Arc<dyn JobClaims>,
@@ -86,7 +86,7 @@ struct Target {
     operator: Operator,
 }
 
-/// What to export, by the configuration of a job.
+/// Export settings of a job, from its configuration.
 struct Configured {
     uri: Option<String>,
     experiment: Option<String>,

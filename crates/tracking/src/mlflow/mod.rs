@@ -51,7 +51,7 @@ pub struct MlflowRuns {
     opened: Option<Opened>,
 }
 
-/// What is known of the runs on the server.
+/// Experiment and runs on the server, as far as known.
 struct Opened {
     experiment_id: String,
     parent: String,

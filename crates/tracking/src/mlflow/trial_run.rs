@@ -21,7 +21,7 @@ pub(super) struct Parent<'a> {
     pub(super) experiment_id: &'a str,
 }
 
-/// What is known of the run of a trial on the server.
+/// Run of a trial on the server, as last written.
 #[derive(Debug)]
 pub(super) struct TrialRun {
     id: String,

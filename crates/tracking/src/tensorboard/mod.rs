@@ -33,7 +33,7 @@ pub struct EventFiles {
     trials: BTreeMap<TrialId, Written>,
 }
 
-/// What was written of an unfinished trial.
+/// Progress of an unfinished trial in its event file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Written {
     attempt: u64,

@@ -23,7 +23,7 @@ fn container() -> Value {
     json!({"imageUri": "x/y:1", "command": ["python"], "args": ["a"], "env": [{"name": "A", "value": "1"}]})
 }
 
-/// What the Python SDK sends for a tuning job.
+/// Body that the Python SDK sends for a tuning job.
 fn tuning() -> Value {
     json!({
         "displayName": "t1", "maxTrialCount": 4, "parallelTrialCount": 2, "labels": {"a": "b"},
