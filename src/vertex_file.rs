@@ -11,7 +11,7 @@ use tunesmith_config::{ConfigErrors, Document, HptuningConfig, JobFormat};
 use tunesmith_domain::ProgramPlan;
 use tunesmith_vizier::json as messages;
 use tunesmith_vizier::messages::vertex::{CustomJob, HyperparameterTuningJob};
-use tunesmith_vizier::vertex::{JobOfVertex, Place, custom_job, tuning_job};
+use tunesmith_vizier::vertex::{JobContext, JobOfVertex, custom_job, tuning_job};
 
 /// Settings of the command line that complete a file.
 #[derive(Debug, Default)]
@@ -88,10 +88,11 @@ impl VertexFile {
     /// # Errors
     /// All violated rules, with their places in the file.
     pub(crate) fn job(&self, machines: &MachineMap) -> anyhow::Result<JobOfVertex> {
-        let place = Place { machines, location: "", working_directory: std::env::current_dir()?, job_dir_base: None };
+        let job_context =
+            JobContext { machines, location: "", working_directory: std::env::current_dir()?, job_dir_base: None };
         let converted = match &self.job {
-            Job::Tuning(job) => tuning_job(job, &place),
-            Job::Custom(job) => custom_job(job, &place),
+            Job::Tuning(job) => tuning_job(job, &job_context),
+            Job::Custom(job) => custom_job(job, &job_context),
         };
         let mut job = converted.map_err(|violations| self.errors(violations))?;
         if !self.command.is_empty() {

@@ -9,7 +9,7 @@ mod tests;
 mod trial;
 
 pub use job::{
-    JobOfVertex, Place, custom_job, location_of_job, message_of_custom_job, message_of_tuning_job, path_of_job,
+    JobContext, JobOfVertex, custom_job, location_of_job, message_of_custom_job, message_of_tuning_job, path_of_job,
     state_of_job, tuning_job,
 };
 pub use spec::study_config;

@@ -22,8 +22,8 @@ use tunesmith_vizier::messages::vertex::{
 use tunesmith_vizier::names::vertex::{self as names, CUSTOM_JOBS, TUNING_JOBS};
 use tunesmith_vizier::timestamp;
 use tunesmith_vizier::vertex::{
-    JobOfVertex, Place, custom_job, location_of_job, message_of_custom_job, message_of_trial, message_of_tuning_job,
-    path_of_job, tuning_job,
+    JobContext, JobOfVertex, custom_job, location_of_job, message_of_custom_job, message_of_trial,
+    message_of_tuning_job, path_of_job, tuning_job,
 };
 
 use super::job_filter::JobFilter;
@@ -45,8 +45,8 @@ pub(super) async fn create_custom(
     let [project, location] = names::location(&request.parent)?;
     let message = request.custom_job.ok_or_else(|| Refusal::invalid("customJob", "is required"))?;
     let machines = Arc::clone(&context.services.machines.read());
-    let place = place(&context, project, location, &machines);
-    let converted = custom_job(&message, &place).map_err(violations)?;
+    let job_context = job_context(&context, project, location, &machines);
+    let converted = custom_job(&message, &job_context).map_err(violations)?;
     let Created { job, notices } = create(&context, project, "jobSpec", message.labels, converted).await?;
     let message = message_of_custom_job(&job, location)?;
     Ok(Reply { created: Some(message.name.clone()), message, notices })
@@ -60,20 +60,20 @@ pub(super) async fn create_tuning(
     let message = request.hyperparameter_tuning_job;
     let message = message.ok_or_else(|| Refusal::invalid("hyperparameterTuningJob", "is required"))?;
     let machines = Arc::clone(&context.services.machines.read());
-    let place = place(&context, project, location, &machines);
-    let converted = tuning_job(&message, &place).map_err(violations)?;
+    let job_context = job_context(&context, project, location, &machines);
+    let converted = tuning_job(&message, &job_context).map_err(violations)?;
     let Created { job, notices } = create(&context, project, "trialJobSpec", message.labels, converted).await?;
     let message = message_of_tuning_job(&job, None, Vec::new(), location)?;
     Ok(Reply { created: Some(message.name.clone()), message, notices })
 }
 
-fn place<'a>(
+fn job_context<'a>(
     context: &Context,
     project: &str,
     location: &'a str,
     machines: &'a tunesmith_api::ai_platform::machines::MachineMap,
-) -> Place<'a> {
-    Place {
+) -> JobContext<'a> {
+    JobContext {
         machines,
         location,
         working_directory: context.services.working_directory.clone(),

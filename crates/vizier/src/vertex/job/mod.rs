@@ -40,9 +40,9 @@ pub use paths::path_of_job;
 /// Maximum length of the name of a job for display, in characters.
 const MAX_DISPLAY_NAME: usize = 128;
 
-/// Where a job is created.
+/// Machine types, region and folders with which a job is created.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct JobContext<'a> {
     pub machines: &'a MachineMap,
     pub location: &'a str,
     /// Working directory of programs.
@@ -80,7 +80,7 @@ macro_rules! output_only {
 ///
 /// # Errors
 /// All violated rules, by their path in the message.
-pub fn custom_job(message: &wire::CustomJob, place: &Place<'_>) -> Result<JobOfVertex, Vec<FieldViolation>> {
+pub fn custom_job(message: &wire::CustomJob, job_context: &JobContext<'_>) -> Result<JobOfVertex, Vec<FieldViolation>> {
     let kept = wire::CustomJob {
         display_name: message.display_name.clone(),
         job_spec: message.job_spec.clone(),
@@ -91,7 +91,7 @@ pub fn custom_job(message: &wire::CustomJob, place: &Place<'_>) -> Result<JobOfV
     reading.common(&message.display_name, &message.labels, message.encryption_spec.as_ref());
     reading.output_only(&output_only!(message));
     reading.input.tunesmith.vertex = reading.document(&kept);
-    reading.job(message.job_spec.as_ref(), None, place)
+    reading.job(message.job_spec.as_ref(), None, job_context)
 }
 
 /// Converts a `HyperparameterTuningJob`.
@@ -100,7 +100,7 @@ pub fn custom_job(message: &wire::CustomJob, place: &Place<'_>) -> Result<JobOfV
 /// All violated rules, by their path in the message.
 pub fn tuning_job(
     message: &wire::HyperparameterTuningJob,
-    place: &Place<'_>,
+    job_context: &JobContext<'_>,
 ) -> Result<JobOfVertex, Vec<FieldViolation>> {
     let kept = wire::HyperparameterTuningJob {
         display_name: message.display_name.clone(),
@@ -126,7 +126,7 @@ pub fn tuning_job(
     let vertex = reading.document(&kept);
     let study = reading.study(message);
     reading.input.tunesmith.vertex = vertex;
-    reading.job(message.trial_job_spec.as_ref(), study, place)
+    reading.job(message.trial_job_spec.as_ref(), study, job_context)
 }
 
 struct Reading {
@@ -293,14 +293,14 @@ impl Reading {
         mut self,
         spec: Option<&CustomJobSpec>,
         study: Option<StudyPlan>,
-        place: &Place<'_>,
+        job_context: &JobContext<'_>,
     ) -> Result<JobOfVertex, Vec<FieldViolation>> {
         let field = self.field;
         let Some(spec) = spec else {
             self.refuse(field, "is required");
             return Err(self.violations);
         };
-        place.location.clone_into(&mut self.input.region);
+        job_context.location.clone_into(&mut self.input.region);
         self.specification(spec);
         let pools = Pools::read(&mut self, spec);
         // The rules of `ml v1` refuse what this API alone may set.
@@ -311,11 +311,11 @@ impl Reading {
         self.input.tunesmith.vertex = vertex;
         let Some(pools) = pools.filter(|_| self.violations.is_empty()) else { return Err(self.violations) };
         let command_line = CommandLine {
-            working_directory: place.working_directory.clone(),
-            job_dir_base: place.job_dir_base.clone(),
+            working_directory: job_context.working_directory.clone(),
+            job_dir_base: job_context.job_dir_base.clone(),
             ..CommandLine::default()
         };
-        let planned = job_plan_on(place.machines, &self.input, &command_line);
+        let planned = job_plan_on(job_context.machines, &self.input, &command_line);
         let mut plan = match planned {
             Ok(plan) => plan,
             Err(PlanningError::Machines { violations }) => {
@@ -336,7 +336,7 @@ impl Reading {
         });
         let output_directory = plan.job_dir.clone();
         plan.contract = TrainerContract::VertexAi { output_directory, flags: flags.unwrap_or_default() };
-        pools.enter(&mut plan, place.machines);
+        pools.enter(&mut plan, job_context.machines);
         for notice in &plan.machines.notices {
             let Some(path) = Some(translate(&notice.field)).filter(|path| path != "parent") else { continue };
             self.notices.push(Notice { field: path, description: notice.description.clone() });

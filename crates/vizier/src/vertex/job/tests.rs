@@ -11,12 +11,12 @@ fn message<M: Message + Name + Default>(name: &str, value: &Value) -> M {
     read.unwrap().transcode_to().unwrap()
 }
 
-fn place(machines: &MachineMap) -> Place<'_> {
-    Place { machines, location: "us-central1", working_directory: "/w".into(), job_dir_base: None }
+fn job_context(machines: &MachineMap) -> JobContext<'_> {
+    JobContext { machines, location: "us-central1", working_directory: "/w".into(), job_dir_base: None }
 }
 
 fn custom(value: &Value) -> Result<JobOfVertex, Vec<FieldViolation>> {
-    custom_job(&message(CUSTOM, value), &place(&MachineMap::published()))
+    custom_job(&message(CUSTOM, value), &job_context(&MachineMap::published()))
 }
 
 fn container() -> Value {
@@ -48,7 +48,7 @@ fn tuning() -> Value {
 #[test]
 fn tuning_job_of_the_sdk_becomes_a_job_with_its_study() {
     let machines = MachineMap::published();
-    let job = tuning_job(&message(TUNING, &tuning()), &place(&machines)).unwrap();
+    let job = tuning_job(&message(TUNING, &tuning()), &job_context(&machines)).unwrap();
     let plan = &job.plan;
     assert_eq!((plan.max_trials, plan.max_parallel_trials, plan.max_failed_trials), (4, 2, 0));
     assert_eq!((plan.metric_tag.as_str(), plan.args.len()), ("acc", 0));
@@ -72,7 +72,7 @@ fn tuning_job_of_the_sdk_becomes_a_job_with_its_study() {
 #[test]
 fn message_of_a_submitted_job_is_what_was_sent() {
     let machines = MachineMap::published();
-    let converted = tuning_job(&message(TUNING, &tuning()), &place(&machines)).unwrap();
+    let converted = tuning_job(&message(TUNING, &tuning()), &job_context(&machines)).unwrap();
     let id = JobId::of_vertex("p", "77").unwrap();
     assert_eq!((id.as_str(), id.vertex_id()), ("p/vertex_77", "77"));
     let fields = JobFields {
@@ -143,7 +143,7 @@ fn violations_have_paths_of_the_message() {
     let two = json!({"displayName": "c", "jobSpec": {"workerPoolSpecs": two}});
     assert_eq!(fields(two), ["jobSpec.workerPoolSpecs[1].machineSpec.machineType"]);
     let no_counts = json!({"displayName": "t", "studySpec": {}, "trialJobSpec": {}});
-    let found = tuning_job(&message(TUNING, &no_counts), &self::place(&MachineMap::published())).unwrap_err();
+    let found = tuning_job(&message(TUNING, &no_counts), &job_context(&MachineMap::published())).unwrap_err();
     let found: Vec<&str> = found.iter().map(|it| it.field.as_str()).collect();
     assert_eq!(found, ["maxTrialCount", "parallelTrialCount", "studySpec.parameters", "trialJobSpec.workerPoolSpecs"]);
 }
