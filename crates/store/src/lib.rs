@@ -16,6 +16,7 @@ mod group;
 #[cfg(any(feature = "postgres", feature = "sled", feature = "sqlite"))]
 mod keys;
 mod memory;
+mod observed;
 pub mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -43,6 +44,7 @@ pub use copy::{Contents, CopiedRecords, CopyError, copy, read_all};
 pub use error::{OptionalExtension, StoreError};
 pub use fault::{Condition, StoreFault};
 pub use memory::MemoryStore;
+pub use observed::{Changed, Observer, observed, observed_claims};
 #[cfg(feature = "postgres")]
 pub use postgres::{DatabaseAddress, DatabaseAddressError, PostgresClaims, PostgresDocuments, PostgresStore};
 pub use sharing::{
