@@ -22,8 +22,8 @@ for path in {FILES!r}:
     except OSError:
         pass
 print("user", os.getuid(), "readable", readable, flush=True)
-gate = pathlib.Path("/work/gate")
-while not gate.exists():
+go = pathlib.Path("/work/go")
+while not go.exists():
     time.sleep(0.1)
 print("accuracy=" + sys.argv[1].partition("=")[2])
 """
@@ -78,8 +78,8 @@ def programs() -> dict[int, str]:
 
 def check(unit: str, user: str, readable: list[str]):
     """Uses `unit`, whose programs run as `user` and can read `readable` of FILES."""
-    gate = Path("/work/gate")
-    gate.unlink(missing_ok=True)
+    go = Path("/work/go")
+    go.unlink(missing_ok=True)
     run("systemctl", "start", unit)
     # Type=notify: it has started once it accepts connections.
     assert get("/readyz")["ready"] is True
@@ -101,7 +101,7 @@ def check(unit: str, user: str, readable: list[str]):
     until(lambda: show(unit, "ActiveState") == "active", "the restarted unit is not active")
     assert programs() == started, (programs(), started, third)
 
-    gate.touch()
+    go.touch()
     job = until(lambda: (job := get("/v1/projects/local/jobs/job"))["state"] == "SUCCEEDED" and job, "the job does not end")
     trials = job["trainingOutput"]["trials"]
     for trial in trials:
