@@ -53,9 +53,9 @@ class Workspace:
             csv.writer(file).writerows(rows)
         return str(path)
 
-    def run(self, module: str, *arguments: str) -> Run:
+    def run(self, module: str, *arguments: str, job_dir: str = "") -> Run:
         """Runs the entry point of ``tunesmith_builtin.<module>`` with a job-dir, in this process."""
-        metrics, job_dir = self.folder / "metrics", self.folder / "job"
+        metrics, job_dir = self.folder / "metrics", job_dir or str(self.folder / "job")
         variables = {"CLOUD_ML_HP_METRIC_FILE": str(metrics), "CLOUD_ML_TRIAL_ID": "7", "CLOUD_ML_JOB_ID": "Birds.1"}
         train = importlib.import_module(f"tunesmith_builtin.{module}").train
         log, code = io.StringIO(), 0
@@ -71,7 +71,7 @@ class Workspace:
                 code = int(ended.code or 0)
         lines = metrics.read_text().splitlines() if metrics.exists() else []
         metrics.unlink(missing_ok=True)
-        return Run(code, log.getvalue(), job_dir, [json.loads(line) for line in lines])
+        return Run(code, log.getvalue(), Path(job_dir), [json.loads(line) for line in lines])
 
 
 @pytest.fixture

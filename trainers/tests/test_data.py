@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
+
+import fsspec
 
 from conftest import Workspace
 from tunesmith_builtin import columns, features
@@ -79,6 +82,35 @@ def test_rows_are_dropped_split_and_written(workspace: Workspace) -> None:
     filled = next(row for name in sizes for row in run.rows(name) if row[0] == "3.0")
     others = [float(row[5]) for row in run.rows("training") if row[0] != "3.0"]
     assert abs(float(filled[5]) - sum(others) / len(others)) < 1e-12
+
+
+def test_files_that_a_path_matches_are_read_together(workspace: Workspace, refused: Callable[..., str]) -> None:
+    for part in range(3):
+        workspace.data([[part * 10 + row, row + 0.5] for row in range(10)], f"part-{part}.csv")
+    path = f"--training_data_path={workspace.folder}/part-*.csv"
+    run = workspace.run("boosted_trees", path, "--preprocess", "--objective=reg:linear", "--test_split=0")
+    assert run.code == 0, run.log
+    targets = sorted(float(row[0]) for name in ("training", "validation") for row in run.rows(name))
+    assert targets == [float(row) for row in range(30)]
+    shutil.rmtree(run.job_dir)
+    nothing = refused("boosted_trees", f"--training_data_path={workspace.folder}/x-*.csv", "--objective=reg:linear")
+    assert nothing.endswith("x-*.csv matches no file")
+
+
+def test_addresses_are_read_and_written(workspace: Workspace) -> None:
+    rows = "\n".join(f"{row},{row + 0.5}" for row in range(20))
+    with fsspec.open("memory://bucket/data.csv", "w") as file:
+        file.write(rows)
+    run = workspace.run(
+        "boosted_trees",
+        "--training_data_path=memory://bucket/*.csv",
+        "--objective=reg:linear",
+        job_dir="memory://bucket/j",
+    )
+    assert run.code == 0, run.log
+    with fsspec.open("memory://bucket/j/model/deployment_config.yaml", "r") as file:
+        assert file.read().startswith('deploymentUri: "memory://bucket/j/model/"\n')
+    assert fsspec.filesystem("memory").exists("/bucket/j/model/model.bst")
 
 
 def test_one_seed_gives_the_same_files_and_another_gives_others(workspace: Workspace) -> None:

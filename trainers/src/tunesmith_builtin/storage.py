@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,25 @@ from .errors import InputError
 
 # Packages that open an address, by scheme.
 _PACKAGES = {"gs": "gcsfs", "s3": "s3fs"}
+
+
+def matching(path: str) -> list[str]:
+    """Files that ``path`` matches, in order; itself without ``*``.
+
+    Raises:
+        InputError: if there is none.
+    """
+    if "*" not in path:
+        return [path]
+    local = local_path(path)
+    if local is not None:
+        found = sorted(glob.glob(str(local)))
+    else:
+        system, pattern = _fsspec(path).core.url_to_fs(path)
+        found = sorted(system.unstrip_protocol(name) for name in system.glob(pattern))
+    if not found:
+        raise InputError(f"{path} matches no file")
+    return found
 
 
 def open_text(path: str) -> IO[str]:

@@ -7,17 +7,27 @@ import math
 from collections.abc import Sequence
 
 from .errors import InputError
-from .storage import open_text
+from .storage import matching, open_text
 
 Row = list[str]
 
 
 def read(path: str) -> list[Row]:
-    """Reads the rows of ``path``, with blanks around values removed.
+    """Reads the rows of ``path``, or of all files that it matches, with blanks around values removed.
 
     Raises:
-        InputError: if the file is empty, ragged, or begins with a header row.
+        InputError: if a file is empty, ragged, or begins with a header row.
     """
+    rows: list[Row] = []
+    for each in matching(path):
+        found = _read_one(each)
+        if rows and len(found[0]) != len(rows[0]):
+            raise InputError(f"{each} has {len(found[0])} columns, but the files before it have {len(rows[0])}")
+        rows.extend(found)
+    return rows
+
+
+def _read_one(path: str) -> list[Row]:
     rows: list[Row] = []
     with open_text(path) as file:
         reader = csv.reader(file, skipinitialspace=True)
