@@ -120,7 +120,7 @@ fn one_command_trains_and_tunes_from_a_csv_file() {
     assert!(workspace.read("birds-boosted_trees/report.html").contains("accuracy"));
     // The written training input is one for `tunesmith run`.
     let validated =
-        finished(workspace.command().args(["validate", "birds-boosted_trees/boosted_trees.json"]).output().unwrap());
+        finished(workspace.command().args(["validate", "--config", "birds-boosted_trees/boosted_trees.json"]).output().unwrap());
     validated.expect(0);
     let again = train(&workspace, &data).expect(2);
     assert!(again.stderr.contains("it has the model of an earlier training"), "{}", again.stderr);
