@@ -119,8 +119,9 @@ fn one_command_trains_and_tunes_from_a_csv_file() {
     assert!(best["finalMetric"]["objectiveValue"].as_f64().unwrap() > 0.7, "{best}");
     assert!(workspace.read("birds-boosted_trees/report.html").contains("accuracy"));
     // The written training input is one for `tunesmith run`.
-    let validated =
-        finished(workspace.command().args(["validate", "--config", "birds-boosted_trees/boosted_trees.json"]).output().unwrap());
+    let validated = finished(
+        workspace.command().args(["validate", "--config", "birds-boosted_trees/boosted_trees.json"]).output().unwrap(),
+    );
     validated.expect(0);
     let again = train(&workspace, &data).expect(2);
     assert!(again.stderr.contains("it has the model of an earlier training"), "{}", again.stderr);
