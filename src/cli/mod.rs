@@ -44,6 +44,7 @@ mod table;
 mod tokens;
 #[cfg(feature = "otlp")]
 mod traces;
+mod train;
 mod trial_count;
 mod trial_view;
 mod validate;
@@ -103,6 +104,8 @@ enum Command {
     /// Manage the store of a data folder.
     #[command(subcommand)]
     Store(backup::StoreCommand),
+    /// Train a model from a CSV file with a built-in algorithm, and tune it.
+    Train(train::TrainArgs),
     /// Run a trainer once on this machine, without tuning.
     #[command(subcommand)]
     Local(local::LocalCommand),
@@ -191,6 +194,7 @@ pub fn main() -> ExitCode {
     }
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args, cli.log_format),
+        Command::Train(args) => train::run(&args, cli.log_format),
         Command::Serve(args) => serve::serve(&args),
         #[cfg(feature = "console")]
         Command::Console(args) => console::run(&args),
