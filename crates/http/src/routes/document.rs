@@ -57,6 +57,8 @@ mod tests {
                 Resource::Operation => &["project", "operation"],
                 Resource::Study => &["project", "study"],
                 Resource::Trial => &["project", "study", "trial"],
+                // A model, or one of its versions.
+                Resource::Model => &["project", "model"],
             };
             assert!(expected.iter().all(|name| names.contains(name)), "{path}");
             assert_eq!(names.contains(&"project"), use_case.resource() != Resource::Server, "{path}");
