@@ -62,6 +62,8 @@ pub(crate) struct Isolation {
     pub(crate) identities: Identities,
     /// Folders and buckets that jobs may name; any by default.
     pub(crate) allowed_folders: Arc<AllowedFolders>,
+    /// Whether models are refused, because their workers would be the only programs that run as the user of this process.
+    pub(crate) refuses_models: bool,
     /// Whether packages may be fetched from non-public addresses.
     pub(crate) private_packages: bool,
     /// Log quota per attempt in bytes; `None` for no limit.
@@ -178,6 +180,7 @@ pub(crate) async fn compose_shared(
         identities: isolation.identities.clone(),
         environment: isolation.environment.clone(),
         times: settings.prediction.times,
+        refuses_versions: isolation.refuses_models,
         max_nodes: settings.prediction.max_workers,
     });
     let services = Arc::new(JobServices {

@@ -126,6 +126,11 @@ impl Models {
 
     /// Checks what can be told without I/O.
     fn check(&self, project: &str, spec: &VersionSpec) -> Result<(), Refusal> {
+        if self.0.services.refuses_versions {
+            let text = "the programs of this server run on other machines, but the workers of models would run on the server, \
+                        as its user; its operator accepts this with --allow-unisolated-programs";
+            return Err(Refusal::new(Code::FailedPrecondition, text));
+        }
         if spec.deployment_uri.is_empty() {
             return Err(Refusal::invalid("deploymentUri", "is required: the folder with the files of the model"));
         }

@@ -46,6 +46,8 @@ pub struct ModelServices {
     pub identities: Identities,
     /// Variables that workers inherit from this process.
     pub environment: PassedEnvironment,
+    /// Whether new versions are refused: workers would have rights that programs do not have.
+    pub refuses_versions: bool,
     pub times: PredictionTimes,
     /// Maximum number of workers of all versions on this server.
     pub max_nodes: usize,

@@ -38,6 +38,7 @@ fn services(folder: &std::path::Path, times: PredictionTimes) -> ModelServices {
         allowed_folders: Arc::new(AllowedFolders::default()),
         identities: Identities::default(),
         environment: PassedEnvironment::default(),
+        refuses_versions: false,
         times,
         max_nodes: 4,
     }

@@ -78,6 +78,7 @@ mod tests {
             "tunesmith.jobs.trials.addMeasurement",
             "tunesmith.jobs.runs.sync",
             "tunesmith.jobs.runs.packages.get",
+            "ml.projects.models.testIamPermissions",
         ];
         assert_eq!(listed(|use_case| !matches!(use_case.access(), RequiredAccess::Of(_))), expected);
     }

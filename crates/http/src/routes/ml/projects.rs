@@ -54,9 +54,8 @@ struct PageQuery {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct OperationsQuery {
-    /// Filter of operations; no effect.
-    #[serde(rename = "filter")]
-    _filter: String,
+    /// Refused: operations are listed by name.
+    filter: String,
     /// Maximum number of operations; default 20, at most 100.
     #[schemars(range(min = 0))]
     page_size: i32,
@@ -108,6 +107,9 @@ async fn list_operations(
     Query(query): Query<OperationsQuery>,
 ) -> Result<Json<ModelOperationList>, ApiError> {
     names::project(&project)?;
+    if !query.filter.is_empty() {
+        return Err(ApiError::invalid("filter", "is not supported for operations, which are listed by name"));
+    }
     let Page { limit, after } = Page::<String>::read(query.page_size, &query.page_token, 20, 100)?;
     let all = api.models.operations(&project).await?;
     let mut operations = all.into_iter().filter(|operation| after.as_ref().is_none_or(|after| operation.id > *after));

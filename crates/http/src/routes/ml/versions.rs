@@ -163,8 +163,8 @@ async fn patch(
                 change.nodes = Some(nodes("manualScaling.nodes", given)?);
             }
             "requestLoggingConfig" | "request_logging_config" => {
-                let text = "requests are not logged to BigQuery: the server's log has all requests";
-                return Err(ApiError::invalid("requestLoggingConfig", text));
+                let text = "requestLoggingConfig cannot be changed: requests are not logged to BigQuery, but in the server's log";
+                return Err(ApiError::invalid("updateMask", text));
             }
             other => {
                 let text = format!(
