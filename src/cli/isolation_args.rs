@@ -45,7 +45,7 @@ pub(super) struct IdentityArgs {
     #[arg(long, value_name = "[PROJECT=]USER")]
     run_as: Vec<String>,
     /// Serve several principals although programs run as the user of the server, and can read and change all its files.
-    /// Not needed if programs run only on Ray or Kubernetes, except for models, whose workers run on the server.
+    /// Not needed if programs run only on Ray or Kubernetes, except for models.
     #[arg(long)]
     allow_unisolated_programs: bool,
     /// Also fetch packages from non-public addresses, such as 127.0.0.1 or 10.0.0.1, and accept requirements with

@@ -130,6 +130,7 @@ enum Command {
     #[command(subcommand)]
     Versions(client::VersionsCommand),
     /// Predict with a model.
+    #[command(disable_version_flag = true)]
     Predict(client::PredictArgs),
     /// Request trials, report their results, and export them.
     #[command(subcommand)]

@@ -21,6 +21,7 @@ use tunesmith_domain::JobId;
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum ModelsCommand {
     /// Create a model, with --from-job also a version of the best trial of a job.
+    #[command(disable_version_flag = true)]
     Create(CreateArgs),
     /// List the models of a project.
     List(ListArgs),

@@ -25,14 +25,18 @@ const POLLING: Duration = Duration::from_millis(200);
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum VersionsCommand {
     /// Create a version from a folder, and wait until it is READY.
+    #[command(disable_version_flag = true)]
     Create(CreateArgs),
     /// List the versions of a model.
     List(ListArgs),
     /// Print a version with the state of its workers.
+    #[command(disable_version_flag = true)]
     Describe(VersionArgs),
     /// Delete a version.
+    #[command(disable_version_flag = true)]
     Delete(VersionArgs),
     /// Make a version the default of its model.
+    #[command(disable_version_flag = true)]
     SetDefault(VersionArgs),
 }
 

@@ -13,12 +13,13 @@ import time
 import joblib
 import numpy
 import xgboost
+from google.auth.credentials import AnonymousCredentials
 from googleapiclient import discovery, errors
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
 endpoint, folder = sys.argv[1:]
-ml = discovery.build("ml", "v1", client_options={"api_endpoint": endpoint}, static_discovery=True)
+ml = discovery.build("ml", "v1", credentials=AnonymousCredentials(), client_options={"api_endpoint": endpoint})
 models = ml.projects().models()
 PROJECT = "projects/p"
 
@@ -80,7 +81,7 @@ answer = ml.projects().predict(
 ).execute()
 assert answer["error"].startswith("Prediction failed: Exception during sklearn prediction: X has 2 features"), answer
 refused(ml.projects().predict(name="projects/p/models/none", body={"instances": rows}), 404, "does not exist")
-refused(ml.projects().explain(name="projects/p/models/iris", body={"instances": rows}), 501, "not supported")
+refused(ml.projects().explain(name="projects/p/models/iris", body={"instances": rows}), 400, "not supported")
 
 # XGBoost, with names of features, and with lines of CSV as for built-in algorithms.
 booster_folder = place("xgboost")

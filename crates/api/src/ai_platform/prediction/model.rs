@@ -96,5 +96,6 @@ pub struct ModelList {
 #[serde(default)]
 pub struct PredictRequest {
     /// Instances in the form that the model takes: numbers, texts, lists or objects.
+    #[schemars(extend("items" = std::collections::BTreeMap::from([("description", "Any value.")])))]
     pub instances: Vec<Value>,
 }

@@ -19,6 +19,7 @@ use tunesmith_admission::{Admission, use_cases};
 use tunesmith_api::ai_platform::iam::{
     IamPolicy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse, check_version,
 };
+use tunesmith_prediction::check_name;
 
 pub(crate) fn routes(routes: Routes<Arc<Api>>) -> Routes<Arc<Api>> {
     routes
@@ -85,6 +86,7 @@ async fn test(
     Names([project, name]): Names<2>,
     Body(request): Body<TestIamPermissionsRequest>,
 ) -> Result<Json<TestIamPermissionsResponse>, ApiError> {
+    check_name("name", &name)?;
     let policy = match api.models.model(&project, &name).await {
         Ok(model) => model.policy,
         Err(refusal) if refusal.code == Code::NotFound => return Ok(Json(TestIamPermissionsResponse::default())),

@@ -46,6 +46,7 @@ pub(crate) fn routes(routes: Routes<Arc<Api>>) -> Routes<Arc<Api>> {
 struct PredictionMessage {
     /// Predictions, one for each instance.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("items" = std::collections::BTreeMap::from([("description", "Any value.")])))]
     predictions: Vec<Value>,
     /// Reason why there are none.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -106,5 +107,5 @@ async fn explain_version(Names([_, _, _]): Names<3>, RawJson(_): RawJson) -> Res
 
 fn no_explanations() -> ApiError {
     let text = "explanations are not supported: return them from a custom prediction routine";
-    ApiError::new(Code::Unimplemented, text)
+    ApiError::new(Code::FailedPrecondition, text)
 }
