@@ -255,6 +255,7 @@ fn best_trial_of_a_job_becomes_a_version() {
     let python = interpreter(&MODEL_PACKAGES);
     let job = json!({"jobId": "iris_1", "trainingInput": {
         "masterConfig": {"containerCommand": [python, workspace.path().join("trainer.py")]},
+        "runtimeVersion": "2.11",
         "jobDir": workspace.path().join("output"),
         "hyperparameters": {
             "goal": "MAXIMIZE", "hyperparameterMetricTag": "accuracy", "maxTrials": 2, "algorithm": "GRID_SEARCH",

@@ -222,9 +222,9 @@ impl Models {
     /// Copies the files, installs the packages and starts a first worker.
     async fn load(&self, project: &str, version: &Version) -> Result<LoadReport, Failure> {
         let folder = self.0.folder(project, &version.uid);
-        let begun = folder.clone();
+        let started = folder.clone();
         blocking(move || {
-            begun
+            started
                 .start_over()
                 .map_err(|error| Failure::of_server("the folder of the version cannot be created", &error))
         })

@@ -197,7 +197,7 @@ impl Process {
         let (Some(mut child), folder) = (self.child.take(), self.folder.take()) else { return Default::default() };
         let tail = Arc::clone(&self.tail);
         let ended = tokio::task::spawn_blocking(move || {
-            // A process that closes its stream is about to end by itself, with a status that says why.
+            // A process that closes its stream is about to end by itself, with a status that states the reason.
             let mut waited = Duration::ZERO;
             while !at_once && matches!(child.try_wait(), Ok(None)) && waited < LAST_STATUS {
                 std::thread::sleep(STATUS_TICK);

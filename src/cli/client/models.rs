@@ -47,6 +47,9 @@ pub(in crate::cli) struct CreateArgs {
     /// Folder of the model below the trial's folder [default: model, if the trial has left one].
     #[arg(long, value_name = "NAME", requires = "from_job")]
     subfolder: Option<String>,
+    /// Runtime version, which the server configuration maps to an interpreter [default: that of the job].
+    #[arg(long, value_name = "VERSION", requires = "from_job")]
+    runtime_version: Option<String>,
     /// Class of a custom prediction routine in the packages of the job, MODULE.CLASS.
     #[arg(long, value_name = "CLASS", requires = "from_job")]
     prediction_class: Option<String>,
@@ -227,6 +230,9 @@ async fn version_of_job(service: &Service, job: &JobId, args: &CreateArgs) -> an
         if let Some(value) = input[field].as_str() {
             version[field] = value.into();
         }
+    }
+    if let Some(runtime) = &args.runtime_version {
+        version["runtimeVersion"] = runtime.clone().into();
     }
     // Pickles may refer to classes of the trainer.
     if input["packageUris"].as_array().is_some_and(|uris| !uris.is_empty()) {

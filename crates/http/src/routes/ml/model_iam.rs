@@ -10,7 +10,7 @@ use super::job_iam::{GetQuery, bytes_of, may, new_etag, stored_policy};
 use crate::openapi::Operation;
 use crate::openapi::examples;
 use crate::request::body::Body;
-use crate::request::names::Names;
+use crate::request::names::{self, Names};
 use crate::request::query::Query;
 use crate::response::error::{ApiError, Code};
 use crate::routes::state::Api;
@@ -86,6 +86,7 @@ async fn test(
     Names([project, name]): Names<2>,
     Body(request): Body<TestIamPermissionsRequest>,
 ) -> Result<Json<TestIamPermissionsResponse>, ApiError> {
+    names::project(&project)?;
     check_name("name", &name)?;
     let policy = match api.models.model(&project, &name).await {
         Ok(model) => model.policy,
