@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use tunesmith_files::RootedPath;
 
+pub(super) use super::logging::notice;
+
 /// State of a file's writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Writers {
@@ -57,11 +59,6 @@ pub(super) fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     output.write_all(text.as_bytes())?;
     output.flush()
-}
-
-/// Writes a line to standard error, ignoring errors.
-pub(super) fn notice(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Writes `label`, a space and `line` in a single write.

@@ -9,6 +9,7 @@ mod grpc;
 mod open_files;
 mod reload;
 mod running;
+mod service_manager;
 mod signals;
 
 use std::net::SocketAddr;

@@ -94,6 +94,7 @@ mod search_settings;
 mod server;
 mod server_deaths;
 mod service_crash;
+mod service_manager;
 mod service_order;
 mod shared_folder;
 mod single_sign_on;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::json;
 use tokio::time::Instant;
 use tunesmith_access::{Caller, Role, SuggestionPermit};
@@ -146,9 +148,20 @@ impl Admission {
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
     {
+        let handler = handler(self.clone()).boxed();
+        self.run_boxed(input_bytes, handler, Box::new(outcome)).await
+    }
+
+    /// [`Self::run`] without a type of its handler, so that it is compiled once for each type of response.
+    async fn run_boxed<T: Send + 'static>(
+        self,
+        input_bytes: usize,
+        handler: BoxFuture<'static, T>,
+        outcome: Box<dyn FnOnce(&T) -> Outcome + Send>,
+    ) -> Result<T, Refusal> {
         // The record and the permit belong to the handler, which outlives a disconnected client.
         let work = {
-            let (admission, handler) = (self.clone(), handler(self.clone()));
+            let admission = self.clone();
             async move {
                 admission.expect_input(input_bytes).await;
                 let response = handler.await;

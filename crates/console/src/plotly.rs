@@ -1,16 +1,10 @@
-//! Embedded plotly.js, served under the hash of its content.
-
-use std::io::Read;
+//! Address of plotly.js, which is served under the hash of its content.
 
 use bytes::Bytes;
-use flate2::read::GzDecoder;
+pub(crate) use tunesmith_plotly_js::text;
+use tunesmith_plotly_js::{COMPRESSED, HASH};
 
 pub(crate) const NAME: &str = "plotly.min.js";
-
-/// Compressed by the build script.
-static COMPRESSED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.min.js.gz"));
-
-const HASH: &str = env!("PLOTLY_HASH");
 
 pub(crate) fn address() -> String {
     format!("/console/assets/{HASH}/{NAME}")
@@ -26,16 +20,6 @@ pub(crate) async fn served(hash: &str, is_compressed: bool) -> Option<Bytes> {
     }
     let text = tokio::task::spawn_blocking(text).await.ok()?;
     Some(text.ok()?.into())
-}
-
-/// Decompresses the library, in some hundredths of a second.
-///
-/// # Errors
-/// If the embedded library is damaged.
-pub(crate) fn text() -> std::io::Result<String> {
-    let mut plain = String::new();
-    GzDecoder::new(COMPRESSED).read_to_string(&mut plain)?;
-    Ok(plain)
 }
 
 #[cfg(test)]

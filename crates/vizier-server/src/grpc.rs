@@ -8,14 +8,15 @@ use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Method as Verb};
 use axum::response::Response;
+use bytes::{Buf, BufMut, Bytes};
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::server::Grpc;
 use tonic::{Status, metadata::MetadataValue};
-use tonic_prost::ProstCodec;
 use tunesmith_admission::{Client, UseCase};
 use tunesmith_domain::{Code, Refusal};
 
 use crate::MESSAGE_BYTES;
-use crate::method::{self, Calling, Method, RequestMessage, check_credentials};
+use crate::method::{self, Decode, Decoded, Method, check_credentials};
 use crate::refusals::{NOTICE, grpc_status, notice};
 use crate::services::{Reply, Services};
 
@@ -103,21 +104,17 @@ fn deadline(headers: &HeaderMap) -> Result<Option<Duration>, Refusal> {
 }
 
 /// Reads the message of `request`, calls the method, and renders its reply.
-pub(crate) async fn unary<M, R, F>(
-    calling: Calling<M, F>,
+pub(crate) async fn unary(
+    use_case: UseCase,
+    decode: Decode,
     services: Arc<Services>,
     client: Client,
     request: Request,
-) -> Response<tonic::body::Body>
-where
-    M: RequestMessage,
-    R: RequestMessage,
-    F: Future<Output = Result<Reply<R>, Refusal>> + Send + 'static,
-{
-    let service = tower::service_fn(move |request: tonic::Request<M>| {
+) -> Response<tonic::body::Body> {
+    let service = tower::service_fn(move |request: tonic::Request<Decoded>| {
         let (services, client) = (Arc::clone(&services), client.clone());
         async move {
-            let replied = calling.call(services, client, request.into_inner()).await;
+            let replied = request.into_inner().call(use_case, services, client).await;
             let Reply { message, notices, .. } = replied.map_err(|refusal| grpc_status(&refusal))?;
             let mut response = tonic::Response::new(message);
             if let Some(value) = notice(&notices).and_then(|value| value.to_str().ok()?.parse().ok()) {
@@ -127,8 +124,53 @@ where
             Ok::<_, Status>(response)
         }
     });
-    let mut grpc = Grpc::new(ProstCodec::<R, M>::default()).max_decoding_message_size(MESSAGE_BYTES);
-    grpc.unary(service, request).await
+    Grpc::new(MessageCodec { decode }).max_decoding_message_size(MESSAGE_BYTES).unary(service, request).await
+}
+
+/// Decodes requests of one method. Replies are encoded already.
+struct MessageCodec {
+    decode: Decode,
+}
+
+struct RequestDecoder {
+    decode: Decode,
+}
+
+struct ReplyEncoder;
+
+impl Codec for MessageCodec {
+    type Encode = Bytes;
+    type Decode = Decoded;
+    type Encoder = ReplyEncoder;
+    type Decoder = RequestDecoder;
+
+    fn encoder(&mut self) -> ReplyEncoder {
+        ReplyEncoder
+    }
+
+    fn decoder(&mut self) -> RequestDecoder {
+        RequestDecoder { decode: Arc::clone(&self.decode) }
+    }
+}
+
+impl Decoder for RequestDecoder {
+    type Item = Decoded;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Decoded>, Status> {
+        let message = buffer.copy_to_bytes(buffer.remaining());
+        (self.decode)(message).map(Some).map_err(|error| Status::internal(error.to_string()))
+    }
+}
+
+impl Encoder for ReplyEncoder {
+    type Item = Bytes;
+    type Error = Status;
+
+    fn encode(&mut self, message: Bytes, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        buffer.put(message);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
+use bytes::Bytes;
 use futures::future::BoxFuture;
-use prost::{Message, Name};
+use prost::{DecodeError, Message, Name};
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 use tunesmith_admission::{Admission, Call, Client, Outcome, UseCase, long_work};
 use tunesmith_domain::{Code, JobId, Refusal};
@@ -26,23 +27,26 @@ pub(crate) struct Method {
     /// Named as the method in logs and audit records.
     pub(crate) use_case: UseCase,
     pub(crate) http: Vec<HttpRule>,
-    /// Type of the request.
+    /// Types of the request and of the response.
     request: String,
-    grpc: GrpcCall,
-    json: JsonCall,
+    response: String,
+    decode: Decode,
 }
 
-type GrpcCall =
-    Box<dyn Fn(Arc<Services>, Client, Request) -> BoxFuture<'static, Response<tonic::body::Body>> + Send + Sync>;
+/// Decodes a request of a method. No type of a message is part of its type, so that admission and both protocols are
+/// compiled once, not for each method.
+pub(crate) type Decode = Arc<dyn Fn(Bytes) -> Result<Decoded, DecodeError> + Send + Sync>;
 
-type JsonCall = Box<
-    dyn Fn(Arc<Services>, Client, DynamicMessage) -> BoxFuture<'static, Result<Reply<Vec<u8>>, Refusal>> + Send + Sync,
->;
+/// Decoded request.
+pub(crate) struct Decoded {
+    /// The resource that it names.
+    named: String,
+    bytes: usize,
+    handle: Box<dyn FnOnce(Context) -> Handling + Send>,
+}
 
-/// Types of request messages.
-pub(crate) trait RequestMessage: Message + Name + Default + 'static {}
-
-impl<T: Message + Name + Default + 'static> RequestMessage for T {}
+/// Handling of a request, with an encoded reply.
+type Handling = BoxFuture<'static, Result<Reply<Bytes>, Refusal>>;
 
 impl Method {
     /// Method `full_name`, such as `google.longrunning.Operations.GetOperation`. `named` is the resource of a request.
@@ -53,21 +57,29 @@ impl Method {
         handler: fn(Context, M) -> F,
     ) -> Self
     where
-        M: RequestMessage,
-        R: RequestMessage,
+        M: Message + Name + Default + 'static,
+        R: Message + Name + 'static,
         F: Future<Output = Result<Reply<R>, Refusal>> + Send + 'static,
     {
         let (service, name) = full_name.rsplit_once('.').unwrap_or(("", full_name));
-        let use_case = use_case.shown_as(full_name);
-        let calling = Calling { use_case, named, handler };
+        let decode = move |encoded: Bytes| {
+            let bytes = encoded.len();
+            let message = M::decode(encoded)?;
+            let named = named(&message).to_owned();
+            let handle = move |context| -> Handling {
+                let handling = handler(context, message);
+                Box::pin(async move { Ok(handling.await?.map(|message| message.encode_to_vec().into())) })
+            };
+            Ok(Decoded { named, bytes, handle: Box::new(handle) })
+        };
         Self {
             service,
             name,
-            use_case,
+            use_case: use_case.shown_as(full_name),
             http: Vec::new(),
             request: M::full_name(),
-            grpc: Box::new(move |services, client, request| Box::pin(grpc::unary(calling, services, client, request))),
-            json: Box::new(move |services, client, message| Box::pin(of_json(calling, services, client, message))),
+            response: R::full_name(),
+            decode: Arc::new(decode),
         }
     }
 
@@ -88,55 +100,51 @@ impl Method {
         client: Client,
         request: Request,
     ) -> Response<tonic::body::Body> {
-        (self.grpc)(services, client, request).await
+        grpc::unary(self.use_case, Arc::clone(&self.decode), services, client, request).await
     }
 
+    /// Calls the method with `request`. The message of the reply is JSON.
     pub(crate) async fn call_json(
         &self,
         services: Arc<Services>,
         client: Client,
         request: DynamicMessage,
     ) -> Result<Reply<Vec<u8>>, Refusal> {
-        (self.json)(services, client, request).await
+        let decoded = (self.decode)(request.encode_to_vec().into());
+        let decoded = decoded.map_err(|error| Refusal::invalid("body", error.to_string()))?;
+        let Reply { message, created, notices } = decoded.call(self.use_case, services, client).await?;
+        let message = if message.len() < LONG_BYTES {
+            json::write_encoded(message, &self.response)?
+        } else {
+            let response = self.response.clone();
+            let _permit = long_work::permit().await;
+            long_work::off_the_runtime(move || json::write_encoded(message, &response)).await??
+        };
+        Ok(Reply { message, created, notices })
     }
 }
 
-/// Call of a method: its use case, the resource that a request names, and its handler.
-pub(crate) struct Calling<M, F> {
-    pub(crate) use_case: UseCase,
-    named: fn(&M) -> &str,
-    handler: fn(Context, M) -> F,
-}
-
-impl<M, F> Clone for Calling<M, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<M, F> Copy for Calling<M, F> {}
-
-impl<M: RequestMessage, F> Calling<M, F> {
-    /// Admits the call of `client` with `message`, and handles it.
-    pub(crate) async fn call<R>(self, services: Arc<Services>, client: Client, message: M) -> Result<Reply<R>, Refusal>
-    where
-        R: Send + 'static,
-        F: Future<Output = Result<Reply<R>, Refusal>> + Send + 'static,
-    {
-        let Self { use_case, named, handler } = self;
-        let admission = services.control.admit(call(use_case, named(&message), client)).await?;
-        let input_bytes = message.encoded_len();
+impl Decoded {
+    /// Admits the call of `client` with this request, and handles it.
+    pub(crate) async fn call(
+        self,
+        use_case: UseCase,
+        services: Arc<Services>,
+        client: Client,
+    ) -> Result<Reply<Bytes>, Refusal> {
+        let Self { named, bytes, handle } = self;
+        let admission = services.control.admit(call(use_case, &named, client)).await?;
         let handle = |admission: Admission| async move {
             if use_case.changes() {
                 admission.begin_change();
             }
-            handler(Context { services, admission }, message).await
+            handle(Context { services, admission }).await
         };
-        let outcome = |reply: &Result<Reply<R>, Refusal>| match reply {
+        let outcome = |reply: &Result<Reply<Bytes>, Refusal>| match reply {
             Ok(reply) => Outcome { status: 200, resource: reply.created.clone() },
             Err(refusal) => Outcome::of_refusal(refusal),
         };
-        admission.run(input_bytes, handle, outcome).await?
+        admission.run(bytes, handle, outcome).await?
     }
 }
 
@@ -190,28 +198,4 @@ pub(crate) async fn unknown(
         Err(refusal) => Err(refusal),
     };
     (use_case, refused.unwrap_or_else(|refusal| refusal))
-}
-
-async fn of_json<M, R, F>(
-    calling: Calling<M, F>,
-    services: Arc<Services>,
-    client: Client,
-    message: DynamicMessage,
-) -> Result<Reply<Vec<u8>>, Refusal>
-where
-    M: RequestMessage,
-    R: RequestMessage,
-    F: Future<Output = Result<Reply<R>, Refusal>> + Send + 'static,
-{
-    let message: M = message.transcode_to().map_err(|error| Refusal::invalid("body", error.to_string()))?;
-    let Reply { message, created, notices } = calling.call(services, client, message).await?;
-    let bytes = message.encoded_len();
-    let write = move || json::write(&message, &R::full_name());
-    let message = if bytes < LONG_BYTES {
-        write()?
-    } else {
-        let _permit = long_work::permit().await;
-        long_work::off_the_runtime(write).await??
-    };
-    Ok(Reply { message, created, notices })
 }

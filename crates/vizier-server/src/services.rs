@@ -50,6 +50,12 @@ pub(crate) struct Reply<T> {
     pub(crate) notices: Vec<String>,
 }
 
+impl<T> Reply<T> {
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Reply<U> {
+        Reply { message: change(self.message), created: self.created, notices: self.notices }
+    }
+}
+
 impl<T> From<T> for Reply<T> {
     fn from(message: T) -> Self {
         Self { message, created: None, notices: Vec::new() }

@@ -3,6 +3,7 @@
 //! Names may be in camelCase or snake_case, enums names or numbers, 64-bit integers text or numbers, and `null` is an absent
 //! field.
 
+use bytes::Bytes;
 use prost::Message;
 use prost_reflect::{DeserializeOptions, DynamicMessage, MessageDescriptor, SerializeOptions};
 use tunesmith_domain::{FieldViolation, Refusal};
@@ -50,10 +51,18 @@ pub fn read(bytes: &[u8], of: MessageDescriptor, prefix: &str) -> Result<Dynamic
 /// `message` of the type `name` as JSON.
 ///
 /// # Errors
-/// If the message has a value without JSON, such as an unknown type in an `Any`, which is a defect.
+/// As those of [`write_encoded`].
 pub fn write(message: &impl Message, name: &str) -> Result<Vec<u8>, Refusal> {
+    write_encoded(message.encode_to_vec().into(), name)
+}
+
+/// The encoded `message` of the type `name` as JSON.
+///
+/// # Errors
+/// If the message has a value without JSON, such as an unknown type in an `Any`, which is a defect.
+pub fn write_encoded(message: Bytes, name: &str) -> Result<Vec<u8>, Refusal> {
     let defect = |error: &dyn std::fmt::Display| defective(&format!("{name} cannot be rendered: {error}"));
-    let dynamic = DynamicMessage::decode(descriptor(name)?, message.encode_to_vec().as_slice());
+    let dynamic = DynamicMessage::decode(descriptor(name)?, message);
     let dynamic = dynamic.map_err(|error| defect(&error))?;
     let mut serializer = serde_json::Serializer::new(Vec::new());
     let options = SerializeOptions::new().skip_default_fields(true);

@@ -106,7 +106,7 @@ pub(super) fn write(folders: &[PathBuf], out: &Path, options: &ReportOptions) ->
     let notes = options.note.iter().cloned().chain(remarks).collect();
     let meta = meta(title, &records, &invocations, notes);
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
-    for (name, text) in [(PAGE, html(&comparison, &meta)), (MARKDOWN, markdown(&comparison, &meta))] {
+    for (name, text) in [(PAGE, html(&comparison, &meta)?), (MARKDOWN, markdown(&comparison, &meta))] {
         let path = out.join(name);
         std::fs::write(&path, text).with_context(|| path.display().to_string())?;
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::ServeArgs;
+use super::{ServeArgs, service_manager};
 use crate::cli::output::notice;
 use crate::composition::{self, Application};
 use crate::server_settings::ServerSettings;
@@ -73,17 +73,15 @@ impl Reload {
     /// Reloads after each SIGHUP. `reloaded` gets the settings in use. Never completes.
     pub(super) async fn run(mut self, args: &ServeArgs, mut reloaded: impl FnMut(&ServerSettings)) {
         while self.hangups.recv().await.is_some() {
+            service_manager::reloading();
             match tokio::task::block_in_place(|| self.reload(args)) {
                 Ok((parts, settings)) => {
                     settings.as_ref().map(&mut reloaded);
                     notice(&format!("reloaded: {parts}"));
-                    tracing::info!(parts, "reloaded");
                 }
-                Err(error) => {
-                    notice(&format!("not reloaded, and nothing has changed: {error:#}"));
-                    tracing::error!(error = format!("{error:#}"), "settings were not reloaded");
-                }
+                Err(error) => notice(&format!("error: not reloaded, and nothing has changed: {error:#}")),
             }
+            service_manager::reloaded();
         }
         std::future::pending().await
     }

@@ -22,7 +22,7 @@ use super::grpc::{self, GrpcListener};
 use super::open_files::connection_limits;
 use super::reload::{self, Reload, ReloadParts};
 use super::signals::{EndSignals, failing_writes_beyond_limits};
-use super::{AuditFailure, ServeArgs};
+use super::{AuditFailure, ServeArgs, service_manager};
 use crate::cli::output::{notice, print};
 use crate::cli::self_signed;
 use crate::composition::{self, AccessSettings, Application, Isolation};
@@ -172,6 +172,7 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
         #[cfg(feature = "console")]
         set_shown.send_replace(facts::settings(args, &_settings.allowed_folders));
     });
+    service_manager::started(&url);
     tokio::select! {
         () = serving => {}
         () = reloading => {}
@@ -301,6 +302,7 @@ async fn end_jobs(
     running: JoinHandle<()>,
 ) {
     signals.next().await;
+    service_manager::stopping(ending_text(ends[0]));
     notice(ending_text(ends[0]));
     set_control.send_replace(ends[0]);
     let second = async {

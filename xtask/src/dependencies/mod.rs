@@ -17,6 +17,7 @@ store: algorithms domain telemetry
 data-dir: domain store
 files:
 filter:
+plotly-js:
 executor: domain files metrics objects
 slurm: domain executor
 ray: domain executor
@@ -36,7 +37,7 @@ agent: api client domain executor files objects packages
 config: algorithms api domain
 http: access admission algorithms api domain filter jobs prediction store studies telemetry views
 mcp: admission algorithms api client config domain statistics
-console: access admission algorithms api config domain filter jobs oidc statistics store studies telemetry views
+console: access admission algorithms api config domain filter jobs oidc plotly-js statistics store studies telemetry views
 oidc: access
 optuna: admission domain telemetry
 importers: algorithms api config
@@ -45,7 +46,7 @@ vizier: algorithms api domain
 vizier-server: admission api domain filter jobs store studies vizier
 statistics: algorithms
 benchmark: algorithms statistics
-harness: algorithms api benchmark config domain metrics
+harness: algorithms api benchmark config domain metrics plotly-js
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
     executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages prediction ray slurm store studies telemetry tracking vizier vizier-server
 python: algorithms api data-dir domain filter store studies views

@@ -9,15 +9,14 @@ use super::*;
 
 /// The page without plotly.js.
 fn own_part(page: &str) -> String {
-    let library = plotly::Plot::offline_js_sources();
-    let library = &library[..library.find("</script>").unwrap()];
-    assert_eq!(page.matches(library).count(), 1, "plotly.js is embedded once");
-    page.replace(library, "")
+    let library = tunesmith_plotly_js::text().unwrap();
+    assert_eq!(page.matches(&library).count(), 1, "plotly.js is embedded once");
+    page.replace(&library, "")
 }
 
 #[test]
 fn the_page_is_whole_and_loads_nothing() {
-    let page = html(&comparison(), &meta());
+    let page = html(&comparison(), &meta()).unwrap();
     if let Ok(path) = std::env::var("TUNESMITH_REPORT_PAGE") {
         std::fs::write(path, &page).unwrap();
     }
@@ -48,7 +47,7 @@ fn plot_data(page: &str, number: usize) -> (serde_json::Value, Vec<String>) {
 
 #[test]
 fn plot_data_is_json_with_every_optimizer() {
-    let (plot, names) = plot_data(&own_part(&html(&comparison(), &meta())), 1);
+    let (plot, names) = plot_data(&own_part(&html(&comparison(), &meta()).unwrap()), 1);
     assert_eq!(names, ["gp&lt;b&gt;&amp;", "tpe|fast", "random"]);
     assert_eq!(plot["data"][0]["y"].as_array().unwrap().len(), 50);
 }
@@ -56,7 +55,7 @@ fn plot_data_is_json_with_every_optimizer() {
 #[test]
 fn targets_are_drawn_over_evaluations_per_parameter_with_their_areas() {
     let comparison = comparison();
-    let (plot, names) = plot_data(&own_part(&html(&comparison, &meta())), 2);
+    let (plot, names) = plot_data(&own_part(&html(&comparison, &meta()).unwrap()), 2);
     assert_eq!(plot["layout"]["xaxis"]["title"]["text"], "evaluations / parameters");
     // From the first evaluation with 5 parameters to the last with 2.
     let x = plot["data"][0]["x"].as_array().unwrap();

@@ -197,7 +197,10 @@ impl Context {
                 return Ok(());
             }
         }
-        tracing::warn!(job.id = %self.job.id, trial.id = trial.map(|trial| trial.0), "{notice}");
+        // With a receiver, that one shows it.
+        if self.runner.settings.events.is_none() {
+            tracing::info!(job.id = %self.job.id, trial.id = trial.map(|trial| trial.0), "{notice}");
+        }
         let message = trial.map_or_else(|| notice.to_owned(), |trial| format!("trial {trial}: {notice}"));
         self.emit(JobEvent::Warning { message });
         let change = JobChange::Note { notice: notice.to_owned() };

@@ -1,11 +1,10 @@
 //! Field masks: the parts of a resource that a caller reads.
 
+use prost::{Message, Name};
 use prost_reflect::{DynamicMessage, Kind, ReflectMessage, Value};
 use prost_types::FieldMask;
 use tunesmith_domain::Refusal;
 use tunesmith_vizier::json;
-
-use crate::method::RequestMessage;
 
 /// Field of a mask with all fields.
 const ALL: &str = "*";
@@ -14,7 +13,7 @@ const ALL: &str = "*";
 ///
 /// # Errors
 /// A path that the message has not.
-pub(super) fn masked<M: RequestMessage>(message: M, mask: Option<&FieldMask>) -> Result<M, Refusal> {
+pub(super) fn masked<M: Message + Name + Default>(message: M, mask: Option<&FieldMask>) -> Result<M, Refusal> {
     let paths = mask.map_or(&[][..], |mask| &mask.paths);
     if paths.is_empty() || paths.iter().any(|path| path == ALL) {
         return Ok(message);

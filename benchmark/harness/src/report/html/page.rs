@@ -14,7 +14,11 @@ const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Renders a comparison as HTML.
-pub fn html(comparison: &Comparison, meta: &ReportMeta) -> String {
+///
+/// # Errors
+/// If the embedded plotly.js is damaged.
+pub fn html(comparison: &Comparison, meta: &ReportMeta) -> std::io::Result<String> {
+    let library = tunesmith_plotly_js::text()?;
     let mut page = Page::default();
     page.overview(comparison, meta);
     for group in &comparison.groups {
@@ -24,16 +28,15 @@ pub fn html(comparison: &Comparison, meta: &ReportMeta) -> String {
     page.method(comparison);
     page.environment(meta);
     let title = escaped(&meta.title);
-    format!(
+    Ok(format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>\n{CSS}</style>\n</head>\n<body>\n\
-         <div class=\"layout\">\n<nav>\n<h2>Contents</h2>\n<ul>\n{}</ul>\n{}</nav>\n<main>\n{}</main>\n</div>\n{}\n\
+         <div class=\"layout\">\n<nav>\n<h2>Contents</h2>\n<ul>\n{}</ul>\n{}</nav>\n<main>\n{}</main>\n</div>\n<script>{library}</script>\n\
          <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         page.contents,
         optimizers(comparison),
         page.body,
-        plots::library(),
-    )
+    ))
 }
 
 /// Checkboxes that toggle optimizers.

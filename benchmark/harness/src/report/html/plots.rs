@@ -8,13 +8,6 @@ use tunesmith_benchmark::analysis::{Comparison, GroupComparison};
 
 use super::{PALETTE, colour, escaped};
 
-/// Script element with plotly.js, without the crate's formula renderer.
-pub(super) fn library() -> String {
-    let sources = Plot::offline_js_sources();
-    let end = sources.find("</script>").map_or(sources.len(), |position| position + "</script>".len());
-    sources[..end].to_owned()
-}
-
 /// Best-so-far curves with bands; `None` without curves.
 pub(super) fn curves(comparison: &Comparison, group: &GroupComparison) -> Option<String> {
     let mut plot = Plot::new();

@@ -1,9 +1,15 @@
 //! Logging to standard error. `TUNESMITH_LOG` sets the filter, in the syntax of `tracing`.
 
-use std::io::IsTerminal;
+mod journal;
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use jiff::Timestamp;
+use serde_json::json;
+use tracing::Level;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
@@ -29,6 +35,41 @@ const FILTER: &str = "TUNESMITH_LOG";
 /// names the target.
 const WITHOUT_CONTEXT: &str = "kube_client::client=off,rmcp=error";
 
+/// Form of lines for people on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineForm {
+    Plain,
+    /// As the events of [`LogFormat::Json`].
+    Json,
+    /// With a priority, for systemd's journal.
+    Journal,
+}
+
+static LINE_FORM: OnceLock<LineForm> = OnceLock::new();
+
+/// Writes a line to standard error, ignoring errors. It is shown with any filter.
+pub(super) fn notice(line: &str) {
+    // `error:` and `warning:` are the levels of lines for people.
+    let (level, message) = match line.split_once(": ") {
+        Some(("error", message)) => (Level::ERROR, message),
+        Some(("warning", message)) => (Level::WARN, message),
+        _ => (Level::INFO, line),
+    };
+    let _ = match LINE_FORM.get() {
+        None | Some(LineForm::Plain) => writeln!(io::stderr(), "{line}"),
+        Some(LineForm::Json) => {
+            let timestamp = format!("{:.6}", Timestamp::now());
+            let event = json!({"timestamp": timestamp, "level": level.as_str(), "message": message});
+            writeln!(io::stderr(), "{event}")
+        }
+        Some(LineForm::Journal) => {
+            let prefix = journal::prefix(level);
+            let lines: String = line.lines().map(|line| format!("{prefix}{line}\n")).collect();
+            io::stderr().write_all(lines.as_bytes())
+        }
+    };
+}
+
 /// Stops logging when dropped.
 pub(super) struct Logging {
     #[cfg(feature = "otlp")]
@@ -47,10 +88,20 @@ pub(super) fn init(format: LogFormat) -> anyhow::Result<Logging> {
     };
     let stated = std::env::var(FILTER).ok().filter(|stated| !stated.is_empty());
     let filter = filter(stated.as_deref().unwrap_or(default))?;
-    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let logs = match format {
-        LogFormat::Text => logs.with_target(false).with_ansi(std::io::stderr().is_terminal()).boxed(),
-        LogFormat::Json => logs.json().flatten_event(true).boxed(),
+    let form = match format {
+        LogFormat::Json => LineForm::Json,
+        LogFormat::Text if journal::is_connected() => LineForm::Journal,
+        LogFormat::Text => LineForm::Plain,
+    };
+    let _ = LINE_FORM.set(form);
+    let logs = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    let logs = match form {
+        LineForm::Plain => logs.with_target(false).with_ansi(io::stderr().is_terminal()).boxed(),
+        LineForm::Json => logs.json().flatten_event(true).boxed(),
+        LineForm::Journal => {
+            let logs = logs.with_writer(journal::Journal).with_target(false).with_ansi(false);
+            logs.with_level(false).without_time().boxed()
+        }
     };
     let registry = tracing_subscriber::registry().with(logs.with_filter(filter));
     #[cfg(feature = "otlp")]
