@@ -13,6 +13,7 @@ use tunesmith_config::{
 use tunesmith_jobs::QueueLimits;
 use tunesmith_jobs::allowed_folders::{AllowedFolder, AllowedFolderError};
 use tunesmith_jobs::resource_pool::{Capacity, Device, PoolLimits, PoolSettings, RunningLimits};
+use tunesmith_prediction::PredictionTimes;
 
 /// Machines and limits of the services. By default, the published names without accounting or limits.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +33,21 @@ pub(crate) struct ServerSettings {
     pub(crate) audit: AuditFiles,
     pub(crate) retention: Retention,
     pub(crate) single_sign_on: Option<SingleSignOn>,
+    pub(crate) prediction: PredictionSettings,
+}
+
+/// Workers of models.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PredictionSettings {
+    pub(crate) times: PredictionTimes,
+    /// Maximum number of concurrent workers.
+    pub(crate) max_workers: usize,
+}
+
+impl Default for PredictionSettings {
+    fn default() -> Self {
+        Self { times: PredictionTimes::default(), max_workers: 16 }
+    }
 }
 
 /// Failures to use a server configuration.
@@ -112,6 +128,7 @@ impl ServerSettings {
             allowed_folders,
             audit,
             retention,
+            prediction: PredictionSettings::default(),
             single_sign_on: open_id_connect.map(SingleSignOn::of).transpose()?,
             queue: QueueLimits { cluster: queued_cluster, project: queued_project, principal: queued_principal },
         })

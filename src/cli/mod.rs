@@ -19,9 +19,11 @@ mod folder_args;
 mod help;
 mod import;
 mod init;
+mod instances;
 mod isolation_args;
 mod job_output;
 mod local;
+mod local_predict;
 mod log_args;
 mod logging;
 mod man_pages;
@@ -106,7 +108,7 @@ enum Command {
     Store(backup::StoreCommand),
     /// Train a model from a CSV file with a built-in algorithm, and tune it.
     Train(train::TrainArgs),
-    /// Run a trainer once on this machine, without tuning.
+    /// Run a trainer or a model once on this machine, without a server.
     #[command(subcommand)]
     Local(local::LocalCommand),
     /// Write a commented configuration, from the flags of a trainer or from answers.
@@ -124,6 +126,15 @@ enum Command {
     /// Create, inspect and delete studies whose trials you run yourself.
     #[command(subcommand)]
     Studies(client::StudiesCommand),
+    /// Create, inspect and delete models for prediction.
+    #[command(subcommand)]
+    Models(client::ModelsCommand),
+    /// Create, inspect and delete versions of models.
+    #[command(subcommand)]
+    Versions(client::VersionsCommand),
+    /// Predict with a model.
+    #[command(disable_version_flag = true)]
+    Predict(client::PredictArgs),
     /// Request trials, report their results, and export them.
     #[command(subcommand)]
     Trials(client::TrialsCommand),
@@ -204,6 +215,7 @@ pub fn main() -> ExitCode {
         Command::Restore(args) => backup::restore_folder(&args),
         Command::Store(command) => backup::store(&command),
         Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
+        Command::Local(local::LocalCommand::Predict(args)) => local_predict::predict(&args),
         Command::Init(args) => init::run(&args),
         Command::Import(import::ImportCommand::Optuna(args)) => client::run(client::Command::ImportOptuna(*args)),
         Command::Import(import::ImportCommand::Wandb(args)) => import::wandb(&args),
@@ -214,6 +226,9 @@ pub fn main() -> ExitCode {
         }
         Command::Jobs(command) => client::run(client::Command::Jobs(command)),
         Command::Studies(command) => client::run(client::Command::Studies(command)),
+        Command::Models(command) => client::run(client::Command::Models(command)),
+        Command::Versions(command) => client::run(client::Command::Versions(command)),
+        Command::Predict(args) => client::run(client::Command::Predict(args)),
         Command::Trials(command) => client::run(client::Command::Trials(command)),
         Command::Export(command) => client::run(client::Command::Export(command)),
         Command::Explain(args) => explain::run(&args),

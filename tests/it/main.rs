@@ -75,6 +75,7 @@ mod postgres_leases;
 mod postgres_limits;
 mod postgres_reports;
 mod postgres_server;
+mod prediction;
 mod program_files;
 mod published_configs;
 mod published_fields;

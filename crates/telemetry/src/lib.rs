@@ -28,6 +28,7 @@ pub struct Telemetry {
     suggestion_seconds: Family<SuggestionLabels, Histogram, Buckets>,
     suggestions: Family<SourceLabels, Counter>,
     trials_waiting: Family<WaitLabels, Gauge>,
+    prediction_seconds: Family<ResultLabels, Histogram, Buckets>,
     trials: Family<StateLabels, Counter>,
     jobs: Family<StateLabels, Counter>,
     commit_seconds: Histogram,
@@ -41,6 +42,8 @@ pub struct Telemetry {
     pub jobs_running: Gauge,
     /// Maximum number of concurrent jobs.
     pub job_slots: Gauge,
+    /// Processes that have loaded a model.
+    pub prediction_workers: Gauge,
     /// Allocated bytes.
     pub memory_held: Gauge,
     /// Resident set size in bytes.
@@ -93,6 +96,11 @@ struct StateLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct WaitLabels {
     reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    result: &'static str,
 }
 
 /// A phase of a suggestion.
@@ -160,6 +168,11 @@ impl Telemetry {
         registry.register("jobs_queued", "Queued jobs", jobs_queued.clone());
         registry.register("jobs_running", "Running jobs", jobs_running.clone());
         registry.register("job_slots", "Maximal number of jobs that run at once", job_slots.clone());
+        let prediction_seconds = Family::new_with_constructor(Buckets);
+        let help = "Time of online predictions by result";
+        registry.register_with_unit("prediction", help, Unit::Seconds, prediction_seconds.clone());
+        let prediction_workers = Gauge::default();
+        registry.register("prediction_workers", "Processes that have loaded a model", prediction_workers.clone());
         let [memory_held, memory_resident] = [(); 2].map(|()| Gauge::default());
         registry.register_with_unit("memory_held", "Allocations of the process", Unit::Bytes, memory_held.clone());
         let help = "Main memory of the process";
@@ -178,6 +191,8 @@ impl Telemetry {
             trials,
             jobs,
             trials_waiting,
+            prediction_seconds,
+            prediction_workers,
             commit_seconds,
             changes_committed,
             leases_expired,
@@ -236,6 +251,11 @@ impl Telemetry {
     /// Adds `change` to the number of trials waiting for `reason`.
     pub fn change_trials_waiting(&self, reason: &'static str, change: i64) {
         self.trials_waiting.get_or_create(&WaitLabels { reason }).inc_by(change);
+    }
+
+    /// Records an online prediction with `result`.
+    pub fn predicted(&self, result: &'static str, time: Duration) {
+        self.prediction_seconds.get_or_create(&ResultLabels { result }).observe(time.as_secs_f64());
     }
 
     /// Records a store transaction of `changes` changes.

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use super::{files, read, root};
 use crate::mcp::CLIENT as MCP_CLIENT;
+use crate::prediction::MODEL_PACKAGES;
 use crate::python::{FRAMEWORKS, REPORTERS, interpreter, lay_package};
 use crate::server::Server;
 use crate::slurm::cluster::{Cluster, Shape};
@@ -47,6 +48,7 @@ pages! {
     first_tuning_job: "docs/guide/first-tuning-job.md", 2, &[];
     mlflow_and_tensorboard: "docs/guide/mlflow-and-tensorboard.md", 2, &TRACKERS;
     postgresql: "docs/guide/postgresql.md", 3, &[];
+    prediction: "docs/guide/prediction.md", 2, &MODEL_PACKAGES;
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];
     python: "docs/guide/python.md", 1, &FRAMEWORKS;
     reading_explain: "docs/guide/reading-explain.md", 0, &[];

@@ -34,6 +34,7 @@ pub mod optimizer;
 mod output_rules;
 pub mod packages;
 pub mod plan;
+pub mod prediction;
 mod prior_knowledge_rules;
 pub mod project;
 pub mod proto_json;
