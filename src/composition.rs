@@ -35,7 +35,8 @@ use tunesmith_jobs::{AgentReports, DirectoryOf, JobServices, ResourcePool, Trial
 use tunesmith_jobs::{Jobs, RETRY_PAUSES, SlotCounts};
 use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, PackageRules, ProgramUser};
-use tunesmith_store::{Store, observed, observed_claims};
+use tunesmith_prediction::{ModelServices, Models};
+use tunesmith_store::{FolderDocuments, Store, observed, observed_claims};
 use tunesmith_studies::clock::{Clock, SystemClock};
 use tunesmith_studies::search_policy::SearchPolicy;
 use tunesmith_studies::{PendingSuggestions, Studies};
@@ -63,6 +64,8 @@ pub(crate) struct Isolation {
     pub(crate) identities: Identities,
     /// Folders and buckets that jobs may name; any by default.
     pub(crate) allowed_folders: Arc<AllowedFolders>,
+    /// Whether models are refused, because their workers would be the only programs that run as the user of this process.
+    pub(crate) refuses_models: bool,
     /// Whether packages may be fetched from non-public addresses.
     pub(crate) private_packages: bool,
     /// Log quota per attempt in bytes; `None` for no limit.
@@ -107,6 +110,7 @@ pub(crate) struct Application {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) studies: Arc<Studies>,
     pub(crate) jobs: Arc<Jobs>,
+    pub(crate) models: Models,
     pub(crate) packages: Packages,
     pub(crate) machines: SharedMachines,
     pub(crate) environments: Arc<Environments>,
@@ -169,6 +173,25 @@ pub(crate) async fn compose_shared(
     let operator = Operator::of_environment(isolation.private_packages);
     let tracking = live_tracking(data_dir, &store, &claims, documents.as_ref(), &clock, operator);
     let tracking = Arc::new(tracking);
+    let buckets = Buckets::of_environment();
+    let models = Models::new(ModelServices {
+        is_shared: documents.is_some(),
+        documents: match &documents {
+            Some(documents) => Arc::clone(documents),
+            None => Arc::new(FolderDocuments::new(data_dir.models().join("documents"))),
+        },
+        folder: data_dir.models().join("files"),
+        clock: Arc::clone(&clock),
+        environments: Arc::clone(&environments),
+        packages: packages.clone(),
+        buckets: buckets.clone(),
+        allowed_folders: Arc::clone(&isolation.allowed_folders),
+        identities: isolation.identities.clone(),
+        environment: isolation.environment.clone(),
+        times: settings.prediction.times,
+        refuses_versions: isolation.refuses_models,
+        max_nodes: settings.prediction.max_workers,
+    });
     let services = Arc::new(JobServices {
         store: Arc::clone(&store),
         claims,
@@ -183,7 +206,7 @@ pub(crate) async fn compose_shared(
         policy: Arc::clone(&policy),
         packages: packages.clone(),
         environments: Arc::clone(&environments),
-        buckets: Buckets::of_environment(),
+        buckets,
         allowed_folders: isolation.allowed_folders,
         pool: match running {
             Some(running) => ResourcePool::of_servers(pool, running),
@@ -207,6 +230,7 @@ pub(crate) async fn compose_shared(
         executor: shown,
         studies: Arc::new(studies),
         jobs: Arc::new(jobs),
+        models,
         machines: Arc::new(RwLock::new(settings.machines)),
         packages,
         environments,
@@ -262,6 +286,7 @@ impl Application {
         Ok(Service {
             studies: self.studies,
             jobs: self.jobs,
+            models: self.models,
             packages: self.packages,
             machines: self.machines,
             reports: self.reports,

@@ -14,6 +14,7 @@ use tunesmith_config::{
 use tunesmith_jobs::QueueLimits;
 use tunesmith_jobs::allowed_folders::{AllowedFolder, AllowedFolderError};
 use tunesmith_jobs::resource_pool::{Capacity, Device, PoolLimits, PoolSettings, RunningLimits};
+use tunesmith_prediction::PredictionTimes;
 use tunesmith_webhooks::Webhook;
 
 /// Machines and limits of the services. By default, the published names without accounting or limits.
@@ -35,6 +36,21 @@ pub(crate) struct ServerSettings {
     pub(crate) retention: Retention,
     pub(crate) single_sign_on: Option<SingleSignOn>,
     pub(crate) webhooks: Vec<Arc<Webhook>>,
+    pub(crate) prediction: PredictionSettings,
+}
+
+/// Workers of models.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PredictionSettings {
+    pub(crate) times: PredictionTimes,
+    /// Maximum number of concurrent workers.
+    pub(crate) max_workers: usize,
+}
+
+impl Default for PredictionSettings {
+    fn default() -> Self {
+        Self { times: PredictionTimes::default(), max_workers: 16 }
+    }
 }
 
 /// Failures to use a server configuration.
@@ -119,6 +135,7 @@ impl ServerSettings {
             audit,
             retention,
             webhooks: configured(&webhooks)?,
+            prediction: PredictionSettings::default(),
             single_sign_on: open_id_connect.map(SingleSignOn::of).transpose()?,
             queue: QueueLimits { cluster: queued_cluster, project: queued_project, principal: queued_principal },
         })

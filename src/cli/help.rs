@@ -32,11 +32,12 @@ const SERVE: Groups = &[
 ];
 
 /// Groups of the complete help, by flag prefix. The first match wins.
-const ALL: [(&str, &[&str]); 9] = [
+const ALL: [(&str, &[&str]); 10] = [
     ("Slurm", &["slurm_"]),
     ("Ray", &["ray_"]),
     ("Kubernetes", &["kubernetes_"]),
     ("Optuna and Vertex AI", &["grpc_", "optuna_", "vertex_"]),
+    ("Prediction", &["prediction_"]),
     ("Store", &["store", "job_lease", "resume_copied"]),
     ("Programs", &["options", "run_options", "pass_environment", "log_quota", "allow"]),
     ("Limits", &["remote_job_slots", "request_", "concurrent_suggestions", "memory", "connections", "idle_timeout"]),

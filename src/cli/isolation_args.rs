@@ -45,7 +45,7 @@ pub(super) struct IdentityArgs {
     #[arg(long, value_name = "[PROJECT=]USER")]
     run_as: Vec<String>,
     /// Serve several principals although programs run as the user of the server, and can read and change all its files.
-    /// Not needed if programs run only on Ray or Kubernetes.
+    /// Not needed if programs run only on Ray or Kubernetes, except for models.
     #[arg(long)]
     allow_unisolated_programs: bool,
     /// Also fetch packages from non-public addresses, such as 127.0.0.1 or 10.0.0.1, and accept requirements with
@@ -81,7 +81,10 @@ impl IdentityArgs {
                  accept this with --allow-unisolated-programs (docs/guide/isolation.md)"
             );
         }
+        // Users who need not trust each other elsewhere would share the user of the server.
+        let refuses_models = unisolated.is_none() && !identities.are_given() && !self.allow_unisolated_programs;
         Ok(Isolation {
+            refuses_models,
             environment: environment.passed()?,
             identities,
             private_packages: self.allow_private_package_addresses,

@@ -39,6 +39,8 @@ const SIGNALLED: i32 = 128;
 pub(super) enum LocalCommand {
     /// Run a trainer as one process or as a cluster of processes, and return its exit code.
     Train(TrainArgs),
+    /// Predict with the files of a model in a Python of yours, and print the predictions.
+    Predict(super::local_predict::LocalPredictArgs),
 }
 
 #[derive(Debug, Args)]

@@ -19,9 +19,11 @@ mod folder_args;
 mod help;
 mod import;
 mod init;
+mod instances;
 mod isolation_args;
 mod job_output;
 mod local;
+mod local_predict;
 mod log_args;
 mod logging;
 mod man_pages;
@@ -44,6 +46,7 @@ mod table;
 mod tokens;
 #[cfg(feature = "otlp")]
 mod traces;
+mod train;
 mod trial_count;
 mod trial_view;
 mod validate;
@@ -107,7 +110,9 @@ enum Command {
     /// Manage the store of a data folder.
     #[command(subcommand)]
     Store(backup::StoreCommand),
-    /// Run a trainer once on this machine, without tuning.
+    /// Train a model from a CSV file with a built-in algorithm, and tune it.
+    Train(train::TrainArgs),
+    /// Run a trainer or a model once on this machine, without a server.
     #[command(subcommand)]
     Local(local::LocalCommand),
     /// Write a commented configuration, from the flags of a trainer or from answers.
@@ -125,6 +130,15 @@ enum Command {
     /// Create, inspect and delete studies whose trials you run yourself.
     #[command(subcommand)]
     Studies(client::StudiesCommand),
+    /// Create, inspect and delete models for prediction.
+    #[command(subcommand)]
+    Models(client::ModelsCommand),
+    /// Create, inspect and delete versions of models.
+    #[command(subcommand)]
+    Versions(client::VersionsCommand),
+    /// Predict with a model.
+    #[command(disable_version_flag = true)]
+    Predict(client::PredictArgs),
     /// Request trials, report their results, and export them.
     #[command(subcommand)]
     Trials(client::TrialsCommand),
@@ -195,6 +209,7 @@ pub fn main() -> ExitCode {
     }
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args, cli.log_format),
+        Command::Train(args) => train::run(&args, cli.log_format),
         Command::Serve(args) => serve::serve(&args),
         #[cfg(feature = "console")]
         Command::Console(args) => console::run(&args),
@@ -205,6 +220,7 @@ pub fn main() -> ExitCode {
         Command::Restore(args) => backup::restore_folder(&args),
         Command::Store(command) => backup::store(&command),
         Command::Local(local::LocalCommand::Train(args)) => local::train(&args),
+        Command::Local(local::LocalCommand::Predict(args)) => local_predict::predict(&args),
         Command::Init(args) => init::run(&args),
         Command::Import(import::ImportCommand::Optuna(args)) => client::run(client::Command::ImportOptuna(*args)),
         Command::Import(import::ImportCommand::Wandb(args)) => import::wandb(&args),
@@ -215,6 +231,9 @@ pub fn main() -> ExitCode {
         }
         Command::Jobs(command) => client::run(client::Command::Jobs(command)),
         Command::Studies(command) => client::run(client::Command::Studies(command)),
+        Command::Models(command) => client::run(client::Command::Models(command)),
+        Command::Versions(command) => client::run(client::Command::Versions(command)),
+        Command::Predict(args) => client::run(client::Command::Predict(args)),
         Command::Trials(command) => client::run(client::Command::Trials(command)),
         Command::Export(command) => client::run(client::Command::Export(command)),
         Command::Explain(args) => explain::run(&args),

@@ -8,18 +8,9 @@ use clap::{Args, Subcommand};
 /// Page about migrating from gcloud.
 const PAGE: &str = "docs/guide/from-ai-platform.md";
 
-/// Commands of `gcloud ai-platform` for deployed models, and `gcloud config`.
+/// Commands of `gcloud ai-platform` for operations, and `gcloud config`.
 #[derive(Debug, Subcommand)]
 pub(super) enum NoCounterpart {
-    /// Models for prediction. No counterpart.
-    #[command(hide = true)]
-    Models(AnyArgs),
-    /// Versions of models. No counterpart.
-    #[command(hide = true)]
-    Versions(AnyArgs),
-    /// Online prediction. No counterpart.
-    #[command(hide = true)]
-    Predict(AnyArgs),
     /// Long-running operations. No counterpart.
     #[command(hide = true)]
     Operations(AnyArgs),
@@ -40,11 +31,8 @@ pub(super) struct AnyArgs {
 /// Always.
 pub(super) fn refuse(command: &NoCounterpart) -> anyhow::Result<ExitCode> {
     match command {
-        NoCounterpart::Models(args) => no_prediction("models", args),
-        NoCounterpart::Versions(args) => no_prediction("versions", args),
-        NoCounterpart::Predict(args) => no_prediction("predict", args),
         NoCounterpart::Operations(_) => bail!(
-            "no command \"operations\": only deployments of models had operations here; a job has its state in \
+            "no command \"operations\": `tunesmith versions create` waits for its operation; a job has its state in \
              `tunesmith jobs describe` ({PAGE})"
         ),
         NoCounterpart::Config(_) => bail!(
@@ -54,14 +42,14 @@ pub(super) fn refuse(command: &NoCounterpart) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Explains that models are not deployed, and where to find them.
+/// Explains that there is no batch prediction, and what to use.
 ///
 /// # Errors
 /// Always.
 pub(super) fn no_prediction(name: &str, args: &AnyArgs) -> anyhow::Result<ExitCode> {
     bail!(
-        "no command {:?}: tunesmith trains and tunes, but does not serve predictions; the models of a job are in its \
-         job-dir, one folder for each trial ({PAGE})",
+        "no command {:?}: there is no batch prediction; `tunesmith predict` and `tunesmith local predict` take files of \
+         instances ({PAGE})",
         [&[name.to_owned()], &args.arguments[..]].concat().join(" ")
     )
 }

@@ -76,6 +76,15 @@ pub(super) struct ServeArgs {
     /// this machine, but no processor. 256 by default.
     #[arg(long, value_name = "N")]
     remote_job_slots: Option<NonZeroU16>,
+    /// Number of concurrent processes that hold models for prediction, each with a model in its memory.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    prediction_workers: u16,
+    /// Time limit of a prediction in seconds. A worker that exceeds it is ended and replaced.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    prediction_timeout: u64,
+    /// Seconds after which idle workers end, down to the minimum number of their version.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    prediction_idle_timeout: u64,
     /// Certificate chain in PEM format. Enables HTTPS.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_certificate: Option<PathBuf>,

@@ -28,12 +28,25 @@ fn published_document_is_up_to_date() {
 fn methods(document: &Value) -> Vec<(String, String, String)> {
     let mut methods = Vec::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
-        let path =
-            ["project", "location", "job", "study", "trial", "operation", "sha256", "file_name", "log", "run", "token"]
-                .iter()
-                .fold(path.clone(), |path, name| {
-                    path.replace(&format!("{{{name}}}"), if *name == "trial" { "7" } else { "x" })
-                });
+        let path = [
+            "project",
+            "location",
+            "job",
+            "study",
+            "trial",
+            "operation",
+            "sha256",
+            "file_name",
+            "log",
+            "run",
+            "token",
+            "model",
+            "version",
+        ]
+        .iter()
+        .fold(path.clone(), |path, name| {
+            path.replace(&format!("{{{name}}}"), if *name == "trial" { "7" } else { "x" })
+        });
         assert!(!path.contains('{'), "{path} has a name that this test does not know");
         for (method, operation) in operations.as_object().unwrap() {
             let id = operation["operationId"].as_str().unwrap().to_owned();

@@ -116,8 +116,9 @@ fn every_field_parameter_and_method_of_the_reference_is_listed() {
             let is_listed = published.parameters.iter().any(|entry| entry.request == id && entry.parameter == *name);
             assert!(parameter["location"] != "query" || is_listed, "{id}?{name} is not listed");
         }
-        // Requests to change a job are those to create one.
-        let Some(message) = method["request"]["$ref"].as_str().filter(|_| id != "ml.projects.jobs.patch") else {
+        // Requests to change a resource are those to create one. The body of a prediction is that of its model.
+        let has_own_fields = !id.ends_with(".patch") && !["ml.projects.predict", "ml.projects.explain"].contains(&id);
+        let Some(message) = method["request"]["$ref"].as_str().filter(|_| has_own_fields) else {
             continue;
         };
         let mut paths = Vec::new();
@@ -143,6 +144,7 @@ fn every_field_parameter_and_method_of_the_reference_is_listed() {
 }
 
 const JOBS: &str = "/v1/projects/p/jobs";
+const MODELS: &str = "/v1/projects/p/models";
 const STUDIES: &str = "/v1/projects/p/locations/l/studies";
 
 /// A server whose only slot is taken, so that further jobs wait, with a study.
@@ -172,6 +174,7 @@ impl Walked {
             ],
         }});
         assert_eq!(server.post(&format!("{STUDIES}?studyId=s"), &study).0, 200);
+        assert_eq!(server.post(MODELS, &json!({"name": "first"})).0, 200);
         Self { server, count: 0 }
     }
 
@@ -201,6 +204,17 @@ impl Walked {
                 (format!("{JOBS}/first:setIamPolicy"), json!({"policy": {"bindings": bindings}}))
             }
             "jobs.testIamPermissions" => (format!("{JOBS}/first:testIamPermissions"), json!({})),
+            "models.create" => (MODELS.to_owned(), json!({"name": format!("m{count}")})),
+            "models.setIamPolicy" => {
+                let bindings = json!([{"role": "roles/ml.modelUser", "members": ["user:a@example.com"]}]);
+                (format!("{MODELS}/first:setIamPolicy"), json!({"policy": {"bindings": bindings}}))
+            }
+            "models.testIamPermissions" => (format!("{MODELS}/first:testIamPermissions"), json!({})),
+            "models.versions.create" => {
+                // Its operation fails, in the background.
+                let version = json!({"name": format!("v{count}"), "deploymentUri": "/no/such/folder"});
+                (format!("{MODELS}/first/versions"), version)
+            }
             "locations.studies.create" => {
                 let config = json!({
                     "metrics": [{"metric": "loss"}],
@@ -270,8 +284,10 @@ pub(crate) fn names(path: &str, field: &str) -> bool {
 
 /// The fields that the notices of a response name.
 fn noticed(answer: &Value) -> Vec<String> {
-    let notices = answer["tunesmith"]["notices"].as_array().cloned().unwrap_or_default();
-    notices.iter().map(|notice| notice["field"].as_str().unwrap().to_owned()).collect()
+    // The answer to a new version is an operation.
+    let places = [&answer["tunesmith"], &answer["metadata"]["version"]["tunesmith"]];
+    let notices = places.into_iter().flat_map(|place| place["notices"].as_array()).flatten();
+    notices.map(|notice| notice["field"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -322,6 +338,13 @@ fn each_query_parameter_has_its_listed_outcome() {
             "ml.projects.jobs.list" => ("GET", JOBS.to_owned(), String::new()),
             "ml.projects.jobs.patch" => ("PATCH", format!("{JOBS}/first"), json!({"labels": {}}).to_string()),
             "ml.projects.jobs.getIamPolicy" => ("GET", format!("{JOBS}/first:getIamPolicy"), String::new()),
+            "ml.projects.models.list" => ("GET", MODELS.to_owned(), String::new()),
+            "ml.projects.models.patch" => ("PATCH", format!("{MODELS}/first"), json!({}).to_string()),
+            "ml.projects.models.getIamPolicy" => ("GET", format!("{MODELS}/first:getIamPolicy"), String::new()),
+            "ml.projects.models.versions.list" => ("GET", format!("{MODELS}/first/versions"), String::new()),
+            "ml.projects.models.versions.patch" => {
+                ("PATCH", format!("{MODELS}/first/versions/none"), json!({}).to_string())
+            }
             "ml.projects.locations.list" => ("GET", "/v1/projects/p/locations".to_owned(), String::new()),
             "ml.projects.locations.studies.create" => ("POST", STUDIES.to_owned(), study.to_string()),
             "ml.projects.operations.list" => ("GET", "/v1/projects/p/operations".to_owned(), String::new()),

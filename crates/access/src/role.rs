@@ -27,6 +27,20 @@ permissions! {
     JobsUpdate "ml.jobs.update";
     JobsGetIamPolicy "ml.jobs.getIamPolicy";
     JobsSetIamPolicy "ml.jobs.setIamPolicy";
+    ModelsCreate "ml.models.create";
+    ModelsDelete "ml.models.delete";
+    ModelsGet "ml.models.get";
+    ModelsGetIamPolicy "ml.models.getIamPolicy";
+    ModelsList "ml.models.list";
+    ModelsPredict "ml.models.predict";
+    ModelsSetIamPolicy "ml.models.setIamPolicy";
+    ModelsUpdate "ml.models.update";
+    VersionsCreate "ml.versions.create";
+    VersionsDelete "ml.versions.delete";
+    VersionsGet "ml.versions.get";
+    VersionsList "ml.versions.list";
+    VersionsPredict "ml.versions.predict";
+    VersionsUpdate "ml.versions.update";
     LocationsGet "ml.locations.get";
     LocationsList "ml.locations.list";
     OperationsGet "ml.operations.get";
@@ -57,6 +71,10 @@ impl Permission {
             self,
             Self::JobsGet
                 | Self::JobsList
+                | Self::ModelsGet
+                | Self::ModelsList
+                | Self::VersionsGet
+                | Self::VersionsList
                 | Self::LocationsGet
                 | Self::LocationsList
                 | Self::OperationsGet
@@ -77,13 +95,34 @@ impl Permission {
     }
 }
 
+impl Permission {
+    fn applies_to_model(self) -> bool {
+        matches!(
+            self,
+            Self::ModelsDelete
+                | Self::ModelsGet
+                | Self::ModelsGetIamPolicy
+                | Self::ModelsPredict
+                | Self::ModelsSetIamPolicy
+                | Self::ModelsUpdate
+                | Self::VersionsCreate
+                | Self::VersionsDelete
+                | Self::VersionsGet
+                | Self::VersionsList
+                | Self::VersionsPredict
+                | Self::VersionsUpdate
+        )
+    }
+}
+
 impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// Set of permissions in a project or, for [`Role::JobOwner`], on one job.
+/// Set of permissions in a project or, for [`Role::JobOwner`], on one job; for [`Role::ModelOwner`] and
+/// [`Role::ModelUser`], on one model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// `roles/ml.admin`: all permissions.
@@ -95,10 +134,15 @@ pub enum Role {
     Viewer,
     /// `roles/ml.jobOwner`: all permissions on one job. The creator of a job has this role.
     JobOwner,
+    /// `roles/ml.modelOwner`: all permissions on one model and its versions. The creator of a model has this role.
+    ModelOwner,
+    /// `roles/ml.modelUser`: reads one model and its versions, and predicts with them.
+    ModelUser,
 }
 
 impl Role {
-    pub const ALL: [Self; 4] = [Self::Admin, Self::Developer, Self::Viewer, Self::JobOwner];
+    pub const ALL: [Self; 6] =
+        [Self::Admin, Self::Developer, Self::Viewer, Self::JobOwner, Self::ModelOwner, Self::ModelUser];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -106,6 +150,8 @@ impl Role {
             Self::Developer => "roles/ml.developer",
             Self::Viewer => "roles/ml.viewer",
             Self::JobOwner => "roles/ml.jobOwner",
+            Self::ModelOwner => "roles/ml.modelOwner",
+            Self::ModelUser => "roles/ml.modelUser",
         }
     }
 
@@ -118,6 +164,10 @@ impl Role {
                         permission,
                         Permission::JobsCreate
                             | Permission::JobsGetIamPolicy
+                            | Permission::ModelsCreate
+                            | Permission::ModelsGetIamPolicy
+                            | Permission::ModelsPredict
+                            | Permission::VersionsPredict
                             | Permission::OperationsCancel
                             | Permission::StudiesCreate
                             | Permission::StudiesDelete
@@ -128,6 +178,12 @@ impl Role {
             }
             Self::Viewer => permission.is_read_only(),
             Self::JobOwner => permission.applies_to_job(),
+            Self::ModelOwner => permission.applies_to_model(),
+            Self::ModelUser => {
+                permission.applies_to_model()
+                    && (permission.is_read_only()
+                        || matches!(permission, Permission::ModelsPredict | Permission::VersionsPredict))
+            }
         }
     }
 }
@@ -139,7 +195,7 @@ impl fmt::Display for Role {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{role:?} is not a role: use ml.admin, ml.developer, ml.viewer or ml.jobOwner")]
+#[error("{role:?} is not a role: use ml.admin, ml.developer, ml.viewer, ml.jobOwner, ml.modelOwner or ml.modelUser")]
 pub struct UnknownRole {
     pub role: String,
 }
@@ -162,7 +218,7 @@ mod tests {
     #[test]
     fn roles_have_the_published_permissions() {
         let allowed = |role: Role| Permission::ALL.into_iter().filter(move |permission| role.allows(*permission));
-        assert_eq!(allowed(Role::Admin).filter(|permission| permission.as_str().starts_with("ml.")).count(), 22);
+        assert_eq!(allowed(Role::Admin).filter(|permission| permission.as_str().starts_with("ml.")).count(), 36);
         assert_eq!(allowed(Role::Admin).count(), Permission::ALL.len());
         assert!(allowed(Role::Viewer).all(|permission| {
             let name = permission.as_str();
@@ -172,6 +228,11 @@ mod tests {
         let of_a_job =
             ["ml.jobs.get", "ml.jobs.cancel", "ml.jobs.update", "ml.jobs.getIamPolicy", "ml.jobs.setIamPolicy"];
         assert_eq!(job_owner, of_a_job);
+        let model_user: Vec<&str> = allowed(Role::ModelUser).map(Permission::as_str).collect();
+        let of_a_model =
+            ["ml.models.get", "ml.models.predict", "ml.versions.get", "ml.versions.list", "ml.versions.predict"];
+        assert_eq!(model_user, of_a_model);
+        assert_eq!(allowed(Role::ModelOwner).count(), 12);
         for refused in [Permission::JobsCancel, Permission::JobsUpdate, Permission::JobsSetIamPolicy] {
             assert!(!Role::Developer.allows(refused), "{refused}");
         }
@@ -188,6 +249,6 @@ mod tests {
         for permission in Permission::ALL {
             assert_eq!(Permission::named(permission.as_str()), Some(permission));
         }
-        assert_eq!(Permission::named("ml.models.create"), None);
+        assert_eq!(Permission::named("ml.models.estimate"), None);
     }
 }

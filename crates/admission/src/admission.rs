@@ -80,9 +80,18 @@ impl Admission {
 
     /// Policy of a job that the caller creates, who becomes its owner; null without access control.
     pub fn policy_of_creator(&self) -> Document {
+        self.policy_with(Role::JobOwner)
+    }
+
+    /// As [`Self::policy_of_creator`], of a model.
+    pub fn policy_of_model_creator(&self) -> Document {
+        self.policy_with(Role::ModelOwner)
+    }
+
+    fn policy_with(&self, role: Role) -> Document {
         self.principal().map_or(
             Document::Null,
-            |principal| json!({"bindings": [{"role": Role::JobOwner.to_string(), "members": [principal]}]}),
+            |principal| json!({"bindings": [{"role": role.to_string(), "members": [principal]}]}),
         )
     }
 

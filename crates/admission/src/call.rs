@@ -11,6 +11,7 @@ pub struct Call {
     pub use_case: UseCase,
     /// Empty for use cases outside projects.
     pub project: String,
+    /// Job or model whose IAM policy may grant the permission.
     pub job: Option<String>,
     /// Resource name in audit records.
     pub resource: String,

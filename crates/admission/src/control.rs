@@ -15,7 +15,7 @@ use tunesmith_telemetry::telemetry;
 use super::administration::{ApplyTokenChange, AuditedCalls};
 use super::admission::{Admission, Outcome};
 use super::call::{Call, Client, IdempotencyKey, SessionSecrets};
-use super::policy;
+use super::policy::{self, PolicyResource};
 use super::steps::queues;
 use super::use_cases::{RequiredAccess, Resource, UseCase};
 
@@ -66,8 +66,8 @@ pub enum ServiceAccess {
     ReadOnly,
 }
 
-/// Looks up the IAM policy of a job, if the job exists.
-pub type PolicyOf = Box<dyn Fn(JobId) -> BoxFuture<'static, Option<Document>> + Send + Sync>;
+/// Looks up the IAM policy of a job or model, if it exists.
+pub type PolicyOf = Box<dyn Fn(PolicyResource) -> BoxFuture<'static, Option<Document>> + Send + Sync>;
 
 /// Authorises and records calls.
 pub struct AccessControl {
@@ -94,7 +94,7 @@ pub(crate) struct Rules {
 }
 
 impl AccessControl {
-    /// Access control by `access`, with a lookup of job policies, the clock of audit records and the default time limit
+    /// Access control by `access`, with a lookup of policies, the clock of audit records and the default time limit
     /// of calls.
     pub fn new(
         access: ServiceAccess,
@@ -365,16 +365,19 @@ impl Rules {
         Ok((caller, permit))
     }
 
-    /// Checks that `caller` has the required permission, by role or by the job's IAM policy.
+    /// Checks that `caller` has the required permission, by role or by the IAM policy of the job or model.
     async fn authorize(&self, call: &Call, caller: &Caller) -> Result<(), Refusal> {
         let RequiredAccess::Of(permission) = call.use_case.access() else { return Ok(()) };
-        if caller.may(permission, &call.project) || self.job_allows(call, caller, permission).await {
+        if caller.may(permission, &call.project) || self.policy_allows(call, caller, permission).await {
             return Ok(());
         }
         let resource = match &call.job {
             None if call.project.is_empty() => {
                 let text = format!("permission {permission} is denied: a role with it in all projects is required");
                 return Err(Refusal::new(Code::PermissionDenied, text));
+            }
+            Some(model) if call.use_case.resource() == Resource::Model => {
+                format!("projects/{}/models/{model}", call.project)
             }
             Some(job) => format!("projects/{}/jobs/{job}", call.project),
             None => format!("projects/{}", call.project),
@@ -383,10 +386,15 @@ impl Rules {
         Err(Refusal::new(Code::PermissionDenied, text))
     }
 
-    async fn job_allows(&self, call: &Call, caller: &Caller, permission: Permission) -> bool {
-        let job = call.job.as_ref().filter(|_| call.use_case.resource() == Resource::Job);
-        let Some(id) = job.and_then(|job| JobId::new(&call.project, job).ok()) else { return false };
-        let policy = (self.policy_of)(id).await;
+    async fn policy_allows(&self, call: &Call, caller: &Caller, permission: Permission) -> bool {
+        let Some(name) = &call.job else { return false };
+        let resource = match call.use_case.resource() {
+            Resource::Job => JobId::new(&call.project, name).ok().map(PolicyResource::Job),
+            Resource::Model => Some(PolicyResource::Model { project: call.project.clone(), name: name.clone() }),
+            _ => None,
+        };
+        let Some(resource) = resource else { return false };
+        let policy = (self.policy_of)(resource).await;
         policy.is_some_and(|policy| policy::allows(&policy, caller.principal(), permission))
     }
 }

@@ -15,5 +15,5 @@ pub use administration::{ApplyTokenChange, AuditedCalls, Credentials, TokenUse, 
 pub use admission::{Admission, Outcome};
 pub use call::{Call, CalledAs, Client, IdempotencyKey, SessionSecrets};
 pub use control::{Access, AccessControl, Owner, PolicyOf, ServiceAccess};
-pub use policy::{allows, bindings};
+pub use policy::{PolicyResource, allows, bindings};
 pub use use_cases::{RequiredAccess, Resource, UseCase};

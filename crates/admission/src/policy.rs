@@ -1,6 +1,6 @@
 use serde::Deserialize;
 use tunesmith_access::{Permission, Role};
-use tunesmith_domain::Document;
+use tunesmith_domain::{Document, JobId};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -15,6 +15,13 @@ struct Binding {
     members: Vec<String>,
     /// Conditions are not evaluated: a conditional binding grants nothing.
     condition: Option<Document>,
+}
+
+/// Resource with an IAM policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicyResource {
+    Job(JobId),
+    Model { project: String, name: String },
 }
 
 /// Roles granted by a job's `policy`, with their members.

@@ -5,7 +5,7 @@
 use tunesmith_access::Permission::{self, *};
 
 use self::RequiredAccess::{Of, Open, Token, TrialToken};
-use self::Resource::{Job, Location, Operation, Package, Project, Run, Server, Study, Trial};
+use self::Resource::{Job, Location, Model, Operation, Package, Project, Run, Server, Study, Trial};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UseCase {
@@ -39,6 +39,8 @@ pub enum Resource {
     Location,
     /// A job. Its IAM policy may grant the permission.
     Job,
+    /// A model with its versions. Its IAM policy may grant the permission.
+    Model,
     Run,
     Package,
     Operation,
@@ -175,11 +177,11 @@ use_cases! {
     GET_LOCATION = reads("ml.projects.locations.get", Of(LocationsGet), Location)
         "Gets a location.";
     LIST_PROJECT_OPERATIONS = reads("ml.projects.operations.list", Of(OperationsList), Project)
-        "Lists operations without a location; always empty.";
+        "Lists the operations of models and versions.";
     GET_PROJECT_OPERATION = reads("ml.projects.operations.get", Of(OperationsGet), Operation)
-        "Gets an operation without a location; none exists.";
+        "Gets an operation of a model or version, with its response once it is done.";
     CANCEL_PROJECT_OPERATION = changing("ml.projects.operations.cancel", Of(OperationsCancel), Operation)
-        "Cancels an operation without a location; none exists.";
+        "Cancels an operation of a model or version. Only the creation of a version can be cancelled.";
     CREATE_JOB = changing("ml.projects.jobs.create", Of(JobsCreate), Project)
         "Creates a job and runs it.";
     LIST_JOBS = reads("ml.projects.jobs.list", Of(JobsList), Project)
@@ -229,6 +231,45 @@ use_cases! {
          hyperparameters. Repeating a report has no further effect.";
     GET_RUN_PACKAGE = reads("tunesmith.jobs.runs.packages.get", TrialToken, Run)
         "Returns a Python package of a job to the agent that installs it for one run of the job's program.".slower(10);
+    CREATE_MODEL = changing("ml.projects.models.create", Of(ModelsCreate), Project)
+        "Creates a model without versions.";
+    LIST_MODELS = reads("ml.projects.models.list", Of(ModelsList), Project)
+        "Lists models.";
+    GET_MODEL = reads("ml.projects.models.get", Of(ModelsGet), Model)
+        "Gets a model with its default version.";
+    PATCH_MODEL = changing("ml.projects.models.patch", Of(ModelsUpdate), Model)
+        "Changes the description or the default version of a model.";
+    DELETE_MODEL = changing("ml.projects.models.delete", Of(ModelsDelete), Model)
+        "Deletes a model without versions.";
+    GET_MODEL_POLICY = reads("ml.projects.models.getIamPolicy", Of(ModelsGetIamPolicy), Model)
+        "Gets a model's IAM policy; an empty one if none was set.";
+    SET_MODEL_POLICY = changing("ml.projects.models.setIamPolicy", Of(ModelsSetIamPolicy), Model)
+        "Sets a model's IAM policy.";
+    TEST_MODEL_PERMISSIONS = reads("ml.projects.models.testIamPermissions", Token, Model)
+        "Gets the tested permissions that the caller has on a model; none if the model does not exist.";
+    CREATE_VERSION = changing("ml.projects.models.versions.create", Of(VersionsCreate), Model)
+        "Creates a version: copies the files of the model, installs the packages, and loads the model. The operation ends \
+         once it is loaded.";
+    LIST_VERSIONS = reads("ml.projects.models.versions.list", Of(VersionsList), Model)
+        "Lists the versions of a model.";
+    GET_VERSION = reads("ml.projects.models.versions.get", Of(VersionsGet), Model)
+        "Gets a version with the state of its workers.";
+    PATCH_VERSION = changing("ml.projects.models.versions.patch", Of(VersionsUpdate), Model)
+        "Changes the description of a version, or its number of workers.";
+    DELETE_VERSION = changing("ml.projects.models.versions.delete", Of(VersionsDelete), Model)
+        "Deletes a version with its files, and ends its workers.";
+    SET_DEFAULT_VERSION = changing("ml.projects.models.versions.setDefault", Of(ModelsUpdate), Model)
+        "Makes a version the default of its model.";
+    GET_VERSION_LOG = reads("tunesmith.projects.models.versions.logs.get", Of(VersionsGet), Model)
+        "Reads the end of what the workers of a version have printed.";
+    PREDICT = reads("ml.projects.predict", Of(ModelsPredict), Model)
+        "Predicts with the default version of a model. A failure of the model is a response with `error`.".slower(3);
+    PREDICT_VERSION = reads("tunesmith.projects.models.versions.predict", Of(VersionsPredict), Model)
+        "Predicts with a version of a model, as `ml.projects.predict`.".slower(3);
+    EXPLAIN = reads("ml.projects.explain", Of(ModelsPredict), Model)
+        "Explanations of predictions, which are not supported.";
+    EXPLAIN_VERSION = reads("tunesmith.projects.models.versions.explain", Of(VersionsPredict), Model)
+        "Explanations of predictions of a version, which are not supported.";
     CREATE_STUDY = changing("ml.projects.locations.studies.create", Of(StudiesCreate), Location)
         "Creates a study.";
     LIST_STUDIES = reads("ml.projects.locations.studies.list", Of(StudiesList), Location)

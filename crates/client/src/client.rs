@@ -21,7 +21,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 /// A client for the resources of one project.
 #[derive(Clone)]
 pub struct Client {
-    transport: Arc<dyn Transport>,
+    pub(super) transport: Arc<dyn Transport>,
     project: String,
 }
 

@@ -6,6 +6,8 @@ mod client;
 mod error;
 #[cfg(feature = "api")]
 mod jobs;
+#[cfg(feature = "api")]
+mod models;
 pub mod public_address;
 mod resolver;
 #[cfg(feature = "api")]
@@ -32,6 +34,8 @@ pub use self::client::{Client, Resource};
 pub use self::error::{ClientError, Refusal};
 #[cfg(feature = "api")]
 pub use self::jobs::{JobPage, LogSelection};
+#[cfg(feature = "api")]
+pub use self::models::{TrialFile, TrialFiles};
 #[cfg(feature = "api")]
 pub use self::server::{DownloadError, Server};
 pub use self::standalone::{Standalone, addresses, install_standalone, standalone};

@@ -158,9 +158,13 @@ async fn records(console: &Console, selection: &Selection) -> Result<NewestRecor
 fn role(role: Role) -> RoleRow {
     let meaning = match role {
         Role::Admin => "everything",
-        Role::Developer => "creates jobs, studies and trials, and reads everything; controls its own jobs",
+        Role::Developer => {
+            "creates jobs, studies, trials and models, predicts, and reads everything; controls its own jobs and models"
+        }
         Role::Viewer => "reads everything",
         Role::JobOwner => "everything on one job; its creator has this role",
+        Role::ModelOwner => "everything on one model; its creator has this role",
+        Role::ModelUser => "reads one model and predicts with it",
     };
     let allowed = Permission::ALL.into_iter().filter(|permission| role.allows(*permission));
     RoleRow {

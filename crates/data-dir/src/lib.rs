@@ -320,6 +320,11 @@ impl DataDir {
         self.path.join("environments")
     }
 
+    /// Folder of deployed models.
+    pub fn models(&self) -> PathBuf {
+        self.path.join("models")
+    }
+
     pub fn packages(&self) -> PathBuf {
         self.path.join("packages")
     }

@@ -21,6 +21,16 @@ pub enum ObjectError {
     },
     #[error("the event files below {url} have more than {limit_mib} MiB; the rest is not read")]
     TooLarge { url: String, limit_mib: u64 },
+    #[error("{url} has {found} files; up to {limit} are copied")]
+    TooMany { url: String, found: usize, limit: usize },
+    #[error("the files of {url} have more than {limit_mib} MiB")]
+    FolderTooLarge { url: String, limit_mib: u64 },
+    #[error("{path} cannot be written")]
+    NotWritten {
+        path: std::path::PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
 }
 
 impl ObjectError {

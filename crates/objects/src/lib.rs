@@ -4,6 +4,7 @@ mod address;
 mod bucket;
 #[cfg(feature = "clouds")]
 mod clouds;
+mod download;
 mod error;
 mod event_mirror;
 mod folder;

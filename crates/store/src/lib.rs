@@ -11,6 +11,7 @@ mod error;
 mod fault;
 #[cfg(any(feature = "sled", feature = "sqlite"))]
 mod file_lock;
+mod folder_documents;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod group;
 #[cfg(any(feature = "postgres", feature = "sled", feature = "sqlite"))]
@@ -43,6 +44,7 @@ use tokio::sync::watch;
 pub use copy::{Contents, CopiedRecords, CopyError, copy, read_all};
 pub use error::{OptionalExtension, StoreError};
 pub use fault::{Condition, StoreFault};
+pub use folder_documents::FolderDocuments;
 pub use memory::MemoryStore;
 pub use observed::{Changed, Observer, observed, observed_claims};
 #[cfg(feature = "postgres")]

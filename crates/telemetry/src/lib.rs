@@ -28,6 +28,7 @@ pub struct Telemetry {
     suggestion_seconds: Family<SuggestionLabels, Histogram, Buckets>,
     suggestions: Family<SourceLabels, Counter>,
     trials_waiting: Family<WaitLabels, Gauge>,
+    prediction_seconds: Family<ResultLabels, Histogram, Buckets>,
     trials: Family<StateLabels, Counter>,
     jobs: Family<StateLabels, Counter>,
     webhook_deliveries: Family<WebhookLabels, Counter>,
@@ -44,6 +45,8 @@ pub struct Telemetry {
     pub jobs_running: Gauge,
     /// Maximum number of concurrent jobs.
     pub job_slots: Gauge,
+    /// Processes that have loaded a model.
+    pub prediction_workers: Gauge,
     /// Allocated bytes.
     pub memory_held: Gauge,
     /// Resident set size in bytes.
@@ -113,6 +116,11 @@ struct DropLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct PendingLabels {
     webhook: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabels {
+    result: &'static str,
 }
 
 /// A phase of a suggestion.
@@ -189,6 +197,11 @@ impl Telemetry {
         registry.register("jobs_queued", "Queued jobs", jobs_queued.clone());
         registry.register("jobs_running", "Running jobs", jobs_running.clone());
         registry.register("job_slots", "Maximal number of jobs that run at once", job_slots.clone());
+        let prediction_seconds = Family::new_with_constructor(Buckets);
+        let help = "Time of online predictions by result";
+        registry.register_with_unit("prediction", help, Unit::Seconds, prediction_seconds.clone());
+        let prediction_workers = Gauge::default();
+        registry.register("prediction_workers", "Processes that have loaded a model", prediction_workers.clone());
         let [memory_held, memory_resident] = [(); 2].map(|()| Gauge::default());
         registry.register_with_unit("memory_held", "Allocations of the process", Unit::Bytes, memory_held.clone());
         let help = "Main memory of the process";
@@ -210,6 +223,8 @@ impl Telemetry {
             webhook_events_dropped,
             webhook_events_pending,
             trials_waiting,
+            prediction_seconds,
+            prediction_workers,
             commit_seconds,
             changes_committed,
             leases_expired,
@@ -283,6 +298,11 @@ impl Telemetry {
     pub fn webhook_events_pending(&self, webhook: &str, count: usize) {
         let labels = PendingLabels { webhook: webhook.to_owned() };
         self.webhook_events_pending.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Records an online prediction with `result`.
+    pub fn predicted(&self, result: &'static str, time: Duration) {
+        self.prediction_seconds.get_or_create(&ResultLabels { result }).observe(time.as_secs_f64());
     }
 
     /// Records a store transaction of `changes` changes.

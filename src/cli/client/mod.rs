@@ -17,6 +17,7 @@ mod log_stream;
 #[cfg(feature = "mcp")]
 pub(super) mod mcp;
 mod measurement;
+mod models;
 mod notices;
 mod packages;
 mod results;
@@ -28,6 +29,7 @@ mod target;
 mod trial_create;
 mod trials;
 mod trials_text;
+mod versions;
 
 use std::process::ExitCode;
 
@@ -39,10 +41,12 @@ use self::folder::Purpose;
 pub(super) use self::import_optuna::OptunaArgs;
 pub(super) use self::job_update::label;
 pub(super) use self::jobs::JobsCommand;
+pub(super) use self::models::ModelsCommand;
 pub(super) use self::studies::StudiesCommand;
 pub(super) use self::submit_flags::{FLAGS as TRAINING_FLAGS, TrainingFlags};
 pub(super) use self::target::{LocationArgs, TargetArgs};
 pub(super) use self::trials::TrialsCommand;
+pub(super) use self::versions::{PredictArgs, VersionsCommand};
 use super::results::Results;
 use super::study_view::StudyView;
 use tunesmith_domain::JobId;
@@ -51,6 +55,9 @@ pub(super) enum Command {
     Jobs(JobsCommand),
     Studies(StudiesCommand),
     Trials(TrialsCommand),
+    Models(ModelsCommand),
+    Versions(VersionsCommand),
+    Predict(PredictArgs),
     Export(ExportCommand),
     ImportOptuna(OptunaArgs),
 }
@@ -62,6 +69,9 @@ pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
             Command::Jobs(command) => jobs::run(command).await,
             Command::Studies(command) => studies::run(command).await,
             Command::Trials(command) => trials::run(command).await,
+            Command::Models(command) => models::run(command).await,
+            Command::Versions(command) => versions::run(command).await,
+            Command::Predict(args) => versions::predict(&args).await,
             Command::Export(command) => export::run(command).await,
             Command::ImportOptuna(args) => import_optuna::run(&args).await,
         }

@@ -36,6 +36,8 @@ pub(super) fn start(args: &ServeArgs, data_dir: &DataDir, application: &Applicat
         let (jobs, environments) = (Arc::clone(&application.jobs), Arc::clone(&application.environments));
         tasks.spawn(prune(jobs, application.packages.clone(), environments, retention));
     }
+    let models = application.models.clone();
+    tasks.spawn(async move { models.run().await });
     tasks.spawn(sweep(Arc::clone(&application.studies)));
     tasks.spawn(log_args::keep(Arc::clone(&application.jobs), args.logs.limits()));
     tasks.spawn(disk::watch(data_dir.path().to_owned()));

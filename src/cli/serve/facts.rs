@@ -103,6 +103,17 @@ pub(super) fn settings(args: &ServeArgs, listed: &[AllowedFolder]) -> Vec<Settin
             "the time after which another server continues the jobs of this one",
             seconds(args.job_lease),
         ),
+        setting(
+            "--prediction-workers",
+            "processes that hold models for prediction at once",
+            args.prediction_workers.to_string(),
+        ),
+        setting("--prediction-timeout", "the longest prediction", seconds(args.prediction_timeout)),
+        setting(
+            "--prediction-idle-timeout",
+            "idle workers of models end after this time",
+            seconds(args.prediction_idle_timeout),
+        ),
         setting("--retention", "unused packages and environments are removed", days(args.retention)),
         setting("--job-log-quota", "disk space of the logs of a job", space(limits.job_bytes)),
         setting("--project-log-quota", "disk space of the logs of a project", space(limits.project_bytes)),

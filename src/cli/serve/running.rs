@@ -29,7 +29,7 @@ use crate::composition::{self, AccessSettings, Application, Isolation};
 use crate::copied;
 use crate::executors::{self, ExecutorOptions};
 use crate::pages::{self, Pages};
-use crate::server_settings::ServerSettings;
+use crate::server_settings::{PredictionSettings, ServerSettings};
 use tunesmith_access::Authenticator;
 use tunesmith_admission::{Access, ServiceAccess};
 use tunesmith_data_dir::DataDir;
@@ -40,6 +40,7 @@ use tunesmith_http::{AllowedHosts, answer_other_servers};
 use tunesmith_jobs::Control;
 use tunesmith_jobs::QueueSettings;
 use tunesmith_jobs::allowed_folders::AllowedFolders;
+use tunesmith_prediction::PredictionTimes;
 use tunesmith_store::{Condition, StoreFault};
 use tunesmith_studies::clock::{Clock, SystemClock};
 
@@ -82,6 +83,7 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     anyhow::ensure!(settings.single_sign_on.is_none(), "openIdConnect: this program was built without the console");
     #[cfg(feature = "optuna")]
     let grpc = GrpcListener::open(args, &data_dir).await?;
+    let settings = ServerSettings { prediction: prediction(args), ..settings };
     let (container, lease) = (args.container.options()?, Duration::from_secs(args.job_lease));
     let composed =
         composition::compose_shared(&data_dir, container, isolation, executor, settings, args.memory_bytes(), lease);
@@ -182,6 +184,15 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
         () = cut_off => tracing::warn!("connections were closed before they ended"),
     }
     Ok(())
+}
+
+fn prediction(args: &ServeArgs) -> PredictionSettings {
+    let times = PredictionTimes {
+        request: Duration::from_secs(args.prediction_timeout),
+        idle: Duration::from_secs(args.prediction_idle_timeout),
+        ..PredictionTimes::default()
+    };
+    PredictionSettings { times, max_workers: args.prediction_workers.into() }
 }
 
 async fn open(args: &ServeArgs) -> anyhow::Result<Arc<DataDir>> {

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use super::{files, read, root};
 use crate::mcp::CLIENT as MCP_CLIENT;
+use crate::prediction::MODEL_PACKAGES;
 use crate::python::{FRAMEWORKS, REPORTERS, interpreter, lay_package};
 use crate::server::Server;
 use crate::slurm::cluster::{Cluster, Shape};
@@ -39,6 +40,7 @@ pages! {
     readme: "README.md", 2, &[];
     agents: "docs/guide/agents.md", 0, &MCP_CLIENT;
     benchmark_your_optimizer: "docs/guide/benchmark-your-optimizer.md", 1, &[];
+    built_in_algorithms: "docs/guide/built-in-algorithms.md", 0, &[];
     conditional_spaces: "docs/guide/conditional-spaces.md", 0, &[];
     console: "docs/guide/console.md", 3, &[];
     early_stopping: "docs/guide/early-stopping.md", 0, &[];
@@ -48,6 +50,7 @@ pages! {
     mlflow_and_tensorboard: "docs/guide/mlflow-and-tensorboard.md", 2, &TRACKERS;
     notifications: "docs/guide/notifications.md", 2, &STANDARD_WEBHOOKS;
     postgresql: "docs/guide/postgresql.md", 3, &[];
+    prediction: "docs/guide/prediction.md", 2, &MODEL_PACKAGES;
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];
     python: "docs/guide/python.md", 1, &FRAMEWORKS;
     reading_explain: "docs/guide/reading-explain.md", 0, &[];

@@ -29,12 +29,13 @@ access:
 admission: access domain telemetry
 studies: algorithms domain filter store telemetry views
 jobs: algorithms domain executor files filter objects packages store studies telemetry
+prediction: domain executor files filter jobs objects packages store studies telemetry
 views: algorithms domain filter
 api: algorithms domain
 client: api
 agent: api client domain executor files objects packages
 config: algorithms api domain
-http: access admission algorithms api domain filter jobs store studies telemetry views
+http: access admission algorithms api domain filter jobs prediction store studies telemetry views
 mcp: admission algorithms api client config domain statistics
 console: access admission algorithms api config domain filter jobs oidc plotly-js statistics store studies telemetry views
 oidc: access
@@ -48,7 +49,7 @@ statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics plotly-js
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
-    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages ray slurm store studies telemetry tracking vizier vizier-server webhooks
+    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages prediction ray slurm store studies telemetry tracking vizier vizier-server webhooks
 python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
 xtask:

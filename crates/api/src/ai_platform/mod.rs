@@ -13,6 +13,7 @@
 mod additions;
 mod algorithm;
 mod argument_rules;
+mod built_in;
 mod condition_rules;
 mod continuation;
 mod early_stopping;
@@ -33,6 +34,7 @@ pub mod optimizer;
 mod output_rules;
 pub mod packages;
 pub mod plan;
+pub mod prediction;
 mod prior_knowledge_rules;
 pub mod project;
 pub mod proto_json;
@@ -53,6 +55,7 @@ pub use additions::{
     ParameterPrior, ParentValue,
 };
 pub use argument_rules::variable_fault;
+pub use built_in::{BUILT_IN_ALGORITHMS, BuiltInAlgorithm, BuiltInAlgorithmOutput};
 pub use continuation::{continued, inherited_fields, inherits_parameters};
 pub use early_stopping::EarlyStoppingSettings;
 pub use hyperparameters::{

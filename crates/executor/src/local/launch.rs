@@ -49,6 +49,13 @@ pub(super) fn start(
     Ok((pid, logs))
 }
 
+/// Prepares `command` to run as the user `identity` in a new session without a terminal. The kernel kills its process
+/// when the thread that starts it ends.
+pub fn confine(command: &mut Command, identity: Option<&Identity>) {
+    become_user(command, identity, None);
+    die_with_parent(command);
+}
+
 /// Opens a log. It is an error if an earlier program replaced the log by a link or a pipe. The program gets the file in
 /// blocking mode.
 fn append(path: PathBuf) -> io::Result<File> {

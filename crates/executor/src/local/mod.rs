@@ -47,8 +47,8 @@ pub use self::environment::{
     BadVariablePattern, PASS_ENVIRONMENT, PASSED_NAMES, PASSED_PREFIXES, PassVariableError, PassedEnvironment,
 };
 pub use self::identity::{Identities, Identity, IdentityError};
-pub use self::launch::log_files;
 pub(crate) use self::launch::replica_name;
+pub use self::launch::{confine, log_files};
 pub use self::supervisor::{SUPERVISOR_LOG, supervise_if_asked};
 
 /// First argument of the supervisor program; the second is the attempt's folder.

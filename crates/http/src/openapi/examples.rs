@@ -24,6 +24,18 @@ pub(crate) const JOB: &str = r#"{
     }
 }"#;
 
+pub(crate) const MODEL: &str = r#"{"name": "iris", "regions": ["us-central1"]}"#;
+
+pub(crate) const VERSION: &str = r#"{
+    "name": "v1",
+    "deploymentUri": "/srv/models/iris",
+    "framework": "SCIKIT_LEARN",
+    "runtimeVersion": "2.11",
+    "pythonVersion": "3.7"
+}"#;
+
+pub(crate) const INSTANCES: &str = r#"{"instances": [[6.7, 3.1, 4.7, 1.5], [4.6, 3.1, 1.5, 0.2]]}"#;
+
 pub(crate) const STUDY: &str = r#"{
     "studyConfig": {
         "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
@@ -81,3 +93,8 @@ pub(crate) const TOKEN: &str =
     r#"{"principal": "user:ada@example.com", "roles": ["ml.developer@my-project"], "lifetime": "604800s"}"#;
 
 pub(crate) const LABELS: &str = r#"{"labels": {"team": "research"}}"#;
+
+pub(crate) const MODEL_POLICY: &str =
+    r#"{"policy": {"bindings": [{"role": "roles/ml.modelUser", "members": ["user:ada"]}]}}"#;
+
+pub(crate) const MODEL_PERMISSIONS: &str = r#"{"permissions": ["ml.models.get", "ml.models.predict"]}"#;

@@ -10,8 +10,9 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use tunesmith_admission::{RequiredAccess, UseCase};
+use tunesmith_api::ai_platform::prediction::PredictRequest;
 
-use crate::request::body::{Body, Report};
+use crate::request::body::{Body, RawJson, Report};
 use crate::request::names::Names;
 use crate::request::query::Query;
 use crate::response::error::ApiError;
@@ -121,6 +122,12 @@ impl<T: JsonSchema> Input for Body<T> {
     fn describe(operation: &mut Operation) {
         operation.body = Some(SchemaGenerator::subschema_for::<T>);
         operation.statuses.extend([413, 415]);
+    }
+}
+
+impl Input for RawJson {
+    fn describe(operation: &mut Operation) {
+        Body::<PredictRequest>::describe(operation);
     }
 }
 

@@ -18,8 +18,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let content_type = request.headers().get(CONTENT_TYPE);
-        let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let content_type = content_type_of(&request);
         if content_type.as_deref().is_some_and(is_json) {
             return message(request, state).await.map(Self);
         }
@@ -27,11 +26,15 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         if bytes(request, state).await?.is_empty() {
             return read(&[], admission.as_ref()).map(Self);
         }
-        // Browsers send other content types on behalf of any web page, without a preflight request.
-        let given = content_type.map_or_else(|| "absent".to_owned(), |text| format!("{text:?}"));
-        let text = format!("the body must be JSON with content-type: application/json; the content type is {given}");
-        Err(ApiError::new(Code::InvalidArgument, text).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+        Err(other_content_type(content_type))
     }
+}
+
+/// Browsers send other content types than JSON on behalf of any web page, without a preflight request.
+fn other_content_type(given: Option<String>) -> ApiError {
+    let given = given.map_or_else(|| "absent".to_owned(), |text| format!("{text:?}"));
+    let text = format!("the body must be JSON with content-type: application/json; the content type is {given}");
+    ApiError::new(Code::InvalidArgument, text).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE)
 }
 
 /// JSON body of any content type, for simple clients in trial programs. Tokens authenticate them.
@@ -70,6 +73,11 @@ pub(crate) fn too_large() -> ApiError {
     ApiError::new(Code::InvalidArgument, "the body exceeds the size limit").with_status(StatusCode::PAYLOAD_TOO_LARGE)
 }
 
+fn content_type_of(request: &Request) -> Option<String> {
+    let content_type = request.headers().get(CONTENT_TYPE);
+    content_type.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
 fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or("").trim();
     essence.eq_ignore_ascii_case("application/json")
@@ -86,4 +94,20 @@ fn read<T: DeserializeOwned>(bytes: &[u8], admission: Option<&Admission>) -> Res
         admission.begin_change();
     }
     Ok(message)
+}
+
+/// A JSON body that is passed on as it is.
+pub(crate) struct RawJson(pub(crate) Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for RawJson {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let content_type = content_type_of(&request);
+        let bytes = bytes(request, state).await?;
+        if bytes.is_empty() || content_type.as_deref().is_some_and(is_json) {
+            return Ok(Self(bytes));
+        }
+        Err(other_content_type(content_type))
+    }
 }

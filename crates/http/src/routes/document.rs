@@ -57,6 +57,8 @@ mod tests {
                 Resource::Operation => &["project", "operation"],
                 Resource::Study => &["project", "study"],
                 Resource::Trial => &["project", "study", "trial"],
+                // A model, or one of its versions.
+                Resource::Model => &["project", "model"],
             };
             assert!(expected.iter().all(|name| names.contains(name)), "{path}");
             assert_eq!(names.contains(&"project"), use_case.resource() != Resource::Server, "{path}");
@@ -76,6 +78,7 @@ mod tests {
             "tunesmith.jobs.trials.addMeasurement",
             "tunesmith.jobs.runs.sync",
             "tunesmith.jobs.runs.packages.get",
+            "ml.projects.models.testIamPermissions",
         ];
         assert_eq!(listed(|use_case| !matches!(use_case.access(), RequiredAccess::Of(_))), expected);
     }

@@ -7,6 +7,7 @@ use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_jobs::Jobs;
 use tunesmith_jobs::packages::Packages;
 use tunesmith_jobs::{AgentReports, TrialReports};
+use tunesmith_prediction::Models;
 use tunesmith_studies::Studies;
 use tunesmith_studies::clock::Clock;
 
@@ -16,6 +17,7 @@ pub type SharedMachines = Arc<RwLock<Arc<MachineMap>>>;
 pub(crate) struct Api {
     pub(crate) studies: Arc<Studies>,
     pub(crate) jobs: Arc<Jobs>,
+    pub(crate) models: Models,
     pub(crate) packages: Packages,
     pub(crate) machines: SharedMachines,
     /// Base folder for relative paths in jobs.

@@ -145,7 +145,7 @@ async fn respond<S: Clone + Send + Sync + 'static>(group: Arc<Group<S>>, request
     };
     let operation = &entry.operation;
     let named = |parameter: &str| names.get(operation.path, parameter);
-    let (project, job) = (named("project").unwrap_or_default(), named("job"));
+    let (project, job) = (named("project").unwrap_or_default(), named("job").or_else(|| named("model")));
     let admission = match group.control.admit(call(operation.use_case, project, job, &parts)).await {
         Ok(admission) => admission,
         Err(refusal) => return of(operation.use_case, ApiError::from(refusal).into_response()),

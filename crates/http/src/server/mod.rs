@@ -15,11 +15,12 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use tunesmith_admission::{AccessControl, ServiceAccess};
+use tunesmith_admission::{AccessControl, PolicyResource, ServiceAccess};
 use tunesmith_domain::Refusal;
 use tunesmith_jobs::Jobs;
 use tunesmith_jobs::packages::Packages;
 use tunesmith_jobs::{AgentReports, TrialReports};
+use tunesmith_prediction::Models;
 use tunesmith_studies::Studies;
 use tunesmith_studies::clock::Clock;
 
@@ -48,6 +49,7 @@ pub struct Service {
     /// Studies with client-run trials.
     pub studies: Arc<Studies>,
     pub jobs: Arc<Jobs>,
+    pub models: Models,
     pub packages: Packages,
     pub machines: SharedMachines,
     pub reports: TrialReports,
@@ -68,16 +70,25 @@ pub fn router(service: Service) -> Router {
 /// Builds the router of the whole server, including the routes of `pages`. Its arguments authorise requests, and serve the
 /// methods of the API for requests of this process: the extension [`Client`](tunesmith_admission::Client) names the caller.
 pub fn router_with_pages(service: Service, pages: impl FnOnce(Arc<AccessControl>, Router) -> Router) -> Router {
-    let Service { studies, jobs, packages, machines, reports, agents, clock, working_directory, access, .. } = service;
-    let of_policies = Arc::clone(&jobs);
-    let policy_of = move |id| -> futures::future::BoxFuture<'static, _> {
-        let jobs = Arc::clone(&of_policies);
-        Box::pin(async move { jobs.job(&id).await.ok().map(|job| job.policy.clone()) })
+    let Service { studies, jobs, models, packages, machines, reports, agents, clock, .. } = service;
+    let (working_directory, access) = (service.working_directory, service.access);
+    let of_policies = (Arc::clone(&jobs), models.clone());
+    let policy_of = move |resource| -> futures::future::BoxFuture<'static, _> {
+        let (jobs, models) = of_policies.clone();
+        Box::pin(async move {
+            match resource {
+                PolicyResource::Job(id) => jobs.job(&id).await.ok().map(|job| job.policy.clone()),
+                PolicyResource::Model { project, name } => {
+                    models.model(&project, &name).await.ok().map(|model| model.policy)
+                }
+            }
+        })
     };
     let now = Arc::clone(&clock);
     let control = AccessControl::new(access, Box::new(policy_of), move || now.now(), service.request_timeout);
     let control = Arc::new(control);
-    let api = Api { studies, jobs, packages, machines, working_directory, clock, control: Arc::clone(&control) };
+    let api =
+        Api { studies, jobs, models, packages, machines, working_directory, clock, control: Arc::clone(&control) };
     let api = Arc::new(api);
     let methods = ml::routes().with_state(&api, &control);
     let routes = Router::new()

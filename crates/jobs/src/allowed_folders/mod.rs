@@ -9,6 +9,7 @@
 mod data_folder;
 mod job_folder;
 mod listed;
+mod model;
 mod package;
 
 use std::fmt;
@@ -23,6 +24,7 @@ use parking_lot::RwLock;
 use self::data_folder::DataFolder;
 pub(crate) use self::job_folder::{HostFolder, JobFolder};
 pub use self::listed::{AllowedFolder, AllowedFolderError, Location};
+pub use self::model::{ModelFolder, ModelFolderError};
 pub(crate) use self::package::PackageReader;
 use tunesmith_files::RootedPath;
 use tunesmith_objects::ObjectAddress;

@@ -120,16 +120,3 @@ pub struct CheckTrialEarlyStoppingStateResponse {
     /// End time of the computation.
     pub end_time: Timestamp,
 }
-
-/// List of operations.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "ListOperationsResponse")]
-pub struct OperationList {
-    /// Operations.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub operations: Vec<Operation>,
-    /// Token of the next page; absent on the last page.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub next_page_token: String,
-}

@@ -24,7 +24,7 @@ use tunesmith_api::ai_platform::iam::{
     IamPolicy, SetIamPolicyRequest, TestIamPermissionsRequest, TestIamPermissionsResponse, check_version,
 };
 use tunesmith_api::ai_platform::proto_json;
-use tunesmith_domain::{Job, JobChange, TransitionError};
+use tunesmith_domain::{Document, Job, JobChange, TransitionError};
 use tunesmith_jobs::JobsError;
 use tunesmith_store::StoreError;
 
@@ -51,11 +51,11 @@ pub(crate) fn routes(routes: Routes<Arc<Api>>) -> Routes<Arc<Api>> {
 /// The requested version of a policy.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct GetQuery {
+pub(super) struct GetQuery {
     /// Version of the format: 0, 1 or 3.
     #[serde(rename = "options.requestedPolicyVersion")]
     #[schemars(extend("enum" = [0, 1, 3]))]
-    requested_policy_version: i32,
+    pub(super) requested_policy_version: i32,
 }
 
 async fn get(
@@ -67,15 +67,29 @@ async fn get(
     stored(&api.jobs.report(&job_id(&project, &id)?).await?.job).map(Json)
 }
 
-/// Stored policy; empty if none was set.
 fn stored(job: &Job) -> Result<IamPolicy, ApiError> {
-    if job.policy.is_null() {
+    stored_policy(&job.policy, job.id.as_str())
+}
+
+/// Stored policy of `resource`; empty if none was set.
+pub(super) fn stored_policy(policy: &Document, resource: &str) -> Result<IamPolicy, ApiError> {
+    if policy.is_null() {
         return Ok(IamPolicy::default());
     }
-    IamPolicy::deserialize(&job.policy).map_err(|error| {
-        tracing::error!(job.id = %job.id, %error, "a stored policy cannot be read");
-        ApiError::new(Code::Internal, "the job's policy cannot be read; see the server's log")
+    IamPolicy::deserialize(policy).map_err(|error| {
+        tracing::error!(resource, %error, "a stored policy cannot be read");
+        ApiError::new(Code::Internal, format!("the policy of {resource} cannot be read; see the server's log"))
     })
+}
+
+/// Bytes of an etag of a policy.
+pub(super) fn bytes_of(etag: &str) -> Result<Vec<u8>, ApiError> {
+    proto_json::bytes(etag).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"))
+}
+
+/// Etag of a policy that is set on a resource with `revision`.
+pub(super) fn new_etag(revision: u64) -> String {
+    STANDARD.encode((revision + 1).to_be_bytes())
 }
 
 async fn set(
@@ -85,15 +99,13 @@ async fn set(
 ) -> Result<Json<IamPolicy>, ApiError> {
     let id = job_id(&project, &id)?;
     let policy = request.into_policy()?;
-    let bytes = |text: &str| proto_json::bytes(text).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"));
     loop {
         let job = api.jobs.job(&id).await?;
-        if !policy.etag.is_empty() && bytes(&policy.etag)? != bytes(&stored(&job)?.etag)? {
+        if !policy.etag.is_empty() && bytes_of(&policy.etag)? != bytes_of(&stored(&job)?.etag)? {
             let resource = format!("the policy of job {id}");
             return Err(StoreError::Refused(TransitionError::Outdated { resource }).into());
         }
-        let etag = STANDARD.encode((job.revision + 1).to_be_bytes());
-        let policy = IamPolicy { etag, ..policy.clone() };
+        let policy = IamPolicy { etag: new_etag(job.revision), ..policy.clone() };
         let document = serde_json::to_value(&policy)
             .map_err(|error| ApiError::invalid("policy", format!("cannot be stored: {error}")))?;
         // Applies only to the revision read; after a concurrent change, the etag is compared again.
@@ -112,19 +124,31 @@ async fn test(
     Body(request): Body<TestIamPermissionsRequest>,
 ) -> Result<Json<TestIamPermissionsResponse>, ApiError> {
     let id = job_id(&project, &id)?;
-    if let Some(index) = request.permissions.iter().position(|permission| permission.contains('*')) {
-        return Err(ApiError::invalid(&format!("permissions[{index}]"), "wildcards are not allowed"));
-    }
     let job = match api.jobs.job(&id).await {
         Ok(job) => job,
         Err(JobsError::Store(StoreError::NotFound { .. })) => return Ok(Json(TestIamPermissionsResponse::default())),
         Err(error) => return Err(error.into()),
     };
+    Ok(Json(TestIamPermissionsResponse {
+        permissions: may(&admission, id.parts().0, &job.policy, request.permissions)?,
+    }))
+}
+
+/// The permissions among `tested` that the caller has in `project`, or by the `policy` of a resource.
+pub(super) fn may(
+    admission: &Admission,
+    project: &str,
+    policy: &Document,
+    tested: Vec<String>,
+) -> Result<Vec<String>, ApiError> {
+    if let Some(index) = tested.iter().position(|permission| permission.contains('*')) {
+        return Err(ApiError::invalid(&format!("permissions[{index}]"), "wildcards are not allowed"));
+    }
     let caller = admission.caller();
     let has = |name: &String| match Permission::named(name) {
-        Some(permission) => caller.may(permission, id.parts().0) || allows(&job.policy, caller.principal(), permission),
+        Some(permission) => caller.may(permission, project) || allows(policy, caller.principal(), permission),
         // Only the unrestricted caller has permissions unknown to this server.
         None => *caller == Caller::Anonymous,
     };
-    Ok(Json(TestIamPermissionsResponse { permissions: request.permissions.into_iter().filter(has).collect() }))
+    Ok(tested.into_iter().filter(has).collect())
 }

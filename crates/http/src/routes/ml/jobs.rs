@@ -157,7 +157,7 @@ async fn completed(
     Ok(input)
 }
 
-fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), ApiError> {
+pub(super) fn check_labels(labels: &BTreeMap<String, String>) -> Result<(), ApiError> {
     refuse_violations("", tunesmith_api::ai_platform::check_labels(labels))
 }
 

@@ -6,14 +6,20 @@ mod job_logs;
 mod job_reopen;
 mod job_trials;
 mod jobs;
+mod model_iam;
+mod model_messages;
+mod models;
 mod operations;
 mod packages;
+mod predict;
 mod projects;
 mod studies;
 mod tokens;
 mod trial_list;
 mod trial_messages;
 mod trials;
+mod version_requests;
+mod versions;
 mod views;
 
 use std::sync::Arc;
@@ -34,6 +40,10 @@ pub(crate) fn routes() -> Routes<Arc<Api>> {
         operations::routes,
         trials::routes,
         packages::routes,
+        models::routes,
+        model_iam::routes,
+        versions::routes,
+        predict::routes,
         tokens::routes,
         projects::routes,
     ];

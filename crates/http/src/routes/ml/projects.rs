@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use axum::Json;
+use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::model_messages;
 use crate::openapi::Operation;
 use crate::request::body::Body;
 use crate::request::names::{self, Names};
+use crate::request::paging::{self, Page};
 use crate::request::query::Query;
-use crate::response::error::{ApiError, Code};
+use crate::response::error::ApiError;
 use crate::routes::state::Api;
 use crate::routes::table::Routes;
 use tunesmith_admission::use_cases;
-use tunesmith_api::ai_platform::optimizer;
-use tunesmith_api::ai_platform::optimizer::operation::OperationList;
+use tunesmith_api::ai_platform::prediction::{ModelOperation, ModelOperationList};
 use tunesmith_api::ai_platform::project::{Capability, CapabilityType, GetConfigResponse, Location, LocationList};
 use tunesmith_api::ai_platform::rpc::Empty;
 
@@ -52,10 +54,9 @@ struct PageQuery {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 struct OperationsQuery {
-    /// Filter of operations; no effect, since the list is empty.
-    #[serde(rename = "filter")]
-    _filter: String,
-    /// Maximum number of entries; 0: the server decides.
+    /// Refused: operations are listed by name.
+    filter: String,
+    /// Maximum number of operations; default 20, at most 100.
     #[schemars(range(min = 0))]
     page_size: i32,
     /// The `nextPageToken` of the previous page.
@@ -101,26 +102,39 @@ fn location(project: &str, name: &str) -> Location {
 }
 
 async fn list_operations(
+    State(api): State<Arc<Api>>,
     Names([project]): Names<1>,
     Query(query): Query<OperationsQuery>,
-) -> Result<Json<OperationList>, ApiError> {
+) -> Result<Json<ModelOperationList>, ApiError> {
     names::project(&project)?;
-    first_page(query.page_size, &query.page_token)?;
-    Ok(Json(OperationList::default()))
-}
-
-async fn get_operation(Names([project, id]): Names<2>) -> Result<Json<optimizer::Operation>, ApiError> {
-    Err(no_operation(&project, &id))
-}
-
-async fn cancel_operation(Names([project, id]): Names<2>, Body(_): Body<Empty>) -> Result<Json<Empty>, ApiError> {
-    Err(no_operation(&project, &id))
-}
-
-/// Error for an operation without a location, none of which exist.
-fn no_operation(project: &str, id: &str) -> ApiError {
-    match names::project(project) {
-        Ok(_) => ApiError::new(Code::NotFound, format!("operation {id} does not exist")),
-        Err(error) => error,
+    if !query.filter.is_empty() {
+        return Err(ApiError::invalid("filter", "is not supported for operations, which are listed by name"));
     }
+    let Page { limit, after } = Page::<String>::read(query.page_size, &query.page_token, 20, 100)?;
+    let all = api.models.operations(&project).await?;
+    let mut operations = all.into_iter().filter(|operation| after.as_ref().is_none_or(|after| operation.id > *after));
+    let page: Vec<_> = operations.by_ref().take(limit).collect();
+    let last = page.last().filter(|_| operations.next().is_some());
+    let next_page_token = last.map(|last| paging::token(&last.id)).unwrap_or_default();
+    let operations = page.iter().map(|operation| model_messages::operation(&api, operation)).collect();
+    Ok(Json(ModelOperationList { operations, next_page_token }))
+}
+
+async fn get_operation(
+    State(api): State<Arc<Api>>,
+    Names([project, id]): Names<2>,
+) -> Result<Json<ModelOperation>, ApiError> {
+    names::project(&project)?;
+    let operation = api.models.operation(&project, &id).await?;
+    Ok(Json(model_messages::operation(&api, &operation)))
+}
+
+async fn cancel_operation(
+    State(api): State<Arc<Api>>,
+    Names([project, id]): Names<2>,
+    Body(_): Body<Empty>,
+) -> Result<Json<Empty>, ApiError> {
+    names::project(&project)?;
+    api.models.cancel_operation(&project, &id).await?;
+    Ok(Json(Empty {}))
 }

@@ -1,0 +1,14 @@
+//! Models, versions and their operations.
+
+mod model;
+mod operation;
+mod version;
+
+pub use model::{ModelAdditions, ModelList, ModelMessage, ModelRequest, PredictRequest};
+pub use operation::{
+    ModelOperation, ModelOperationKind, ModelOperationList, ModelOperationMetadata, ModelOperationResponse,
+};
+pub use version::{
+    AutoScaling, FrameworkName, ManualScaling, Metric, VersionAdditions, VersionList, VersionMessage, VersionRequest,
+    VersionRequestAdditions, WorkerStatus,
+};

@@ -1,0 +1,207 @@
+//! Online prediction.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::OnceCell;
+use tunesmith_domain::{Code, Refusal};
+
+use crate::changes::found;
+use crate::model_files::VersionFolder;
+use crate::models::{Inner, Models};
+use crate::pool::{Pool, PoolStatus, PredictError};
+use crate::records::{Version, VersionState};
+use crate::runner::RunnerSettings;
+use crate::shared_files;
+use crate::worker::{Reply, WorkerSettings};
+use crate::worker_log::WorkerLog;
+
+/// Maximum size of a request in bytes, as on MLS1 machines of AI Platform.
+pub const MAX_REQUEST_BYTES: usize = 3 << 19;
+
+impl Models {
+    /// Predicts with the version `version` of a model, or with its default.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`]; [`Code::FailedPrecondition`] without a default, or for a version that is not ready;
+    /// [`Code::ResourceExhausted`] if too many requests wait; [`Code::Unavailable`] without a worker, or if it ended;
+    /// [`Code::DeadlineExceeded`]; failures of the store. Failures of the model are replies.
+    pub async fn predict(
+        &self,
+        project: &str,
+        name: &str,
+        version: Option<&str>,
+        body: Bytes,
+    ) -> Result<Reply, Refusal> {
+        let model = self.0.recent(project, name).await?;
+        let named = match (version, &model.default_version) {
+            (Some(version), _) => version,
+            (None, Some(default)) => default,
+            (None, None) => {
+                let text = format!("model {} has no default version: create a version first", model.resource_name());
+                return Err(Refusal::new(Code::FailedPrecondition, text));
+            }
+        };
+        let version = found(&model, named)?;
+        let full_name = || format!("version {}/versions/{named}", model.resource_name());
+        if version.state != VersionState::Ready {
+            let text = format!("{} is {}, not READY", full_name(), version.state.as_str());
+            return Err(Refusal::new(Code::FailedPrecondition, text));
+        }
+        let pool = self.pool(project, version).await?;
+        pool.predict(body).await.map_err(|error| refusal(&full_name(), error))
+    }
+
+    /// State of a version's workers on this server; none if it has not been used.
+    pub fn status(&self, version: &Version) -> PoolStatus {
+        self.running_pool(&version.uid).map(|pool| pool.status()).unwrap_or_default()
+    }
+
+    /// The end of the output of a version's workers on this server, at most `limit` bytes.
+    ///
+    /// # Errors
+    /// [`Code::Internal`] if it cannot be read.
+    pub async fn log(&self, project: &str, version: &Version, limit: u64) -> Result<String, Refusal> {
+        let path = self.0.folder(project, &version.uid).log();
+        let pool = self.running_pool(&version.uid);
+        let read = tokio::task::spawn_blocking(move || match pool {
+            Some(pool) => pool.log().tail(limit),
+            None => WorkerLog::new(path).tail(limit),
+        });
+        let read = read.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        read.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|error| {
+            tracing::error!(%error, "the log of a version cannot be read");
+            Refusal::new(Code::Internal, "the log of the version cannot be read; see the server's log")
+        })
+    }
+
+    pub(crate) fn running_pool(&self, uid: &str) -> Option<Arc<Pool>> {
+        self.0.pools.lock().get(uid).and_then(|cell| cell.get().cloned())
+    }
+
+    /// The pool of a version that is ready.
+    pub(crate) async fn pool(&self, project: &str, version: &Version) -> Result<Arc<Pool>, Refusal> {
+        let cell = Arc::clone(self.0.pools.lock().entry(version.uid.clone()).or_default());
+        let pool = cell.get_or_try_init(|| self.open_pool(project, version)).await;
+        pool.cloned().inspect_err(|_| self.forget_pool(&version.uid, &cell))
+    }
+
+    fn forget_pool(&self, uid: &str, cell: &Arc<OnceCell<Arc<Pool>>>) {
+        let mut pools = self.0.pools.lock();
+        if pools.get(uid).is_some_and(|current| Arc::ptr_eq(current, cell) && !cell.initialized()) {
+            pools.remove(uid);
+        }
+    }
+
+    async fn open_pool(&self, project: &str, version: &Version) -> Result<Arc<Pool>, Refusal> {
+        let folder = self.0.folder(project, &version.uid);
+        if !folder.is_complete() {
+            self.0.fetch(project, &version.uid, &folder).await?;
+        }
+        let clear = folder.clone();
+        let cleared = tokio::task::spawn_blocking(move || clear.clear_work()).await;
+        if let Ok(Err(error)) = cleared {
+            tracing::warn!(%error, "old working folders of workers are not removed");
+        }
+        let pool = Arc::new(self.0.new_pool(project, version, &folder));
+        pool.fill();
+        Ok(pool)
+    }
+
+    /// Applies a changed number of nodes.
+    pub(crate) fn rescale(&self, version: &Version) {
+        let scaling = version.spec.scaling;
+        if let Some(pool) = self.running_pool(&version.uid) {
+            pool.scale(scaling.min_nodes(), scaling.max_nodes(self.0.nodes.limit));
+        }
+    }
+
+    pub(crate) async fn end_workers(&self, uid: &str) {
+        let pool = self.0.pools.lock().remove(uid).and_then(|cell| cell.get().cloned());
+        if let Some(pool) = pool {
+            pool.close().await;
+        }
+    }
+
+    pub(crate) async fn remove_files(&self, project: &str, uid: &str) -> Result<(), Refusal> {
+        if self.0.services.is_shared {
+            shared_files::remove(self.0.services.documents.as_ref(), uid).await?;
+        }
+        let folder = self.0.folder(project, uid);
+        let removed = tokio::task::spawn_blocking(move || folder.remove()).await;
+        removed.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(|error| {
+            tracing::error!(%error, "the files of a version cannot be removed");
+            Refusal::new(Code::Internal, "the files of the version cannot be removed; see the server's log")
+        })
+    }
+}
+
+impl Inner {
+    pub(crate) fn folder(&self, project: &str, uid: &str) -> VersionFolder {
+        VersionFolder::new(&self.services.folder, project, uid)
+    }
+
+    pub(crate) fn new_pool(&self, project: &str, version: &Version, folder: &VersionFolder) -> Pool {
+        let spec = &version.spec;
+        let existing = [folder.scripts(), folder.packages()].into_iter().filter(|path| path.exists());
+        let settings = WorkerSettings {
+            runner: RunnerSettings {
+                model_dir: folder.model(),
+                framework: spec.framework,
+                prediction_class: spec.prediction_class.clone(),
+                package_uris: spec.package_uris.clone(),
+                paths: existing.collect(),
+                once: false,
+            },
+            python: spec.python.clone().unwrap_or_else(|| "python3".into()),
+            variables: self.services.environment.of_this_process().into_iter().collect::<BTreeMap<_, _>>(),
+            identity: self.identity(project).cloned(),
+            work: folder.work(),
+            log: Arc::new(WorkerLog::new(folder.log())),
+        };
+        let (min, max) = (spec.scaling.min_nodes(), spec.scaling.max_nodes(self.nodes.limit));
+        Pool::new(settings, self.services.times, Arc::clone(&self.nodes), min, max)
+    }
+
+    /// Gets the files of a version that another server has created.
+    async fn fetch(&self, project: &str, uid: &str, folder: &VersionFolder) -> Result<(), Refusal> {
+        if !self.services.is_shared {
+            let text = format!(
+                "the files of the version are missing in {}: create the version again",
+                folder.path().display()
+            );
+            return Err(Refusal::new(Code::Internal, text));
+        }
+        let failed = |error: std::io::Error| {
+            tracing::error!(%error, "the files of a version cannot be written");
+            Refusal::new(Code::Internal, "the files of the version cannot be written; see the server's log")
+        };
+        folder.start_over().map_err(failed)?;
+        shared_files::fetch(self.services.documents.as_ref(), uid, folder.path()).await?;
+        let (folder, identity) = (folder.clone(), self.identity(project).cloned());
+        let finished = tokio::task::spawn_blocking(move || folder.finish(identity.as_ref())).await;
+        finished.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(failed)
+    }
+}
+
+/// The refusal of a request without an answer of the model.
+fn refusal(version: &str, error: PredictError) -> Refusal {
+    match error {
+        PredictError::Overloaded => {
+            let text = format!("{version} is overloaded: too many requests wait for its nodes; retry later");
+            Refusal {
+                retry_after: Some(std::time::Duration::from_secs(1)),
+                ..Refusal::new(Code::ResourceExhausted, text)
+            }
+        }
+        PredictError::NotStarted(reason) => {
+            Refusal::new(Code::Unavailable, format!("{version} has no running worker: {reason}"))
+        }
+        PredictError::Died(how) => Refusal::new(Code::Unavailable, format!("{version}: {how}; retry")),
+        PredictError::TimedOut(limit) => {
+            Refusal::new(Code::DeadlineExceeded, format!("{version} has not answered within {} s", limit.as_secs_f64()))
+        }
+        PredictError::Closed => Refusal::new(Code::Unavailable, format!("{version} was deleted or its server ends")),
+    }
+}

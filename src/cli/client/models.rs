@@ -1,0 +1,253 @@
+//! `tunesmith models`: the model commands of gcloud, and models of jobs.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::folder::Purpose;
+use super::format::{Format, columns, limited, show, show_list};
+use super::job_name::find_job;
+use super::job_update::label;
+use super::target::{Service, TargetArgs};
+use super::versions::created_version;
+use crate::cli::output::notice;
+use crate::cli::table::TableArgs;
+use tunesmith_api::ai_platform::prediction::ModelMessage;
+use tunesmith_client::{ClientError, Resource};
+use tunesmith_domain::JobId;
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ModelsCommand {
+    /// Create a model, with --from-job also a version of the best trial of a job.
+    #[command(disable_version_flag = true)]
+    Create(CreateArgs),
+    /// List the models of a project.
+    List(ListArgs),
+    /// Print a model with its default version.
+    Describe(ModelArgs),
+    /// Delete a model without versions.
+    Delete(ModelArgs),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CreateArgs {
+    /// Name of the model: letters, digits and _.
+    model: String,
+    /// Job whose best trial becomes a version of the model, which is created if it does not exist.
+    #[arg(long, value_name = "JOB")]
+    from_job: Option<JobId>,
+    /// Trial of the job: best, or its number.
+    #[arg(long, value_name = "TRIAL", requires = "from_job", default_value = "best")]
+    trial: String,
+    /// Name of the version [default: that of the job and its trial].
+    #[arg(long, value_name = "VERSION", requires = "from_job")]
+    version: Option<String>,
+    /// Folder of the model below the trial's folder [default: model, if the trial has left one].
+    #[arg(long, value_name = "NAME", requires = "from_job")]
+    subfolder: Option<String>,
+    /// Runtime version, which the server configuration maps to an interpreter [default: that of the job].
+    #[arg(long, value_name = "VERSION", requires = "from_job")]
+    runtime_version: Option<String>,
+    /// Class of a custom prediction routine in the packages of the job, MODULE.CLASS.
+    #[arg(long, value_name = "CLASS", requires = "from_job")]
+    prediction_class: Option<String>,
+    /// Package of the index to install for the version, such as scikit-learn==1.5.2; may be repeated.
+    #[arg(long, value_name = "PACKAGE", requires = "from_job")]
+    requirement: Vec<String>,
+    /// Description of the model.
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Region of the model. No effect.
+    #[arg(long, alias = "region", value_name = "REGION")]
+    regions: Option<String>,
+    /// Labels of the model.
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
+    labels: Vec<(String, String)>,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Output format: table, yaml, json, or a gcloud format such as "value(name)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ListArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+    /// List only models that satisfy all terms, such as "name:iris*".
+    #[arg(long, value_name = "EXPRESSION", default_value = "")]
+    filter: String,
+    /// Maximum number of models.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Output format: table, yaml, json, or a gcloud format such as "value(name)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
+    format: Format,
+    #[command(flatten)]
+    table: TableArgs,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ModelArgs {
+    /// Name of the model.
+    model: String,
+    #[command(flatten)]
+    target: TargetArgs,
+    /// Output format: table, yaml, json, or a gcloud format such as "value(name)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Yaml)]
+    format: Format,
+}
+
+pub(super) async fn run(command: ModelsCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        ModelsCommand::Create(args) => create(&args).await,
+        ModelsCommand::List(args) => list(&args).await,
+        ModelsCommand::Describe(args) => {
+            let service = args.target.service(Purpose::Look).await?;
+            let model = service.model(&args.model).await?;
+            show(&args.format, &model.json, || line(&model))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        ModelsCommand::Delete(args) => {
+            let service = args.target.service(Purpose::Change).await?;
+            service.delete_model(&args.model).await?;
+            notice(&format!("model {} is deleted", args.model));
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn line(model: &ModelMessage) -> String {
+    format!("{}  default version: {}\n", short(&model.name), default_of(model))
+}
+
+/// Last segment of a resource name.
+pub(super) fn short(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+fn default_of(model: &ModelMessage) -> &str {
+    model.default_version.as_ref().map_or("none", |version| short(&version.name))
+}
+
+async fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
+    let service = args.target.service(Purpose::Look).await?;
+    let mut models = service.models(&args.filter).await?;
+    let shown = limited(&mut models, args.limit);
+    let row = |model: &Resource<ModelMessage>| {
+        let versions = model.tunesmith.version_count.to_string();
+        vec![short(&model.name).to_owned(), default_of(model).to_owned(), versions, model.description.clone()]
+    };
+    show_list(&args.format, &shown, || {
+        let header = ["NAME", "DEFAULT_VERSION", "VERSIONS", "DESCRIPTION"];
+        columns(&header, models.iter().map(row), &args.table.layout())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create(args: &CreateArgs) -> anyhow::Result<ExitCode> {
+    let service = match &args.from_job {
+        Some(job) => args.target.service_of(job, Purpose::Change).await?,
+        None => args.target.service(Purpose::Add).await?,
+    };
+    let mut model = Map::new();
+    model.insert("name".to_owned(), args.model.clone().into());
+    if let Some(description) = &args.description {
+        model.insert("description".to_owned(), description.clone().into());
+    }
+    if let Some(region) = &args.regions {
+        model.insert("regions".to_owned(), json!([region]));
+    }
+    if !args.labels.is_empty() {
+        model.insert(
+            "labels".to_owned(),
+            args.labels.iter().cloned().map(|(key, value)| (key, value.into())).collect::<Map<_, _>>().into(),
+        );
+    }
+    // Before the model exists, the job is known to have files.
+    let version = match &args.from_job {
+        Some(job) => Some(version_of_job(&service, job, args).await?),
+        None => None,
+    };
+    let created = service.create_model(&Value::Object(model)).await;
+    let Some(version) = version else {
+        let model = created?;
+        show(&args.format, &model.json, || line(&model))?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    match created {
+        Err(ClientError::Refused(refusal)) if refusal.code == "ALREADY_EXISTS" => {}
+        created => drop(created?),
+    }
+    created_version(&service, &args.model, &version, &args.format).await
+}
+
+/// Version with the files of a trial of `job`.
+async fn version_of_job(service: &Service, job: &JobId, args: &CreateArgs) -> anyhow::Result<Value> {
+    let job = find_job(service, job).await?;
+    let id = job.job_id.clone();
+    let input = &job.json["trainingInput"];
+    let is_tuning = !input["hyperparameters"].is_null();
+    let trial = match args.trial.as_str() {
+        _ if !is_tuning => None,
+        "best" => match job.training_output.trials.first() {
+            Some(best) => Some(best.trial_id.clone()),
+            None => bail!("job {id} has no successful trial yet"),
+        },
+        number if number.parse::<u64>().is_ok() => Some(number.to_owned()),
+        other => bail!("--trial: {other:?} is neither best nor the number of a trial"),
+    };
+    let address = input["jobDir"].as_str().filter(|folder| folder.starts_with("gs://") || folder.starts_with("s3://"));
+    let (folder, has_model) = match address {
+        // The server lists no buckets for clients.
+        Some(address) => {
+            let below = trial.as_ref().map(|trial| format!("/{trial}")).unwrap_or_default();
+            (format!("{}{below}", address.trim_end_matches('/')), false)
+        }
+        None => {
+            let files = service.trial_files(&id, trial.as_deref()).await?;
+            let of = trial.as_ref().map_or_else(|| format!("job {id}"), |trial| format!("trial {trial} of job {id}"));
+            if files.artifacts.is_empty() {
+                bail!("{of} has left no files in {}: its program must save the model below --job-dir", files.folder);
+            }
+            (files.folder, files.artifacts.iter().any(|artifact| artifact.file.starts_with("model/")))
+        }
+    };
+    let uri = match (&args.subfolder, has_model) {
+        (Some(name), _) => format!("{folder}/{name}"),
+        (None, true) => format!("{folder}/model"),
+        (None, false) => folder,
+    };
+    let name = match (&args.version, &trial) {
+        (Some(name), _) => name.clone(),
+        (None, Some(trial)) => format!("v_{}_{trial}", plain(&id)),
+        (None, None) => format!("v_{}", plain(&id)),
+    };
+    let mut version = json!({"name": name, "deploymentUri": uri});
+    for field in ["runtimeVersion", "pythonVersion"] {
+        if let Some(value) = input[field].as_str() {
+            version[field] = value.into();
+        }
+    }
+    if let Some(runtime) = &args.runtime_version {
+        version["runtimeVersion"] = runtime.clone().into();
+    }
+    // Pickles may refer to classes of the trainer.
+    if input["packageUris"].as_array().is_some_and(|uris| !uris.is_empty()) {
+        version["packageUris"] = input["packageUris"].clone();
+    }
+    if let Some(class) = &args.prediction_class {
+        version["predictionClass"] = class.clone().into();
+    }
+    if !args.requirement.is_empty() {
+        version["tunesmith"] = json!({"requirements": args.requirement});
+    }
+    Ok(version)
+}
+
+/// `text` with the characters of names of versions.
+fn plain(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).take(100).collect()
+}
