@@ -103,7 +103,7 @@ def fill_tunesmith(binary, folder, count):
     database.execute("DELETE FROM trials")
     database.execute("DELETE FROM measurements")
     numbers = range(1, count + 1)
-    database.executemany("INSERT INTO trials (study, id, revision, body, crc) VALUES (?, ?, ?, ?, ?)", map(trial_row, numbers))
+    database.executemany("INSERT INTO trials (study, id, revision, body, crc, open) VALUES (?, ?, ?, ?, ?, 0)", map(trial_row, numbers))
     insert = "INSERT INTO measurements (study, trial, first, body, crc) VALUES (?, ?, ?, ?, ?)"
     database.executemany(insert, map(measurement_row, numbers))
     following, revision = count + 1, count + 11

@@ -46,6 +46,7 @@ mod table;
 mod tokens;
 #[cfg(feature = "otlp")]
 mod traces;
+mod train;
 mod trial_count;
 mod trial_view;
 mod validate;
@@ -105,6 +106,8 @@ enum Command {
     /// Manage the store of a data folder.
     #[command(subcommand)]
     Store(backup::StoreCommand),
+    /// Train a model from a CSV file with a built-in algorithm, and tune it.
+    Train(train::TrainArgs),
     /// Run a trainer or a model once on this machine, without a server.
     #[command(subcommand)]
     Local(local::LocalCommand),
@@ -202,6 +205,7 @@ pub fn main() -> ExitCode {
     }
     let outcome = match cli.command {
         Command::Run(args) => run::run(*args, cli.log_format),
+        Command::Train(args) => train::run(&args, cli.log_format),
         Command::Serve(args) => serve::serve(&args),
         #[cfg(feature = "console")]
         Command::Console(args) => console::run(&args),

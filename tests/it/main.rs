@@ -14,6 +14,7 @@ mod bench;
 mod best_results;
 mod bounded_work;
 mod browser;
+mod built_in;
 mod cli_client;
 mod compare;
 mod config;

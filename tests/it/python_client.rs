@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::python::{FRAMEWORKS, interpreter};
 
 /// What checks the client; the client itself needs nothing.
-const TOOLS: [&str; 4] = ["pytest==9.2.0", "trustme==1.2.1", "mypy==2.4.1", "ruff==0.17.6"];
+pub(crate) const TOOLS: [&str; 4] = ["pytest==9.2.0", "trustme==1.2.1", "mypy==2.4.1", "ruff==0.17.6"];
 
 fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join("python")

@@ -1,6 +1,6 @@
 // @ts-check
 // What all pages with plots have in common: drawing a plot, saving it, the colours of the theme, rows of tables.
-import { NARROW } from "./plot_parts.js";
+import { NARROW, short } from "./plot_parts.js";
 
 /**
  * @typedef {import("./plot_parts.js").Plot} Plot
@@ -98,7 +98,7 @@ export function tableRow(values) {
     if (index === 0) element.setAttribute("scope", "row");
     const isNumber = typeof value === "number";
     if (isNumber || index > 0) element.className = "right";
-    element.textContent = value === undefined || value === null ? "–" : isNumber ? String(Number(value.toPrecision(6))) : String(value);
+    element.textContent = value === undefined || value === null ? "–" : isNumber ? short(value) : String(value);
     if (isNumber) element.title = String(value);
     row.append(element);
   });
@@ -113,7 +113,7 @@ export function tableRow(values) {
 export function bestRows(points, parameters) {
   const titles = ["Best measured", "Recommended, by the model", "Where the search would look next"];
   return points.map((point, index) => {
-    const band = [point.lower, point.upper].map((end) => String(Number(end.toPrecision(6)))).join(" to ");
+    const band = [point.lower, point.upper].map((end) => short(end)).join(" to ");
     return tableRow([titles[index], point.trial, point.observed, point.predicted, band, ...parameters.map((name) => point.parameters[name])]);
   });
 }

@@ -1,6 +1,8 @@
 // The prediction of the model of the search at the best result, the noise of the metric, and the influence of source studies,
 // which the server computes on demand.
 
+import { short } from "./plot_parts.js";
+
 /**
  * @typedef {{observed: number | null, predicted: number, lower: number, upper: number, trial: number | null}} Prediction
  * @typedef {{best: Prediction[], noiseToSignal: number, modelled: number,
@@ -20,7 +22,7 @@ function number(value) {
   const span = document.createElement("span");
   span.className = "number";
   span.title = String(value);
-  span.textContent = String(Number(value.toPrecision(4)));
+  span.textContent = short(value, 4);
   return span;
 }
 

@@ -1,6 +1,6 @@
 // @ts-check
 // Parallel coordinates: trials as lines across the axes of parameters and metrics.
-import { NARROW, brief, count, plain, transparent } from "./plot_parts.js";
+import { NARROW, brief, count, plain, short, transparent } from "./plot_parts.js";
 import { inner } from "./scales.js";
 
 /**
@@ -160,7 +160,7 @@ export function parallelCoordinates(view, colours, { order } = {}) {
     const { value, isOpen } = scales[at];
     const end = (/** @type {0 | 1} */ share) => {
       const sign = share === 0 ? isOpen.low && "≤ " : isOpen.high && "≥ ";
-      return `${sign || ""}${Number(value(share).toPrecision(4))}`;
+      return `${sign || ""}${short(value(share), 4)}`;
     };
     const step = dimension.kind === "LEVEL" ? Math.ceil(dimension.levels.length / MOST_LEVELS) : 1;
     const ends = dimension.kind === "LEVEL"

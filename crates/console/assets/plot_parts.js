@@ -60,9 +60,16 @@ export function brief(text, most) {
   return plain(`${letters.slice(0, most - 1 - end).join("")}…${letters.slice(letters.length - end).join("")}`);
 }
 
-/** @param {number} value */
-export function short(value) {
-  return String(Number(value.toPrecision(6)));
+/**
+ * A number for readers, in the form that pages of the server have: an exponent below 0.0001 and from 1e9 on.
+ * @param {number} value
+ * @param {number} digits significant ones, at most
+ */
+export function short(value, digits = 6) {
+  if (!Number.isFinite(value)) return String(value);
+  const scientific = value.toExponential(digits - 1);
+  const [mantissa, exponent] = scientific.split("e").map(Number);
+  return exponent >= -4 && exponent < 9 ? String(Number(scientific)) : `${mantissa}e${exponent}`;
 }
 
 /** @param {number} count */

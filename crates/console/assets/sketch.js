@@ -1,6 +1,8 @@
 // @ts-check
 // Sketches of plots, shown until plotly.js is loaded: points, lines and cells in their places, with the ends of the axes.
 
+import { short } from "./plot_parts.js";
+
 /**
  * @typedef {import("./plot_parts.js").Plot} Plot
  * @typedef {import("./plot_parts.js").Colours} Colours
@@ -41,7 +43,7 @@ export function sketch(canvas, plot, colours) {
   for (const trace of traces) drawing.append(...(trace.type === "heatmap" ? cells(trace, place, colours) : series(trace, place, colours)));
   const label = (/** @type {number} */ value, /** @type {Record<string, string | number>} */ at) => {
     const text = element("text", { fill: colours.text, "font-size": 12, ...at });
-    text.textContent = String(Number(value.toPrecision(3)));
+    text.textContent = short(value, 3);
     drawing.append(text);
   };
   label(x.low, { x: MARGIN.left, y: bottom + 16 });

@@ -2,7 +2,7 @@
 // The picture of a job or study on its first page: results, importance and the five best trials. They are drawn without plotly.js.
 import { onLookChange, tableRow } from "./figure.js";
 import { fieldOf } from "./filters.js";
-import { colours as coloursOfPage, count } from "./plot_parts.js";
+import { colours as coloursOfPage, count, short } from "./plot_parts.js";
 import { history } from "./plots.js";
 import { scaled } from "./scales.js";
 import { sketch } from "./sketch.js";
@@ -60,7 +60,7 @@ async function drawHistory() {
     const place = sketch(canvas, plot, coloursOfPage());
     if (place) showNew(canvas, place, view.points);
     const [trials, values] = [view.improvements.trials, view.improvements.values];
-    const best = trials.length > 0 ? `, best ${Number(values[values.length - 1].toPrecision(6))} in trial ${trials[trials.length - 1]}` : "";
+    const best = trials.length > 0 ? `, best ${short(values[values.length - 1])} in trial ${trials[trials.length - 1]}` : "";
     canvas.setAttribute("aria-label", `${metric} of the trials in their order${best}`);
     note.textContent = plot.note;
   } catch (error) {

@@ -120,6 +120,8 @@ pub struct JobFields {
     pub error_message: String,
     /// Distinct notices about the trials, for display.
     pub notices: Vec<String>,
+    /// Python version of a built-in algorithm's trainer, once it is installed on this machine.
+    pub python_version: Option<String>,
     /// Increases with every change.
     pub revision: u64,
 }
@@ -143,6 +145,7 @@ impl JobFields {
             end_time: None,
             error_message: String::new(),
             notices: Vec::new(),
+            python_version: None,
             revision: 0,
         }
     }
@@ -203,6 +206,8 @@ pub enum JobChange {
         /// Text for display.
         notice: String,
     },
+    /// Records the Python version of a built-in algorithm's trainer. No effect if it is unchanged.
+    SetPythonVersion { version: String },
     SetPolicy {
         policy: Document,
         /// Expected revision.
@@ -247,6 +252,12 @@ impl Job {
                     return Ok(());
                 }
                 self.0.notices.push(notice);
+            }
+            JobChange::SetPythonVersion { version } => {
+                if self.python_version.as_ref() == Some(&version) {
+                    return Ok(());
+                }
+                self.0.python_version = Some(version);
             }
             JobChange::SetPolicy { policy, revision } => {
                 if revision != self.revision {

@@ -32,7 +32,9 @@ pub use machine_plan::{MachineNotice, MachinePlan, RESUME_PREVIOUS_JOB};
 pub use measurement::{KnownReports, Measurement, MetricValue, ReportKey};
 pub use metadata::{Metadata, MetadataKey, MetadataValue};
 pub use metric_folders::{MAX_FOLDER_BYTES, MAX_FOLDERS, MetricFolders, folder_order};
-pub use plan::{JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, TrainerContract, UnreadablePlan, Variable};
+pub use plan::{
+    BUILT_IN_TRAINERS, JobPlan, PlanError, ProgramPlan, ReplicaPlan, Role, TrainerContract, UnreadablePlan, Variable,
+};
 pub use ranking::{
     RankedFields, RankedTrial, best_at_bounds, best_first, compare_results, compare_values, is_feasible,
     optimal_of_several,

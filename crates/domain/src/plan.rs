@@ -86,6 +86,10 @@ impl JobPlan {
     }
 }
 
+/// Address of the package with the trainers of the built-in algorithms, which is part of this program, in
+/// [`ProgramPlan::PythonModule::package_uris`].
+pub const BUILT_IN_TRAINERS: &str = "tunesmith://built-in";
+
 /// Program of a replica.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProgramPlan {
@@ -114,6 +118,13 @@ pub enum ProgramPlan {
         /// Fixed arguments.
         args: Vec<String>,
     },
+}
+
+impl ProgramPlan {
+    /// Whether this is the trainer of a built-in algorithm.
+    pub fn is_built_in(&self) -> bool {
+        matches!(self, Self::PythonModule { package_uris, .. } if package_uris.iter().any(|uri| uri == BUILT_IN_TRAINERS))
+    }
 }
 
 /// Replicas with one role.

@@ -154,7 +154,7 @@ fn archive_problem(package: &Package) -> Option<String> {
     let (uri, metadata) = match package {
         Package::Archive(source) => (source, fs::metadata(source.local_path()?)),
         Package::Local(LocalArchive { source, place }) => (source, place.metadata().map_err(io::Error::from)),
-        Package::Folder(_) => return None,
+        Package::Folder(_) | Package::Packed(_) => return None,
     };
     match metadata {
         Ok(file) if file.is_dir() => Some(format!("package {uri} is a folder, not a wheel or source archive")),

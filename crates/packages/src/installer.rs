@@ -77,6 +77,12 @@ impl Installer {
         &self.python_version
     }
 
+    /// Major and minor version.
+    pub(super) fn short_version(&self) -> String {
+        let mut parts = self.python_version.split(' ').skip(1);
+        format!("{}.{}", parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+    }
+
     /// Runs an embedded script with the arguments `path` and `more`, and returns its output.
     pub(super) async fn script(&self, script: &str, path: &Path, more: &[String]) -> Result<Output, PackageError> {
         let mut command = Command::new(&self.python);

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod archive;
+mod built_in;
 mod entries;
 mod error;
 mod fetch;
@@ -25,6 +26,7 @@ use sha2::{Digest, Sha256};
 use tunesmith_files::{FileUser, RootedPath};
 
 pub use self::archive::{SIGNATURE_BYTES, check as check_archive};
+pub use self::built_in::built_in_trainers;
 pub use self::error::PackageError;
 use self::fetch::Fetched;
 use self::installer::Installer;
@@ -73,6 +75,8 @@ pub enum Package {
     Local(LocalArchive),
     /// Source folder of a package, as in `--package-path`.
     Folder(SourceFolder),
+    /// Package of this program.
+    Packed(PackedFolder),
 }
 
 /// Local archive, opened without following links and with the permissions of `place`.
@@ -87,6 +91,8 @@ pub struct LocalArchive {
 pub struct PreparedEnvironment {
     /// Absolute path of the interpreter.
     pub python: PathBuf,
+    /// Major and minor version of Python, such as `3.12`.
+    pub python_version: String,
     pub log: PathBuf,
 }
 
@@ -183,12 +189,16 @@ impl Environments {
                     };
                     Content::Folder(unblock(read).await?)
                 }
+                Package::Packed(packed) => Content::Packed(packed.clone()),
             });
         }
         let hash = hash(&installer, &packages, &request.requirements);
         let directory = root.join(&hash);
-        let environment =
-            PreparedEnvironment { python: directory.join("python/bin/python"), log: directory.join("install.log") };
+        let environment = PreparedEnvironment {
+            python: directory.join("python/bin/python"),
+            python_version: installer.short_version(),
+            log: directory.join("install.log"),
+        };
 
         let lock_path = root.join(format!("{hash}.lock"));
         let wait = || observer(Step::Waiting { log: environment.log.clone() });
@@ -257,6 +267,7 @@ impl Environments {
 enum Content {
     Archive(Fetched),
     Folder(source_folder::FolderContent),
+    Packed(PackedFolder),
 }
 
 fn hash(installer: &Installer, packages: &[Content], requirements: &[String]) -> String {
@@ -278,6 +289,10 @@ fn hash(installer: &Installer, packages: &[Content], requirements: &[String]) ->
                 add("content", &fetched.digest);
             }
             Content::Folder(folder) => add("folder", &folder.digest()),
+            Content::Packed(packed) => {
+                add("archive", packed.file_name.as_bytes());
+                add("content", &Sha256::digest(&packed.bytes));
+            }
         }
     }
     for requirement in requirements {
@@ -309,6 +324,7 @@ fn start_over(
                 folder.write_into(&place)?;
                 place
             }
+            Content::Packed(packed) => packed.write_into(&place)?,
         });
     }
     fs::create_dir_all(directory).map_err(PackageError::io("create", directory))?;

@@ -1,7 +1,8 @@
 //! Source folder packed as an archive, for installation on another machine.
 
+use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
@@ -10,7 +11,7 @@ use tar::{Builder, Header};
 
 use super::{PackageError, SourceFolder};
 
-/// Source archive. Reproducible: equal sources give equal bytes on every machine.
+/// Source archive in memory. Reproducible: equal sources give equal bytes on every machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackedFolder {
     /// File name accepted by installers.
@@ -23,6 +24,14 @@ impl PackedFolder {
     /// SHA-256 of the bytes as 64 lower-case hexadecimal digits.
     pub fn sha256(&self) -> String {
         hex::encode(Sha256::digest(&self.bytes))
+    }
+
+    /// Writes the archive to `folder` under its name and returns the path.
+    pub(super) fn write_into(&self, folder: &Path) -> Result<PathBuf, PackageError> {
+        let path = folder.join(&self.file_name);
+        let write = File::create(&path).and_then(|mut file| file.write_all(&self.bytes));
+        write.map_err(PackageError::io("write", &path))?;
+        Ok(path)
     }
 }
 
@@ -40,7 +49,7 @@ impl SourceFolder {
     }
 }
 
-fn archive<'a>(root: &str, files: impl Iterator<Item = (&'a Path, &'a [u8])>) -> io::Result<Vec<u8>> {
+pub(super) fn archive<'a>(root: &str, files: impl Iterator<Item = (&'a Path, &'a [u8])>) -> io::Result<Vec<u8>> {
     let compressed: GzEncoder<Vec<u8>> = GzBuilder::new().mtime(0).write(Vec::new(), Compression::default());
     let mut builder = Builder::new(compressed);
     for (path, bytes) in files {

@@ -1,11 +1,10 @@
 //! Packages staged in a folder for another machine.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::fetch::{self, Fetched};
-use super::{Environments, Package, PackageError, Step, unblock};
+use super::{Environments, Package, PackageError, PackedFolder, Step, unblock};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StagedPackage {
@@ -49,25 +48,26 @@ impl Environments {
                 Package::Local(archive) => keep(fetch::read_local(archive).await?, folder).await?,
                 Package::Folder(source) => {
                     let source = source.clone();
-                    unblock(move || {
-                        let packed = source.pack()?;
-                        let one = StagedPackage { sha256: packed.sha256(), file_name: packed.file_name };
-                        let place = folder.join(&one.sha256);
-                        fs::create_dir_all(&place).map_err(PackageError::io("create", &place))?;
-                        let unfinished =
-                            tempfile::tempdir_in(&folder).map_err(PackageError::io("create a folder in", &folder))?;
-                        let written = unfinished.path().join(&one.file_name);
-                        let write = File::create(&written).and_then(|mut file| file.write_all(&packed.bytes));
-                        write.map_err(PackageError::io("write", &written))?;
-                        persist(&written, &folder.join(one.relative_path()))?;
-                        Ok(one)
-                    })
-                    .await?
+                    unblock(move || keep_packed(&source.pack()?, &folder)).await?
+                }
+                Package::Packed(packed) => {
+                    let packed = packed.clone();
+                    unblock(move || keep_packed(&packed, &folder)).await?
                 }
             });
         }
         Ok(staged)
     }
+}
+
+fn keep_packed(packed: &PackedFolder, folder: &Path) -> Result<StagedPackage, PackageError> {
+    let one = StagedPackage { sha256: packed.sha256(), file_name: packed.file_name.clone() };
+    let place = folder.join(&one.sha256);
+    fs::create_dir_all(&place).map_err(PackageError::io("create", &place))?;
+    let unfinished = tempfile::tempdir_in(folder).map_err(PackageError::io("create a folder in", folder))?;
+    let written = packed.write_into(unfinished.path())?;
+    persist(&written, &folder.join(one.relative_path()))?;
+    Ok(one)
 }
 
 async fn keep(fetched: Fetched, folder: PathBuf) -> Result<StagedPackage, PackageError> {

@@ -39,6 +39,7 @@ pages! {
     readme: "README.md", 2, &[];
     agents: "docs/guide/agents.md", 0, &MCP_CLIENT;
     benchmark_your_optimizer: "docs/guide/benchmark-your-optimizer.md", 1, &[];
+    built_in_algorithms: "docs/guide/built-in-algorithms.md", 0, &[];
     conditional_spaces: "docs/guide/conditional-spaces.md", 0, &[];
     console: "docs/guide/console.md", 3, &[];
     early_stopping: "docs/guide/early-stopping.md", 0, &[];

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::notices::{Notice, Notices, job_notices};
 use super::optimizer::MetricFolderChoice;
 use super::optimizer::measurement::MetricMessage;
-use super::{Double, Int64, MlflowExport, TrainingInput, is_default};
+use super::{BuiltInAlgorithmOutput, Double, Int64, MlflowExport, TrainingInput, is_default};
 use tunesmith_algorithms::encoding::{AtBound, Bound};
 use tunesmith_algorithms::problem::{Origin, ParameterValue};
 use tunesmith_domain::{
@@ -269,7 +269,7 @@ pub struct JobList {
 }
 
 /// Output of a job.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrainingOutput {
     /// Number of successful trials.
@@ -281,6 +281,12 @@ pub struct TrainingOutput {
     /// Whether the job is a tuning job.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_hyperparameter_tuning_job: bool,
+    /// Whether the job runs a built-in algorithm.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_built_in_algorithm_job: bool,
+    /// Output of a built-in algorithm. It has the path of the model in a successful job without hyperparameters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub built_in_algorithm_output: Option<BuiltInAlgorithmOutput>,
     /// Metric tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hyperparameter_metric_tag: Option<String>,
@@ -309,6 +315,9 @@ pub struct HyperparameterOutput {
     #[serde(serialize_with = "serialize_state", deserialize_with = "deserialize_state")]
     #[schemars(schema_with = "state_schema")]
     pub state: JobState,
+    /// Output of a built-in algorithm, with the path of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub built_in_algorithm_output: Option<BuiltInAlgorithmOutput>,
     /// Tunesmith's extensions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tunesmith: Option<OutputAdditions>,
@@ -387,15 +396,18 @@ pub fn display_name(job: &Job) -> &str {
 
 /// Resource of `job` with the successful trials of `trials`, best first, as published.
 pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobResource {
-    let training_output = match study {
+    let built_in = BuiltInAlgorithmOutput::of(job);
+    let mut training_output = match study {
         Some(study) => tuning_output(study, trials),
-        None => TrainingOutput {
-            completed_trial_count: None,
-            trials: Vec::new(),
-            is_hyperparameter_tuning_job: false,
-            hyperparameter_metric_tag: None,
-        },
+        None => TrainingOutput::default(),
     };
+    if let Some(built_in) = built_in {
+        for trial in &mut training_output.trials {
+            trial.built_in_algorithm_output = Some(built_in.of_trial(job, &trial.trial_id));
+        }
+        training_output.is_built_in_algorithm_job = true;
+        training_output.built_in_algorithm_output = Some(built_in.of_single_run(job));
+    }
     let machine_notices = job.plan.as_ref().ok().map(|plan| plan.machines.notices.as_slice());
     JobResource {
         job_id: job.id.parts().1.to_owned(),
@@ -440,6 +452,7 @@ fn tuning_output(study: &Study, trials: &[Trial]) -> TrainingOutput {
         trials: outputs,
         is_hyperparameter_tuning_job: true,
         hyperparameter_metric_tag: Some(metric.name.clone()),
+        ..TrainingOutput::default()
     }
 }
 
@@ -467,6 +480,7 @@ fn hyperparameter_output(study: &Study, trial: &Trial, metric: &str) -> Option<H
         start_time: trial.start_time,
         end_time: trial.end_time,
         state: JobState::Succeeded,
+        built_in_algorithm_output: None,
         tunesmith: (additions != OutputAdditions::default()).then_some(additions),
     })
 }

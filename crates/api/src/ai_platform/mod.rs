@@ -13,6 +13,7 @@
 mod additions;
 mod algorithm;
 mod argument_rules;
+mod built_in;
 mod condition_rules;
 mod continuation;
 mod early_stopping;
@@ -54,6 +55,7 @@ pub use additions::{
     ParameterPrior, ParentValue,
 };
 pub use argument_rules::variable_fault;
+pub use built_in::{BUILT_IN_ALGORITHMS, BuiltInAlgorithm, BuiltInAlgorithmOutput};
 pub use continuation::{continued, inherited_fields, inherits_parameters};
 pub use early_stopping::EarlyStoppingSettings;
 pub use hyperparameters::{

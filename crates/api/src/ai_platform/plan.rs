@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::built_in::{BuiltInAlgorithm, given_twice};
 use super::machines::{MachineMap, Machines};
 use super::{ProtoDuration, ReplicaConfig, TrainingInput, Violation, study_spec};
 use tunesmith_domain::{IdError, JobId, JobPlan, ProgramPlan, ReplicaPlan, Role, StudySpec, TrainerContract, Variable};
@@ -42,6 +43,11 @@ pub enum PlanningError {
         "masterConfig.imageUri excludes --package-path, packageUris and a module: the container image contains the program"
     )]
     TwoPrograms,
+    #[error("a built-in algorithm writes its model to the job folder: give jobDir, or --job-dir")]
+    NoJobDir,
+    /// An argument of a built-in algorithm is also a parameter.
+    #[error("--{name} is a parameter and an argument; give a fixed value, or a parameter, not both")]
+    GivenTwice { name: String },
     #[error("{field} is {value}; 0 to 1000 are allowed")]
     ReplicaCount {
         /// Path of the field.
@@ -118,14 +124,27 @@ pub fn job_plan_on(
 ) -> Result<JobPlan, PlanningError> {
     let machines = map.resolve(input).map_err(|violations| PlanningError::Machines { violations })?;
     let image = input.master_config.as_ref().map_or("", |config| config.image_uri.as_str());
+    let job_dir = command_line.job_dir.clone().or_else(|| Some(input.job_dir.clone()).filter(|dir| !dir.is_empty()));
+    let base = command_line.job_dir_base.as_ref().unwrap_or(&command_line.working_directory);
+    let job_dir = job_dir.map(|dir| absolute(dir, base));
+    let built_in = BuiltInAlgorithm::of_input(input);
     let program = if image.is_empty() {
         local_program(input, command_line)?
     } else {
-        container_program(input, command_line, image)?
+        let container = container_program(input, command_line, image)?;
+        match built_in {
+            Some(algorithm) => algorithm.program(input, job_dir.as_deref().ok_or(PlanningError::NoJobDir)?),
+            None => container,
+        }
     };
     let mut args = input.args.clone();
     if !matches!(program, ProgramPlan::Command { .. }) {
         args.extend(command_line.command.iter().cloned());
+    }
+    if built_in.is_some()
+        && let Some((_, name)) = given_twice(input, &args)
+    {
+        return Err(PlanningError::GivenTwice { name: name.to_owned() });
     }
     let counts = match &input.hyperparameters {
         Some(spec) => {
@@ -135,9 +154,6 @@ pub fn job_plan_on(
         None => (1, 1, 0),
     };
     let metric_tag = input.hyperparameters.as_ref().map_or("", |spec| spec.metric_tag()).to_owned();
-    let job_dir = command_line.job_dir.clone().or_else(|| Some(input.job_dir.clone()).filter(|dir| !dir.is_empty()));
-    let base = command_line.job_dir_base.as_ref().unwrap_or(&command_line.working_directory);
-    let job_dir = job_dir.map(|dir| absolute(dir, base));
     let scheduling = input.scheduling.as_ref();
     Ok(JobPlan {
         max_trials: counts.0.into(),
@@ -148,7 +164,8 @@ pub fn job_plan_on(
         metric_from_stdout: input.tunesmith.metric_from_stdout,
         metric_folder: input.tunesmith.metric_folder.clone(),
         job_dir_flag: input.tunesmith.job_dir_flag.clone(),
-        replicas: replicas(input, &machines, &program)?,
+        // A built-in algorithm trains on one machine.
+        replicas: if built_in.is_some() { Vec::new() } else { replicas(input, &machines, &program)? },
         program,
         args,
         working_directory: command_line.working_directory.clone(),

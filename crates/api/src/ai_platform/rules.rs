@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use super::argument_rules::{check_arguments, check_environment};
+use super::built_in::check_built_in;
 use super::hyperparameter_rules::check_hyperparameters;
 use super::no_effect_rules::check_effects;
 use super::output_rules::check_outputs;
@@ -32,6 +33,7 @@ pub fn check(input: &TrainingInput) -> Vec<Violation> {
     check_machines(input, &mut violations);
     check_program(input, &mut violations);
     check_effects(input, &mut violations);
+    check_built_in(input, &mut violations);
     check_arguments(input, &mut violations);
     for (name, config) in replica_configs(input) {
         check_replica(name, config, input, &mut violations);

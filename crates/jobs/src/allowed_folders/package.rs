@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::{AllowedFolders, NotAllowed};
 use crate::packages::Packages;
-use tunesmith_domain::{JobPlan, ProgramPlan};
-use tunesmith_packages::{LocalArchive, Package, PackageError, PackageSource, ProgramUser, SourceFolder};
+use tunesmith_domain::{BUILT_IN_TRAINERS, JobPlan, ProgramPlan};
+use tunesmith_packages::{
+    LocalArchive, Package, PackageError, PackageSource, ProgramUser, SourceFolder, built_in_trainers,
+};
 
 /// Identity and rights for reading the packages of a job.
 #[derive(Clone, Copy)]
@@ -38,6 +40,9 @@ impl AllowedFolders {
 
     /// Locates the package of `uri`, an entry of `packageUris`. No I/O.
     pub(super) fn package(&self, uri: &str, reader: PackageReader<'_>) -> Result<Package, PackageError> {
+        if uri == BUILT_IN_TRAINERS {
+            return built_in_trainers().map(Package::Packed);
+        }
         let source: PackageSource = uri.parse()?;
         if let Some(path) = source.local_path()
             && let Some(place) = reader.packages.uploaded_file(reader.project, path)

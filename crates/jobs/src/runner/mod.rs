@@ -273,6 +273,10 @@ impl Runner {
             Ok(Prepared::Nothing) => (None, None),
             Ok(Prepared::Here(environment)) => {
                 self.emit(JobEvent::Prepared { log: environment.log.clone() });
+                if plan.program.is_built_in() {
+                    let change = JobChange::SetPythonVersion { version: environment.python_version };
+                    self.services.store.change_job(&self.id, change).await?;
+                }
                 (Some(environment.python), None)
             }
             Ok(Prepared::ByAgents(packages)) => (Some(ENVIRONMENT_PYTHON.into()), Some(packages)),

@@ -52,6 +52,9 @@ struct JobRecord {
     error_message: String,
     #[serde(default, skip_serializing_if = "is_default")]
     notices: Vec<String>,
+    /// Only of built-in algorithms.
+    #[serde(default, skip_serializing_if = "is_default")]
+    python_version: Option<String>,
     revision: u64,
 }
 

@@ -327,6 +327,10 @@ impl Reading {
                 return Err(self.violations);
             }
         };
+        if plan.program.is_built_in() {
+            self.refuse(field, "names a built-in algorithm, which jobs of the API of AI Platform (ml v1) run");
+            return Err(self.violations);
+        }
         let flags = study.as_ref().map(|study| {
             let space = study.spec.problem.search_space();
             let names = PublishedNames::of(space);

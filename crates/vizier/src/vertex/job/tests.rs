@@ -142,6 +142,10 @@ fn violations_have_paths_of_the_message() {
         {"replicaCount": 1, "containerSpec": container()}]);
     let two = json!({"displayName": "c", "jobSpec": {"workerPoolSpecs": two}});
     assert_eq!(fields(two), ["jobSpec.workerPoolSpecs[1].machineSpec.machineType"]);
+    let image = json!({"imageUri": "gcr.io/cloud-ml-algos/boosted_trees:latest"});
+    let mut built_in = pool(json!({"containerSpec": image}));
+    built_in["jobSpec"]["baseOutputDirectory"] = json!({"outputUriPrefix": "/models"});
+    assert!(custom(&built_in).unwrap_err()[0].description.contains("names a built-in algorithm"));
     let no_counts = json!({"displayName": "t", "studySpec": {}, "trialJobSpec": {}});
     let found = tuning_job(&message(TUNING, &no_counts), &job_context(&MachineMap::published())).unwrap_err();
     let found: Vec<&str> = found.iter().map(|it| it.field.as_str()).collect();
