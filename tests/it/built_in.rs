@@ -1,9 +1,11 @@
 //! Built-in algorithms: the package of their trainers, jobs as published, and `tunesmith train`.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::python::interpreter;
@@ -100,6 +102,39 @@ fn train(workspace: &Workspace, args: &[&str]) -> Finished {
     finished(command.output().unwrap())
 }
 
+/// Serves the best model of the job `id`, and compares its predictions with the processed test data.
+fn serve(workspace: &Workspace, id: &str, model: &Path) {
+    let mut command = workspace.command();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--allow-unisolated-programs"]);
+    let server = Server::start_command(&mut command);
+    let mut create = workspace.command();
+    create.args(["models", "create", "birds", "--from-job", id, "--server", &format!("http://{}", server.address)]);
+    finished(create.output().unwrap()).expect(0);
+    let (_, version) = server.get("/v1/projects/local/models/birds");
+    assert_eq!(version["defaultVersion"]["runtimeVersion"], "3.2", "{version}");
+
+    let rows = fs::read_to_string(model.with_file_name("processed_data").join("test.csv")).unwrap();
+    let rows: Vec<Vec<f64>> =
+        rows.lines().map(|row| row.split(',').map(|value| value.parse().unwrap()).collect()).collect();
+    let instances: Vec<&[f64]> = rows.iter().map(|row| &row[1..]).collect();
+    let (status, reply) = server.post("/v1/projects/local/models/birds:predict", &json!({"instances": instances}));
+    assert_eq!(status, 200, "{reply}");
+    let predictions = reply["predictions"].as_array().unwrap();
+    let right = predictions.iter().zip(&rows).filter(|(prediction, row)| most_likely(prediction) == row[0]).count();
+    let evaluation = fs::read(model.with_file_name("artifacts").join("evaluation.json")).unwrap();
+    let evaluation: Value = serde_json::from_slice(&evaluation).unwrap();
+    let accuracy = right as f64 / rows.len() as f64;
+    let expected = evaluation["splits"]["test"]["accuracy"].as_f64().unwrap();
+    assert!((accuracy - expected).abs() < 1e-6, "{accuracy} is not {expected}");
+}
+
+/// Class of a prediction: its value, or the index of its largest probability.
+fn most_likely(prediction: &Value) -> f64 {
+    let Some(shares) = prediction.as_array() else { return prediction.as_f64().unwrap() };
+    let share = |index: &usize| shares[*index].as_f64().unwrap();
+    (0..shares.len()).max_by(|one, other| share(one).total_cmp(&share(other))).unwrap() as f64
+}
+
 #[test]
 fn one_command_trains_and_tunes_from_a_csv_file() {
     let workspace = Workspace::new("");
@@ -118,6 +153,7 @@ fn one_command_trains_and_tunes_from_a_csv_file() {
     assert!(best["hyperparameters"].get("eta").is_some() && best["hyperparameters"].get("max_depth").is_none());
     assert!(best["finalMetric"]["objectiveValue"].as_f64().unwrap() > 0.7, "{best}");
     assert!(workspace.read("birds-boosted_trees/report.html").contains("accuracy"));
+    serve(&workspace, job["jobId"].as_str().unwrap(), Path::new(model));
     // The written training input is one for `tunesmith run`.
     let validated = finished(
         workspace.command().args(["validate", "--config", "birds-boosted_trees/boosted_trees.json"]).output().unwrap(),

@@ -231,6 +231,11 @@ async fn version_of_job(service: &Service, job: &JobId, args: &CreateArgs) -> an
             version[field] = value.into();
         }
     }
+    // The server has the library of a built-in algorithm under these names.
+    if let Some(built_in) = &job.training_output.built_in_algorithm_output {
+        version["framework"] = built_in.framework.clone().into();
+        version["runtimeVersion"] = built_in.runtime_version.clone().into();
+    }
     if let Some(runtime) = &args.runtime_version {
         version["runtimeVersion"] = runtime.clone().into();
     }

@@ -29,7 +29,7 @@ pub struct BuiltInAlgorithm {
     /// Minor version of the framework.
     runtime_version: &'static str,
     /// Requirement on the framework, in that version.
-    requirement: &'static str,
+    pub requirement: &'static str,
 }
 
 /// All built-in algorithms with a trainer.
@@ -83,6 +83,12 @@ impl BuiltInAlgorithm {
     /// Algorithm of `input`; `None` if it has none with a trainer.
     pub fn of_input(input: &TrainingInput) -> Option<&'static Self> {
         Self::of_image(&input.master_config.as_ref()?.image_uri)?.ok()
+    }
+
+    /// Algorithm whose models have `framework` and `runtime_version`, as its output states them.
+    pub fn of_runtime(framework: &str, runtime_version: &str) -> Option<&'static Self> {
+        let known: &'static [Self] = &BUILT_IN_ALGORITHMS;
+        known.iter().find(|known| (known.framework, known.runtime_version) == (framework, runtime_version))
     }
 
     /// Address of the published image.

@@ -1,6 +1,7 @@
 //! Versions as clients request them, resolved for this server.
 
 use crate::response::error::{ApiError, Code};
+use tunesmith_api::ai_platform::BuiltInAlgorithm;
 use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_api::ai_platform::prediction::{FrameworkName, VersionRequest};
 use tunesmith_prediction::{FieldNotice, Framework, Scaling, VersionSpec};
@@ -51,19 +52,30 @@ pub(super) fn spec(request: VersionRequest, machines: &MachineMap) -> Result<Ver
     notice("requestLoggingConfig", request.request_logging_config.is_some(), logging);
     let metrics = request.auto_scaling.as_ref().is_some_and(|scaling| !scaling.metrics.is_empty());
     notice("autoScaling.metrics", metrics, "has no effect: workers are added while requests wait");
-    let python = runtime(&request.runtime_version, machines, &mut notice)?;
+    let framework = match request.framework {
+        FrameworkName::FrameworkUnspecified => Framework::FrameworkUnspecified,
+        FrameworkName::Tensorflow => Framework::Tensorflow,
+        FrameworkName::ScikitLearn => Framework::ScikitLearn,
+        FrameworkName::Xgboost => Framework::Xgboost,
+    };
+    // A runtime of the operator precedes that of a built-in algorithm.
+    let built_in = match machines.runtimes.contains_key(&request.runtime_version) {
+        true => None,
+        false => BuiltInAlgorithm::of_runtime(framework.as_str(), &request.runtime_version),
+    };
+    let python = match built_in {
+        Some(_) => None,
+        None => runtime(&request.runtime_version, machines, &mut notice)?,
+    };
+    let mut requirements = request.tunesmith.requirements;
+    requirements.extend(built_in.map(|algorithm| algorithm.requirement.to_owned()));
     let version_of_runtime = "has no effect: the interpreter is that of the runtime version";
     notice("pythonVersion", !request.python_version.is_empty(), version_of_runtime);
     Ok(VersionSpec {
         description: request.description,
         labels: request.labels,
         deployment_uri: request.deployment_uri,
-        framework: match request.framework {
-            FrameworkName::FrameworkUnspecified => Framework::FrameworkUnspecified,
-            FrameworkName::Tensorflow => Framework::Tensorflow,
-            FrameworkName::ScikitLearn => Framework::ScikitLearn,
-            FrameworkName::Xgboost => Framework::Xgboost,
-        },
+        framework,
         runtime_version: request.runtime_version,
         python_version: request.python_version,
         machine_type: request.machine_type,
@@ -85,7 +97,7 @@ pub(super) fn spec(request: VersionRequest, machines: &MachineMap) -> Result<Ver
             },
         },
         python,
-        requirements: request.tunesmith.requirements,
+        requirements,
         notices,
     })
 }
