@@ -19,6 +19,7 @@ use crate::executors::{self, ExecutorKind, ExecutorOptions};
 use crate::server_settings::ServerSettings;
 use crate::sharing::{self, Sharing};
 use crate::tracking::live_tracking;
+use crate::webhooks;
 use tunesmith_access::{AuditLog, Authenticator, Limits, Record, Rotation, TokenFile, TokenFileError};
 use tunesmith_admission::{Access, ApplyTokenChange, Owner, ServiceAccess, tokens_in};
 use tunesmith_config::AuditFiles;
@@ -35,12 +36,13 @@ use tunesmith_jobs::{Jobs, RETRY_PAUSES, SlotCounts};
 use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, PackageRules, ProgramUser};
 use tunesmith_prediction::{ModelServices, Models};
-use tunesmith_store::{FolderDocuments, Store};
+use tunesmith_store::{FolderDocuments, Store, observed, observed_claims};
 use tunesmith_studies::clock::{Clock, SystemClock};
 use tunesmith_studies::search_policy::SearchPolicy;
 use tunesmith_studies::{PendingSuggestions, Studies};
 use tunesmith_tracking::LiveTracking;
 use tunesmith_tracking::mlflow::Operator;
+use tunesmith_webhooks::Webhooks;
 
 /// Audit log of all changes.
 const ADMIN_ACTIVITY: &str = "admin_activity.jsonl";
@@ -115,6 +117,8 @@ pub(crate) struct Application {
     pub(crate) reports: TrialReports,
     pub(crate) agents: AgentReports,
     pub(crate) tracking: Arc<LiveTracking>,
+    /// `None` if none are configured.
+    pub(crate) webhooks: Option<Arc<Webhooks>>,
 }
 
 /// Composes the services on `data_dir` without starting tasks or programs, or queuing jobs. Cached histories take at
@@ -158,6 +162,11 @@ pub(crate) async fn compose_shared(
     let pool = counted(settings.pool, kind, kinds, default);
     let pool = PoolSettings { executor_limits: limits, ..pool };
     let Sharing { claims, running, relay, documents, clock } = sharing::open(data_dir, &store, job_lease).await?;
+    let webhooks = webhooks::compose(&settings.webhooks, data_dir, &store, documents.as_ref(), &clock)?;
+    let (store, claims) = match &webhooks {
+        Some(webhooks) => (observed(store, webhooks.observer()), observed_claims(claims, webhooks.observer())),
+        None => (store, claims),
+    };
     let policy = Arc::new(SearchPolicy::with_memory(Arc::clone(&store), processors().get(), memory / 2));
     let environments = Arc::new(environments(data_dir, &isolation));
     let packages = Packages::new(data_dir.packages(), Packages::MAX_BYTES).shared(documents.clone());
@@ -228,6 +237,7 @@ pub(crate) async fn compose_shared(
         reports: TrialReports::new(Arc::clone(&services)),
         agents: AgentReports::new(services, inbox).with_relay(relay),
         tracking,
+        webhooks,
         store,
         clock,
     })

@@ -13,6 +13,7 @@ mod executors;
 mod in_process;
 mod memory;
 mod pages;
+mod secret_file;
 mod server_settings;
 #[cfg(feature = "postgres")]
 mod shared_tokens;
@@ -21,3 +22,4 @@ mod single_sign_on;
 mod tracking;
 #[cfg(feature = "vizier")]
 mod vertex_file;
+mod webhooks;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::devices;
 use crate::single_sign_on::{SingleSignOn, SingleSignOnError};
+use crate::webhooks::{WebhookSettingsError, configured};
 use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_config::{
     AuditFiles, Capacity as ConfiguredCapacity, ConfigErrors, Devices, ExecutorConfig, KnownExecutor, Limits,
@@ -14,6 +15,7 @@ use tunesmith_jobs::QueueLimits;
 use tunesmith_jobs::allowed_folders::{AllowedFolder, AllowedFolderError};
 use tunesmith_jobs::resource_pool::{Capacity, Device, PoolLimits, PoolSettings, RunningLimits};
 use tunesmith_prediction::PredictionTimes;
+use tunesmith_webhooks::Webhook;
 
 /// Machines and limits of the services. By default, the published names without accounting or limits.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +35,7 @@ pub(crate) struct ServerSettings {
     pub(crate) audit: AuditFiles,
     pub(crate) retention: Retention,
     pub(crate) single_sign_on: Option<SingleSignOn>,
+    pub(crate) webhooks: Vec<Arc<Webhook>>,
     pub(crate) prediction: PredictionSettings,
 }
 
@@ -63,6 +66,8 @@ pub(crate) enum SettingsError {
     },
     #[error(transparent)]
     SingleSignOn(#[from] SingleSignOnError),
+    #[error(transparent)]
+    Webhook(#[from] WebhookSettingsError),
     #[error("resources.discoverDevices: {0:#}")]
     Devices(anyhow::Error),
 }
@@ -94,6 +99,7 @@ impl ServerSettings {
             audit,
             retention,
             open_id_connect,
+            webhooks,
             capacity: _,
         } = config;
         let allowed_folders = allowed_folders
@@ -128,6 +134,7 @@ impl ServerSettings {
             allowed_folders,
             audit,
             retention,
+            webhooks: configured(&webhooks)?,
             prediction: PredictionSettings::default(),
             single_sign_on: open_id_connect.map(SingleSignOn::of).transpose()?,
             queue: QueueLimits { cluster: queued_cluster, project: queued_project, principal: queued_principal },

@@ -1,9 +1,9 @@
 //! Settings of the sign-in at an OpenID Connect provider.
 
 use std::collections::BTreeMap;
-#[cfg(feature = "console")]
-use std::path::PathBuf;
 
+#[cfg(feature = "console")]
+use crate::secret_file::{SecretFileError, read_secret};
 use tunesmith_access::{BadGrant, Grant};
 use tunesmith_config::OpenIdConnect;
 
@@ -25,15 +25,8 @@ pub(crate) enum SingleSignOnError {
         source: BadGrant,
     },
     #[cfg(feature = "console")]
-    #[error("openIdConnect.clientSecretFile: {} cannot be read", path.display())]
-    Secret {
-        path: PathBuf,
-        #[source]
-        source: std::io::Error,
-    },
-    #[cfg(feature = "console")]
-    #[error("openIdConnect.clientSecretFile: {} {reason}", path.display())]
-    BadSecret { path: PathBuf, reason: &'static str },
+    #[error("openIdConnect.clientSecretFile")]
+    Secret(#[source] SecretFileError),
 }
 
 impl SingleSignOn {
@@ -61,7 +54,12 @@ impl SingleSignOn {
         let redirect = format!("{}{}", server.trim_end_matches('/'), tunesmith_console::LOGIN_CALLBACK);
         let http = tunesmith_client::http_client(&config.issuer).context("openIdConnect.issuer")?;
         let settings = Settings {
-            client_secret: config.client_secret_file.map(secret).transpose()?,
+            client_secret: config
+                .client_secret_file
+                .as_deref()
+                .map(read_secret)
+                .transpose()
+                .map_err(SingleSignOnError::Secret)?,
             issuer: config.issuer,
             client_id: config.client_id,
             scopes: config.scopes,
@@ -80,20 +78,4 @@ fn parsed(field: &str, roles: &[String]) -> Result<Vec<Grant>, SingleSignOnError
         role.parse().map_err(|source| SingleSignOnError::Role { field: format!("{field}[{index}]"), source })
     };
     roles.iter().enumerate().map(grant).collect()
-}
-
-/// Secret in the file `path`, without the end of its line.
-#[cfg(feature = "console")]
-fn secret(path: PathBuf) -> Result<String, SingleSignOnError> {
-    use std::os::unix::fs::MetadataExt;
-
-    let read = || Ok((std::fs::metadata(&path)?.mode(), std::fs::read_to_string(&path)?));
-    match read() {
-        Ok((mode, _)) if mode & 0o007 != 0 => {
-            Err(SingleSignOnError::BadSecret { path, reason: "can be read by every user: chmod o-rwx" })
-        }
-        Ok((_, text)) if text.trim().is_empty() => Err(SingleSignOnError::BadSecret { path, reason: "is empty" }),
-        Ok((_, text)) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
-        Err(source) => Err(SingleSignOnError::Secret { path, source }),
-    }
 }

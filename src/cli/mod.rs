@@ -51,6 +51,7 @@ mod trial_count;
 mod trial_view;
 mod validate;
 mod version;
+mod webhooks;
 
 use std::io;
 use std::process::ExitCode;
@@ -99,6 +100,9 @@ enum Command {
     /// Manage the access tokens of a server.
     #[command(subcommand)]
     Tokens(tokens::TokensCommand),
+    /// Check the webhooks of a server.
+    #[command(subcommand)]
+    Webhooks(webhooks::WebhooksCommand),
     /// Back up a data folder, even while a server uses its SQLite store.
     Backup(backup::BackupArgs),
     /// Restore a backup to a new data folder.
@@ -211,6 +215,7 @@ pub fn main() -> ExitCode {
         Command::Console(args) => console::run(&args),
         Command::Agent(args) => args.run().map_err(anyhow::Error::from),
         Command::Tokens(command) => tokens::tokens(&command),
+        Command::Webhooks(command) => webhooks::run(&command),
         Command::Backup(args) => backup::back_up_folder(&args),
         Command::Restore(args) => backup::restore_folder(&args),
         Command::Store(command) => backup::store(&command),

@@ -156,7 +156,7 @@ pub(super) fn run(args: RunArgs, log_format: LogFormat) -> anyhow::Result<ExitCo
     let settings = match args.server_config.settings(known) {
         Ok(settings) => settings,
         Err(error) => {
-            notice(&error.to_string());
+            notice(&format!("{:#}", anyhow::Error::from(error)));
             return Ok(ExitCode::from(BAD_INPUT));
         }
     };

@@ -1,7 +1,8 @@
-//! Export of the job of `tunesmith run` to MLflow and TensorBoard.
+//! Export of the job of `tunesmith run` to MLflow and TensorBoard, and its events for webhooks.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -14,6 +15,10 @@ use tunesmith_domain::Job;
 use tunesmith_jobs::{JobTracking, TrackingStatus};
 use tunesmith_tracking::mlflow::TrackingUri;
 use tunesmith_tracking::{Destinations, LiveTracking};
+use tunesmith_webhooks::Webhooks;
+
+/// Maximum time for which the end of a run waits for receivers of events.
+const LAST_EVENTS: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 pub(super) struct TrackingArgs {
@@ -55,6 +60,7 @@ impl TrackingArgs {
 pub(super) struct RunExport {
     tracking: Arc<LiveTracking>,
     destinations: Destinations,
+    webhooks: Option<Arc<Webhooks>>,
 }
 
 impl RunExport {
@@ -64,7 +70,10 @@ impl RunExport {
         if destinations != Destinations::default() {
             tracking.set_destinations(&job.id, destinations.clone());
         }
-        Self { tracking, destinations }
+        if let Some(webhooks) = application.webhooks.clone() {
+            tokio::spawn(async move { webhooks.run().await });
+        }
+        Self { tracking, destinations, webhooks: application.webhooks.clone() }
     }
 
     /// Completes the export of a job that ended in an earlier process.
@@ -72,6 +81,19 @@ impl RunExport {
         self.tracking.start(job);
         for error in self.tracking.finish(&job.id, true).await {
             notice(&format!("warning: the export is not complete: {error}"));
+        }
+        self.send_events().await;
+    }
+
+    /// Delivers the last events to webhooks.
+    async fn send_events(&self) {
+        let Some(webhooks) = &self.webhooks else { return };
+        let pending = webhooks.drain(LAST_EVENTS).await;
+        if pending > 0 {
+            notice(&format!(
+                "warning: {pending} events are not delivered; the next run or serve with this data folder and server \
+                 configuration delivers them"
+            ));
         }
     }
 
@@ -97,5 +119,6 @@ impl RunExport {
             }
             notice(&format!("warning: the export is not complete: {error}\nto send the rest: {command}"));
         }
+        self.send_events().await;
     }
 }

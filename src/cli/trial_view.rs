@@ -12,6 +12,7 @@ use tunesmith_api::ai_platform::optimizer::{
     MeasurementMessage, PublishedNames, TrialMessage, TrialParameter, TrialStateName, trial_and_attempt,
 };
 use tunesmith_domain::{MetricValue, RankedFields, RankedTrial, Study, Trial, TrialId, TrialState};
+use tunesmith_tracking::{Column as TypedColumn, Values as ColumnValues, parquet};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TrialView {
@@ -214,4 +215,56 @@ impl TrialColumns<'_> {
         }
         Ok(writer.flush()?)
     }
+
+    /// `trials` as a Parquet file with the columns of [`Self::write_csv`]. A parameter has integers or numbers if all its
+    /// values are, and texts otherwise.
+    pub(super) fn parquet(&self, trials: &[TrialView], recommended: Option<TrialId>) -> anyhow::Result<Vec<u8>> {
+        let column = |name: &str, values: ColumnValues| TypedColumn { name: name.to_owned(), values };
+        let texts =
+            |text: &dyn Fn(&TrialView) -> Option<String>| ColumnValues::Texts(trials.iter().map(text).collect());
+        let flags = |flag: &dyn Fn(&TrialView) -> bool| {
+            ColumnValues::Flags(trials.iter().map(|trial| Some(flag(trial))).collect())
+        };
+        let times = |time: fn(&TrialView) -> Option<Timestamp>| {
+            ColumnValues::Times(trials.iter().map(|trial| time(trial).map(Timestamp::as_microsecond)).collect())
+        };
+        let metric = |name: &str| ColumnValues::Numbers(trials.iter().map(|trial| trial.value(name)).collect());
+        let number = |trial: &TrialView| i64::try_from(trial.id.0).ok();
+        let step = |trial: &TrialView| trial.result.as_ref().map(|values| values.step);
+        let mut table = vec![
+            column("trial_id", ColumnValues::Integers(trials.iter().map(number).collect())),
+            column("state", texts(&|trial| Some(trial.state.to_string()))),
+            column("objective_value", metric(self.metrics.first().copied().unwrap_or_default())),
+            column("training_step", ColumnValues::Integers(trials.iter().map(step).collect())),
+            column("stopped_early", flags(&|trial| trial.stopped_early)),
+            column("reason", texts(&|trial| Some(trial.reason()).filter(|reason| !reason.is_empty()))),
+            column("start_time", times(|trial| trial.start_time)),
+            column("end_time", times(|trial| trial.end_time)),
+            column("recommended", flags(&|trial| recommended == Some(trial.id))),
+        ];
+        table.extend(self.parameters.iter().map(|name| column(name, parameter_values(trials, name))));
+        let several = if self.metrics.len() > 1 { self.metrics.as_slice() } else { &[] };
+        table.extend(several.iter().map(|name| column(name, metric(name))));
+        Ok(parquet(&table)?)
+    }
+}
+
+fn parameter_values(trials: &[TrialView], name: &str) -> ColumnValues {
+    let values: Vec<Option<&ParameterValue>> = trials.iter().map(|trial| trial.parameters.get(name)).collect();
+    let integer = |value: &ParameterValue| match value {
+        ParameterValue::Integer(value) => Some(*value),
+        ParameterValue::Double(_) | ParameterValue::Discrete(_) | ParameterValue::Categorical(_) => None,
+    };
+    let number = |value: &ParameterValue| match value {
+        ParameterValue::Double(value) | ParameterValue::Discrete(value) => Some(*value),
+        ParameterValue::Integer(value) => Some(*value as f64),
+        ParameterValue::Categorical(_) => None,
+    };
+    if values.iter().flatten().all(|value| integer(value).is_some()) {
+        return ColumnValues::Integers(values.into_iter().map(|value| integer(value?)).collect());
+    }
+    if values.iter().flatten().all(|value| number(value).is_some()) {
+        return ColumnValues::Numbers(values.into_iter().map(|value| number(value?)).collect());
+    }
+    ColumnValues::Texts(values.into_iter().map(|value| Some(value?.to_string())).collect())
 }

@@ -134,3 +134,95 @@ assert not schema_violations_from_proposed_config(config), schema_violations_fro
     let checked = finished(command.args(["-c", script]).current_dir(workspace.path()).output().unwrap());
     assert_eq!(checked.code, Some(0), "{}", checked.stderr);
 }
+
+/// Opens the exports with their own readers, and prints what the tests compare.
+const READ_EXPORTS: &str = "
+import json, sys
+import optuna
+import pyarrow.parquet
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+storage = JournalStorage(JournalFileBackend('exported.log'))
+study = optuna.load_study(study_name='tuned', storage=storage)
+optuna.copy_study(from_study_name='tuned', from_storage=storage, to_storage='sqlite:///copied.db')
+copied = optuna.load_study(study_name='tuned', storage='sqlite:///copied.db')
+assert [t.values for t in copied.trials] == [t.values for t in study.trials]
+table = pyarrow.parquet.read_table('trials.parquet')
+print(json.dumps({
+    'direction': study.direction.name, 'metrics': study.metric_names,
+    'trials': [[t.number, t.state.name, t.value, t.params, t.intermediate_values] for t in study.trials],
+    'minutes': all((t.datetime_complete - t.datetime_start).total_seconds() < 60 for t in study.trials),
+    'reasons': [t.user_attrs.get('tunesmith:reason') for t in study.trials],
+    'schema': {field.name: str(field.type) for field in table.schema},
+    'columns': {name: table[name].to_pylist() for name in ['trial_id', 'state', 'objective_value', 'n', 'rate', 'kind', 'size', 'stopped_early']},
+}))
+study.sampler = optuna.samplers.TPESampler(seed=1)
+study.ask({name: dist for t in study.trials[:1] for name, dist in t.distributions.items()})
+";
+
+#[test]
+fn exports_are_read_by_optuna_and_pyarrow() {
+    let workspace = Workspace::new(
+        "hyperparameters:\n  goal: MAXIMIZE\n  hyperparameterMetricTag: score\n  maxTrials: 9\n  maxFailedTrials: 9\n  \
+         algorithm: RANDOM_SEARCH\n  params:\n  - {parameterName: n, type: INTEGER, minValue: 1, maxValue: 9}\n  \
+         - {parameterName: rate, type: DOUBLE, minValue: 0.001, maxValue: 1, scaleType: UNIT_LOG_SCALE}\n  \
+         - {parameterName: kind, type: CATEGORICAL, categoricalValues: [tree, net]}\n  \
+         - {parameterName: size, type: DISCRETE, discreteValues: [0.5, 8, 32]}\n\
+         tunesmith: {metricFromStdout: true, seed: 3}\n",
+    );
+    let trainer = "for a in \"$@\"; do case $a in --n=*) n=${a#--n=};; esac; done\n[ $n -lt 8 ] || exit 3\n\
+                   echo score=1 step=1; echo score=$n step=2\n";
+    workspace.write("train.sh", trainer);
+    workspace.run(["--job-id", "tuned", "--data-dir", "data", "--", "sh", "train.sh"]).expect(0);
+    let tunesmith = |arguments: &[&str]| finished(workspace.command().args(arguments).output().unwrap());
+    let of_job = ["--job", "tuned", "--data-dir", "data"];
+    let export = ["export", "optuna", "--output", "exported.log"];
+    let exported = tunesmith(&[&export[..], &of_job].concat()).expect(0);
+    assert_eq!(exported.stdout, "exported job tuned with 9 trials to study \"tuned\" in exported.log\n");
+    let again = tunesmith(&[&export[..], &of_job].concat()).expect(2);
+    assert!(again.stderr.contains("exported.log exists"), "{}", again.stderr);
+    let table = ["trials", "export", "--format", "parquet"];
+    let refused = tunesmith(&[&table[..], &of_job].concat()).expect(2);
+    assert!(refused.stderr.contains("--format parquet: give the file with --output"), "{}", refused.stderr);
+    tunesmith(&[&table[..], &["--output", "trials.parquet"], &of_job].concat()).expect(0);
+    let mut command = program(interpreter(&["optuna==5.0.0", "pyarrow==26.0.1"]));
+    let read = finished(command.args(["-c", READ_EXPORTS]).current_dir(workspace.path()).output().unwrap()).expect(0);
+    let found: serde_json::Value = serde_json::from_str(&read.stdout).unwrap();
+    assert_eq!((&found["direction"], &found["metrics"]), (&"MAXIMIZE".into(), &serde_json::json!(["score"])));
+    assert_eq!(found["minutes"], true);
+    let schema = serde_json::json!({
+        "trial_id": "int64", "state": "string", "objective_value": "double", "training_step": "int64",
+        "stopped_early": "bool", "reason": "string", "start_time": "timestamp[us, tz=UTC]",
+        "end_time": "timestamp[us, tz=UTC]", "recommended": "bool", "n": "int64", "rate": "double", "kind": "string",
+        "size": "double",
+    });
+    assert_eq!(found["schema"], schema);
+    let trials = workspace.trials();
+    assert!(trials.iter().any(|trial| trial["state"] == "INFEASIBLE"));
+    for (index, trial) in trials.iter().enumerate() {
+        let [number, state, value, parameters, curve] = found["trials"][index].as_array().unwrap().as_slice() else {
+            panic!("{found}");
+        };
+        assert_eq!(number, index);
+        let n: i64 = trial["n"].parse().unwrap();
+        let expected = serde_json::json!({
+            "n": n, "rate": trial["rate"].parse::<f64>().unwrap(), "kind": trial["kind"],
+            "size": trial["size"].parse::<f64>().unwrap(),
+        });
+        assert_eq!(*parameters, expected);
+        let column = |name: &str| &found["columns"][name][index];
+        for name in ["n", "rate", "kind", "size"] {
+            assert_eq!(column(name), &expected[name]);
+        }
+        assert_eq!((column("trial_id"), column("stopped_early")), (&serde_json::json!(index + 1), &false.into()));
+        let (expected_state, expected_value, expected_curve) = match trial["state"].as_str() {
+            "SUCCEEDED" => ("COMPLETE", serde_json::json!(n as f64), serde_json::json!({"1": 1.0, "2": n as f64})),
+            _ => ("FAIL", serde_json::Value::Null, serde_json::json!({})),
+        };
+        assert_eq!((state, value, curve), (&expected_state.into(), &expected_value, &expected_curve));
+        assert_eq!(column("objective_value"), &expected_value);
+        let reason = (expected_state == "FAIL").then_some("exit code 3");
+        assert_eq!(found["reasons"][index].as_str(), reason);
+    }
+}

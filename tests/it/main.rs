@@ -122,6 +122,7 @@ mod usage;
 mod vertex_files;
 mod views;
 mod vizier;
+mod webhooks;
 mod wire;
 mod workers;
 mod yaml_reading;

@@ -31,8 +31,8 @@ pub use hints::hints;
 pub use schema::json_schema;
 pub use server::{
     AuditFiles, Capacity, Devices, EXECUTORS, ExecutorConfig, KnownExecutor, KubernetesConfig, LOCAL, Limits,
-    NamedExecutor, OpenIdConnect, RayConfig, Retention, ServerConfig, SlurmConfig, Words, load_server, parse_server,
-    server_json_schema,
+    NamedExecutor, OpenIdConnect, RayConfig, Retention, ServerConfig, SlurmConfig, WebhookConfig, Words, load_server,
+    parse_server, server_json_schema,
 };
 pub use study::{StudyDraft, parse_study};
 

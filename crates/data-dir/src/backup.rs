@@ -11,8 +11,9 @@ use super::manifest::{self, Manifest};
 use super::new_folder::NewFolder;
 use super::{DataDir, DataDirError, FilesCopied, OPTUNA_FILE, SERVER_FILE, StoreKind, StoreSource};
 
-/// Names that are never copied: of this process, of this server, or recomputed.
-const OWN: [&str; 4] = ["LOCK", SERVER_FILE, "environments", "tokens.shared"];
+/// Names that are never copied: of this process, of this server, or recomputed. Progress of webhooks may be newer than a copy
+/// of the store.
+const OWN: [&str; 5] = ["LOCK", SERVER_FILE, "environments", "tokens.shared", "webhooks"];
 
 /// Names of the store and of its location.
 const OF_STORE: [&str; 4] = ["STORE", "DATABASE", "store.sled", "store.sqlite"];

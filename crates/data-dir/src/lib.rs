@@ -310,6 +310,11 @@ impl DataDir {
         self.path.join("tracking")
     }
 
+    /// Folder of undelivered events and of the progress of webhooks.
+    pub fn webhooks(&self) -> PathBuf {
+        self.path.join("webhooks")
+    }
+
     /// Folder of installed programs, each in a folder named by its content.
     pub fn environments(&self) -> PathBuf {
         self.path.join("environments")

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 /// Names in a data folder. Other entries belong to the user.
-const NAMES: [&str; 23] = [
+const NAMES: [&str; 24] = [
     "LOCK",
     "STORE",
     "TOKENS",
@@ -30,6 +30,7 @@ const NAMES: [&str; 23] = [
     "tracking",
     "tokens.json",
     "tokens.json.new",
+    "webhooks",
 ];
 
 /// Makes the entries of the data folder `path` private; a restored backup may have other modes. Other users may still

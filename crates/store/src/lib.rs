@@ -17,6 +17,7 @@ mod group;
 #[cfg(any(feature = "postgres", feature = "sled", feature = "sqlite"))]
 mod keys;
 mod memory;
+mod observed;
 pub mod pages;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -45,6 +46,7 @@ pub use error::{OptionalExtension, StoreError};
 pub use fault::{Condition, StoreFault};
 pub use folder_documents::FolderDocuments;
 pub use memory::MemoryStore;
+pub use observed::{Changed, Observer, observed, observed_claims};
 #[cfg(feature = "postgres")]
 pub use postgres::{DatabaseAddress, DatabaseAddressError, PostgresClaims, PostgresDocuments, PostgresStore};
 pub use sharing::{

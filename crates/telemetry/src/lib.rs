@@ -31,6 +31,9 @@ pub struct Telemetry {
     prediction_seconds: Family<ResultLabels, Histogram, Buckets>,
     trials: Family<StateLabels, Counter>,
     jobs: Family<StateLabels, Counter>,
+    webhook_deliveries: Family<WebhookLabels, Counter>,
+    webhook_events_dropped: Family<DropLabels, Counter>,
+    webhook_events_pending: Family<PendingLabels, Gauge>,
     commit_seconds: Histogram,
     changes_committed: Counter,
     pub leases_expired: Counter,
@@ -99,6 +102,23 @@ struct WaitLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct WebhookLabels {
+    webhook: String,
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DropLabels {
+    webhook: String,
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PendingLabels {
+    webhook: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResultLabels {
     result: &'static str,
 }
@@ -147,6 +167,15 @@ impl Telemetry {
         registry.register("trials", "Transitions of trials by new state", trials.clone());
         let jobs = Family::default();
         registry.register("jobs", "Transitions of jobs by new state", jobs.clone());
+        let webhook_deliveries = Family::default();
+        let help = "Deliveries of events by webhook and result";
+        registry.register("webhook_deliveries", help, webhook_deliveries.clone());
+        let webhook_events_dropped = Family::default();
+        let help = "Undelivered events dropped by webhook and reason";
+        registry.register("webhook_events_dropped", help, webhook_events_dropped.clone());
+        let webhook_events_pending = Family::default();
+        let help = "Events waiting for delivery by webhook";
+        registry.register("webhook_events_pending", help, webhook_events_pending.clone());
         let commit_seconds = Buckets.new_metric();
         let help = "Time of the store's transactions";
         registry.register_with_unit("store_commit", help, Unit::Seconds, commit_seconds.clone());
@@ -190,6 +219,9 @@ impl Telemetry {
             suggestions,
             trials,
             jobs,
+            webhook_deliveries,
+            webhook_events_dropped,
+            webhook_events_pending,
             trials_waiting,
             prediction_seconds,
             prediction_workers,
@@ -253,6 +285,21 @@ impl Telemetry {
         self.trials_waiting.get_or_create(&WaitLabels { reason }).inc_by(change);
     }
 
+    /// Counts a delivery by `webhook`: `delivered`, `failed` or `refused`.
+    pub fn webhook_delivery(&self, webhook: &str, result: &'static str) {
+        self.webhook_deliveries.get_or_create(&WebhookLabels { webhook: webhook.to_owned(), result }).inc();
+    }
+
+    /// Counts an event that `webhook` no longer delivers, due to `age`, `count`, `refused` or `unreadable`.
+    pub fn webhook_event_dropped(&self, webhook: &str, reason: &'static str) {
+        self.webhook_events_dropped.get_or_create(&DropLabels { webhook: webhook.to_owned(), reason }).inc();
+    }
+
+    pub fn webhook_events_pending(&self, webhook: &str, count: usize) {
+        let labels = PendingLabels { webhook: webhook.to_owned() };
+        self.webhook_events_pending.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
     /// Records an online prediction with `result`.
     pub fn predicted(&self, result: &'static str, time: Duration) {
         self.prediction_seconds.get_or_create(&ResultLabels { result }).observe(time.as_secs_f64());
@@ -288,6 +335,9 @@ mod tests {
         telemetry.suggested("RANDOM_SEARCH", SuggestionSource::Computed, 8);
         telemetry.trials("ACTIVE", 8);
         telemetry.job("SUCCEEDED");
+        telemetry.webhook_delivery("team", "delivered");
+        telemetry.webhook_event_dropped("team", "age");
+        telemetry.webhook_events_pending("team", 4);
         telemetry.leases_expired.inc();
         telemetry.job_slots.set(2);
         telemetry.memory_held.set(3 << 20);
@@ -300,6 +350,9 @@ mod tests {
             "tunesmith_suggestions_total{algorithm=\"RANDOM_SEARCH\",source=\"computed\"} 8",
             "tunesmith_trials_total{state=\"ACTIVE\"} 8",
             "tunesmith_jobs_total{state=\"SUCCEEDED\"} 1",
+            "tunesmith_webhook_deliveries_total{webhook=\"team\",result=\"delivered\"} 1",
+            "tunesmith_webhook_events_dropped_total{webhook=\"team\",reason=\"age\"} 1",
+            "tunesmith_webhook_events_pending{webhook=\"team\"} 4",
             concat!("tunesmith_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
             "tunesmith_leases_expired_total 1",
             "tunesmith_job_slots 2",

@@ -1,5 +1,6 @@
 //! `tunesmith export`: a job or study, with its trials, for other tools.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,11 +10,12 @@ use clap::{Args, Subcommand};
 
 use super::export_source::Exported;
 use super::study_target::StudyArgs;
-use crate::cli::output::print;
+use crate::cli::output::{notice, print};
+use crate::cli::results::replace_file;
 use crate::tracking::recommend;
 use tunesmith_tracking::mlflow::{MlflowRuns, Operator, RunIds, TrackingServer, TrackingUri};
 use tunesmith_tracking::tensorboard::EventFiles;
-use tunesmith_tracking::{Destination, SubjectSource, Synchronization, TrackingError};
+use tunesmith_tracking::{Destination, SubjectSource, Synchronization, TrackingError, optuna_journal};
 
 /// Passes until a subject that other processes export, too, has all its runs once.
 const MAX_PASSES: usize = 3;
@@ -28,6 +30,21 @@ pub(in crate::cli) enum ExportCommand {
     Mlflow(MlflowArgs),
     /// Write a job or study as event files, for TensorBoard's HParams page. Writing again adds only what is missing.
     Tensorboard(TensorboardArgs),
+    /// Write a job or study as a journal file of Optuna, which JournalStorage opens: with curves, failures and trials that were
+    /// stopped early, which are pruned there.
+    Optuna(OptunaExportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct OptunaExportArgs {
+    #[command(flatten)]
+    of: StudyArgs,
+    /// Journal file to write. It must not exist: a journal is a sequence of changes.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    output: PathBuf,
+    /// Name of the study in Optuna. By default, the name of the job or study.
+    #[arg(long, value_name = "NAME")]
+    study_name: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -55,6 +72,7 @@ pub(super) async fn run(command: ExportCommand) -> anyhow::Result<ExitCode> {
     match command {
         ExportCommand::Mlflow(args) => mlflow(args).await?,
         ExportCommand::Tensorboard(args) => tensorboard(args).await?,
+        ExportCommand::Optuna(args) => optuna(args).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -89,6 +107,31 @@ async fn tensorboard(args: TensorboardArgs) -> anyhow::Result<()> {
     let (what, folder) = (exported.name(), args.output.join(&exported.subject.name));
     send(exported, files).await?;
     print(&format!("exported {what} to {}\n", folder.display()))?;
+    Ok(())
+}
+
+async fn optuna(args: OptunaExportArgs) -> anyhow::Result<()> {
+    let path = &args.output;
+    if path.symlink_metadata().is_ok() {
+        bail!("{} exists; give the name of a new file", path.display());
+    }
+    let exported = Exported::open(&args.of).await?;
+    let Some(study) = &exported.subject.study else {
+        bail!("{} has no hyperparameters, and so no trials to write", exported.name());
+    };
+    let name = args.study_name.unwrap_or_else(|| exported.subject.name.clone());
+    let mut journal = Vec::new();
+    let summary = optuna_journal(&*exported.store, study, &name, &mut journal).await?;
+    replace_file(path, |file| Ok(file.write_all(&journal)?))?;
+    if summary.left_out > 0 {
+        notice(&format!("warning: left out: {} reports without a finite value", summary.left_out));
+    }
+    print(&format!(
+        "exported {} with {} trials to study {name:?} in {}\n",
+        exported.name(),
+        summary.trials,
+        path.display()
+    ))?;
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use super::format::{Format, limited, show, show_list};
 use super::measurement::MeasurementArgs;
 use super::study_target::{StudyArgs, checked};
 use super::trial_create::{self, CreateArgs};
-use super::trials_text::{csv, describe, sort, table};
+use super::trials_text::{csv, describe, parquet, sort, table};
 use crate::cli::output::print;
 use crate::cli::table::TableArgs;
 use tunesmith_api::ai_platform::optimizer::{
@@ -149,6 +149,8 @@ pub(in crate::cli) struct ExportArgs {
 enum ExportFormat {
     Csv,
     Json,
+    /// Columns with types, for pandas, Polars, DuckDB and Spark. Needs --output.
+    Parquet,
 }
 
 pub(super) async fn run(command: TrialsCommand) -> anyhow::Result<ExitCode> {
@@ -241,22 +243,26 @@ async fn complete(args: &CompleteArgs) -> anyhow::Result<()> {
 }
 
 async fn export(args: &ExportArgs) -> anyhow::Result<()> {
+    if args.format == ExportFormat::Parquet && args.output.is_none() {
+        bail!("--format parquet: give the file with --output");
+    }
     let study = args.of.open(Purpose::Look).await?;
     let mut list = study.client.trials("").await?;
     let recommended = study.client.recommended().await?;
     let text = match args.format {
-        ExportFormat::Csv => csv(&list.trials, recommended.and_then(|found| found.trial))?,
+        ExportFormat::Csv => csv(&list.trials, recommended.and_then(|found| found.trial))?.into_bytes(),
+        ExportFormat::Parquet => parquet(&list.trials, recommended.and_then(|found| found.trial))?,
         ExportFormat::Json => {
             if let Some(recommended) = recommended {
                 list.json["recommended"] = recommended.json;
             }
-            format!("{}\n", serde_json::to_string_pretty(&list.json)?)
+            format!("{}\n", serde_json::to_string_pretty(&list.json)?).into_bytes()
         }
     };
     match &args.output {
         Some(path) => create_for_user(path)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|mut file| file.write_all(&text))
             .with_context(|| format!("{} cannot be written", path.display())),
-        None => Ok(print(&text)?),
+        None => Ok(print(std::str::from_utf8(&text)?)?),
     }
 }

@@ -28,6 +28,9 @@ pub(super) fn start(args: &ServeArgs, data_dir: &DataDir, application: &Applicat
     tasks.spawn(expiry.run());
     let tracking = Arc::clone(&application.tracking);
     tasks.spawn(async move { tracking.resume().await });
+    if let Some(webhooks) = application.webhooks.clone() {
+        tasks.spawn(async move { webhooks.run().await });
+    }
     if let Some(days) = args.retention {
         let retention = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
         let (jobs, environments) = (Arc::clone(&application.jobs), Arc::clone(&application.environments));

@@ -127,6 +127,7 @@ impl Reload {
             "executor, executors, slurm, ray, kubernetes or placementTimeout: {restart}"
         );
         ensure!(old.capacity == new.capacity, "resources: {restart}");
+        ensure!(old.webhooks == new.webhooks, "webhooks: {restart}");
         ensure!(old.open_id_connect == new.open_id_connect, "openIdConnect: {restart}");
         if let Some(name) = new.machines.other_executors().difference(&old.machines.other_executors()).next() {
             bail!("machineTypes or regions: the executor {name} is not in use: {restart}");

@@ -16,6 +16,7 @@ use crate::slurm::cluster::{Cluster, Shape};
 use crate::support::{Finished, Workspace, finished};
 use crate::tracking::TRACKERS;
 use crate::vizier::CLIENTS;
+use crate::webhooks::STANDARD_WEBHOOKS;
 
 /// The address that pages show for a server.
 const SHOWN_ADDRESS: &str = "127.0.0.1:8080";
@@ -47,6 +48,7 @@ pages! {
     first_hour: "docs/guide/first-hour.md", 0, &[];
     first_tuning_job: "docs/guide/first-tuning-job.md", 2, &[];
     mlflow_and_tensorboard: "docs/guide/mlflow-and-tensorboard.md", 2, &TRACKERS;
+    notifications: "docs/guide/notifications.md", 2, &STANDARD_WEBHOOKS;
     postgresql: "docs/guide/postgresql.md", 3, &[];
     prediction: "docs/guide/prediction.md", 2, &MODEL_PACKAGES;
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];

@@ -43,12 +43,13 @@ optuna: admission domain telemetry
 importers: algorithms api config
 tracking: algorithms api client domain files jobs store
 vizier: algorithms api domain
+webhooks: algorithms client domain files filter store telemetry
 vizier-server: admission api domain filter jobs store studies vizier
 statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics plotly-js
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
-    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages prediction ray slurm store studies telemetry tracking vizier vizier-server
+    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages prediction ray slurm store studies telemetry tracking vizier vizier-server webhooks
 python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
 xtask:

@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Deserialize;
 
 use super::executor::{KubernetesConfig, RayConfig, SlurmConfig};
+use super::webhooks::WebhookConfig;
 use crate::shape::Shape;
 use tunesmith_api::ai_platform::{Double, ProtoDuration};
 
@@ -63,6 +64,8 @@ pub(super) struct ServerFile {
     pub(super) open_id_connect: Option<OpenIdConnectFile>,
     /// Retention of ended jobs and idle studies.
     pub(super) retention: RetentionFile,
+    /// Receivers that are notified of events of jobs, trials and studies.
+    pub(super) webhooks: Vec<WebhookConfig>,
 }
 
 /// When a file of an audit log ends, and how long it is kept.

@@ -8,6 +8,7 @@ mod named;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ pub use self::executor::{
 };
 use self::file::ServerFile;
 pub use self::file::server_json_schema;
+pub use self::webhooks::WebhookConfig;
 use crate::conversion::Conversion;
 use crate::diagnostic::{ConfigErrors, Finding, Source};
 use crate::shape::Shape;
@@ -42,6 +44,7 @@ pub struct ServerConfig {
     pub audit: AuditFiles,
     pub retention: Retention,
     pub open_id_connect: Option<OpenIdConnect>,
+    pub webhooks: Vec<WebhookConfig>,
 }
 
 /// Sign-in at an OpenID Connect provider.

@@ -121,6 +121,7 @@ impl<'a> Rules<'a> {
         let open_id_connect = file.open_id_connect.map(|file| self.open_id_connect(file));
         let days = |days: Option<u32>| days.map(|days| days * DAY);
         let RetentionFile { job_days, study_days } = file.retention;
+        self.check_webhooks(&file.webhooks);
         ServerConfig {
             executor,
             machines,
@@ -131,6 +132,7 @@ impl<'a> Rules<'a> {
             audit,
             open_id_connect,
             retention: Retention { jobs: days(job_days), studies: days(study_days) },
+            webhooks: file.webhooks,
         }
     }
 
