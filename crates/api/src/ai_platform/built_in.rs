@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::prediction::FrameworkName;
 use super::violations::Violations;
 use super::{Int64, ReplicaConfig, ScaleTier, TrainingInput};
 use tunesmith_domain::{BUILT_IN_TRAINERS, Job, JobState, ProgramPlan, TrainerContract};
@@ -86,7 +87,12 @@ impl BuiltInAlgorithm {
     }
 
     /// Algorithm whose models have `framework` and `runtime_version`, as its output states them.
-    pub fn of_runtime(framework: &str, runtime_version: &str) -> Option<&'static Self> {
+    pub fn of_runtime(framework: FrameworkName, runtime_version: &str) -> Option<&'static Self> {
+        let framework = match framework {
+            FrameworkName::ScikitLearn => "SCIKIT_LEARN",
+            FrameworkName::Xgboost => "XGBOOST",
+            FrameworkName::FrameworkUnspecified | FrameworkName::Tensorflow => return None,
+        };
         let known: &'static [Self] = &BUILT_IN_ALGORITHMS;
         known.iter().find(|known| (known.framework, known.runtime_version) == (framework, runtime_version))
     }

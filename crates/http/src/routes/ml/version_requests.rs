@@ -61,7 +61,7 @@ pub(super) fn spec(request: VersionRequest, machines: &MachineMap) -> Result<Ver
     // A runtime of the operator precedes that of a built-in algorithm.
     let built_in = match machines.runtimes.contains_key(&request.runtime_version) {
         true => None,
-        false => BuiltInAlgorithm::of_runtime(framework.as_str(), &request.runtime_version),
+        false => BuiltInAlgorithm::of_runtime(request.framework, &request.runtime_version),
     };
     let python = match built_in {
         Some(_) => None,
