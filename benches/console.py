@@ -88,7 +88,7 @@ def fill_tunesmith(binary, folder, count):
     def trial_row(number):
         parameters, curve = values(number)
         record = dict(template, id=number, revision=number + 10)
-        record["parameters"] = {name: {"double": value} for name, value in parameters.items()}
+        record["parameters"] = {name: {"Double": value} for name, value in parameters.items()}
         record["final_measurement"] = json.loads(json.dumps(template["final_measurement"]))
         record["final_measurement"]["metrics"][0]["value"] = curve[-1]
         text = json.dumps(record, separators=(",", ":"))
