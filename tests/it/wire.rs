@@ -215,16 +215,18 @@ fn unknown_query_parameters_are_rejected() {
 fn projects_have_locations_operations_and_configuration() {
     let workspace = Workspace::new("");
     let server = server(&workspace);
-    let location = |name: &str| json!({"name": format!("projects/example.com:p/locations/{name}"), "capabilities": [{"type": "TRAINING"}]});
+    let location = |name: &str| json!({"name": format!("projects/example.com:p/locations/{name}"), "capabilities": [{"type": "TRAINING"}, {"type": "ONLINE_PREDICTION"}]});
     assert_eq!(server.get("/v1/projects/example.com:p:getConfig"), (200, json!({})));
     assert_eq!(server.get("/v1/projects/example.com:p/locations/us-central1"), (200, location("us-central1")));
     let locations = server.get("/v1/projects/example.com:p/locations?pageSize=5");
     assert_eq!(locations, (200, json!({"locations": [location("local")]})));
     let operations = "/v1/projects/p/operations";
-    assert_eq!(server.get(&format!("{operations}?filter=done&pageSize=5&returnPartialSuccess=true")), (200, json!({})));
-    assert_error(server.get(&format!("{operations}/o")), 404, "NOT_FOUND", "operation o does not exist");
+    assert_eq!(server.get(&format!("{operations}?pageSize=5&returnPartialSuccess=true")), (200, json!({})));
+    let filtered = server.get(&format!("{operations}?filter=done"));
+    assert_error(filtered, 400, "INVALID_ARGUMENT", "filter: is not supported for operations");
+    assert_error(server.get(&format!("{operations}/o")), 404, "NOT_FOUND", "operations/o does not exist");
     let cancel = server.send("POST", &format!("{operations}/o:cancel"), "", "");
-    assert_error(cancel, 404, "NOT_FOUND", "operation o does not exist");
+    assert_error(cancel, 404, "NOT_FOUND", "operations/o does not exist");
     let request = json!({"suggestionCount": 1, "clientId": "c"});
     let (_, operation) = server.post(&format!("{STUDY}/trials:suggest"), &request);
     let name = format!("/v1/{}", operation["name"].as_str().unwrap());

@@ -33,6 +33,8 @@ pub struct Capability {
 pub enum CapabilityType {
     /// Training jobs.
     Training,
+    /// Predictions of versions of models.
+    OnlinePrediction,
 }
 
 /// List of locations.

@@ -97,8 +97,9 @@ async fn get_location(Names([project, name]): Names<2>) -> Result<Json<Location>
 }
 
 fn location(project: &str, name: &str) -> Location {
-    let training = Capability { capability_type: CapabilityType::Training, available_accelerators: Vec::new() };
-    Location { name: format!("projects/{project}/locations/{name}"), capabilities: vec![training] }
+    let capability = |capability_type| Capability { capability_type, available_accelerators: Vec::new() };
+    let capabilities = [CapabilityType::Training, CapabilityType::OnlinePrediction].map(capability).to_vec();
+    Location { name: format!("projects/{project}/locations/{name}"), capabilities }
 }
 
 async fn list_operations(
