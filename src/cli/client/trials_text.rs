@@ -102,7 +102,7 @@ pub(super) fn csv(trials: &[Resource<TrialMessage>], recommended: Option<u64>) -
     Ok(String::from_utf8(text)?)
 }
 
-/// Trials as a Parquet file, with the columns of [`csv`].
+/// Trials as a Parquet file, with the columns of [`csv()`].
 pub(super) fn parquet(trials: &[Resource<TrialMessage>], recommended: Option<u64>) -> anyhow::Result<Vec<u8>> {
     let views = views(trials);
     columns(&views, TableKind::OfStudy).parquet(&views, recommended.map(TrialId))
