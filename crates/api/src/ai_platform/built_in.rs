@@ -1,7 +1,7 @@
 //! Built-in algorithms: images of AI Platform's registry that stand for trainers of this program.
 //!
 //! The images are never pulled. A job that names one runs a module of the package
-//! [`BUILT_IN_TRAINERS`](tunesmith_domain::BUILT_IN_TRAINERS) instead; every other part of the job is unchanged.
+//! [`BUILT_IN_TRAINERS`] instead; every other part of the job is unchanged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
