@@ -22,7 +22,7 @@ for path in {FILES!r}:
     except OSError:
         pass
 print("user", os.getuid(), "readable", readable, flush=True)
-go = pathlib.Path("/work/go")
+go = pathlib.Path("/opt/check/go")
 while not go.exists():
     time.sleep(0.1)
 print("accuracy=" + sys.argv[1].partition("=")[2])
@@ -69,7 +69,7 @@ def programs() -> dict[int, str]:
     for folder in Path("/proc").iterdir():
         try:
             arguments = (folder / "cmdline").read_bytes().split(b"\0") if folder.name.isdigit() else []
-            if b"/work/train.py" in arguments and b"python" in arguments[0]:
+            if b"/opt/check/train.py" in arguments and b"python" in arguments[0]:
                 found[int(folder.name)] = pwd.getpwuid(folder.stat().st_uid).pw_name
         except FileNotFoundError:
             pass
@@ -78,7 +78,7 @@ def programs() -> dict[int, str]:
 
 def check(unit: str, user: str, readable: list[str]):
     """Uses `unit`, whose programs run as `user` and can read `readable` of FILES."""
-    go = Path("/work/go")
+    go = Path("/opt/check/go")
     go.unlink(missing_ok=True)
     run("systemctl", "start", unit)
     # Type=notify: it has started once it accepts connections.
@@ -88,8 +88,8 @@ def check(unit: str, user: str, readable: list[str]):
     run("systemctl", "reload", unit)
     assert show(unit, "MainPID") == first
 
-    submit = ["tunesmith", "jobs", "submit", "training", "job", "--config", "/work/job.yaml", "--server", SERVER]
-    run(*submit, "--", "python3", "/work/train.py")
+    submit = ["tunesmith", "jobs", "submit", "training", "job", "--config", "/opt/check/job.yaml", "--server", SERVER]
+    run(*submit, "--", "python3", "/opt/check/train.py")
     started = until(lambda: len(found := programs()) == 2 and found, "the programs do not run")
     assert set(started.values()) == {user}, started
 
@@ -130,7 +130,7 @@ def main():
     for secret in ("/root/secret", "/home/secret"):
         Path(secret).write_text("secret")
     Path("/etc/tunesmith/tunesmith.env").write_text("TUNESMITH_OPTIONS=--listen 127.0.0.1:8090 --job-slots 2\n")
-    work = Path("/work")
+    work = Path("/opt/check")
     work.chmod(0o755)
     (work / "train.py").write_text(TRAINER)
     (work / "job.yaml").write_text(CONFIG)

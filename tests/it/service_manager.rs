@@ -1,4 +1,4 @@
-//! What the program tells the service manager, systemd, and its journal.
+//! Messages to the service manager, systemd, and lines in its journal.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;

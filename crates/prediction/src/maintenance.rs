@@ -1,4 +1,4 @@
-//! What a server does beside requests: interrupted changes, workers at the start, versions that other servers delete.
+//! Background work of a server: interrupted changes, workers at the start, versions that other servers delete.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -30,7 +30,7 @@ const SHARED_FOR: Duration = Duration::from_secs(1);
 /// Attempts to change a model that others change as well. A guess.
 const CONFLICTS: usize = 20;
 
-/// What the use cases of models need.
+/// Services behind the use cases of models.
 pub struct ModelServices {
     pub documents: Arc<dyn Documents>,
     /// Whether other servers share the documents.

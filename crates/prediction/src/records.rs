@@ -64,11 +64,11 @@ pub struct Version {
     pub uid: String,
     /// ID of the operation that creates it.
     pub operation: String,
-    /// How the model was loaded at creation.
+    /// Report on the load at creation.
     pub report: Option<LoadReport>,
 }
 
-/// What a client states about a version, resolved for this server.
+/// Specification of a version, resolved for this server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct VersionSpec {

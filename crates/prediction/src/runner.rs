@@ -46,7 +46,7 @@ impl RunnerSettings {
     }
 }
 
-/// How a worker has loaded a model.
+/// Report of a worker on the load of its model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LoadReport {

@@ -24,7 +24,7 @@ use crate::worker_log::WorkerLog;
 /// Maximum size of a response of a worker in bytes. A guess, far above that of a page of results.
 const MAX_RESPONSE: u32 = 64 << 20;
 
-/// How a worker is started.
+/// Settings of a worker's process.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkerSettings {
     pub(crate) runner: RunnerSettings,

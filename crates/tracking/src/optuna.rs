@@ -15,7 +15,7 @@ const WORKER: &str = "tunesmith";
 const CONSTRAINTS: &str = "constraints";
 const PAGE: usize = 500;
 
-/// What was written.
+/// Counts of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JournalSummary {
     pub trials: usize,

@@ -43,7 +43,7 @@ impl Data {
     /// Converts `source` to a file in `folder`, named by its content. The target is the column named `target`.
     ///
     /// # Errors
-    /// What is wrong with the file, or with the target.
+    /// A file or a target that cannot be used, with the reason.
     pub(super) fn convert(
         source: &Path,
         target: &str,

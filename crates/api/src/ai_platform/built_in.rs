@@ -273,7 +273,7 @@ mod tests {
             "args": ["--training_data_path=gs://b/birds.csv"], "jobDir": "out",
             "tunesmith": {"requirements": ["pandas"]},
         }));
-        let command_line = CommandLine { working_directory: PathBuf::from("/work"), ..CommandLine::default() };
+        let command_line = CommandLine { working_directory: PathBuf::from("/home/ada"), ..CommandLine::default() };
         let plan = job_plan(&given, &command_line).unwrap();
         let expected = ProgramPlan::PythonModule {
             package_uris: vec!["tunesmith://built-in".to_owned()],
@@ -284,7 +284,7 @@ mod tests {
         };
         assert_eq!(plan.program, expected);
         assert!(plan.program.is_built_in());
-        assert_eq!((plan.replicas.len(), plan.job_dir.as_deref()), (0, Some("/work/out")));
+        assert_eq!((plan.replicas.len(), plan.job_dir.as_deref()), (0, Some("/home/ada/out")));
         let warnings: Vec<String> = check(&given).into_iter().map(|one| one.field).collect();
         assert_eq!(warnings, ["workerCount"]);
         let without = TrainingInput { job_dir: String::new(), ..given };
