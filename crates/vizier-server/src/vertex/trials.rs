@@ -41,7 +41,9 @@ pub(super) async fn suggest(
     } else {
         operations::suggest_in_contexts(&context, study, (count, client), &contexts).await?
     };
-    Ok(operation.into())
+    let is_described = request.contexts.iter().any(|context| !context.description.is_empty());
+    let notices = is_described.then(|| "contexts.description has no effect".to_owned());
+    Ok(Reply { notices: notices.into_iter().collect(), ..operation.into() })
 }
 
 /// Parameters that the contexts fix: none, or one set for each suggestion.
