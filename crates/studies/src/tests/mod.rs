@@ -1,4 +1,5 @@
 mod cancellation;
+mod contexts;
 
 use std::num::NonZeroUsize;
 
