@@ -76,12 +76,14 @@ impl Running {
         self.trials.push(RunningTrial { trial, point, evaluation, started_secs, watched, reported, stopped });
     }
 
+    /// Simulated time of the next event; `None` if no trial runs.
+    pub(super) fn next_event_secs(&self) -> Option<f64> {
+        self.next_trial().map(|next| self.time_of(&self.trials[next]))
+    }
+
     /// Advances the clock to the next event; `None` if no trial runs.
     pub(super) fn next_event(&mut self) -> Option<Event> {
-        let next = (0..self.trials.len()).min_by(|&a, &b| {
-            let (a, b) = (&self.trials[a], &self.trials[b]);
-            self.time_of(a).total_cmp(&self.time_of(b)).then(a.trial.cmp(&b.trial))
-        })?;
+        let next = self.next_trial()?;
         self.now_secs = self.time_of(&self.trials[next]);
         let running = &mut self.trials[next];
         if running.next_report_secs().is_some() {
@@ -89,6 +91,19 @@ impl Running {
             return Some(Event::Report { trial: running.trial });
         }
         Some(Event::End(self.trials.swap_remove(next).end()))
+    }
+
+    /// Index of the trial with the next event.
+    fn next_trial(&self) -> Option<usize> {
+        (0..self.trials.len()).min_by(|&a, &b| {
+            let (a, b) = (&self.trials[a], &self.trials[b]);
+            self.time_of(a).total_cmp(&self.time_of(b)).then(a.trial.cmp(&b.trial))
+        })
+    }
+
+    /// Number of reports of `trial` if it runs to its end; 0 if it is not running.
+    pub(super) fn reports_of_whole(&self, trial: TrialId) -> usize {
+        self.trials.iter().find(|running| running.trial == trial).map_or(0, |running| running.evaluation.curve.len())
     }
 
     /// Reports of `trial` so far; empty if it is not running.
