@@ -3,7 +3,8 @@
 //! Trials take their simulated time without waiting. The order of events is a pure function of the optimizer's
 //! suggestions: of simultaneous events, the trial with the smaller id comes first.
 //!
-//! The last report of a stopped trial is its result, as in the service. With [i-Epoch](Epochs) the best of the stopped
+//! The last report of a stopped trial is its result, as in the service; our algorithms learn from the final value that the
+//! rule predicts, if it does. With [i-Epoch](Epochs) the best of the stopped
 //! trials resume when all have stopped; their final values are further results, hidden from the optimizer.
 
 mod choice;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
-use tunesmith_algorithms::early_stopping::{self, CompletedCurve, StoppingRule};
+use tunesmith_algorithms::early_stopping::{self, CompletedCurve, EarlyStopDecision, StoppingRule};
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialOutcome};
 
 use self::choice::chosen;
@@ -265,12 +266,17 @@ impl<'a> Study<'a> {
         let others = self.running.reports_of_others(trial);
         let reports = self.running.reports(trial);
         let Some(last) = reports.last().copied() else { return Ok(()) };
+        let mut predicted_final = None;
         let stops = match rule {
             EarlyStopping::Epochs(epochs) => reports.len() >= epochs.reports.get() as usize,
-            EarlyStopping::Rule(rule) => StoppingRule::from(rule)
-                .prepare(metric.goal, completed)
-                .decide(&reports, others.iter().map(Vec::as_slice))
-                .is_stop(),
+            EarlyStopping::Rule(rule) => {
+                let rule = StoppingRule::from(rule).prepare(metric.goal, completed);
+                let decision = rule.decide(&reports, others.iter().map(Vec::as_slice));
+                if let EarlyStopDecision::Stop(evidence) = decision {
+                    predicted_final = evidence.predicted_final();
+                }
+                decision.is_stop()
+            }
             EarlyStopping::Hyperband => {
                 let draw = Draw { seed: self.plan.key.seed, trial };
                 let (reported, whole) = (reports.len(), self.running.reports_of_whole(trial));
@@ -284,7 +290,7 @@ impl<'a> Study<'a> {
             }
         };
         if stops {
-            self.running.stop(trial);
+            self.running.stop(trial, predicted_final);
         }
         Ok(())
     }
@@ -295,7 +301,9 @@ impl<'a> Study<'a> {
             Some(values) if feasible => {
                 // i-Epoch values come from the same report and are comparable.
                 let stopped_early = ended.stopped_early && self.epochs().is_none();
-                TrialOutcome::Measured { values: values.clone(), stopped_early }
+                // As in the service, the search learns from the final value that a rule predicts.
+                let values = ended.predicted_final.map_or_else(|| values.clone(), |predicted| vec![predicted]);
+                TrialOutcome::Measured { values, stopped_early }
             }
             _ => TrialOutcome::Infeasible,
         };

@@ -46,6 +46,7 @@ struct Scripted {
     numbers: Vec<i64>,
     requested: Vec<usize>,
     completed: Vec<u64>,
+    learned: Vec<f64>,
     refuse_after: Option<usize>,
 }
 
@@ -66,6 +67,9 @@ impl Optimizer for Scripted {
 
     fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError> {
         self.completed.push(result.trial.id.0);
+        if let TrialOutcome::Measured { values, .. } = &result.trial.outcome {
+            self.learned.extend(values);
+        }
         Ok(())
     }
 }
@@ -195,11 +199,14 @@ fn successive_halving_counts_running_trials() {
 fn the_decay_curve_rule_requires_five_completed_trials() {
     let mut key = key(7, 1, Mode::Sequential);
     key.schedule.early_stopping = Some(EarlyStopping::Rule(StoppingRuleKind::DecayCurve));
-    let record = run(&mut scripted(&[10, 10, 90, 10, 10, 90, 9]), &key);
-    // Trial 6 is stopped at its second report. Trial 7 starts and ends below all others.
+    let mut optimizer = scripted(&[10, 10, 90, 10, 10, 90, 9]);
+    let record = run(&mut optimizer, &key);
+    // Trial 6 is stopped at its first report. Trial 7 starts and ends below all others.
     assert_eq!(record.stopped_early, [5]);
-    assert_eq!(values(&record)[5], 93.0);
-    assert_eq!(record.ended_secs[5], 130.0 + 36.0);
+    assert_eq!(values(&record)[5], 94.0);
+    assert_eq!(record.ended_secs[5], 130.0 + 18.0);
+    // All trials end 4 below their first report, and the search learns that.
+    assert_eq!(optimizer.learned[5], 90.0);
 }
 
 #[test]
