@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{bench, of_optimizer, records, results, timeless, workspace};
+use super::{bench, failure, of_optimizer, records, results, timeless, workspace};
 
 const TRAINED: &str = "--suite trained --problems neural-network-digits,gradient-boosting-diabetes \
                        --algorithms random,quasi_random --seeds 2";
@@ -105,7 +105,8 @@ fn curves_are_compared_within_equal_epochs() {
 #[test]
 fn an_optimizer_that_stops_no_trials_does_not_support_stopping_by_itself() {
     let workspace = workspace();
-    bench(&workspace, &format!("{TRAINED} --budget 5 --early-stopping optimizer --out out")).expect(2);
+    let run = bench(&workspace, &format!("{TRAINED} --budget 5 --early-stopping optimizer --out out"));
+    assert!(run.stderr.contains("8 runs are new"), "{}", run.stderr);
     let records = records(&workspace, "out");
     assert!(!records.is_empty());
     for record in records {
