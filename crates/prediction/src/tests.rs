@@ -23,8 +23,12 @@ struct Fixture {
 }
 
 /// Times for tests: no test waits for one of them, except where it states so.
-const TIMES: PredictionTimes =
-    PredictionTimes { request: Duration::from_secs(60), load: Duration::from_secs(60), idle: Duration::from_secs(600) };
+const TIMES: PredictionTimes = PredictionTimes {
+    request: Duration::from_secs(60),
+    load: Duration::from_secs(60),
+    idle: Duration::from_secs(600),
+    health: Duration::from_secs(10),
+};
 
 fn services(folder: &std::path::Path, times: PredictionTimes) -> ModelServices {
     ModelServices {
@@ -38,6 +42,7 @@ fn services(folder: &std::path::Path, times: PredictionTimes) -> ModelServices {
         allowed_folders: Arc::new(AllowedFolders::default()),
         identities: Identities::default(),
         environment: PassedEnvironment::default(),
+        engine: EngineOptions::default(),
         refuses_versions: false,
         times,
         max_nodes: 4,
@@ -113,13 +118,17 @@ with zipfile.ZipFile(wheel, 'w') as archive:
     }
 
     async fn predict(&self, version: Option<&str>, body: Value) -> Result<Value, Refusal> {
-        let reply = self.models.predict("p", "m", version, body.to_string().into()).await?;
+        let reply = self.models.predict("p", "m", version, content(body.to_string())).await?;
         Ok(serde_json::from_slice(&reply.body).unwrap())
     }
 
     async fn version(&self, name: &str) -> Version {
         self.models.model("p", "m").await.unwrap().version(name).unwrap().clone()
     }
+}
+
+fn content(body: String) -> Content {
+    Content { body: body.into(), content_type: None }
 }
 
 /// Answers with its process ID for "pid", and ends, sleeps or prints for other words.
@@ -174,7 +183,7 @@ async fn routine_answers_and_its_failures_are_replies() {
         ("[1]", "Invalid request. The service expects"),
         ("{\"instances\": 3}", "Invalid request. The service expects"),
     ] {
-        let reply = fixture.models.predict("p", "m", None, body.into()).await.unwrap();
+        let reply = fixture.models.predict("p", "m", None, content(body.to_owned())).await.unwrap();
         let reply: Value = serde_json::from_slice(&reply.body).unwrap();
         assert!(reply["error"].as_str().unwrap().starts_with(start), "{reply}");
     }

@@ -56,6 +56,11 @@ pub fn confine(command: &mut Command, identity: Option<&Identity>) {
     die_with_parent(command);
 }
 
+/// Prepares `command` to run as the user `identity`. Its process outlives this one.
+pub fn run_as(command: &mut Command, identity: Option<&Identity>) {
+    become_user(command, identity, None);
+}
+
 /// Opens a log. It is an error if an earlier program replaced the log by a link or a pipe. The program gets the file in
 /// blocking mode.
 fn append(path: PathBuf) -> io::Result<File> {
