@@ -190,6 +190,7 @@ pub(crate) async fn compose_shared(
         identities: isolation.identities.clone(),
         environment: isolation.environment.clone(),
         engine,
+        limits: settings.prediction.limits,
         times: settings.prediction.times,
         refuses_versions: isolation.refuses_models,
         max_nodes: settings.prediction.max_workers,

@@ -19,6 +19,7 @@ use tunesmith_store::Documents;
 use tunesmith_studies::clock::Clock;
 
 use crate::engines::{EngineOptions, Engines};
+use crate::limits::WorkerLimits;
 use crate::nodes::{Nodes, PredictionTimes};
 use crate::pool::Pool;
 use crate::records::Model;
@@ -49,6 +50,8 @@ pub struct ModelServices {
     /// Variables that workers inherit from this process.
     pub environment: PassedEnvironment,
     pub engine: EngineOptions,
+    /// Limits of workers without a machine type.
+    pub limits: WorkerLimits,
     /// Whether new versions are refused: workers would have rights that programs do not have.
     pub refuses_versions: bool,
     pub times: PredictionTimes,

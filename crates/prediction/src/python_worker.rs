@@ -1,7 +1,7 @@
 //! A process of an interpreter that has loaded a model and answers requests one by one.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as BlockingStream;
@@ -15,8 +15,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
-use tunesmith_executor::local::{Identity, confine};
+use tunesmith_executor::local::{Identity, confine, limit};
 
+use crate::limits::{self, WorkerLimits};
 use crate::runner::{LoadFailure, LoadReport, RunnerSettings};
 use crate::worker::{Reply, StartError};
 use crate::worker_log::WorkerLog;
@@ -32,6 +33,7 @@ pub(crate) struct PythonSettings {
     pub(crate) variables: BTreeMap<OsString, OsString>,
     /// User of the process; `None` for that of this process.
     pub(crate) identity: Option<Identity>,
+    pub(crate) limits: WorkerLimits,
     /// Parent of the working folders, one for each worker.
     pub(crate) work: PathBuf,
     pub(crate) log: Arc<WorkerLog>,
@@ -148,6 +150,8 @@ impl Process {
             .env_clear()
             .envs(&settings.variables)
             .env("PYTHONUNBUFFERED", "1")
+            .env("TMPDIR", folder.path())
+            .envs(threads(settings))
             .current_dir(folder.path())
             .stdin(stream)
             .stdout(sink.try_clone()?)
@@ -157,7 +161,11 @@ impl Process {
             command.envs(identity.variables());
         }
         confine(&mut command, settings.identity.as_ref());
+        limit(&mut command, settings.limits.memory_bytes, settings.limits.disk_bytes);
         let child = command.spawn()?;
+        if let Some(leader) = id_of(&child) {
+            limits::watch(leader, folder.path(), settings.limits);
+        }
         // Closes this process's ends of the pipe and the socket.
         drop(command);
         let tail = Arc::new(Mutex::new(Vec::new()));
@@ -199,10 +207,26 @@ const STATUS_TICK: Duration = Duration::from_millis(5);
 /// Kills the process with its group, and returns its status.
 fn kill(child: &mut Child) -> String {
     // The ID belongs to the process until it has been waited for.
-    if let Some(leader) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+    let mut excess = None;
+    if let Some(leader) = id_of(child) {
+        excess = limits::forget(leader);
         let _ = kill_process_group(leader, Signal::KILL);
     }
-    child.wait().map_or_else(|error| error.to_string(), |status| status.to_string())
+    let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+    excess.unwrap_or(status)
+}
+
+fn id_of(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+/// Variables that limit the threads of numeric libraries, except those that the operator has set.
+fn threads(settings: &PythonSettings) -> impl Iterator<Item = (&'static str, String)> {
+    let names =
+        ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "LOKY_MAX_CPU_COUNT"];
+    let number = settings.limits.threads.to_string();
+    let unset = names.into_iter().filter(|name| !settings.variables.contains_key(OsStr::new(name)));
+    unset.map(move |name| (name, number.clone()))
 }
 
 impl Drop for Process {

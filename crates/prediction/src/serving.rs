@@ -9,6 +9,7 @@ use tunesmith_executor::local::Identity;
 
 use crate::changes::found;
 use crate::container::{ContainerSettings, own_variables};
+use crate::limits::WorkerLimits;
 use crate::model_files::VersionFolder;
 use crate::models::{Inner, Models};
 use crate::pool::{Pool, PredictError};
@@ -185,7 +186,14 @@ impl Inner {
         log: Arc<WorkerLog>,
     ) -> PythonSettings {
         let existing = [folder.scripts(), folder.packages()].into_iter().filter(|path| path.exists());
+        let own = self.services.limits;
+        let limits = WorkerLimits {
+            memory_bytes: spec.memory_bytes.unwrap_or(own.memory_bytes),
+            threads: spec.milli_cpus.map_or(own.threads, |milli| milli.div_ceil(1000) as usize).max(1),
+            ..own
+        };
         PythonSettings {
+            limits,
             runner: RunnerSettings {
                 model_dir: folder.model(),
                 framework: spec.framework,

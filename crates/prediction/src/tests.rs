@@ -17,6 +17,8 @@ use tunesmith_studies::clock::SystemClock;
 
 use super::*;
 
+const LIMITS: WorkerLimits = WorkerLimits { memory_bytes: 300 << 20, disk_bytes: 20 << 20, threads: 1 };
+
 struct Fixture {
     folder: tempfile::TempDir,
     models: Models,
@@ -43,6 +45,7 @@ fn services(folder: &std::path::Path, times: PredictionTimes) -> ModelServices {
         identities: Identities::default(),
         environment: PassedEnvironment::default(),
         engine: EngineOptions::default(),
+        limits: LIMITS,
         refuses_versions: false,
         times,
         max_nodes: 4,
@@ -341,4 +344,58 @@ async fn creation_is_cancelled() {
     let outcome = fixture.ended(&operation.id).await;
     assert!(matches!(outcome, Outcome::Failed { code: 1, .. }), "{outcome:?}");
     assert_eq!(fixture.version("v1").await.state, VersionState::Failed);
+}
+
+/// Uses up what its process may have.
+const GREEDY: &str = "
+import os, subprocess, sys, time
+class Model:
+    @classmethod
+    def from_path(cls, model_dir):
+        model = cls()
+        model.kept = []
+        return model
+    def predict(self, instances, **options):
+        word = instances[0]
+        while word == 'leak':
+            self.kept.append(bytearray(1 << 20))
+        while word == 'children':
+            self.kept.append(subprocess.Popen([sys.executable, '-c', 'x = bytearray(100 << 20); import time; time.sleep(600)']))
+            time.sleep(0.05)
+        if word == 'file':
+            with open('large', 'wb') as file:
+                while True:
+                    file.write(bytes(1 << 20))
+        number = 0
+        while word == 'files':
+            number += 1
+            with open(os.environ['TMPDIR'] + '/%d' % number, 'wb') as file:
+                file.write(bytes(1 << 20))
+        return [os.environ['OMP_NUM_THREADS'] for word in instances]
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_that_exceeds_its_limits_fails_its_request_only() {
+    let fixture = Fixture::new(TIMES);
+    let mut spec = fixture.routine("greedy", GREEDY);
+    spec.milli_cpus = Some(2500);
+    let created = fixture.create("v1", spec).await;
+    assert!(matches!(created, Outcome::Version(_)), "{created:?}");
+    for (word, expected) in [
+        ("leak", "memory"),
+        ("children", "processes; 300 MiB are allowed"),
+        ("file", "File too large"),
+        ("files", "20 MiB in 100000 are allowed"),
+    ] {
+        let failed = match fixture.predict(None, json!({"instances": [word]})).await {
+            Ok(reply) => reply["error"].as_str().unwrap().to_owned(),
+            Err(refusal) => refusal.message,
+        };
+        assert!(failed.to_lowercase().contains(&expected.to_lowercase()), "{word}: {failed}");
+        let mut after = Err(Refusal::new(Code::Unavailable, ""));
+        while after.as_ref().is_err_and(|error: &Refusal| error.code == Code::Unavailable) {
+            after = fixture.predict(None, json!({"instances": ["x"]})).await;
+        }
+        assert_eq!(after.unwrap(), json!({"predictions": ["3"]}), "{word}");
+    }
 }

@@ -48,7 +48,7 @@ pub use self::environment::{
 };
 pub use self::identity::{Identities, Identity, IdentityError};
 pub(crate) use self::launch::replica_name;
-pub use self::launch::{confine, log_files, run_as};
+pub use self::launch::{confine, limit, log_files, run_as};
 pub use self::supervisor::{SUPERVISOR_LOG, supervise_if_asked};
 
 /// First argument of the supervisor program; the second is the attempt's folder.
