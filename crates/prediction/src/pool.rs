@@ -13,7 +13,7 @@ use tunesmith_telemetry::telemetry;
 
 use crate::container::{ContainerWorker, SLOTS};
 use crate::nodes::{Nodes, PredictionTimes};
-use crate::pool_status::{Counts, PoolStatus};
+use crate::pool_status::{Counts, PoolStatus, PredictError};
 use crate::python_worker::PythonWorker;
 use crate::runner::LoadReport;
 use crate::worker::{Content, Reply, StartError, Worker, WorkerSettings};
@@ -30,20 +30,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Longest wait for the notice that a container has ended.
 const END_NOTICED: Duration = Duration::from_millis(500);
-
-/// Why a request has no response of a worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PredictError {
-    /// Too many requests wait.
-    Overloaded,
-    /// No worker can be started: the reason.
-    NotStarted(String),
-    /// The worker of this request ended: how, and its last output.
-    Died(String),
-    TimedOut(Duration),
-    /// The version was deleted, or the server ends.
-    Closed,
-}
 
 type ReplySender = oneshot::Sender<Result<Reply, PredictError>>;
 
@@ -104,11 +90,13 @@ impl Pool {
     pub(crate) async fn check(self: &Arc<Self>) -> Result<LoadReport, StartError> {
         self.state.lock().live += 1;
         self.live.send_modify(|live| *live += 1);
+        let cancelled = Cancelled(self);
         let permit = self.nodes.acquire().await;
         let worker = match permit {
             Some(permit) => Worker::start(&self.settings, self.times.load).await.map(|worker| (worker, permit)),
             None => Err(StartError::System("the server ends".to_owned())),
         };
+        std::mem::forget(cancelled);
         match worker {
             Ok((worker, permit)) => {
                 let report = worker.report();
@@ -321,6 +309,7 @@ impl Pool {
     async fn serve_concurrently(&self, worker: &ContainerWorker) -> Option<Unusable> {
         let mut wanted = self.nodes.wanted.subscribe();
         let (mut running, mut unanswered) = (FuturesUnordered::new(), Vec::new());
+        let (stop, stopped) = watch::channel(false);
         let unhealthy = worker.unhealthy();
         let mut unhealthy = std::pin::pin!(unhealthy);
         let reason = loop {
@@ -334,7 +323,7 @@ impl Pool {
                 next = self.next(worker.ended(), &mut wanted, free, is_unused), if free > 0 => next,
             };
             match next {
-                Next::Request(request) => running.push(self.pass_on(worker, request)),
+                Next::Request(request) => running.push(self.pass_on(worker, request, stopped.clone())),
                 Next::Stop => {
                     while let Some(left) = running.next().await {
                         unanswered.extend(left);
@@ -344,25 +333,28 @@ impl Pool {
                     }
                     break Reason::Ended;
                 }
-                Next::Ended => {
-                    while let Some(left) = running.next().await {
-                        unanswered.extend(left);
-                    }
-                    break Reason::Ended;
-                }
+                Next::Ended => break Reason::Ended,
             }
         };
-        // Requests that are still running see the end of the container.
-        drop(running);
+        stop.send_replace(true);
+        while let Some(left) = running.next().await {
+            unanswered.extend(left);
+        }
         Some(Unusable { unanswered, reason })
     }
 
-    /// Passes a request on. Returns where to state the reason if the container ended.
-    async fn pass_on(&self, worker: &ContainerWorker, request: Waiting) -> Option<ReplySender> {
+    /// Passes a request on. Returns where to state the reason if the container ended or is to be replaced.
+    async fn pass_on(
+        &self,
+        worker: &ContainerWorker,
+        request: Waiting,
+        mut stopped: watch::Receiver<bool>,
+    ) -> Option<ReplySender> {
         let Waiting { content, deadline, reply } = request;
         let predicted = tokio::select! {
             predicted = tokio::time::timeout_at(deadline, worker.predict(&content)) => predicted,
             () = worker.ended() => return Some(reply),
+            _ = stopped.wait_for(|stopped| *stopped) => return Some(reply),
         };
         let result = match predicted {
             Ok(Ok(reply)) => Ok(reply),
@@ -481,6 +473,16 @@ struct Idle<'a> {
 impl Drop for Idle<'_> {
     fn drop(&mut self) {
         self.state.lock().idle -= self.slots;
+    }
+}
+
+/// A first worker, which is not live if its start is cancelled.
+struct Cancelled<'a>(&'a Pool);
+
+impl Drop for Cancelled<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().live -= 1;
+        self.0.live.send_modify(|live| *live -= 1);
     }
 }
 

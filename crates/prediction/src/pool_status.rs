@@ -1,4 +1,4 @@
-//! State and counts of the workers of a version.
+//! State and counts of the workers of a version, and failures of requests.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,7 +6,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tunesmith_telemetry::telemetry;
 
-use crate::pool::PredictError;
 use crate::worker::Reply;
 
 /// State of a version's workers on this server.
@@ -29,6 +28,20 @@ pub struct PoolStatus {
     pub last_use: Option<Timestamp>,
     /// Why the last worker ended or was not started, until another one has loaded the model.
     pub failure: Option<String>,
+}
+
+/// Why a request has no response of a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PredictError {
+    /// Too many requests wait.
+    Overloaded,
+    /// No worker can be started: the reason.
+    NotStarted(String),
+    /// The worker of this request ended: how, and its last output.
+    Died(String),
+    TimedOut(Duration),
+    /// The version was deleted, or the server ends.
+    Closed,
 }
 
 /// Counts of a version since the start of its pool.

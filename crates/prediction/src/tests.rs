@@ -399,3 +399,28 @@ async fn worker_that_exceeds_its_limits_fails_its_request_only() {
         assert_eq!(after.unwrap(), json!({"predictions": ["3"]}), "{word}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn creation_is_cancelled_while_the_model_is_loaded() {
+    let fixture = Fixture::new(TIMES);
+    let slow = "
+import time
+class Model:
+    @classmethod
+    def from_path(cls, model_dir):
+        print('loading', flush=True)
+        while True:
+            time.sleep(1)
+    def predict(self, instances):
+        pass
+";
+    fixture.models.create_model("p", NewModel { name: "m".to_owned(), ..NewModel::default() }).await.unwrap();
+    let operation = fixture.models.create_version("p", "m", "v1", fixture.routine("slow", slow)).await.unwrap();
+    let version = fixture.version("v1").await;
+    while !fixture.models.log("p", &version, 100).await.unwrap().contains("loading") {
+        tokio::task::yield_now().await;
+    }
+    fixture.models.cancel_operation("p", &operation.id).await.unwrap();
+    let outcome = fixture.ended(&operation.id).await;
+    assert!(matches!(outcome, Outcome::Failed { code: 1, .. }), "{outcome:?}");
+}
