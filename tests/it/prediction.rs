@@ -1,7 +1,6 @@
 //! Models and predictions: the published client, the command line, and what happens to workers and servers.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -291,43 +290,4 @@ fn best_trial_of_a_job_becomes_a_version() {
     assert_eq!(cli(&["models", "describe", "other"]).code, Some(2));
     cli(&["versions", "delete", "best", "--model", "iris"]).expect(0);
     cli(&["models", "delete", "iris"]).expect(0);
-}
-
-#[test]
-fn workers_run_as_the_user_of_programs_and_cannot_change_the_model() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    let workspace = Workspace::new("");
-    let folder = workspace.path().join("model");
-    train(&folder);
-    let mode = |path: &Path, mode: u32| fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
-    mode(workspace.path(), 0o711);
-    mode(&folder, 0o700);
-    let server = server(&workspace, &["--run-as", "daemon"]);
-    // The folder is read with the rights of the user.
-    assert_eq!(server.post("/v1/projects/p/models", &json!({"name": "m"})).0, 200);
-    let (_, operation) = server.post(&format!("{MODEL}/versions"), &version(&folder));
-    let failed = server.wait(operation);
-    assert!(failed["error"]["message"].as_str().unwrap().contains("cannot be read"), "{failed}");
-    mode(&folder, 0o755);
-    mode(&folder.join("model.joblib"), 0o644);
-    let mut second = version(&folder);
-    second["name"] = json!("v2");
-    let (_, operation) = server.post(&format!("{MODEL}/versions"), &second);
-    let created = server.wait(operation);
-    assert_eq!(created["response"]["state"], "READY", "{created}");
-    assert_eq!(predict(&server), (200, json!({"predictions": [1, 0]})));
-    let [worker] = workers(&workspace)[..] else { panic!("one worker is expected") };
-    let status = fs::read_to_string(format!("/proc/{}/status", worker.as_raw_nonzero())).unwrap();
-    let passwd = fs::read_to_string("/etc/passwd").unwrap();
-    let daemon = passwd.lines().find_map(|line| line.strip_prefix("daemon:x:")?.split(':').next()).unwrap();
-    let ids = [daemon; 4].join("\t");
-    assert!(status.contains(&format!("Uid:\t{ids}\n")), "{status}");
-    // Read-only, for the worker's user alone.
-    let stored = crate::support::program("find")
-        .arg(workspace.path().join("data/models/files"))
-        .args(["-name", "model.joblib", "-printf", "%u %m"])
-        .output();
-    assert_eq!(String::from_utf8_lossy(&stored.unwrap().stdout), "daemon 400");
 }
