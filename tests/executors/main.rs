@@ -19,6 +19,7 @@ mod object_stores;
 mod pipes;
 mod placement;
 mod planned_stop;
+mod prediction_containers;
 mod program_files;
 mod ray;
 mod shared_folder;

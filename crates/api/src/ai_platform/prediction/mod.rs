@@ -1,9 +1,11 @@
 //! Models, versions and their operations.
 
+mod container;
 mod model;
 mod operation;
 mod version;
 
+pub use container::{ContainerPort, ContainerSpec, EnvVar, RouteMap};
 pub use model::{ModelAdditions, ModelList, ModelMessage, ModelRequest, PredictRequest};
 pub use operation::{
     ModelOperation, ModelOperationKind, ModelOperationList, ModelOperationMetadata, ModelOperationResponse,
