@@ -1,11 +1,13 @@
 #![doc = include_str!("../README.md")]
 
+mod batch;
 mod changes;
 mod creation;
 mod filter;
 mod maintenance;
 mod model_files;
 mod models;
+mod nodes;
 mod operations;
 mod pool;
 mod records;
@@ -17,6 +19,7 @@ mod tests;
 mod worker;
 mod worker_log;
 
+pub use batch::{BatchModel, BatchRequest, DEFAULT_BATCH_SIZE, DEFAULT_MAX_WORKERS, InputFormat, OutputFormat};
 pub use changes::{ModelChange, NewModel, VersionChange};
 pub use filter::{ModelFilter, VersionFilter};
 pub use model_files::{MAX_FILES, MAX_MODEL_BYTES};

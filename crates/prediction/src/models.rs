@@ -18,7 +18,8 @@ use tunesmith_packages::{Environments, ProgramUser};
 use tunesmith_store::Documents;
 use tunesmith_studies::clock::Clock;
 
-use crate::pool::{Nodes, Pool, PredictionTimes};
+use crate::nodes::Nodes;
+use crate::pool::{Pool, PredictionTimes};
 use crate::records::Model;
 
 /// Kind of the documents that name the projects with models.

@@ -8,10 +8,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 use tunesmith_telemetry::telemetry;
 
+use crate::nodes::{Nodes, Use};
 use crate::runner::LoadReport;
 use crate::worker::{Reply, StartError, Worker, WorkerSettings};
 
@@ -41,29 +42,6 @@ const STABLE: Duration = Duration::from_secs(10);
 /// Bounds of the delay between starts.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// Workers of all versions on this server.
-#[derive(Debug)]
-pub(crate) struct Nodes {
-    free: Arc<Semaphore>,
-    pub(crate) limit: usize,
-    /// Changes when a version waits for a worker that others may give up.
-    wanted: watch::Sender<u64>,
-}
-
-impl Nodes {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { free: Arc::new(Semaphore::new(limit)), limit, wanted: watch::channel(0).0 }
-    }
-
-    async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
-        if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
-            return Some(permit);
-        }
-        self.wanted.send_modify(|wanted| *wanted += 1);
-        Arc::clone(&self.free).acquire_owned().await.ok()
-    }
-}
 
 /// Why a request has no response of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +142,7 @@ impl Pool {
     pub(crate) async fn check(self: &Arc<Self>) -> Result<LoadReport, StartError> {
         self.state.lock().live += 1;
         self.live.send_modify(|live| *live += 1);
-        let permit = self.nodes.acquire().await;
+        let permit = self.nodes.acquire(Use::Online).await;
         let worker = match permit {
             Some(permit) => Worker::start(&self.settings, self.times.load).await.map(|worker| (worker, permit)),
             None => Err(StartError::System("the server ends".to_owned())),
@@ -313,7 +291,7 @@ impl Pool {
         if let Some(until) = not_before {
             tokio::time::sleep_until(until).await;
         }
-        let permit = self.nodes.acquire().await;
+        let permit = self.nodes.acquire(Use::Online).await;
         let is_needed = {
             let state = self.state.lock();
             !state.is_closed && (state.live <= state.min || !state.queue.is_empty())
@@ -379,7 +357,7 @@ impl Pool {
     /// Answers requests until the worker is no longer needed (`None`), or unusable: with the request that it had, and
     /// whether that was too late.
     async fn serve(&self, worker: &mut Worker) -> Option<(Option<oneshot::Sender<Result<Reply, PredictError>>>, bool)> {
-        let mut wanted = self.nodes.wanted.subscribe();
+        let mut wanted = self.nodes.wanted();
         loop {
             let request = match self.next(worker, &mut wanted).await {
                 Next::Request(request) => request,
@@ -409,7 +387,8 @@ impl Pool {
                         return Next::Request(request);
                     }
                 }
-                if state.is_closed || state.live > state.max.max(state.min) {
+                let is_spare = state.live > state.min && self.nodes.has_waiting();
+                if state.is_closed || is_spare || state.live > state.max.max(state.min) {
                     return Next::Stop;
                 }
                 state.idle += 1;

@@ -1,6 +1,7 @@
 //! Online prediction.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use crate::changes::found;
 use crate::model_files::VersionFolder;
 use crate::models::{Inner, Models};
 use crate::pool::{Pool, PoolStatus, PredictError};
-use crate::records::{Version, VersionState};
+use crate::records::{Version, VersionSpec, VersionState};
 use crate::runner::RunnerSettings;
 use crate::shared_files;
 use crate::worker::{Reply, WorkerSettings};
@@ -143,9 +144,22 @@ impl Inner {
     }
 
     pub(crate) fn new_pool(&self, project: &str, version: &Version, folder: &VersionFolder) -> Pool {
-        let spec = &version.spec;
+        let settings = self.worker_settings(project, &version.spec, folder, folder.log());
+        let scaling = version.spec.scaling;
+        let (min, max) = (scaling.min_nodes(), scaling.max_nodes(self.nodes.limit));
+        Pool::new(settings, self.services.times, Arc::clone(&self.nodes), min, max)
+    }
+
+    /// Settings of workers of `spec`, whose files are in `folder`.
+    pub(crate) fn worker_settings(
+        &self,
+        project: &str,
+        spec: &VersionSpec,
+        folder: &VersionFolder,
+        log: PathBuf,
+    ) -> WorkerSettings {
         let existing = [folder.scripts(), folder.packages()].into_iter().filter(|path| path.exists());
-        let settings = WorkerSettings {
+        WorkerSettings {
             runner: RunnerSettings {
                 model_dir: folder.model(),
                 framework: spec.framework,
@@ -158,14 +172,12 @@ impl Inner {
             variables: self.services.environment.of_this_process().into_iter().collect::<BTreeMap<_, _>>(),
             identity: self.identity(project).cloned(),
             work: folder.work(),
-            log: Arc::new(WorkerLog::new(folder.log())),
-        };
-        let (min, max) = (spec.scaling.min_nodes(), spec.scaling.max_nodes(self.nodes.limit));
-        Pool::new(settings, self.services.times, Arc::clone(&self.nodes), min, max)
+            log: Arc::new(WorkerLog::new(log)),
+        }
     }
 
     /// Gets the files of a version that another server has created.
-    async fn fetch(&self, project: &str, uid: &str, folder: &VersionFolder) -> Result<(), Refusal> {
+    pub(crate) async fn fetch(&self, project: &str, uid: &str, folder: &VersionFolder) -> Result<(), Refusal> {
         if !self.services.is_shared {
             let text = format!(
                 "the files of the version are missing in {}: create the version again",

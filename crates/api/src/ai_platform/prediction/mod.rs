@@ -1,9 +1,11 @@
 //! Models, versions and their operations.
 
+mod batch;
 mod model;
 mod operation;
 mod version;
 
+pub use batch::{DataFormat, PredictionInput, PredictionOutput};
 pub use model::{ModelAdditions, ModelList, ModelMessage, ModelRequest, PredictRequest};
 pub use operation::{
     ModelOperation, ModelOperationKind, ModelOperationList, ModelOperationMetadata, ModelOperationResponse,
