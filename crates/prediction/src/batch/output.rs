@@ -2,13 +2,15 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tunesmith_files::{OpenError, RootedPath};
 use tunesmith_jobs::BatchError;
 use tunesmith_jobs::allowed_folders::ModelFolder;
 use tunesmith_objects::{ObjectError, ObjectFolder};
+
+use tunesmith_packages::ProgramUser;
 
 use crate::models::Inner;
 
@@ -90,7 +92,10 @@ impl Output {
                     folders
                         .prepare_output(&project, &folder, user.as_ref())
                         .map_err(|source| files("create", path.clone(), source))?;
-                    folder.create_folder().map_err(failed)?;
+                    // Where folders are restricted, no component may be a link.
+                    let is_restricted = folders.base(&project).is_some();
+                    let created = if is_restricted { folder.clone() } else { missing(&folder, user.as_ref()) };
+                    created.create_folder().map_err(failed)?;
                     folder.check_writable().map_err(failed)?;
                     for entry in folder.entries().map_err(failed)? {
                         let Some(name) = entry.name.to_str() else { continue };
@@ -179,6 +184,14 @@ impl Output {
             Self::Objects { folder, .. } => folder.remove(&name).await.map_err(unwritten),
         }
     }
+}
+
+/// The folder below its deepest existing parent, with the rights of `user`. Links to that parent are followed.
+fn missing(folder: &RootedPath, user: Option<&ProgramUser>) -> RootedPath {
+    let path = folder.path();
+    let existing = path.ancestors().find(|parent| parent.exists()).unwrap_or(&path);
+    let below = path.strip_prefix(existing).unwrap_or(Path::new(""));
+    RootedPath::new(existing, below).with_rights_of(user.map(|user| Arc::new(user.files())))
 }
 
 /// Objects of an output folder that are looked at.
