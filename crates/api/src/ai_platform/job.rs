@@ -12,12 +12,12 @@ use super::notices::{Notice, Notices, job_notices};
 use super::optimizer::MetricFolderChoice;
 use super::optimizer::measurement::MetricMessage;
 use super::prediction::{PredictionInput, PredictionOutput};
+pub use super::waiting::WaitingMessage;
 use super::{BuiltInAlgorithmOutput, Double, Int64, MlflowExport, TrainingInput, is_default};
 use tunesmith_algorithms::encoding::{AtBound, Bound};
 use tunesmith_algorithms::problem::{Origin, ParameterValue};
 use tunesmith_domain::{
-    BatchPrediction, Job, JobState, PredictionCounts, Study, StudyState, Trial, TrialState, WaitKind, Waiting,
-    best_at_bounds, best_first, optimal_of_several,
+    Job, JobState, Study, StudyState, Trial, TrialState, Waiting, best_at_bounds, best_first, optimal_of_several,
 };
 
 /// Training job or batch prediction. Fields at their defaults are omitted, and 64-bit integers are strings.
@@ -139,43 +139,6 @@ pub struct RecommendedTrial {
     /// Whether the best result may be due to luck: the model gives a probability above 95% that its trial is worse than
     /// this one.
     pub best_may_be_lucky: bool,
-}
-
-/// Reason for a job or its trials to wait.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "Waiting")]
-pub struct WaitingMessage {
-    /// Kind of reason: `LIMIT` on concurrent work, `RESOURCES` in use, `JOB_SLOT`, or `ENGINE` that runs the program.
-    #[schemars(schema_with = "wait_kind_schema")]
-    pub kind: String,
-    /// Text for display.
-    pub reason: String,
-    /// Number of the waiting trial. Absent for trials without parameters, and if the job waits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trial_id: Option<String>,
-    /// Number of trials waiting for this reason. Absent if the job waits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trial_count: Option<Int64>,
-    /// Start of the wait.
-    pub since: Timestamp,
-}
-
-impl From<&Waiting> for WaitingMessage {
-    fn from(waiting: &Waiting) -> Self {
-        Self {
-            kind: waiting.kind.as_str().to_uppercase(),
-            reason: waiting.reason.clone(),
-            trial_id: waiting.trial.map(|trial| trial.to_string()),
-            trial_count: i64::try_from(waiting.trials).ok().filter(|trials| *trials > 0).map(Int64),
-            since: waiting.since,
-        }
-    }
-}
-
-fn wait_kind_schema(_: &mut SchemaGenerator) -> Schema {
-    let kinds = [WaitKind::Limit, WaitKind::ExecutorLimit, WaitKind::Resources, WaitKind::JobSlot, WaitKind::Engine];
-    json_schema!({ "type": "string", "enum": kinds.map(|kind| kind.as_str().to_uppercase()) })
 }
 
 impl JobResource {
@@ -437,7 +400,7 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
         state: job.state,
         error_message: job.error_message.clone(),
         training_output: Some(training_output).filter(|_| prediction.is_none()),
-        prediction_output: prediction.map(prediction_output),
+        prediction_output: prediction.map(PredictionOutput::of),
         labels: job.labels.clone(),
         job_position: None,
         etag: None,
@@ -457,17 +420,6 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
             recommended: None,
             mlflow: None,
         },
-    }
-}
-
-fn prediction_output(prediction: &BatchPrediction) -> PredictionOutput {
-    let PredictionCounts { predictions, errors, worker_time_ms } = prediction.counts;
-    let count = |count: u64| Int64(i64::try_from(count).unwrap_or(i64::MAX));
-    PredictionOutput {
-        output_path: prediction.input["outputPath"].as_str().unwrap_or_default().to_owned(),
-        prediction_count: count(predictions),
-        error_count: count(errors),
-        node_hours: worker_time_ms as f64 / 3_600_000.0,
     }
 }
 

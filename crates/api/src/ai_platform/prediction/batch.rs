@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ai_platform::{Int64, is_default};
+use tunesmith_domain::{BatchPrediction, PredictionCounts};
 
 /// Batch prediction. Exactly one of `modelName`, `versionName` and `uri` is required.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -78,4 +79,18 @@ pub struct PredictionOutput {
     pub error_count: Int64,
     /// Hours of workers, with the time in which they load the model.
     pub node_hours: f64,
+}
+
+impl PredictionOutput {
+    /// Progress of `prediction`.
+    pub(crate) fn of(prediction: &BatchPrediction) -> Self {
+        let PredictionCounts { predictions, errors, worker_time_ms } = prediction.counts;
+        let count = |count: u64| Int64(i64::try_from(count).unwrap_or(i64::MAX));
+        Self {
+            output_path: prediction.input["outputPath"].as_str().unwrap_or_default().to_owned(),
+            prediction_count: count(predictions),
+            error_count: count(errors),
+            node_hours: worker_time_ms as f64 / 3_600_000.0,
+        }
+    }
 }
