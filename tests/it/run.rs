@@ -375,7 +375,8 @@ fn job_without_hyperparameters_runs_its_program_once() {
 
 #[test]
 fn terminal_shows_running_trials_and_remaining_work() {
-    let workspace = quadratic();
+    // By default the algorithm is a Gaussian process, whose initial design is named.
+    let workspace = Workspace::new(&QUADRATIC_CONFIG.replace("  algorithm: RANDOM_SEARCH\n", ""));
     // The trial ends when its line has appeared on the screen, which is redrawn until then.
     workspace.write(
         "drawn.sh",
@@ -391,6 +392,7 @@ fn terminal_shows_running_trials_and_remaining_work() {
     finished(terminal.output().unwrap()).expect(0);
     let screen = workspace.read("screen");
     assert!(screen.contains("trial 1  x="), "{screen}");
+    assert!(screen.contains("measuring the parameters, 1 of "), "{screen}");
     assert!(screen.contains("12 done, 0 failed, 0 to go"), "{screen}");
     assert!(screen.contains("░"), "a bar is drawn: {screen}");
     assert!(screen.contains("best: trial "), "{screen}");

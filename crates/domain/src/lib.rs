@@ -54,7 +54,7 @@ pub use trial::{
 };
 pub use tunesmith_algorithms::designers::Algorithm;
 pub use tunesmith_algorithms::early_stopping::{StoppingRule, StoppingRuleKind};
-pub use tunesmith_algorithms::problem::TrialId;
+pub use tunesmith_algorithms::problem::{FixedParameters, TrialId};
 pub use waiting::{WaitKind, Waiting};
 
 /// JSON document in the form of the protocol that created a record. Stored for that protocol to return; the domain does

@@ -165,6 +165,7 @@ fn trial(revision: u64, view: &TrialView, message: &TrialMessage) -> Trial {
         final_measurement: message.final_measurement.as_ref().map(measurement),
         infeasible_reason: view.infeasible_reason.clone(),
         stopped_early: view.stopped_early,
+        predicted_final: None,
         fallback_reason: message.tunesmith.fallback_reason.clone(),
         request_keys: Vec::new(),
         metadata: Default::default(),

@@ -16,7 +16,7 @@ fn unknown_names_are_refused_with_the_known_names() {
     assert_eq!(
         refused("--suite nope"),
         "error: suite \"nope\" does not exist; the suites are bbob, bbob-mixint, classic, noisy, outliers, plateaus, conditional, \
-         categorical, binary, constrained, failing, large, multi-objective, three-objectives, tiny, transfer, trained, tables\n"
+         categorical, binary, constrained, failing, large, multi-objective, three-objectives, tiny, transfer, curves, trained, tables\n"
     );
     assert_eq!(
         refused("--suite bbob --algorithms gp,anneal"),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{bench, of_optimizer, records, results, timeless, workspace};
+use super::{bench, failure, of_optimizer, records, results, timeless, workspace};
 
 const TRAINED: &str = "--suite trained --problems neural-network-digits,gradient-boosting-diabetes \
                        --algorithms random,quasi_random --seeds 2";
@@ -70,7 +70,7 @@ fn the_median_rule_stops_trials_and_saves_time() {
 #[test]
 fn every_stopping_rule_can_be_chosen_by_name() {
     let workspace = workspace();
-    for rule in ["decay_curve", "asha", "i_epoch:2:3"] {
+    for rule in ["decay_curve", "asha", "hyperband", "i_epoch:2:3"] {
         let run = format!("{TRAINED} --budget 20 --early-stopping {rule} --out {rule}");
         bench(&workspace, &run).expect(0);
         let stopped: usize = records(&workspace, rule)
@@ -82,8 +82,37 @@ fn every_stopping_rule_can_be_chosen_by_name() {
             .sum();
         assert!(stopped > 0, "{rule} stopped nothing");
     }
-    let unknown = bench(&workspace, &format!("{TRAINED} --early-stopping hyperband")).expect(2);
-    assert!(unknown.stderr.contains("median, decay_curve, asha"), "{}", unknown.stderr);
+    let unknown = bench(&workspace, &format!("{TRAINED} --early-stopping bohb")).expect(2);
+    assert!(unknown.stderr.contains("median, decay_curve, asha, hyperband, optimizer"), "{}", unknown.stderr);
+}
+
+#[test]
+fn curves_are_compared_within_equal_epochs() {
+    let workspace = workspace();
+    let run = "--suite curves --problems parallel,linear-descent-digits/r03 --algorithms random --budget 100 --seeds 2 \
+               --time-limit 60 --early-stopping asha --out out";
+    bench(&workspace, run).expect(0);
+    let records = records(&workspace, "out");
+    assert_eq!(records.len(), 8, "four problems with two seeds");
+    for record in &records {
+        assert_eq!(record["time_limit_secs"], 60);
+        let ends = numbers(record, "ended_secs");
+        // Six whole trials take as long.
+        assert!(ends.len() > 6 && ends.is_sorted() && *ends.last().unwrap() <= 60.0, "{record}");
+    }
+}
+
+#[test]
+fn an_optimizer_that_stops_no_trials_does_not_support_stopping_by_itself() {
+    let workspace = workspace();
+    let run = bench(&workspace, &format!("{TRAINED} --budget 5 --early-stopping optimizer --out out"));
+    assert!(run.stderr.contains("8 runs are new"), "{}", run.stderr);
+    let records = records(&workspace, "out");
+    assert!(!records.is_empty());
+    for record in records {
+        let (kind, reason) = failure(&record).unwrap();
+        assert_eq!((kind.as_str(), reason.as_str()), ("unsupported", "it has no early stopping of its own"));
+    }
 }
 
 #[test]

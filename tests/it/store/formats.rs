@@ -29,7 +29,7 @@ pub(super) async fn write(store: &dyn Store) {
     }
     let curve = vec![samples::measurement(1, f64::NAN), samples::measurement(2, f64::INFINITY)];
     store.change_trial(&study, TrialId(1), samples::report(1, curve)).await.unwrap();
-    store.change_trial(&study, TrialId(1), TrialChange::Stop).await.unwrap();
+    store.change_trial(&study, TrialId(1), TrialChange::Stop { predicted_final: None }).await.unwrap();
     store.change_trial(&study, TrialId(1), samples::succeed(1, 0.75)).await.unwrap();
     store.change_trial(&study, TrialId(2), samples::fail(1, "exit code 1")).await.unwrap();
     let complete = StudyChange::Complete { reason: "enough".to_owned() };

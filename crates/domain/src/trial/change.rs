@@ -107,7 +107,10 @@ pub enum TrialChange {
     /// Records the location of the current attempt. No effect if already recorded, or if the trial has its result.
     Locate(AttemptLocation),
     /// Requests an early stop. No effect on a trial that is stopping or has its result.
-    Stop,
+    Stop {
+        /// Final value of the objective that a stopping rule predicts; finite.
+        predicted_final: Option<f64>,
+    },
     /// Sets the result.
     Complete {
         /// Attempt that ended.

@@ -43,6 +43,7 @@ impl Trial {
             final_measurement: None,
             infeasible_reason: None,
             stopped_early: false,
+            predicted_final: None,
             fallback_reason: new.fallback_reason,
             request_keys: new
                 .request_key
@@ -103,7 +104,7 @@ impl Trial {
                 self.deliver(attempt, from..to, measurements, at)
             }
             TrialChange::Locate(place) => self.place(place).map(|()| Vec::new()),
-            TrialChange::Stop => self.stop().map(|()| Vec::new()),
+            TrialChange::Stop { predicted_final } => self.stop(predicted_final).map(|()| Vec::new()),
             TrialChange::Complete { attempt, measurements, completion, at } => {
                 self.complete(attempt, measurements, completion, at)
             }
@@ -264,10 +265,11 @@ impl Trial {
         Ok(())
     }
 
-    fn stop(&mut self) -> Result<(), TransitionError> {
+    fn stop(&mut self, predicted_final: Option<f64>) -> Result<(), TransitionError> {
         match self.state {
             TrialState::Active => {
                 self.0.state = TrialState::Stopping;
+                self.0.predicted_final = predicted_final.filter(|value| value.is_finite());
                 Ok(())
             }
             TrialState::Requested | TrialState::Deleted => Err(self.wrong_state("stop")),

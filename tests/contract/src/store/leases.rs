@@ -30,7 +30,7 @@ pub(super) async fn open_trials_are_those_without_a_result(medium: &impl Medium)
     }
     store.change_trial(&study, TrialId(1), samples::succeed(1, 0.5)).await.unwrap();
     store.change_trial(&study, TrialId(3), samples::fail(1, "no")).await.unwrap();
-    store.change_trial(&study, TrialId(4), TrialChange::Stop).await.unwrap();
+    store.change_trial(&study, TrialId(4), TrialChange::Stop { predicted_final: None }).await.unwrap();
     store.change_trial(&study, TrialId(5), TrialChange::Delete { at: samples::at(3) }).await.unwrap();
     let store = reopen(medium, store).await;
     let open = async |after: Option<u64>, limit| {

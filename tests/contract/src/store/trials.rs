@@ -67,7 +67,10 @@ pub(super) async fn pass_through_all_states(medium: &impl Medium) {
     let (store, study) = with_study(medium, "s").await;
     let id = TrialId(1);
     assert_not_found(store.trial(&study, id).await, "trial 1 of study s");
-    assert_not_found(store.change_trial(&study, id, TrialChange::Stop).await, "trial 1 of study s");
+    assert_not_found(
+        store.change_trial(&study, id, TrialChange::Stop { predicted_final: None }).await,
+        "trial 1 of study s",
+    );
     assert_not_found(store.measurements(&study, id, 0, 1).await, "trial 1 of study s");
     assert_not_found(store.trial(&"t".parse().unwrap(), id).await, "study t");
     assert_not_found(store.trial_of_study(&study, id).await, "trial 1 of study s");
@@ -78,12 +81,15 @@ pub(super) async fn pass_through_all_states(medium: &impl Medium) {
     let reported =
         store.change_trial(&study, id, samples::report(1, vec![samples::measurement(1, 0.5)])).await.unwrap();
     assert_eq!(reported.measurement_count, 1);
-    let stopping = store.change_trial(&study, id, TrialChange::Stop).await.unwrap();
-    assert_eq!(stopping.state, TrialState::Stopping);
+    let stop = |predicted| TrialChange::Stop { predicted_final: Some(predicted) };
+    let stopping = store.change_trial(&study, id, stop(0.25)).await.unwrap();
+    assert_eq!((stopping.state, stopping.predicted_final), (TrialState::Stopping, Some(0.25)));
+    assert_eq!(store.change_trial(&study, id, stop(0.5)).await.unwrap(), stopping, "the first stop counts");
     let store = reopen(medium, store).await;
     assert_eq!(store.trial(&study, id).await.unwrap(), stopping);
     let done = store.change_trial(&study, id, samples::succeed(1, 0.75)).await.unwrap();
     assert_eq!((done.state, done.stopped_early, done.measurement_count), (TrialState::Succeeded, true, 2));
+    assert_eq!(done.predicted_final, Some(0.25));
     assert_eq!(done.final_measurement, Some(samples::measurement(100, 0.75)));
     let store = reopen(medium, store).await;
     assert_eq!(store.trial(&study, id).await.unwrap(), done);
@@ -259,7 +265,11 @@ pub(super) async fn are_completed_once(medium: &impl Medium) {
         store.change_trial(&study, id, samples::succeed(1, 0.6)).await,
         "trial 1 is already completed with accuracy=0.5 at step 100, loss=-0.5 at step 100",
     );
-    assert_eq!(store.change_trial(&study, id, TrialChange::Stop).await.unwrap(), done, "no effect");
+    assert_eq!(
+        store.change_trial(&study, id, TrialChange::Stop { predicted_final: None }).await.unwrap(),
+        done,
+        "no effect"
+    );
     assert_eq!(store.study(&study).await.unwrap().revision, done.revision);
     assert_eq!(store.measurements(&study, id, 0, 10).await.unwrap().len(), 1);
 }
