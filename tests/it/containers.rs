@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::support::{Finished, Workspace, finished};
 
 /// Lower limits than podman's defaults, which a process without `CAP_SYS_RESOURCE` may not set.
-const RUN_OPTIONS: &str = "--ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --env 'GREETING=two words'";
+pub(crate) const RUN_OPTIONS: &str = "--ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --env 'GREETING=two words'";
 
 /// A job of one trial whose program is `sh -c script`.
 fn config(script: &str, more: &str) -> String {
@@ -34,18 +34,18 @@ tunesmith:
 }
 
 /// An isolated podman with images and containers in a temporary folder.
-struct Podman {
+pub(crate) struct Podman {
     folder: TempDir,
 }
 
 impl Podman {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let podman = Self { folder: TempDir::new().unwrap() };
         let tree = podman.folder.path().join("tree");
         std::fs::create_dir_all(tree.join("bin")).unwrap();
         std::fs::create_dir_all(tree.join("tmp")).unwrap();
         std::fs::copy("/bin/busybox", tree.join("bin/busybox")).expect("busybox-static must be installed");
-        for name in ["cat", "echo", "env", "sh", "tail", "test", "touch"] {
+        for name in ["cat", "chmod", "echo", "env", "httpd", "kill", "mkdir", "sh", "tail", "test", "touch"] {
             symlink("busybox", tree.join("bin").join(name)).unwrap();
         }
         let archive = podman.folder.path().join("image.tar");
@@ -57,7 +57,7 @@ impl Podman {
         podman
     }
 
-    fn options(&self) -> String {
+    pub(crate) fn options(&self) -> String {
         let folder = self.folder.path().display();
         format!(
             "--root {folder}/root --runroot {folder}/run --tmpdir {folder}/tmp --storage-driver vfs --runtime runc \
@@ -65,7 +65,7 @@ impl Podman {
         )
     }
 
-    fn call(&self, args: &[&str]) -> String {
+    pub(crate) fn call(&self, args: &[&str]) -> String {
         let mut command = crate::support::program("podman");
         command.args(self.options().split(' ')).args(args).stdin(Stdio::null());
         finished(command.output().expect("podman must be installed")).expect(0).stdout

@@ -76,6 +76,7 @@ mod postgres_limits;
 mod postgres_reports;
 mod postgres_server;
 mod prediction;
+mod prediction_containers;
 mod program_files;
 mod published_configs;
 mod published_fields;

@@ -1,9 +1,34 @@
-//! Number of workers on this server, shared by versions and batch predictions.
+//! The workers that versions and batch predictions of a server share, and their time limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// Time limits of predictions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PredictionTimes {
+    /// From the arrival of a request to its response; 60 s in AI Platform, from memory.
+    pub request: Duration,
+    /// Loading of a model. A guess.
+    pub load: Duration,
+    /// After which an idle worker above the minimum ends. A guess.
+    pub idle: Duration,
+    /// Interval and time limit of the health checks of containers; of AI Platform.
+    pub health: Duration,
+}
+
+impl Default for PredictionTimes {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(60),
+            load: Duration::from_secs(600),
+            idle: Duration::from_secs(300),
+            health: Duration::from_secs(10),
+        }
+    }
+}
 
 /// Purpose of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

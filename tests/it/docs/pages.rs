@@ -50,7 +50,7 @@ pages! {
     mlflow_and_tensorboard: "docs/guide/mlflow-and-tensorboard.md", 2, &TRACKERS;
     notifications: "docs/guide/notifications.md", 2, &STANDARD_WEBHOOKS;
     postgresql: "docs/guide/postgresql.md", 3, &[];
-    prediction: "docs/guide/prediction.md", 2, &MODEL_PACKAGES;
+    prediction: "docs/guide/prediction.md", 3, &MODEL_PACKAGES;
     priors_and_warm_start: "docs/guide/priors-and-warm-start.md", 0, &[];
     python: "docs/guide/python.md", 1, &FRAMEWORKS;
     reading_explain: "docs/guide/reading-explain.md", 0, &[];

@@ -35,7 +35,8 @@ use self::predictor::Predictor;
 use self::shards::{Inputs, ShardResult};
 use crate::changes::found;
 use crate::models::Models;
-use crate::worker::WorkerSettings;
+use crate::python_worker::PythonSettings;
+use crate::worker_log::WorkerLog;
 
 /// Kind of the documents with the inputs (part 0) and the results of shards (the following parts) of jobs.
 const KIND: &str = "batch-predictions";
@@ -162,14 +163,13 @@ impl Models {
         match &plan.model {
             PlannedModel::Version { model, version, uid } => {
                 let stored = self.model(project, model).await?;
-                let is_same = found(&stored, version).is_ok_and(|version| version.uid == *uid);
-                if !is_same {
+                let Some(version) = found(&stored, version).ok().filter(|version| version.uid == *uid) else {
                     let text = format!("version {}/versions/{version} was deleted", stored.resource_name());
                     return Err(BatchError::Failed(text));
-                }
+                };
                 let folder = inner.folder(project, uid);
                 if !folder.is_complete() {
-                    inner.fetch(project, uid, &folder).await?;
+                    inner.fetch(project, version, &folder).await?;
                 }
                 Ok(())
             }
@@ -183,21 +183,23 @@ impl Models {
                 let copied = inner.copy_model(project, spec, &folder).await;
                 copied.map_err(|failure| BatchError::Failed(failure.message))?;
                 let identity = inner.identity(project).cloned();
-                blocking(move || folder.finish(identity.as_ref()).map_err(|source| not_stored(&folder, source))).await
+                blocking(move || folder.finish(identity.as_ref(), false).map_err(|source| not_stored(&folder, source)))
+                    .await
             }
         }
     }
 
-    async fn batch_workers(&self, project: &str, plan: &BatchPlan, log: &Path) -> Result<WorkerSettings, BatchError> {
-        let log = log.to_owned();
+    async fn batch_workers(&self, project: &str, plan: &BatchPlan, log: &Path) -> Result<PythonSettings, BatchError> {
+        let identity = self.0.identity(project).cloned();
+        let log = Arc::new(WorkerLog::new(log.to_owned()));
         Ok(match &plan.model {
             PlannedModel::Version { model, version, uid } => {
                 let stored = self.model(project, model).await?;
                 let spec = &found(&stored, version)?.spec;
-                self.0.worker_settings(project, spec, &self.0.folder(project, uid), log)
+                self.0.python_settings(spec, &self.0.folder(project, uid), identity, log)
             }
             PlannedModel::Folder(spec) => {
-                self.0.worker_settings(project, spec, &self.0.folder(project, &plan.uid), log)
+                self.0.python_settings(spec, &self.0.folder(project, &plan.uid), identity, log)
             }
         })
     }

@@ -181,6 +181,10 @@ impl Models {
                 format!("version {}/versions/{named} is {}, not READY", model.resource_name(), version.state.as_str());
             return Err(Refusal::new(Code::FailedPrecondition, text));
         }
+        if version.spec.container.is_some() {
+            let text = "has a custom container, which serves online predictions only; allowed: a version with a framework or a predictionClass";
+            return Err(Refusal::invalid("predictionInput.versionName", format!("{named:?} {text}")));
+        }
         Ok(PlannedModel::Version { model: name.to_owned(), uid: version.uid.clone(), version: named })
     }
 }

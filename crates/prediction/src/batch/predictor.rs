@@ -13,8 +13,9 @@ use super::BatchPlan;
 use super::plan::PlannedModel;
 use crate::models::Models;
 use crate::nodes::BatchNode;
+use crate::python_worker::{PythonSettings, PythonWorker};
 use crate::records::VersionState;
-use crate::worker::{Reply, StartError, Worker, WorkerSettings};
+use crate::worker::{Reply, StartError};
 
 /// Time for which a worker is kept although an online prediction waits for one. A guess, above the time of most loads.
 const HELD_FOR: Duration = Duration::from_secs(5);
@@ -34,8 +35,8 @@ pub(super) struct Predictor {
     models: Models,
     project: String,
     model: PlannedModel,
-    settings: WorkerSettings,
-    worker: Option<(Worker, BatchNode, Instant)>,
+    settings: PythonSettings,
+    worker: Option<(PythonWorker, BatchNode, Instant)>,
     /// Time of workers since [`Self::take_time`].
     time: Duration,
     /// Since when the time of the current worker was not taken.
@@ -54,7 +55,7 @@ struct Body<'a> {
 }
 
 impl Predictor {
-    pub(super) fn new(models: Models, project: &str, plan: &BatchPlan, settings: WorkerSettings) -> Self {
+    pub(super) fn new(models: Models, project: &str, plan: &BatchPlan, settings: PythonSettings) -> Self {
         Self {
             models,
             project: project.to_owned(),
@@ -149,7 +150,7 @@ impl Predictor {
         Ok(Err(error))
     }
 
-    async fn end(&mut self, worker: Worker, at_once: bool) -> (String, String) {
+    async fn end(&mut self, worker: PythonWorker, at_once: bool) -> (String, String) {
         let ended = worker.end(at_once).await;
         telemetry().prediction_workers.dec();
         self.time += self.since.elapsed();
@@ -170,13 +171,13 @@ impl Predictor {
         }
     }
 
-    async fn start(&mut self) -> Result<(Worker, BatchNode, Instant), BatchError> {
+    async fn start(&mut self) -> Result<(PythonWorker, BatchNode, Instant), BatchError> {
         let closed = || BatchError::Failed("the server ends".to_owned());
         let node = self.models.0.nodes.acquire_for_batch().await.ok_or_else(closed)?;
         let mut attempt = 1;
         loop {
             self.since = Instant::now();
-            let error = match Worker::start(&self.settings, self.models.0.services.times.load).await {
+            let error = match PythonWorker::start(&self.settings, self.models.0.services.times.load).await {
                 Ok(worker) => {
                     telemetry().prediction_workers.inc();
                     return Ok((worker, node, Instant::now()));

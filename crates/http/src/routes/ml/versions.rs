@@ -77,7 +77,7 @@ async fn create(
     check_description(&request.description)?;
     let name = request.name.clone();
     let machines = Arc::clone(&api.machines.read());
-    let operation = api.models.create_version(&project, &model, &name, spec(request, &machines)?).await?;
+    let operation = api.models.create_version(&project, &model, &name, spec(request, &model, &machines)?).await?;
     let created = format!("projects/{project}/models/{model}/versions/{name}");
     Ok(Created(created, Json(model_messages::operation(&api, &operation))))
 }
