@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod agent;
+mod batch_prediction;
 mod execution;
 mod final_measurement;
 mod ids;
@@ -23,6 +24,7 @@ mod trial;
 mod waiting;
 
 pub use agent::{AgentCommand, AgentEnd, AgentReport, AgentResponse, LogPiece, LogPosition};
+pub use batch_prediction::{BatchPrediction, PredictionCounts};
 pub use execution::{ExecutorJobId, ExitStatus, ProgramEnd, StopReason};
 pub use final_measurement::{FinalSelection, GivenResult, NoFinalMeasurement, ReportedOutcome, final_measurement};
 pub use ids::{IdError, JobId, MAX_JOB_ID_LENGTH, StudyId};
