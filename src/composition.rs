@@ -221,6 +221,7 @@ pub(crate) async fn compose_shared(
         directory: directory_of(data_dir),
         retry_pauses: RETRY_PAUSES.to_vec(),
         tracking: Arc::clone(&tracking) as _,
+        predictions: Arc::new(models.clone()),
     });
     let studies = Studies::new(Arc::clone(&store), policy, Arc::clone(&clock));
     let studies = match &documents {

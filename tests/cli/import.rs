@@ -61,6 +61,7 @@ def objective(trial):
     part = trial.suggest_float('part', 0.0, 1.0, step=0.25)
     width = trial.suggest_int('width', 8, 64, step=8) if kind == 'net' else 8
     trial.report(rate, 4)
+    trial.report(rate / 2, 9)
     if trial.number == 3:
         raise optuna.TrialPruned()
     if trial.number == 4:
@@ -71,6 +72,8 @@ for storage in [JournalStorage(JournalFileBackend('journal.log')), 'sqlite:///st
     study = optuna.create_study(study_name='first study', storage=storage, direction='maximize', sampler=optuna.samplers.RandomSampler(seed=1))
     study.set_metric_names(['score'])
     study.optimize(objective, n_trials=20, catch=(ValueError,))
+    study.enqueue_trial({'kind': 'tree', 'rate': 0.5, 'part': 0.25})
+    study.enqueue_trial({'kind': 'tree'})
 optuna.create_study(study_name='empty', storage='sqlite:///study.db')
 best = study.best_trial
 print(best.value, best.params['rate'])
@@ -90,7 +93,7 @@ fn studies_of_optuna_keep_their_results() {
         let mut arguments = vec!["optuna", source, "--study", "first study", "--data-dir", "data"];
         let strict = import(&workspace, &arguments);
         assert_eq!(strict.code, Some(2), "{}", strict.stderr);
-        assert!(strict.stderr.contains("1 trials were pruned"), "{}", strict.stderr);
+        assert!(strict.stderr.contains("error: 1 trials are waiting without a value"), "{}", strict.stderr);
         arguments.push("--accept-losses");
         if id == "one" {
             arguments.extend(["--study-id", "one"]);
@@ -98,7 +101,7 @@ fn studies_of_optuna_keep_their_results() {
         let imported = import(&workspace, &arguments);
         assert_eq!(imported.code, Some(0), "{}", imported.stderr);
         assert!(imported.stderr.contains("width depends on kind: net"), "{}", imported.stderr);
-        assert!(imported.stderr.contains(&format!("created the study {id} with 19 trials")), "{}", imported.stderr);
+        assert!(imported.stderr.contains(&format!("created the study {id} with 21 trials")), "{}", imported.stderr);
         let again = import(&workspace, &arguments);
         assert!(again.code != Some(0) && again.stderr.contains("exists"), "{}", again.stderr);
         let mut list = workspace.command();
@@ -114,10 +117,42 @@ fn studies_of_optuna_keep_their_results() {
         let rate = parameters.iter().find(|parameter| parameter["parameter"] == "rate").unwrap();
         assert_eq!(rate["floatValue"].as_f64(), Some(best[1]));
         assert_eq!(trials.iter().filter(|trial| trial["trialInfeasible"] == true).count(), 1);
+        assert_eq!(trials[3]["tunesmith"]["stoppedEarly"], true);
+        assert_eq!(trials[3]["finalMeasurement"], trials[3]["measurements"][1]);
+        assert_eq!(trials[3]["measurements"][0]["stepCount"], "4");
+        let queued: Vec<_> = trials.iter().filter(|trial| trial["state"] == "REQUESTED").collect();
+        assert_eq!(queued.len(), 1);
+        assert_eq!(queued[0]["parameters"][0], serde_json::json!({"parameter": "kind", "stringValue": "tree"}));
+        compare_with_export(&workspace, id);
         let mut suggest = workspace.command();
         suggest.args(["trials", "suggest", "--study", id, "--data-dir", "data", "--client-id", "w"]);
         assert_eq!(finished(suggest.output().unwrap()).code, Some(0));
     }
+}
+
+/// Exports the study `id` again, reads it with Optuna, and compares states, values and curves with those of the source.
+fn compare_with_export(workspace: &Workspace, id: &str) {
+    let output = format!("{id}.log");
+    let export = ["export", "optuna", "--study", id, "--data-dir", "data", "--output", &output];
+    finished(workspace.command().args(export).output().unwrap()).expect(0);
+    let script = format!(
+        "
+import optuna
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+def of(path, name):
+    study = optuna.load_study(study_name=name, storage=JournalStorage(JournalFileBackend(path)))
+    return study.metric_names, [(t.state.name, t.value, t.intermediate_values, t.params.get('rate')) for t in study.trials]
+names, trials = of('journal.log', 'first study')
+copied_names, copied = of('{output}', {id:?})
+assert names == copied_names == ['score'], copied_names
+assert [t[0] for t in trials].count('PRUNED') == 1
+assert [t for t in trials if t[0] != 'WAITING'] == [t for t in copied if t[0] != 'WAITING'], (trials, copied)
+assert [t[0] for t in copied].count('WAITING') == 1
+"
+    );
+    let mut command = program(interpreter(&["optuna==5.0.0"]));
+    finished(command.args(["-c", &script]).current_dir(workspace.path()).output().unwrap()).expect(0);
 }
 
 #[test]

@@ -30,9 +30,9 @@ const MAX_MESSAGE: usize = 16 << 10;
 const MAX_PACKAGES: usize = 100;
 
 /// A failed creation: code and text.
-struct Failure {
+pub(crate) struct Failure {
     code: Code,
-    message: String,
+    pub(crate) message: String,
 }
 
 impl Failure {
@@ -130,13 +130,19 @@ impl Models {
         Ok(operation)
     }
 
-    /// Checks what can be told without I/O.
-    fn check(&self, project: &str, spec: &VersionSpec) -> Result<(), Refusal> {
+    /// Refuses workers on a server whose programs run elsewhere.
+    pub(crate) fn check_runs_here(&self) -> Result<(), Refusal> {
         if self.0.services.refuses_versions {
             let text = "the programs of this server run on other machines, but the workers of models would run on the server, \
                         as its user; its operator accepts this with --allow-unisolated-programs";
             return Err(Refusal::new(Code::FailedPrecondition, text));
         }
+        Ok(())
+    }
+
+    /// Checks what can be told without I/O.
+    fn check(&self, project: &str, spec: &VersionSpec) -> Result<(), Refusal> {
+        self.check_runs_here()?;
         match &spec.container {
             Some(container) => container.check()?,
             None if spec.deployment_uri.is_empty() => {
@@ -271,7 +277,12 @@ impl Models {
 }
 
 impl Inner {
-    async fn copy_model(&self, project: &str, spec: &VersionSpec, folder: &VersionFolder) -> Result<(), Failure> {
+    pub(crate) async fn copy_model(
+        &self,
+        project: &str,
+        spec: &VersionSpec,
+        folder: &VersionFolder,
+    ) -> Result<(), Failure> {
         let user = self.program_user(project);
         let source = self.services.allowed_folders.model_folder(project, &spec.deployment_uri, user.as_ref());
         let invalid = |text: String| Failure::from(Refusal::invalid("deploymentUri", text));

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod batch;
 mod changes;
 mod container;
 mod container_spec;
@@ -24,6 +25,7 @@ mod tests;
 mod worker;
 mod worker_log;
 
+pub use batch::{BatchModel, BatchRequest, DEFAULT_BATCH_SIZE, DEFAULT_MAX_WORKERS, InputFormat, OutputFormat};
 pub use changes::{ModelChange, NewModel, VersionChange};
 pub use container_spec::{Container, DEFAULT_PORT};
 pub use engines::EngineOptions;

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tunesmith_telemetry::telemetry;
 
 use crate::container::{ContainerWorker, SLOTS};
-use crate::nodes::{Nodes, PredictionTimes};
+use crate::nodes::{Nodes, PredictionTimes, Use};
 use crate::pool_status::{Counts, PoolStatus, PredictError};
 use crate::python_worker::PythonWorker;
 use crate::runner::LoadReport;
@@ -91,7 +91,7 @@ impl Pool {
         self.state.lock().live += 1;
         self.live.send_modify(|live| *live += 1);
         let cancelled = Cancelled(self);
-        let permit = self.nodes.acquire().await;
+        let permit = self.nodes.acquire(Use::Online).await;
         let worker = match permit {
             Some(permit) => Worker::start(&self.settings, self.times.load).await.map(|worker| (worker, permit)),
             None => Err(StartError::System("the server ends".to_owned())),
@@ -219,7 +219,7 @@ impl Pool {
         if let Some(until) = not_before {
             tokio::time::sleep_until(until).await;
         }
-        let permit = self.nodes.acquire().await;
+        let permit = self.nodes.acquire(Use::Online).await;
         let is_needed = {
             let state = self.state.lock();
             !state.is_closed && (state.live <= state.min || !state.queue.is_empty())
@@ -285,7 +285,7 @@ impl Pool {
 
     /// Answers requests one by one until the worker is no longer needed (`None`), or unusable.
     async fn serve_singly(&self, worker: &mut PythonWorker) -> Option<Unusable> {
-        let mut wanted = self.nodes.wanted.subscribe();
+        let mut wanted = self.nodes.wanted();
         loop {
             let request = match self.next(worker.ended(), &mut wanted, 1, true).await {
                 Next::Request(request) => request,
@@ -307,7 +307,7 @@ impl Pool {
 
     /// Passes requests on, several at a time, until the container is no longer needed (`None`), or unusable.
     async fn serve_concurrently(&self, worker: &ContainerWorker) -> Option<Unusable> {
-        let mut wanted = self.nodes.wanted.subscribe();
+        let mut wanted = self.nodes.wanted();
         let (mut running, mut unanswered) = (FuturesUnordered::new(), Vec::new());
         let (stop, stopped) = watch::channel(false);
         let unhealthy = worker.unhealthy();
@@ -392,7 +392,8 @@ impl Pool {
                         return Next::Request(request);
                     }
                 }
-                if state.is_closed || state.live > state.max.max(state.min) {
+                let is_wanted_elsewhere = is_unused && state.live > state.min && self.nodes.has_waiting();
+                if state.is_closed || is_wanted_elsewhere || state.live > state.max.max(state.min) {
                     return Next::Stop;
                 }
                 state.idle += free;

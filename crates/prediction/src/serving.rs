@@ -178,7 +178,8 @@ impl Inner {
         Pool::new(name, settings, self.services.times, Arc::clone(&self.nodes), min, max)
     }
 
-    fn python_settings(
+    /// Settings of workers of `spec`, whose files are in `folder`.
+    pub(crate) fn python_settings(
         &self,
         spec: &VersionSpec,
         folder: &VersionFolder,
@@ -211,7 +212,7 @@ impl Inner {
     }
 
     /// Gets the files of a version that another server has created.
-    async fn fetch(&self, project: &str, version: &Version, folder: &VersionFolder) -> Result<(), Refusal> {
+    pub(crate) async fn fetch(&self, project: &str, version: &Version, folder: &VersionFolder) -> Result<(), Refusal> {
         if !self.services.is_shared {
             let text = format!(
                 "the files of the version are missing in {}: create the version again",

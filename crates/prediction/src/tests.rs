@@ -19,13 +19,13 @@ use super::*;
 
 const LIMITS: WorkerLimits = WorkerLimits { memory_bytes: 300 << 20, disk_bytes: 20 << 20, threads: 1 };
 
-struct Fixture {
-    folder: tempfile::TempDir,
-    models: Models,
+pub(crate) struct Fixture {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) models: Models,
 }
 
 /// Times for tests: no test waits for one of them, except where it states so.
-const TIMES: PredictionTimes = PredictionTimes {
+pub(crate) const TIMES: PredictionTimes = PredictionTimes {
     request: Duration::from_secs(60),
     load: Duration::from_secs(60),
     idle: Duration::from_secs(600),
@@ -53,7 +53,7 @@ fn services(folder: &std::path::Path, times: PredictionTimes) -> ModelServices {
 }
 
 impl Fixture {
-    fn new(times: PredictionTimes) -> Self {
+    pub(crate) fn new(times: PredictionTimes) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let models = Models::new(services(folder.path(), times));
         Self { folder, models }
@@ -66,7 +66,7 @@ impl Fixture {
     }
 
     /// Version of a custom prediction routine with the module `code`, and a folder with one file.
-    fn routine(&self, name: &str, code: &str) -> VersionSpec {
+    pub(crate) fn routine(&self, name: &str, code: &str) -> VersionSpec {
         let place = self.folder.path().join(name);
         fs::create_dir_all(&place).unwrap();
         fs::write(place.join("code.py"), code).unwrap();
@@ -98,7 +98,7 @@ with zipfile.ZipFile(wheel, 'w') as archive:
         }
     }
 
-    async fn create(&self, version: &str, spec: VersionSpec) -> Outcome {
+    pub(crate) async fn create(&self, version: &str, spec: VersionSpec) -> Outcome {
         match self.models.model("p", "m").await {
             Err(Refusal { code: Code::NotFound, .. }) => {
                 let model = NewModel { name: "m".to_owned(), ..NewModel::default() };

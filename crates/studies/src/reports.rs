@@ -45,7 +45,7 @@ impl Studies {
         refuse_study_of_job(&key.study)?;
         let TrialOfStudy { study, trial } = self.trial_of_study(&key.study, key.trial).await?;
         if outcome == ReportedOutcome::FromCurve && is_owner(key, &trial) {
-            completion::require_measurement(&study, &trial, &self.measurements(&study.id, &trial).await?)?;
+            completion::require_measurement(&study, trial.id, &self.measurements(&study.id, &trial).await?)?;
         }
         let trial = self.complete_as_owner(&study, key, trial, outcome).await?;
         if self.prepares {

@@ -57,7 +57,7 @@ impl Exported {
             return Ok(Self { subject, project, store: folder.shared_store() });
         }
         let store = MemoryStore::new();
-        let study = resource.training_output.is_hyperparameter_tuning_job.then(|| StudyId::from(&id));
+        let study = resource.training_output().is_hyperparameter_tuning_job.then(|| StudyId::from(&id));
         if let Some(study) = &study {
             let input: TrainingInput = known(resource.training_input.clone())?;
             fill(&store, service, StudyId::JOBS_LOCATION, study, Some(&input)).await?;

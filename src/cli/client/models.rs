@@ -192,7 +192,7 @@ async fn version_of_job(service: &Service, job: &JobId, args: &CreateArgs) -> an
     let is_tuning = !input["hyperparameters"].is_null();
     let trial = match args.trial.as_str() {
         _ if !is_tuning => None,
-        "best" => match job.training_output.trials.first() {
+        "best" => match job.training_output().trials.first() {
             Some(best) => Some(best.trial_id.clone()),
             None => bail!("job {id} has no successful trial yet"),
         },
@@ -232,7 +232,7 @@ async fn version_of_job(service: &Service, job: &JobId, args: &CreateArgs) -> an
         }
     }
     // The server has the library of a built-in algorithm under these names.
-    if let Some(built_in) = &job.training_output.built_in_algorithm_output {
+    if let Some(built_in) = &job.training_output().built_in_algorithm_output {
         version["framework"] = built_in.framework.clone().into();
         version["runtimeVersion"] = built_in.runtime_version.clone().into();
     }

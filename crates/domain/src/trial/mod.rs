@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
 use super::{Measurement, Metadata, MetricFolders};
-pub use change::{Completion, LossCause, NewTrial, TrialChange, TrialStart};
+pub use change::{CompletedStart, Completion, LossCause, NewTrial, TrialChange, TrialStart};
 pub use location::{AttemptLocation, ReplicaNode};
 pub use request::{RecordedRequest, RecordedRequestError, RequestKey};
 

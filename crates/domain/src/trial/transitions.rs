@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::location::note;
 use super::{
-    AttemptLocation, Completion, Lease, LossCause, NewTrial, RecordedRequest, Trial, TrialChange, TrialFields,
-    TrialStart, TrialState,
+    AttemptLocation, CompletedStart, Completion, Lease, LossCause, NewTrial, RecordedRequest, Trial, TrialChange,
+    TrialFields, TrialStart, TrialState,
 };
 #[cfg(doc)]
 use crate::Study;
@@ -18,7 +18,7 @@ impl Trial {
     /// Creates a trial; [`Study::add_trial`] assigns its revision.
     ///
     /// # Errors
-    /// [`TransitionError::BadMeasurement`] if it is created with a result that is not finite.
+    /// [`TransitionError::BadMeasurement`] if it is created with a result that is not finite, or a negative step.
     pub fn new(new: NewTrial) -> Result<Self, TransitionError> {
         let mut trial = Self(TrialFields {
             id: new.id,
@@ -58,8 +58,11 @@ impl Trial {
             TrialStart::Requested => {}
             TrialStart::Given => trial.0.state = TrialState::Active,
             TrialStart::Started { lease } => trial.assign(new.client_id, lease, at)?,
-            TrialStart::Completed(completion) => {
-                trial.complete(0, Vec::new(), completion, at)?;
+            TrialStart::Completed(CompletedStart { completion, measurements, stopped_early }) => {
+                if stopped_early {
+                    trial.0.state = TrialState::Stopping;
+                }
+                trial.complete(0, measurements, completion, at)?;
             }
         }
         Ok(trial)

@@ -12,7 +12,7 @@ use crate::operations::{self, Protocol};
 use crate::paging::Page;
 use crate::refusals::violation;
 use crate::services::{Context, Reply};
-use crate::trials::{KnownTrial, check_metrics, check_open, known, messages, outcome, page};
+use crate::trials::{self, KnownTrial, check_metrics, check_open, known, messages, outcome, page};
 
 /// Number of trials per page, if the client does not say, and at most.
 const PAGE: (usize, usize) = (100, 1000);
@@ -73,7 +73,8 @@ pub(super) async fn create(context: Context, request: wire::CreateTrialRequest) 
     if let Some(ReportedOutcome::Measured(measurement)) = &result {
         check_metrics(&study, measurement, "finalMeasurement")?;
     }
-    let created = context.studies().create_trial(&study.id, parameters, result, None).await?;
+    let created =
+        context.studies().create_trial(&study.id, parameters, trials::given(result, trial.measurements)?, None).await?;
     let reply = message(&context, &created.study, &created.trial).await?;
     Ok(Reply { created: Some(reply.message.name.clone()), ..reply })
 }

@@ -8,7 +8,7 @@ use tunesmith_store::StoreError;
 pub(super) async fn batches_of_trials_are_atomic(medium: &impl Medium) {
     let (store, study) = with_study(medium, "s").await;
     let bad = Completion::Succeeded { final_measurement: samples::measurement(1, f64::NAN) };
-    let bad = NewTrial { start: TrialStart::Completed(bad), ..samples::new_trial(2) };
+    let bad = NewTrial { start: TrialStart::Completed(bad.into()), ..samples::new_trial(2) };
     let refused = store.create_trials(&study, vec![samples::new_trial(1), bad]).await;
     assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
     let gap = store.create_trials(&study, vec![samples::new_trial(1), samples::new_trial(3)]).await;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Medium, assert_not_found, assert_refused, reopen, samples};
 use tunesmith_domain::{
-    AttemptLocation, LossCause, Metadata, MetadataKey, MetadataValue, ReplicaNode, StudyChange, StudyId,
-    TransitionError, TrialChange, TrialId, TrialState,
+    AttemptLocation, CompletedStart, Completion, LossCause, Metadata, MetadataKey, MetadataValue, NewTrial,
+    ReplicaNode, StudyChange, StudyId, TransitionError, TrialChange, TrialId, TrialStart, TrialState,
 };
 use tunesmith_store::{Store, StoreError};
 
@@ -61,6 +61,39 @@ pub(super) async fn are_listed_in_order_by_pages(medium: &impl Medium) {
     }
     assert!(ids(None, 0).await.is_empty());
     assert_not_found(store.trials(&"other".parse().unwrap(), None, 1).await, "study other");
+}
+
+pub(super) async fn are_created_with_their_curves(medium: &impl Medium) {
+    let (store, study) = with_study(medium, "s").await;
+    let curve = vec![samples::measurement(1, 0.5), samples::measurement(2, f64::NAN), samples::measurement(4, 0.25)];
+    let start = |completion, stopped_early| {
+        TrialStart::Completed(CompletedStart { completion, measurements: curve.clone(), stopped_early })
+    };
+    let result = samples::measurement(4, 0.25);
+    let succeeded = Completion::Succeeded { final_measurement: result.clone() };
+    let stopped = Completion::Stopped { reason: "stopped".to_owned() };
+    let new = [(succeeded.clone(), false), (succeeded, true), (stopped, true)].into_iter().zip(1..);
+    let new = new.map(|((completion, stopped_early), id)| NewTrial {
+        start: start(completion, stopped_early),
+        ..samples::new_trial(id)
+    });
+    store.create_trials(&study, new.collect()).await.unwrap();
+    let store = reopen(medium, store).await;
+    for id in 1..=3 {
+        let trial = store.trial(&study, TrialId(id)).await.unwrap();
+        assert_eq!((trial.stopped_early, trial.measurement_count), (id > 1, 3));
+        let expected = if id < 3 { TrialState::Succeeded } else { TrialState::Infeasible };
+        assert_eq!((trial.state, trial.final_measurement.is_some()), (expected, id < 3));
+        let stored = store.measurements(&study, TrialId(id), 0, 10).await.unwrap();
+        assert_eq!(format!("{stored:?}"), format!("{curve:?}"));
+    }
+    let backwards = CompletedStart {
+        completion: Completion::Succeeded { final_measurement: result },
+        measurements: vec![samples::measurement(-1, 0.5)],
+        stopped_early: false,
+    };
+    let refused = NewTrial { start: TrialStart::Completed(backwards), ..samples::new_trial(4) };
+    assert_refused(store.create_trial(&study, refused).await, "measurement 1 of trial 4: step -1 is negative");
 }
 
 pub(super) async fn pass_through_all_states(medium: &impl Medium) {

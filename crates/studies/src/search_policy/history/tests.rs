@@ -39,7 +39,7 @@ async fn add_all(store: &dyn Store, id: &StudyId, points: Vec<ParameterValue>) {
     let new = (0..).zip(points).map(|(index, x)| NewTrial {
         id: study.next_trial_id.offset(index),
         parameters: BTreeMap::from([("x".to_owned(), x)]),
-        start: TrialStart::Completed(Completion::Succeeded { final_measurement: samples::measurement(1, 0.5) }),
+        start: TrialStart::Completed(Completion::Succeeded { final_measurement: samples::measurement(1, 0.5) }.into()),
         request_key: None,
         ..samples::new_trial(1)
     });
