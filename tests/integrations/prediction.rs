@@ -11,7 +11,7 @@ use tunesmith_testing::server::Server;
 use tunesmith_testing::{Finished, Workspace, finished, program};
 
 /// Writes a scikit-learn model of the iris data set to `folder`.
-fn train(folder: &Path) {
+pub(crate) fn train(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     let script = "
 import sys, joblib
@@ -24,7 +24,7 @@ joblib.dump(LogisticRegression(max_iter=1000).fit(*load_iris(return_X_y=True)), 
 }
 
 /// A server whose runtime version 2.11 has the packages of the models.
-fn server(workspace: &Workspace, more: &[&str]) -> Server {
+pub(crate) fn server(workspace: &Workspace, more: &[&str]) -> Server {
     let python = interpreter(&MODEL_PACKAGES);
     let config = json!({"runtimeVersions": {"2.11": {"python": python}}});
     workspace.write("server.yaml", &config.to_string());
@@ -34,7 +34,7 @@ fn server(workspace: &Workspace, more: &[&str]) -> Server {
 const MODEL: &str = "/v1/projects/p/models/m";
 
 /// Creates the model `m` with the version `v1`, which is `READY`.
-fn deploy(server: &Server, version: &Value) {
+pub(crate) fn deploy(server: &Server, version: &Value) {
     assert_eq!(server.post("/v1/projects/p/models", &json!({"name": "m"})).0, 200);
     let (status, operation) = server.post(&format!("{MODEL}/versions"), version);
     assert_eq!(status, 200, "{operation}");
@@ -42,7 +42,7 @@ fn deploy(server: &Server, version: &Value) {
     assert_eq!(operation["response"]["state"], "READY", "{operation}");
 }
 
-fn version(folder: &Path) -> Value {
+pub(crate) fn version(folder: &Path) -> Value {
     json!({"name": "v1", "deploymentUri": folder, "runtimeVersion": "2.11", "framework": "SCIKIT_LEARN"})
 }
 
@@ -54,7 +54,7 @@ fn predict(server: &Server) -> (u16, Value) {
 }
 
 /// IDs of the processes that have loaded a model below the workspace.
-fn workers(workspace: &Workspace) -> Vec<Pid> {
+pub(crate) fn workers(workspace: &Workspace) -> Vec<Pid> {
     let folder = workspace.path().canonicalize().unwrap().join("data/models").display().to_string();
     let found = tunesmith_testing::processes_with(&folder).into_iter();
     found.filter_map(|(pid, _)| Pid::from_raw(i32::try_from(pid).unwrap())).collect()
@@ -167,6 +167,20 @@ fn token_of_a_model_user_predicts_and_changes_nothing() {
     let (status, answer) = send(&stranger, "POST", &predict, &rows);
     let denied = "permission ml.models.predict is denied on projects/p/models/m (or it does not exist)";
     assert_eq!((status, &answer["error"]["message"]), (403, &json!(denied)));
+    let batch = |token: &str, input: &Path, output: &Path| {
+        let input = json!({
+            "modelName": "projects/p/models/m", "dataFormat": "JSON", "inputPaths": [input], "outputPath": output, "region": "r",
+        });
+        let (status, answer) =
+            send(token, "POST", "/v1/projects/p/jobs", &json!({"jobId": "batch", "predictionInput": input}));
+        (status, answer["error"]["message"].as_str().unwrap_or_default().to_owned())
+    };
+    let (inside, outside) = (folder.join("rows.json"), Path::new("/etc/passwd"));
+    for (input, output) in [(outside, folder.as_path()), (inside.as_path(), Path::new("/etc/predicted"))] {
+        let (status, message) = batch(&owner, input, output);
+        assert!(status == 400 && message.contains("is not allowed on this server"), "{message}");
+    }
+    assert_eq!(batch(&stranger, &inside, &folder).0, 403);
     let bindings = json!([
         {"role": "roles/ml.modelOwner", "members": ["user:ada"]},
         {"role": "roles/ml.modelUser", "members": ["user:bob"]},
