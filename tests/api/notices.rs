@@ -170,7 +170,7 @@ fn trial_names_fields_without_effect() {
     let point = json!([{"parameter": "a", "intValue": "1"}]);
     let result = json!({"metrics": [{"metric": "loss", "value": 1}]});
     let (_, created) = server.post(trials, &json!({"parameters": point, "measurements": [result]}));
-    let description = "has no effect when a trial is created: add measurements with addMeasurement";
+    let description = "has no effect on a trial without a result";
     assert_eq!(notices(&created), [("measurements".to_owned(), description.to_owned())]);
     let (_, completed) =
         server.post(&format!("{trials}/1:complete"), &json!({"trialInfeasible": true, "finalMeasurement": result}));
