@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::response::Response;
 
+use super::actions::NewModel;
 use super::best_trial::{ParameterLine, WIDE, lines};
 use super::console::{Console, rendered};
 use super::errors::PageError;
@@ -14,9 +15,9 @@ use super::health::{Finding, findings, pace};
 use super::subject::{Head, Named, Subject, Tab};
 use super::summary::{Best, Progress, goal_word};
 use super::trials::{Column, Row, parameter_names};
-use super::visit::Visit;
+use super::visit::{Visit, Visitor};
 use tunesmith_algorithms::problem::Goal;
-use tunesmith_domain::{Job, Study, StudyState, Trial};
+use tunesmith_domain::{Job, JobState, Study, StudyState, Trial};
 
 const MOST_OPTIMAL: usize = 10;
 
@@ -104,12 +105,31 @@ pub(crate) struct OptimalRow {
 
 pub(crate) async fn show(console: Console, visit: Visit, named: Named, (): ()) -> Result<Response, PageError> {
     let subject = console.subject(&named).await?;
-    let page = JobPage {
-        frame: visit.frame(subject.name(), Section::Jobs),
-        head: subject.head(&visit.visitor, Tab::Summary),
-        summary: Summary::of(&console, &subject, Some(subject.address())).await?,
-    };
+    let summary = Summary::of(&console, &subject, Some(subject.address())).await?;
+    let mut head = subject.head(&visit.visitor, Tab::Summary);
+    if let Some(job) = subject.job() {
+        head.job_actions.new_model = new_model(job, &summary, &visit.visitor);
+    }
+    let page = JobPage { frame: visit.frame(subject.name(), Section::Jobs), head, summary };
     Ok(rendered(&page))
+}
+
+/// Form for a model of what `job` has trained so far.
+fn new_model(job: &Job, summary: &Summary, visitor: &Visitor) -> Option<NewModel> {
+    let option = |value: &str, text: String| (value.to_owned(), text);
+    let trials = match &summary.study {
+        Some(study) => {
+            let best = study.best.as_ref()?.trial;
+            let mut trials = vec![option("best", format!("trial {best}, the best result"))];
+            if study.model.is_some() {
+                trials.push(option("recommended", "recommended by the model of the results".to_owned()));
+            }
+            trials
+        }
+        None if job.state == JobState::Succeeded => Vec::new(),
+        None => return None,
+    };
+    NewModel::of(job, trials, visitor)
 }
 
 impl Summary {

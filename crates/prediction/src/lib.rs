@@ -3,6 +3,7 @@
 mod changes;
 mod creation;
 mod filter;
+mod latency;
 mod maintenance;
 mod model_files;
 mod models;
@@ -19,11 +20,12 @@ mod worker_log;
 
 pub use changes::{ModelChange, NewModel, VersionChange};
 pub use filter::{ModelFilter, VersionFilter};
+pub use latency::Latencies;
 pub use model_files::{MAX_FILES, MAX_MODEL_BYTES};
 pub use models::{ModelServices, Models};
 pub use pool::{PoolStatus, PredictionTimes};
 pub use records::{
-    FieldNotice, Framework, MAX_NAME, MAX_VERSIONS, Model, Operation, OperationKind, Outcome, Scaling, Version,
+    FieldNotice, Framework, MAX_NAME, MAX_VERSIONS, Model, ModelSource, Operation, OperationKind, Outcome, Scaling, Version,
     VersionSpec, VersionState, check_name,
 };
 pub use runner::{LoadReport, RUNNER, RunnerSettings};

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::time::Instant;
 use tunesmith_telemetry::telemetry;
 
+use crate::latency::{Latencies, LatencyCounter};
 use crate::runner::LoadReport;
 use crate::worker::{Reply, StartError, Worker, WorkerSettings};
 
@@ -92,6 +93,7 @@ pub(crate) struct Counts {
     errors: AtomicU64,
     failures: AtomicU64,
     microseconds: AtomicU64,
+    latencies: LatencyCounter,
     last_use: AtomicI64,
 }
 
@@ -112,6 +114,8 @@ pub struct PoolStatus {
     pub failures: u64,
     /// Total time of the answered requests.
     pub time: Duration,
+    /// Latencies of the answered requests.
+    pub latencies: Latencies,
     pub last_use: Option<Timestamp>,
     /// Why the last worker ended or was not started, until another one has loaded the model.
     pub failure: Option<String>,
@@ -265,6 +269,7 @@ impl Pool {
         counts.requests.fetch_add(1, Ordering::Relaxed);
         counts.errors.fetch_add(u64::from(!reply.is_success), Ordering::Relaxed);
         counts.microseconds.fetch_add(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        counts.latencies.count(elapsed);
         counts.last_use.store(Timestamp::now().as_millisecond(), Ordering::Relaxed);
         telemetry().predicted(if reply.is_success { "success" } else { "model_error" }, elapsed);
     }
@@ -293,6 +298,7 @@ impl Pool {
             errors: counts.errors.load(Ordering::Relaxed),
             failures: counts.failures.load(Ordering::Relaxed),
             time: Duration::from_micros(counts.microseconds.load(Ordering::Relaxed)),
+            latencies: counts.latencies.read(),
             last_use: Some(last_use).filter(|time| *time > 0).and_then(|time| Timestamp::from_millisecond(time).ok()),
             failure: state.failure.clone(),
         }

@@ -4,13 +4,17 @@ use crate::response::error::{ApiError, Code};
 use tunesmith_api::ai_platform::BuiltInAlgorithm;
 use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_api::ai_platform::prediction::{FrameworkName, VersionRequest};
-use tunesmith_prediction::{FieldNotice, Framework, Scaling, VersionSpec};
+use tunesmith_prediction::{FieldNotice, Framework, ModelSource, Scaling, VersionSpec};
 
 const SET_BY_SERVICE: &str = "has no effect: the service sets it";
 const NO_EFFECT: &str = "has no effect on this server";
 
 /// Specification of the requested version. Fields without effect give a notice.
-pub(super) fn spec(request: VersionRequest, machines: &MachineMap) -> Result<VersionSpec, ApiError> {
+pub(super) fn spec(
+    request: VersionRequest,
+    source: Option<ModelSource>,
+    machines: &MachineMap,
+) -> Result<VersionSpec, ApiError> {
     let unsupported = |field: &str, text: &str| Err(ApiError::invalid(field, text));
     if request.container.is_some() || request.routes.is_some() {
         let field = if request.container.is_some() { "container" } else { "routes" };
@@ -99,6 +103,7 @@ pub(super) fn spec(request: VersionRequest, machines: &MachineMap) -> Result<Ver
         python,
         requirements,
         notices,
+        source,
     })
 }
 
