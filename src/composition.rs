@@ -35,7 +35,7 @@ use tunesmith_jobs::{AgentReports, DirectoryOf, JobServices, ResourcePool, Trial
 use tunesmith_jobs::{Jobs, RETRY_PAUSES, SlotCounts};
 use tunesmith_objects::Buckets;
 use tunesmith_packages::{Environments, PackageRules, ProgramUser};
-use tunesmith_prediction::{ModelServices, Models};
+use tunesmith_prediction::{EngineOptions, ModelServices, Models};
 use tunesmith_store::{FolderDocuments, Store, observed, observed_claims};
 use tunesmith_studies::clock::{Clock, SystemClock};
 use tunesmith_studies::search_policy::SearchPolicy;
@@ -148,6 +148,7 @@ pub(crate) async fn compose_shared(
     store.finish_deletions().await?;
     let inbox = Arc::new(Inbox::new(data_dir.path().join("agents")).with_log_quota(isolation.log_quota_bytes));
     let others = executor.names_beside(&settings.machines.other_executors());
+    let engine = EngineOptions { global: container.engine.clone(), run: container.run.clone() };
     let executor =
         ExecutorOptions { queues: settings.machines.queues(), store: data_dir.shared_identity(), ..executor };
     let limits = executor.config.max_running_trials.clone();
@@ -188,6 +189,8 @@ pub(crate) async fn compose_shared(
         allowed_folders: Arc::clone(&isolation.allowed_folders),
         identities: isolation.identities.clone(),
         environment: isolation.environment.clone(),
+        engine,
+        limits: settings.prediction.limits,
         times: settings.prediction.times,
         refuses_versions: isolation.refuses_models,
         max_nodes: settings.prediction.max_workers,
@@ -218,6 +221,7 @@ pub(crate) async fn compose_shared(
         directory: directory_of(data_dir),
         retry_pauses: RETRY_PAUSES.to_vec(),
         tracking: Arc::clone(&tracking) as _,
+        predictions: Arc::new(models.clone()),
     });
     let studies = Studies::new(Arc::clone(&store), policy, Arc::clone(&clock));
     let studies = match &documents {

@@ -14,7 +14,7 @@ use tunesmith_config::{
 use tunesmith_jobs::QueueLimits;
 use tunesmith_jobs::allowed_folders::{AllowedFolder, AllowedFolderError};
 use tunesmith_jobs::resource_pool::{Capacity, Device, PoolLimits, PoolSettings, RunningLimits};
-use tunesmith_prediction::PredictionTimes;
+use tunesmith_prediction::{PredictionTimes, WorkerLimits};
 use tunesmith_webhooks::Webhook;
 
 /// Machines and limits of the services. By default, the published names without accounting or limits.
@@ -45,11 +45,12 @@ pub(crate) struct PredictionSettings {
     pub(crate) times: PredictionTimes,
     /// Maximum number of concurrent workers.
     pub(crate) max_workers: usize,
+    pub(crate) limits: WorkerLimits,
 }
 
 impl Default for PredictionSettings {
     fn default() -> Self {
-        Self { times: PredictionTimes::default(), max_workers: 16 }
+        Self { times: PredictionTimes::default(), max_workers: 16, limits: WorkerLimits::of_this_machine() }
     }
 }
 

@@ -1,12 +1,13 @@
 //! The rule for the last value of a trial that was stopped early.
 //!
-//! The value is not a result. Had the trial gone on, it would have ended elsewhere, usually better, and nothing is known of
-//! how much. So the trial is never the best one, the recommended one or the threshold of an improvement while another trial
+//! The value is not a result. Had the trial gone on, it would have ended elsewhere, usually better. A rule that predicts final
+//! values replaces it by its prediction before the trial gets here (docs/decisions/061); otherwise nothing is known of how much.
+//! In both cases the trial is never the best one, the recommended one or the threshold of an improvement while another trial
 //! ran to its end. In a model, the value is an observation of the final one with more noise, as of a lower fidelity:
 //!
 //! | use | variance of the observation |
 //! |---|---|
-//! | suggestions: `GpBandit`, source studies | [`NOISE_FACTOR`] times that of a result. A value that is too bad keeps the search away from a point that a rule has rejected. Corrected and censored values gained nothing, see docs/experiments/044 |
+//! | suggestions: `GpBandit`, source studies | [`NOISE_FACTOR`] times that of a result. Less noise for predicted values gained nothing, see docs/experiments/048; nor did corrections by a line and censored values, see 044 |
 //! | statements about results: [`insight`](crate::insight), [`expected_gain`](crate::expected_gain) | the same, and [`ADDED_NOISE`]. The noise of a deterministic program is almost 0, so a factor alone would declare an early value to be the final one |
 //!
 //! `Tpe` ranks the value among the others, and keeps one finished trial among the good ones.

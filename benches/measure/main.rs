@@ -1,6 +1,6 @@
 //! `cargo bench --bench measure -- latency|service|growth`: time and memory of suggestions and of a server, for developers.
 //!
-//! The tables go to standard output as Markdown. `tests/it/measure.rs` runs the same commands on small sizes.
+//! The tables go to standard output as Markdown. `tests/cli/measure.rs` runs the same commands on small sizes.
 
 #![expect(clippy::print_stdout, reason = "a tool prints its results")]
 

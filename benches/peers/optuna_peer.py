@@ -1,4 +1,4 @@
-"""Adapter of Optuna: `optuna_peer.py tpe|gp|cmaes|random|nsgaii`. Written for Optuna 5.0.0.
+"""Adapter of Optuna: `optuna_peer.py tpe|gp|cmaes|random|nsgaii [hyperband]`. Written for Optuna 5.0.0.
 
 | parameter | in Optuna |
 | --- | --- |
@@ -15,6 +15,9 @@ the space is fixed beforehand.
 Several metrics, all minimised, with tpe, random, nsgaii and gp (whose sampler then uses the hypervolume improvement).
 Constraints, with tpe, gp and nsgaii: `Trial.set_constraint`. A failed trial has the state `FAIL`, which the samplers
 ignore. Foreign trials are added with `add_trial`.
+
+A trial that was stopped has the state `PRUNED`. With `hyperband`, `HyperbandPruner` decides after each report
+(`--early-stopping optimizer`), from 1 report to as many as the first finished trial had, and the sampler sees the trials of one bracket.
 
 The budget is not used. Every sampler has the defaults of Optuna (`CmaEsSampler` draws categories independently and at
 random) and the seed of the study. Points come from `Study.ask`; storage is in memory.
@@ -46,9 +49,10 @@ TAKES_CONDITIONS = ("tpe", "random")
 class OptunaPeer(tunesmith_peer.Peer):
     """One of the samplers of Optuna."""
 
-    def __init__(self, sampler):
-        super().__init__(f"optuna-{sampler}", f"optuna {optuna.__version__}")
+    def __init__(self, sampler, hyperband):
+        super().__init__(f"optuna-{sampler}" + "-hyperband" * hyperband, f"optuna {optuna.__version__}")
         self.sampler = sampler
+        self.hyperband = hyperband
 
     def create(self, study):
         study.require(metrics=sys.maxsize if self.sampler in TAKES_METRICS else 1,
@@ -57,7 +61,9 @@ class OptunaPeer(tunesmith_peer.Peer):
         self.problem = study
         self.pending = {}
         self.study = optuna.create_study(
+            study_name=f"study-{study.seed32}",  # Brackets depend on it.
             sampler=SAMPLERS[self.sampler](seed=study.seed32),
+            pruner=optuna.pruners.HyperbandPruner() if self.hyperband else optuna.pruners.NopPruner(),
             directions=["minimize"] * len(study.metrics))
         self.distributions = {parameter.name: optuna_space.distribution(optuna.distributions, parameter) for parameter in study.free}
 
@@ -74,6 +80,13 @@ class OptunaPeer(tunesmith_peer.Peer):
                                for parameter in self.problem.free})
         return points
 
+    def report(self, trial, step, loss):
+        if not self.hyperband:
+            return super().report(trial, step, loss)
+        running = self.pending[trial]
+        running.report(loss, step)
+        return running.should_prune()
+
     def complete(self, result):
         running = self.pending.pop(result.trial, None)
         constraints = {str(at): value for at, value in enumerate(result.constraints)}
@@ -88,6 +101,10 @@ class OptunaPeer(tunesmith_peer.Peer):
                 constraints=constraints))
         elif result.losses is None:
             self.study.tell(running, state=optuna.trial.TrialState.FAIL)
+        elif result.stopped_early:
+            if not self.hyperband:
+                running.report(result.losses[0], 1)  # The value of a pruned trial is that of its last report.
+            self.study.tell(running, state=optuna.trial.TrialState.PRUNED)
         else:
             for name, value in constraints.items():
                 running.set_constraint(name, value)
@@ -95,8 +112,8 @@ class OptunaPeer(tunesmith_peer.Peer):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or sys.argv[1] not in SAMPLERS:
-        sys.exit(f"usage: optuna_peer.py {'|'.join(SAMPLERS)}")
+    if sys.argv[1:2] == [] or sys.argv[1] not in SAMPLERS or sys.argv[2:] not in ([], ["hyperband"]):
+        sys.exit(f"usage: optuna_peer.py {'|'.join(SAMPLERS)} [hyperband]")
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    tunesmith_peer.serve(OptunaPeer(sys.argv[1]))
+    tunesmith_peer.serve(OptunaPeer(sys.argv[1], hyperband=len(sys.argv) > 2))

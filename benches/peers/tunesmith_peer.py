@@ -216,13 +216,15 @@ class Result:
 
     `losses` are the metrics in order, in the sign in which smaller is better, or `None` if the trial has no values.
     `constraints` are at most 0 if satisfied; empty if the trial has none. A trial that violates a constraint is
-    `infeasible` but has values; one that is `infeasible` without `losses` has failed.
+    `infeasible` but has values; one that is `infeasible` without `losses` has failed. The loss of a trial that was
+    `stopped_early` is that of its last report.
     """
     trial: int
     parameters: dict
     losses: list | None
     constraints: list
     infeasible: str | None
+    stopped_early: bool
 
     @classmethod
     def parse(cls, request, study):
@@ -232,7 +234,8 @@ class Result:
         if losses is None and request.get("infeasible") is None:
             raise ValueError(f"trial {request['trial']} has neither metrics nor a reason why it is infeasible")
         return cls(request["trial"], study.complete_point(request["parameters"]), losses,
-                   [float(value) for value in request.get("constraints") or []], request.get("infeasible"))
+                   [float(value) for value in request.get("constraints") or []], request.get("infeasible"),
+                   bool(request.get("stopped_early")))
 
 
 class Peer:
@@ -257,6 +260,10 @@ class Peer:
     def complete(self, result):
         """Adds the result of a trial, which may be a foreign one that this peer did not suggest."""
         raise NotImplementedError
+
+    def report(self, trial, step, loss):
+        """Adds the loss of a running trial at `step` and returns whether to stop the trial."""
+        raise Unsupported("it has no early stopping of its own")
 
 
 def prepare():
@@ -291,7 +298,7 @@ def serve(peer):
                     peer.create(new_study)
                 study = new_study
                 response = {"name": peer.name, "version": peer.version}
-            elif method not in ("suggest", "complete"):
+            elif method not in ("suggest", "complete", "report"):
                 raise ProtocolError(f"unknown method {method}")
             elif study is None:
                 raise ProtocolError(f"{method} without a study")
@@ -299,6 +306,9 @@ def serve(peer):
                 trials = request["trials"]
                 points = peer.suggest(trials) if study.free else [{}] * len(trials)
                 response = {"suggestions": [study.complete_point(point) for point in points]}
+            elif method == "report":
+                loss = study.metrics[0].sign * float(request["value"])
+                response = {"stop": peer.report(request["trial"], request["step"], loss) if study.free else False}
             else:
                 result = Result.parse(request, study)
                 if study.free:

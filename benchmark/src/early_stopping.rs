@@ -1,9 +1,11 @@
-//! Early stopping in a comparison: a rule of the service, or the baseline i-Epoch.
+//! Early stopping in a comparison: a rule of the service, the baselines i-Epoch and Hyperband, or the optimizer's own.
 //!
 //! i-Epoch stops every trial after a small fixed number of reports; when all have stopped, the best few resume and
 //! finish. Source: Egele et al. 2024, "The Unreasonable Effectiveness Of Early Discarding After One Epoch In Neural
 //! Network Hyperparameter Optimization", arXiv 2404.04111, section 3. The service has no such rule: its stopped trials
 //! never resume.
+//!
+//! Hyperband runs successive halving in brackets that differ in their first rung; `simulation::hyperband` describes it.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -12,6 +14,8 @@ use std::str::FromStr;
 use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 
 const I_EPOCH: &str = "i_epoch";
+const HYPERBAND: &str = "hyperband";
+const OPTIMIZER: &str = "optimizer";
 /// Default number of resumed trials, from the source.
 const USUALLY_KEPT: u32 = 3;
 
@@ -31,6 +35,10 @@ pub enum EarlyStopping {
     /// A service rule with default settings.
     Rule(StoppingRuleKind),
     Epochs(Epochs),
+    /// Asynchronous Hyperband; one in three trials passes each rung.
+    Hyperband,
+    /// The optimizer decides after each report.
+    Optimizer,
 }
 
 /// Settings of i-Epoch.
@@ -47,6 +55,8 @@ impl fmt::Display for EarlyStopping {
         match self {
             Self::Rule(rule) => rule.fmt(f),
             Self::Epochs(Epochs { reports, kept }) => write!(f, "{I_EPOCH}:{reports}:{kept}"),
+            Self::Hyperband => f.write_str(HYPERBAND),
+            Self::Optimizer => f.write_str(OPTIMIZER),
         }
     }
 }
@@ -54,9 +64,14 @@ impl fmt::Display for EarlyStopping {
 impl FromStr for EarlyStopping {
     type Err = UnknownEarlyStopping;
 
-    /// Parses the name of a rule, or `i_epoch[:REPORTS[:KEPT]]` with defaults 1 and 3.
+    /// Parses the name of a rule, `hyperband`, `optimizer`, or `i_epoch[:REPORTS[:KEPT]]` with defaults 1 and 3.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let unknown = || UnknownEarlyStopping { text: text.to_owned() };
+        match text {
+            HYPERBAND => return Ok(Self::Hyperband),
+            OPTIMIZER => return Ok(Self::Optimizer),
+            _ => {}
+        }
         let mut parts = text.split(':');
         if parts.next() != Some(I_EPOCH) {
             return text.parse().map(Self::Rule).map_err(|_| unknown());
@@ -72,7 +87,8 @@ impl FromStr for EarlyStopping {
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown early stopping {text:?}; it is one of {}, or {I_EPOCH}[:REPORTS[:KEPT]] with at least one report",
+    "unknown early stopping {text:?}; it is one of {}, {HYPERBAND}, {OPTIMIZER}, or {I_EPOCH}[:REPORTS[:KEPT]] with at \
+     least one report",
     StoppingRuleKind::ALL.map(StoppingRuleKind::as_str).join(", ")
 )]
 pub struct UnknownEarlyStopping {
@@ -90,6 +106,9 @@ mod tests {
     #[test]
     fn rules_and_the_baseline_are_read_by_name() {
         assert_eq!("asha".parse(), Ok(EarlyStopping::Rule(StoppingRuleKind::Asha)));
+        for baseline in [EarlyStopping::Hyperband, EarlyStopping::Optimizer] {
+            assert_eq!(baseline.to_string().parse(), Ok(baseline));
+        }
         for (text, expected) in [("i_epoch", epochs(1, 3)), ("i_epoch:4", epochs(4, 3)), ("i_epoch:2:0", epochs(2, 0))]
         {
             assert_eq!(text.parse(), Ok(expected), "{text}");
@@ -99,10 +118,12 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused_with_what_is_allowed() {
-        for text in ["", "hyperband", "i_epoch:", "i_epoch:0", "i_epoch:-1", "i_epoch:1:x", "i_epoch:1:2:3", "asha:2"] {
+        for text in
+            ["", "bohb", "hyperband:3", "i_epoch:", "i_epoch:0", "i_epoch:-1", "i_epoch:1:x", "i_epoch:1:2:3", "asha:2"]
+        {
             let message = text.parse::<EarlyStopping>().unwrap_err().to_string();
-            let allowed =
-                "it is one of median, decay_curve, asha, or i_epoch[:REPORTS[:KEPT]] with at least one report";
+            let allowed = "it is one of median, decay_curve, asha, hyperband, optimizer, or i_epoch[:REPORTS[:KEPT]] with at least \
+                 one report";
             assert_eq!(message, format!("unknown early stopping {text:?}; {allowed}"));
         }
     }

@@ -28,6 +28,15 @@ pub trait Optimizer: Send {
     /// As [`Optimizer::create`].
     fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError>;
 
+    /// Adds a report of a running trial and returns whether to stop the trial, whose last report is then its result.
+    /// Called if early stopping is left to the optimizer.
+    ///
+    /// # Errors
+    /// As [`Optimizer::create`]; by default, an optimizer does not support it.
+    fn report(&mut self, _report: &TrialReport) -> Result<bool, OptimizerError> {
+        Err(OptimizerError::Unsupported { reason: "it has no early stopping of its own".to_owned() })
+    }
+
     /// Version for the record of the last study, if known.
     fn version(&self) -> Option<String> {
         None
@@ -47,6 +56,16 @@ pub struct StudyRequest {
     pub constraints: usize,
     /// Source studies, oldest first; an optimizer that does not learn from them ignores them.
     pub sources: Vec<SourceStudy>,
+}
+
+/// Report of a running trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrialReport {
+    pub trial: TrialId,
+    /// Step of the report, from 1.
+    pub step: u64,
+    /// The first metric at this step.
+    pub value: f64,
 }
 
 /// Trial result as seen by an optimizer.

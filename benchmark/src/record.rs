@@ -110,6 +110,9 @@ pub struct Schedule {
     pub initial_points: usize,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "early_stopping_name")]
     pub early_stopping: Option<EarlyStopping>,
+    /// End of the run in simulated seconds, at least 1; trials that would end later have no result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit_secs: Option<u32>,
 }
 
 /// Trigger of the next trial.
@@ -181,7 +184,13 @@ mod tests {
     use super::*;
 
     fn record(ended_secs: Vec<f64>) -> RunRecord {
-        let schedule = Schedule { parallel: 1, mode: Mode::Sequential, initial_points: 0, early_stopping: None };
+        let schedule = Schedule {
+            parallel: 1,
+            mode: Mode::Sequential,
+            initial_points: 0,
+            early_stopping: None,
+            time_limit_secs: None,
+        };
         RunRecord {
             key: RunKey {
                 suite: "bbob".into(),

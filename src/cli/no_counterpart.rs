@@ -41,15 +41,3 @@ pub(super) fn refuse(command: &NoCounterpart) -> anyhow::Result<ExitCode> {
         ),
     }
 }
-
-/// Explains that there is no batch prediction, and what to use.
-///
-/// # Errors
-/// Always.
-pub(super) fn no_prediction(name: &str, args: &AnyArgs) -> anyhow::Result<ExitCode> {
-    bail!(
-        "no command {:?}: there is no batch prediction; `tunesmith predict` and `tunesmith local predict` take files of \
-         instances ({PAGE})",
-        [&[name.to_owned()], &args.arguments[..]].concat().join(" ")
-    )
-}

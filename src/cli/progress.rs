@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use tunesmith_algorithms::problem::{ParameterValues, TrialId};
+use tunesmith_algorithms::designers::GpBandit;
+use tunesmith_algorithms::problem::{AlgorithmName, Origin, ParameterValues, Step, TrialId};
 
 use super::busy::{Busy, activity_text};
 use super::output::notice;
@@ -42,6 +43,8 @@ struct Tally {
     parallel: u64,
     done: u64,
     failed: u64,
+    /// Ended trials of the initial design of a Gaussian process, and their number in the design.
+    initial: (usize, usize),
     /// The job's study, whose rule ranks results.
     study: Option<Study>,
     best: Option<Trial>,
@@ -75,6 +78,7 @@ impl Progress {
             parallel: parallel.max(1),
             done: 0,
             failed: 0,
+            initial: (0, 0),
             study: None,
             best: None,
             running: BTreeMap::new(),
@@ -104,6 +108,7 @@ impl Progress {
     /// Counts the trials of `study` that ended before this process started.
     pub(super) fn start_from(&mut self, study: Option<&Study>, trials: &[Trial]) {
         self.tally.study = study.cloned();
+        self.tally.initial.1 = study.map_or(0, |study| GpBandit::initial_trials(study.problem.search_space()));
         for trial in trials.iter().filter(|trial| trial.state.is_final()) {
             self.tally.end(trial);
         }
@@ -215,6 +220,8 @@ impl Tally {
             self.spent.0 += since.elapsed().as_secs_f64();
             self.spent.1 += 1;
         }
+        let is_initial = |origin| origin == Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::Start);
+        self.initial.0 += usize::from(trial.origin.is_some_and(is_initial));
         if trial.state != TrialState::Succeeded {
             self.failed += 1;
             return;
@@ -243,7 +250,17 @@ impl Tally {
     /// Summary beside the bar. Most important first, since the end is cut off.
     fn short_summary(&self) -> String {
         let failed = (self.failed > 0).then(|| format!("{} failed", self.failed));
-        [self.best_text(), self.time_left(), failed].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        [self.initial_text(), self.best_text(), self.time_left(), failed]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(", ")
+    }
+
+    /// Reason why results do not improve yet, until the model decides.
+    fn initial_text(&self) -> Option<String> {
+        let (ended, trials) = self.initial;
+        (0 < ended && ended < trials).then(|| format!("measuring the parameters, {ended} of {trials}"))
     }
 
     fn to_go(&self) -> u64 {

@@ -13,7 +13,7 @@ mod service_manager;
 mod signals;
 
 use std::net::SocketAddr;
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -79,6 +79,12 @@ pub(super) struct ServeArgs {
     /// Number of concurrent processes that hold models for prediction, each with a model in its memory.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
     prediction_workers: u16,
+    /// Memory limit in MiB of a worker of a version without a machine type. By default, half of the machine's memory.
+    #[arg(long, value_name = "MIB")]
+    prediction_memory: Option<NonZeroU32>,
+    /// Limit in MiB of the working folder of a worker, and of each file that it writes.
+    #[arg(long, value_name = "MIB", default_value = "10240")]
+    prediction_disk: NonZeroU32,
     /// Time limit of a prediction in seconds. A worker that exceeds it is ended and replaced.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     prediction_timeout: u64,

@@ -14,6 +14,8 @@
 //!
 //! [`Algorithm`] creates them.
 //!
+//! [`suggest_with_fixed`] asks any of them for points with some values fixed.
+//!
 //! [Priors](crate::prior) guide `Automatic`, `GpBandit`, `TreeParzen` and `RandomSearch`. [Source
 //! studies](crate::transfer) guide `Automatic` and `GpBandit`, for one metric.
 //!
@@ -24,6 +26,7 @@
 mod algorithm;
 mod automatic;
 mod cma_es;
+mod fixed;
 mod gp_bandit;
 mod grid;
 mod initial_points;
@@ -39,6 +42,7 @@ mod used_points;
 pub use algorithm::Algorithm;
 pub use automatic::{AlgorithmChoice, Automatic, LONG_RUN, choose_algorithm};
 pub use cma_es::CmaEs;
+pub use fixed::suggest_with_fixed;
 pub use gp_bandit::GpBandit;
 pub use grid::{GridSearch, MAX_DOUBLE_RESOLUTION};
 pub use initial_points::{InitialPoints, completed_point};

@@ -23,7 +23,7 @@ mod tests;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::curve::{CompletedCurve, CurvePoint, cleaned, median, needed_reports};
+use super::curve::{CompletedCurve, CurvePoint, cleaned, median};
 use super::rule::{EarlyStopDecision, StopEvidence, StoppingRuleError};
 use crate::problem::Goal;
 
@@ -31,8 +31,8 @@ use crate::problem::Goal;
 const EXPONENTS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
 /// Minimum number of finished trials for a standard deviation.
 const FEWEST_FINISHED: usize = 2;
-/// Default number of reports before a decision (measured, see docs/experiments/044).
-const USUAL_REPORTS: usize = 2;
+/// Default number of reports before a decision (measured, see docs/experiments/048).
+const USUAL_REPORTS: usize = 1;
 /// Smallest deviation relative to the range of all values; below it rounding errors would decide.
 const DEVIATION_FLOOR: f64 = 1e-9;
 
@@ -46,8 +46,8 @@ pub struct DecayCurveRule {
 }
 
 impl Default for DecayCurveRule {
-    /// 5 finished trials, 2 reports or fewer for short curves, a tenth of the usual length, and a probability below 0.05:
-    /// measured, see docs/experiments/044.
+    /// 5 finished trials, 1 report, a tenth of the usual length, and a probability below 0.05: measured, see
+    /// docs/experiments/044 and 048.
     fn default() -> Self {
         Self { min_finished: 5, min_reports: None, min_progress: 0.1, probability: 0.05 }
     }
@@ -57,8 +57,7 @@ impl DecayCurveRule {
     /// Creates a rule that stops a trial if the probability that it ends better than the best so far is below
     /// `probability` (above 0 and below 1). The rule makes decisions once
     /// - at least `min_finished` trials (at least 2) ran to their end with a curve,
-    /// - the candidate has reported at least `min_reports` times (at least 1; `None`: twice, but less often than the
-    ///   longest finished curve), and
+    /// - the candidate has reported at least `min_reports` times (at least 1; `None`: once), and
     /// - its last step is at least `min_progress` (from 0 to 1) of the median last step of the finished trials.
     ///
     /// # Errors
@@ -86,14 +85,14 @@ impl DecayCurveRule {
         self.min_finished
     }
 
-    /// Number of the candidate's reports required for a decision; `None` if it follows the length of the curves.
+    /// Number of the candidate's reports required for a decision; `None` for the default.
     pub fn min_reports(&self) -> Option<usize> {
         self.min_reports
     }
 
-    /// Number of the candidate's reports required for a decision, if the longest finished curve has `longest`.
-    pub(super) fn needed_reports(&self, longest: Option<usize>) -> usize {
-        needed_reports(self.min_reports, USUAL_REPORTS, longest)
+    /// Number of the candidate's reports required for a decision.
+    pub(super) fn needed_reports(&self) -> usize {
+        self.min_reports.unwrap_or(USUAL_REPORTS)
     }
 
     /// Share of the usual length required for a decision.
@@ -137,7 +136,7 @@ impl DecayCurveRule {
             length: horizon.map(|horizon| horizon - origin),
             best,
             floor: (best - lowest) * DEVIATION_FLOOR,
-            reports: self.needed_reports(finished.iter().map(Vec::len).max()),
+            reports: self.needed_reports(),
             finished: finished.iter().map(|points| progress(goal, points, origin, None)).collect(),
         }
     }

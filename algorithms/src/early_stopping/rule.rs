@@ -53,7 +53,7 @@ impl StoppingRule {
         let longest = reports.iter().copied().max();
         let (fewest, needed) = match self {
             Self::Median(rule) => (rule.min_completed(), rule.needed_reports(longest)),
-            Self::DecayCurve(rule) => (rule.min_finished(), rule.needed_reports(longest)),
+            Self::DecayCurve(rule) => (rule.min_finished(), rule.needed_reports()),
             // The trial itself counts.
             Self::Asha(rule) => (rule.eta() as usize - 1, 1),
         };
@@ -172,6 +172,14 @@ pub enum StopEvidence {
 }
 
 impl StopEvidence {
+    /// Final value that the trial would have reached, if the rule predicts it.
+    pub fn predicted_final(&self) -> Option<f64> {
+        match self {
+            Self::DecayCurve { predicted, .. } => Some(*predicted).filter(|value| value.is_finite()),
+            Self::Median { .. } | Self::Asha { .. } => None,
+        }
+    }
+
     /// Explains a stop in a sentence without a full stop. `metric` is the name of the metric.
     pub fn explain(&self, metric: &str) -> impl fmt::Display {
         match self {

@@ -4,6 +4,7 @@
 
 mod condition;
 mod doubles;
+mod fixed;
 mod metric;
 mod origin;
 mod parameter;
@@ -15,6 +16,8 @@ mod trial;
 
 pub use condition::Condition;
 pub(crate) use doubles::Doubles;
+pub use fixed::FixedParameters;
+pub(crate) use fixed::moved_to_part;
 pub use metric::{ConstraintSpec, Goal, MetricSpec, ObservationNoise, ProblemError, ProblemStatement};
 pub use origin::{AlgorithmName, Origin, Step};
 pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, ParameterSpecError, ParameterValue, ScaleType};

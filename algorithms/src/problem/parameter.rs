@@ -47,6 +47,11 @@ impl ParameterSpec {
         Self { condition: Some(condition), ..self }
     }
 
+    /// Makes the parameter always active.
+    pub(super) fn without_condition(self) -> Self {
+        Self { condition: None, ..self }
+    }
+
     /// Adds a prior of the best value.
     ///
     /// # Errors

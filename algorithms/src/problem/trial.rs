@@ -64,7 +64,7 @@ pub enum TrialOutcome {
     Measured {
         /// One value per metric, in the problem's order, then one per constraint, likewise.
         values: Vec<f64>,
-        /// Whether the trial was stopped early: the values are those of its last report.
+        /// Whether the trial was stopped early: the values are those of its last report, or predicted final ones.
         stopped_early: bool,
     },
     /// The trial has no usable value: the program failed, or a metric or constraint was missing or not finite. The

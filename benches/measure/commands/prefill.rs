@@ -27,7 +27,9 @@ pub(super) async fn complete(store: &dyn Store, study: &str, count: usize) -> Re
         let now = Timestamp::now();
         let trials = (0..).zip(points).map(|(index, point)| NewTrial {
             id: first.offset(index),
-            start: TrialStart::Completed(Completion::Succeeded { final_measurement: measured(&point.parameters) }),
+            start: TrialStart::Completed(
+                Completion::Succeeded { final_measurement: measured(&point.parameters) }.into(),
+            ),
             parameters: point.parameters,
             origin: Some(point.origin),
             fallback_reason: None,

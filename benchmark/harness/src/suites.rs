@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tunesmith_benchmark::problem::Problem;
 use tunesmith_benchmark::problems::bbob::{BbobError, BbobProblem, FUNCTIONS, bbob, bbob_mixint};
 use tunesmith_benchmark::problems::durations::WithDurations;
+use tunesmith_benchmark::problems::table::TableProblem;
 use tunesmith_benchmark::problems::{
-    binary, categorical, conditional, constrained, failing, functions, large, multi_objective, noisy, outliers,
+    binary, categorical, conditional, constrained, curves, failing, functions, large, multi_objective, noisy, outliers,
     plateaus, tiny, transfer,
 };
 
@@ -17,6 +18,7 @@ use super::tables::tables;
 pub const REPLAY: &str = "replay";
 const TRAINED: &str = "trained";
 const TABLES: &str = "tables";
+const CURVES: &str = "curves";
 /// Problem of a suite, constructed for each seed.
 pub struct Task {
     pub suite: String,
@@ -41,7 +43,7 @@ pub struct Selection {
 }
 
 /// Names and descriptions of all suites, for messages and help.
-pub const SUITES: [(&str, &str); 18] = [
+pub const SUITES: [(&str, &str); 19] = [
     ("bbob", "the 24 noiseless functions of COCO, instance = seed; --dims 2 to 40"),
     ("bbob-mixint", "the same with integer parameters, as COCO's suite of that name; --dims 5, 10, 15 ... 40"),
     ("classic", "Branin, Hartmann, Levy, Ackley, Michalewicz and others with known optima"),
@@ -67,6 +69,11 @@ pub const SUITES: [(&str, &str); 18] = [
         "transfer",
         "bbob functions with five parameters, alone and after a source study: scaled, related or misleading; instance = seed",
     ),
+    (
+        CURVES,
+        "trainings with 10, 5 and 3 reports, for early stopping at equal epochs: tables of real models, and recipes with known \
+         optima, instance = seed; a trial takes 10 s",
+    ),
     (TRAINED, "tables of real models, trained at many points of a mixed search space; smooth between them"),
     (
         TABLES,
@@ -80,6 +87,9 @@ pub fn remark(suite: &str) -> Option<&'static str> {
         TRAINED => Some(
             "trained: an answer is a mean over the nearest trained points, weighted by inverse squared distance; at a \
              trained point it is what the training gave, and no answer is better than the best of them.",
+        ),
+        CURVES => Some(
+            "curves: every trial takes ten seconds, so simulated time counts epochs; compare finished trials by that time.",
         ),
         TABLES => Some(
             "tables: a trial observes one of the measurements of its configuration, at random; the gap is the share of the \
@@ -153,6 +163,7 @@ pub fn tasks(names: &[String], selection: &Selection) -> Result<Vec<Task>, Suite
             }
             "multi-objective" => tasks.extend(fixed(name, multi_objective::multi_objective())),
             TRAINED => tasks.extend(fixed(name, tables())),
+            CURVES => tasks.extend(curve_tasks()),
             TABLES => {
                 let folder = selection.tables.as_ref().ok_or(SuiteError::NoFolder)?;
                 tasks.extend(measured_tables(folder)?.into_iter().map(|table| Task {
@@ -193,6 +204,24 @@ fn fixed<P: Problem + 'static>(suite: &str, problems: Vec<P>) -> impl Iterator<I
     problems.into_iter().map(move |problem| fixed_task(suite, Arc::new(problem)))
 }
 
+/// Tables with curves and recipes, each with several numbers of reports.
+fn curve_tasks() -> Vec<Task> {
+    let mut tasks = Vec::new();
+    let tables = tables().into_iter().filter(TableProblem::has_curves).map(Arc::new);
+    for table in tables {
+        let problems = curves::REPORTS.map(|reports| curves::WithReports::new(Arc::clone(&table), reports));
+        tasks.extend(fixed(CURVES, problems.into()));
+    }
+    for make in curves::recipes() {
+        tasks.extend(
+            curves::REPORTS.map(|reports| {
+                by_instance(CURVES, move |seed| Arc::new(curves::WithReports::new(make(seed), reports)))
+            }),
+        );
+    }
+    tasks
+}
+
 /// Task whose instance number is the seed.
 fn by_instance(suite: &str, make: impl Fn(u64) -> Arc<dyn Problem> + Send + Sync + 'static) -> Task {
     let problem = make(1).name().to_owned();
@@ -216,9 +245,9 @@ fn instances(
     Ok(Task { suite: suite.to_owned(), problem: first.name().to_owned(), make: Box::new(make) })
 }
 
-/// Adds simulated durations; tables of trained models have recorded ones.
+/// Adds simulated durations; tables of trained models have recorded ones, and all trials of `curves` take equally long.
 fn with_durations(task: Task) -> Task {
-    if task.suite == TRAINED {
+    if [TRAINED, CURVES].contains(&task.suite.as_str()) {
         return task;
     }
     let make = task.make;

@@ -159,13 +159,16 @@ fn difference(old: &HashSet<RunKey>, new: &HashSet<RunKey>) -> String {
 }
 
 fn schedule_text(schedule: &Schedule) -> String {
-    let Schedule { parallel, mode, initial_points, early_stopping } = schedule;
+    let Schedule { parallel, mode, initial_points, early_stopping, time_limit_secs } = schedule;
     let mut text = format!("{parallel} parallel, {mode:?}").to_lowercase();
     if *initial_points > 0 {
         text.push_str(&format!(", {initial_points} initial points"));
     }
     if let Some(rule) = early_stopping {
         text.push_str(&format!(", early stopping {rule}"));
+    }
+    if let Some(limit) = time_limit_secs {
+        text.push_str(&format!(", time limit {limit} s"));
     }
     text
 }

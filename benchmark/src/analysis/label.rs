@@ -13,6 +13,7 @@ pub(super) struct Varying {
     mode: bool,
     initial_points: bool,
     early_stopping: bool,
+    time_limit: bool,
 }
 
 impl Varying {
@@ -25,6 +26,7 @@ impl Varying {
             mode: differ(&|one, other| (one.mode, one.parallel) == (other.mode, other.parallel)),
             initial_points: differ(&|one, other| one.initial_points == other.initial_points),
             early_stopping: differ(&|one, other| one.early_stopping == other.early_stopping),
+            time_limit: differ(&|one, other| one.time_limit_secs == other.time_limit_secs),
         }
     }
 
@@ -50,8 +52,15 @@ impl Varying {
                 EarlyStopping::Rule(StoppingRuleKind::DecayCurve) => "decay-curve stopping".to_owned(),
                 EarlyStopping::Rule(StoppingRuleKind::Asha) => "successive halving".to_owned(),
                 EarlyStopping::Epochs(Epochs { reports, kept }) => format!("{reports} reports, best {kept} go on"),
+                EarlyStopping::Hyperband => "Hyperband".to_owned(),
+                EarlyStopping::Optimizer => "stopping of its own".to_owned(),
             };
             parts.push(rule);
+        }
+        if self.time_limit
+            && let Some(limit) = schedule.time_limit_secs
+        {
+            parts.push(format!("{limit} s"));
         }
         if parts.is_empty() {
             return record.key.optimizer.clone();
@@ -82,5 +91,9 @@ mod tests {
         assert_eq!([rules.label(&batch), rules.label(&stopped)], ["gp", "gp (median stopping)"]);
         stopped.key.schedule.early_stopping = "i_epoch:2:5".parse().ok();
         assert_eq!(rules.label(&stopped), "gp (2 reports, best 5 go on)");
+        stopped.key.schedule.early_stopping = Some(EarlyStopping::Hyperband);
+        stopped.key.schedule.time_limit_secs = Some(100);
+        let limits = Varying::among([&batch, &stopped].into_iter());
+        assert_eq!([limits.label(&batch), limits.label(&stopped)], ["gp", "gp (Hyperband, 100 s)"]);
     }
 }

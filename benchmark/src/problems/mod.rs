@@ -5,6 +5,7 @@ pub mod binary;
 pub mod categorical;
 pub mod conditional;
 pub mod constrained;
+pub mod curves;
 #[cfg(test)]
 #[path = "tests/descent.rs"]
 mod descent;

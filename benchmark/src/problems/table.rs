@@ -136,6 +136,11 @@ impl TableProblem {
         Self { lookup: Lookup::Interpolation, ..self }
     }
 
+    /// Whether a trial reports intermediate values.
+    pub fn has_curves(&self) -> bool {
+        self.evaluations.iter().any(|evaluation| !evaluation.curve.is_empty())
+    }
+
     /// Number of recorded trials, at least 1.
     pub fn rows(&self) -> usize {
         self.evaluations.len()

@@ -55,7 +55,7 @@ fn training(instance: u64) -> TestFunction {
 }
 
 /// Weighted squares of the distances from a random optimum in the unit cube.
-fn recipe(title: &str, parameters: Vec<ParameterSpec>, instance: u64) -> TestFunction {
+pub(super) fn recipe(title: &str, parameters: Vec<ParameterSpec>, instance: u64) -> TestFunction {
     let space = SearchSpace::new(parameters.clone()).expect("the parameters have different names");
     let encoding = Encoding::new(&space);
     let draw = |purpose: usize, j: usize| coefficient(&[70, title.len(), instance as usize, purpose, j]);

@@ -3,10 +3,12 @@
 //! Trials take their simulated time without waiting. The order of events is a pure function of the optimizer's
 //! suggestions: of simultaneous events, the trial with the smaller id comes first.
 //!
-//! The last report of a stopped trial is its result, as in the service. With [i-Epoch](Epochs) the best of the stopped
+//! The last report of a stopped trial is its result, as in the service; our algorithms learn from the final value that the
+//! rule predicts, if it does. With [i-Epoch](Epochs) the best of the stopped
 //! trials resume when all have stopped; their final values are further results, hidden from the optimizer.
 
 mod choice;
+mod hyperband;
 mod running;
 #[cfg(test)]
 mod tests;
@@ -15,13 +17,14 @@ use std::time::Duration;
 
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
-use tunesmith_algorithms::early_stopping::{self, CompletedCurve, StoppingRule};
+use tunesmith_algorithms::early_stopping::{self, CompletedCurve, EarlyStopDecision, StoppingRule};
 use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialOutcome};
 
 use self::choice::chosen;
+use self::hyperband::Hyperband;
 use self::running::{Ended, Event, Running};
 use crate::early_stopping::{EarlyStopping, Epochs};
-use crate::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
+use crate::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialReport, TrialResult};
 use crate::problem::{Draw, Evaluation, Problem, Quality};
 use crate::record::{CHECKPOINTS, Failure, Mode, ResultValue, RunKey, RunRecord, Schedule};
 
@@ -34,7 +37,7 @@ pub struct Plan<'a> {
     pub now: &'a dyn Fn() -> Duration,
 }
 
-/// Runs `optimizer` on `problem` until the budget is spent, the space is exhausted, or the optimizer fails. A failure
+/// Runs `optimizer` on `problem` until the budget or the time is spent, the space is exhausted, or the optimizer fails. A failure
 /// goes into the record, so that it does not end the comparison.
 pub fn simulate(problem: &dyn Problem, optimizer: &mut dyn Optimizer, plan: &Plan<'_>) -> RunRecord {
     let mut study = Study::new(problem, plan);
@@ -56,6 +59,7 @@ struct Study<'a> {
     given_out: Vec<PendingTrial>,
     /// Reports of the trials that ended with values, and whether they were stopped early.
     curves: Vec<(Vec<early_stopping::CurvePoint>, bool)>,
+    hyperband: Hyperband,
     /// Finished trials, for noisy problems with one metric.
     completed: Vec<CompletedTrial>,
     /// Trials that may resume.
@@ -101,6 +105,7 @@ impl<'a> Study<'a> {
             running: Running::default(),
             given_out: Vec::new(),
             curves: Vec::new(),
+            hyperband: Hyperband::default(),
             completed: Vec::new(),
             stopped: Vec::new(),
             continued: 0,
@@ -122,9 +127,12 @@ impl<'a> Study<'a> {
         loop {
             self.start_trials(optimizer)?;
             self.continue_trials();
+            if self.running.next_event_secs().is_some_and(|secs| secs > self.time_limit_secs()) {
+                return Ok(());
+            }
             match self.running.next_event() {
                 Some(Event::End(ended)) => self.end(optimizer, ended)?,
-                Some(Event::Report { trial }) => self.report(trial),
+                Some(Event::Report { trial }) => self.report(optimizer, trial)?,
                 None => return Ok(()),
             }
         }
@@ -142,7 +150,7 @@ impl<'a> Study<'a> {
                 Mode::Sequential | Mode::Asynchronous => parallel.saturating_sub(self.running.len()).min(1),
             };
             let wanted = left.min(free);
-            if wanted == 0 || self.exhausted {
+            if wanted == 0 || self.exhausted || !self.is_time_left() {
                 return Ok(());
             }
             let first = TrialId::FIRST.offset(self.given_out.len() as u64);
@@ -164,6 +172,28 @@ impl<'a> Study<'a> {
                 }
             }
         }
+    }
+
+    /// Largest simulated time of an event. Sums of durations may exceed the limit by rounding errors.
+    fn time_limit_secs(&self) -> f64 {
+        self.plan.key.schedule.time_limit_secs.map_or(f64::INFINITY, |limit| f64::from(limit) * (1.0 + 1e-9))
+    }
+
+    /// Whether a trial that starts now leaves time for those of i-Epoch that are to resume, if they take as long as the
+    /// longest stopped so far.
+    fn is_time_left(&self) -> bool {
+        let now_secs = self.running.now_secs();
+        let Some(epochs) = self.epochs() else {
+            return self.plan.key.schedule.time_limit_secs.is_none_or(|limit| now_secs < f64::from(limit));
+        };
+        let rounds = (epochs.kept as usize).div_ceil(self.plan.key.schedule.parallel.max(1));
+        let (mut spent_secs, mut remaining_secs) = (0.0_f64, 0.0_f64);
+        for Stopped { reported, whole, .. } in &self.stopped {
+            let spent = whole.curve[reported - 1].elapsed_secs;
+            spent_secs = spent_secs.max(spent);
+            remaining_secs = remaining_secs.max(whole.duration_secs - spent);
+        }
+        now_secs + spent_secs + rounds as f64 * remaining_secs <= self.time_limit_secs()
     }
 
     fn epochs(&self) -> Option<Epochs> {
@@ -229,22 +259,40 @@ impl<'a> Study<'a> {
     }
 
     /// Applies the early stopping rule after a report of a running trial.
-    fn report(&mut self, trial: TrialId) {
-        let Some(metric) = self.problem.statement().metrics().first() else { return };
-        let Some(rule) = self.plan.key.schedule.early_stopping else { return };
+    fn report(&mut self, optimizer: &mut dyn Optimizer, trial: TrialId) -> Result<(), OptimizerError> {
+        let Some(metric) = self.problem.statement().metrics().first() else { return Ok(()) };
+        let Some(rule) = self.plan.key.schedule.early_stopping else { return Ok(()) };
         let completed = self.curves.iter().map(|(points, stopped)| CompletedCurve { points, stopped_early: *stopped });
         let others = self.running.reports_of_others(trial);
         let reports = self.running.reports(trial);
+        let Some(last) = reports.last().copied() else { return Ok(()) };
+        let mut predicted_final = None;
         let stops = match rule {
             EarlyStopping::Epochs(epochs) => reports.len() >= epochs.reports.get() as usize,
-            EarlyStopping::Rule(rule) => StoppingRule::from(rule)
-                .prepare(metric.goal, completed)
-                .decide(&reports, others.iter().map(Vec::as_slice))
-                .is_stop(),
+            EarlyStopping::Rule(rule) => {
+                let rule = StoppingRule::from(rule).prepare(metric.goal, completed);
+                let decision = rule.decide(&reports, others.iter().map(Vec::as_slice));
+                if let EarlyStopDecision::Stop(evidence) = decision {
+                    predicted_final = evidence.predicted_final();
+                }
+                decision.is_stop()
+            }
+            EarlyStopping::Hyperband => {
+                let draw = Draw { seed: self.plan.key.seed, trial };
+                let (reported, whole) = (reports.len(), self.running.reports_of_whole(trial));
+                self.hyperband.stops(draw, reported, whole, metric.goal.loss(last.value))
+            }
+            EarlyStopping::Optimizer => {
+                let before = (self.plan.now)();
+                let stops = optimizer.report(&TrialReport { trial, step: last.step as u64, value: last.value })?;
+                self.spent += (self.plan.now)().saturating_sub(before);
+                stops
+            }
         };
         if stops {
-            self.running.stop(trial);
+            self.running.stop(trial, predicted_final);
         }
+        Ok(())
     }
 
     fn end(&mut self, optimizer: &mut dyn Optimizer, ended: Ended) -> Result<(), OptimizerError> {
@@ -253,7 +301,9 @@ impl<'a> Study<'a> {
             Some(values) if feasible => {
                 // i-Epoch values come from the same report and are comparable.
                 let stopped_early = ended.stopped_early && self.epochs().is_none();
-                TrialOutcome::Measured { values: values.clone(), stopped_early }
+                // As in the service, the search learns from the final value that a rule predicts.
+                let values = ended.predicted_final.map_or_else(|| values.clone(), |predicted| vec![predicted]);
+                TrialOutcome::Measured { values, stopped_early }
             }
             _ => TrialOutcome::Infeasible,
         };

@@ -22,6 +22,7 @@ struct RunningTrial {
     /// Number of reports so far.
     reported: usize,
     stopped: bool,
+    predicted_final: Option<f64>,
 }
 
 #[derive(Debug)]
@@ -43,6 +44,8 @@ pub(super) struct Ended {
     pub(super) noiseless: Option<Vec<f64>>,
     pub(super) constraints: Vec<f64>,
     pub(super) stopped_early: bool,
+    /// Final value predicted by the rule that stopped the trial.
+    pub(super) predicted_final: Option<f64>,
     pub(super) reports: Vec<CurvePoint>,
     /// Complete evaluation of a trial that was stopped early and may resume.
     pub(super) whole: Option<Box<Evaluation>>,
@@ -64,7 +67,16 @@ impl Running {
 
     pub(super) fn start(&mut self, trial: TrialId, point: ParameterValues, evaluation: Evaluation, watched: bool) {
         let started_secs = self.now_secs;
-        let running = RunningTrial { trial, point, evaluation, started_secs, watched, reported: 0, stopped: false };
+        let running = RunningTrial {
+            trial,
+            point,
+            evaluation,
+            started_secs,
+            watched,
+            reported: 0,
+            stopped: false,
+            predicted_final: None,
+        };
         self.trials.push(running);
     }
 
@@ -72,16 +84,20 @@ impl Running {
     pub(super) fn go_on(&mut self, trial: TrialId, point: ParameterValues, evaluation: Evaluation, reported: usize) {
         let spent = reported.checked_sub(1).map_or(0.0, |last| evaluation.curve[last].elapsed_secs);
         let started_secs = self.now_secs - spent;
-        let (watched, stopped) = (false, false);
-        self.trials.push(RunningTrial { trial, point, evaluation, started_secs, watched, reported, stopped });
+        let (watched, stopped, predicted_final) = (false, false, None);
+        let running =
+            RunningTrial { trial, point, evaluation, started_secs, watched, reported, stopped, predicted_final };
+        self.trials.push(running);
+    }
+
+    /// Simulated time of the next event; `None` if no trial runs.
+    pub(super) fn next_event_secs(&self) -> Option<f64> {
+        self.next_trial().map(|next| self.time_of(&self.trials[next]))
     }
 
     /// Advances the clock to the next event; `None` if no trial runs.
     pub(super) fn next_event(&mut self) -> Option<Event> {
-        let next = (0..self.trials.len()).min_by(|&a, &b| {
-            let (a, b) = (&self.trials[a], &self.trials[b]);
-            self.time_of(a).total_cmp(&self.time_of(b)).then(a.trial.cmp(&b.trial))
-        })?;
+        let next = self.next_trial()?;
         self.now_secs = self.time_of(&self.trials[next]);
         let running = &mut self.trials[next];
         if running.next_report_secs().is_some() {
@@ -89,6 +105,19 @@ impl Running {
             return Some(Event::Report { trial: running.trial });
         }
         Some(Event::End(self.trials.swap_remove(next).end()))
+    }
+
+    /// Index of the trial with the next event.
+    fn next_trial(&self) -> Option<usize> {
+        (0..self.trials.len()).min_by(|&a, &b| {
+            let (a, b) = (&self.trials[a], &self.trials[b]);
+            self.time_of(a).total_cmp(&self.time_of(b)).then(a.trial.cmp(&b.trial))
+        })
+    }
+
+    /// Number of reports of `trial` if it runs to its end; 0 if it is not running.
+    pub(super) fn reports_of_whole(&self, trial: TrialId) -> usize {
+        self.trials.iter().find(|running| running.trial == trial).map_or(0, |running| running.evaluation.curve.len())
     }
 
     /// Reports of `trial` so far; empty if it is not running.
@@ -102,9 +131,10 @@ impl Running {
     }
 
     /// Ends `trial` now; its last report becomes its result.
-    pub(super) fn stop(&mut self, trial: TrialId) {
+    pub(super) fn stop(&mut self, trial: TrialId, predicted_final: Option<f64>) {
         if let Some(running) = self.trials.iter_mut().find(|running| running.trial == trial) {
             running.stopped = true;
+            running.predicted_final = predicted_final;
         }
     }
 
@@ -145,7 +175,7 @@ impl RunningTrial {
             }
             (EvaluationOutcome::Infeasible { .. }, None) => (None, None, Vec::new()),
         };
-        let Self { trial, point, stopped, .. } = self;
-        Ended { trial, point, values, noiseless, constraints, stopped_early: stopped, reports, whole }
+        let Self { trial, point, stopped, predicted_final, .. } = self;
+        Ended { trial, point, values, noiseless, constraints, stopped_early: stopped, predicted_final, reports, whole }
     }
 }

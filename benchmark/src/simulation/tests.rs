@@ -46,6 +46,7 @@ struct Scripted {
     numbers: Vec<i64>,
     requested: Vec<usize>,
     completed: Vec<u64>,
+    learned: Vec<f64>,
     refuse_after: Option<usize>,
 }
 
@@ -66,6 +67,9 @@ impl Optimizer for Scripted {
 
     fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError> {
         self.completed.push(result.trial.id.0);
+        if let TrialOutcome::Measured { values, .. } = &result.trial.outcome {
+            self.learned.extend(values);
+        }
         Ok(())
     }
 }
@@ -75,7 +79,7 @@ fn scripted(numbers: &[i64]) -> Scripted {
 }
 
 fn key(budget: usize, parallel: usize, mode: Mode) -> RunKey {
-    let schedule = Schedule { parallel, mode, initial_points: 0, early_stopping: None };
+    let schedule = Schedule { parallel, mode, initial_points: 0, early_stopping: None, time_limit_secs: None };
     let (suite, problem, optimizer) = ("test".into(), "numbers".into(), "scripted".into());
     RunKey { suite, problem, seed: 1, optimizer, budget, schedule }
 }
@@ -195,11 +199,14 @@ fn successive_halving_counts_running_trials() {
 fn the_decay_curve_rule_requires_five_completed_trials() {
     let mut key = key(7, 1, Mode::Sequential);
     key.schedule.early_stopping = Some(EarlyStopping::Rule(StoppingRuleKind::DecayCurve));
-    let record = run(&mut scripted(&[10, 10, 90, 10, 10, 90, 9]), &key);
-    // Trial 6 is stopped at its second report. Trial 7 starts and ends below all others.
+    let mut optimizer = scripted(&[10, 10, 90, 10, 10, 90, 9]);
+    let record = run(&mut optimizer, &key);
+    // Trial 6 is stopped at its first report. Trial 7 starts and ends below all others.
     assert_eq!(record.stopped_early, [5]);
-    assert_eq!(values(&record)[5], 93.0);
-    assert_eq!(record.ended_secs[5], 130.0 + 36.0);
+    assert_eq!(values(&record)[5], 94.0);
+    assert_eq!(record.ended_secs[5], 130.0 + 18.0);
+    // All trials end 4 below their first report, and the search learns that.
+    assert_eq!(optimizer.learned[5], 90.0);
 }
 
 #[test]
@@ -232,4 +239,65 @@ fn rounding_keeps_the_gap_to_the_optimum() {
     assert_eq!(rounded(0.0, None), 0.0);
     assert_eq!(rounded(1e-12, Some(0.0)), 1e-12);
     assert_eq!(rounded(-1.234_567_89e9, None), -1_234_567_890.0);
+}
+
+#[test]
+fn a_run_ends_at_its_time_limit() {
+    let mut key = key(9, 1, Mode::Sequential);
+    key.schedule.time_limit_secs = Some(15);
+    let mut optimizer = scripted(&[7, 3, 5, 9]);
+    let record = run(&mut optimizer, &key);
+    assert_eq!((values(&record), record.failure), (vec![7.0, 3.0, 5.0], None));
+    assert_eq!(optimizer.numbers, [9], "no trial starts at the limit");
+    // The second trial would end at 17 s.
+    let record = run(&mut scripted(&[7, 10]), &key);
+    assert_eq!(record.ended_secs, [7.0]);
+}
+
+#[test]
+fn i_epoch_leaves_time_for_the_trials_that_resume() {
+    let mut key = key(50, 1, Mode::Sequential);
+    key.schedule.early_stopping = "i_epoch:2:2".parse().ok();
+    key.schedule.time_limit_secs = Some(24);
+    let record = run(&mut scripted(&[10; 50]), &key);
+    // Three trials take four seconds each, and two of them six more.
+    assert_eq!(record.ended_secs, [4.0, 8.0, 12.0, 18.0, 24.0]);
+    assert_eq!(record.stopped_early, [0, 1, 2]);
+}
+
+#[test]
+fn an_optimizer_stops_trials_by_their_reports() {
+    struct Stopping(Scripted);
+    impl Optimizer for Stopping {
+        fn create(&mut self, study: &StudyRequest) -> Result<(), OptimizerError> {
+            self.0.create(study)
+        }
+        fn suggest(&mut self, trials: &[TrialId]) -> Result<Vec<ParameterValues>, OptimizerError> {
+            self.0.suggest(trials)
+        }
+        fn complete(&mut self, result: &TrialResult) -> Result<(), OptimizerError> {
+            self.0.complete(result)
+        }
+        fn report(&mut self, report: &TrialReport) -> Result<bool, OptimizerError> {
+            Ok(report.step == 3 && report.value > 50.0)
+        }
+    }
+    let mut key = key(2, 1, Mode::Sequential);
+    key.schedule.early_stopping = Some(EarlyStopping::Optimizer);
+    let record = run(&mut Stopping(scripted(&[10, 90])), &key);
+    assert_eq!((values(&record), record.stopped_early), (vec![10.0, 92.0], vec![1]));
+    let record = run(&mut scripted(&[10, 90]), &key);
+    let reason = "it has no early stopping of its own".to_owned();
+    assert_eq!(record.failure, Some(Failure::Unsupported(reason)));
+}
+
+#[test]
+fn hyperband_compares_trials_within_their_brackets() {
+    let mut key = key(60, 1, Mode::Sequential);
+    key.schedule.early_stopping = Some(EarlyStopping::Hyperband);
+    let record = run(&mut scripted(&(20..80).collect::<Vec<_>>()), &key);
+    // Each trial is worse than all before it: of each bracket, the first two at each rung at most pass.
+    let stopped = record.stopped_early.len();
+    assert!((50..60).contains(&stopped), "{stopped}");
+    assert!(!record.stopped_early.contains(&0));
 }

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
 use tokio::time::Instant;
-use tunesmith_access::{Caller, Role, SuggestionPermit};
+use tunesmith_access::{Caller, Permission, Role, SuggestionPermit};
 
 use super::call::{Call, IdempotencyKey};
 use super::completion::{self, NoResponse};
@@ -93,6 +93,14 @@ impl Admission {
             Document::Null,
             |principal| json!({"bindings": [{"role": role.to_string(), "members": [principal]}]}),
         )
+    }
+
+    /// Checks that the caller has `permission` on a model, which the call uses beside its resource.
+    ///
+    /// # Errors
+    /// [`Code::PermissionDenied`](tunesmith_domain::Code::PermissionDenied).
+    pub async fn check_model(&self, permission: Permission, project: &str, model: &str) -> Result<(), Refusal> {
+        self.0.control.check_model(self.caller(), permission, project, model).await
     }
 
     pub fn call(&self) -> &Call {

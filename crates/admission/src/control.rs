@@ -156,6 +156,25 @@ impl AccessControl {
         self.rules().is_none_or(|rules| rules.caller(use_case, client, self.now()).is_ok())
     }
 
+    /// Checks that `caller` has `permission` on a model, by role or by the IAM policy of the model.
+    pub(crate) async fn check_model(
+        &self,
+        caller: &Caller,
+        permission: Permission,
+        project: &str,
+        model: &str,
+    ) -> Result<(), Refusal> {
+        let Some(rules) = self.rules().filter(|_| !caller.may(permission, project)) else { return Ok(()) };
+        let resource = PolicyResource::Model { project: project.to_owned(), name: model.to_owned() };
+        let policy = (rules.policy_of)(resource).await;
+        if policy.is_some_and(|policy| policy::allows(&policy, caller.principal(), permission)) {
+            return Ok(());
+        }
+        let text =
+            format!("permission {permission} is denied on projects/{project}/models/{model} (or it does not exist)");
+        Err(Refusal::new(Code::PermissionDenied, text))
+    }
+
     /// Admits `call`. Records refused calls in the audit log.
     ///
     /// # Errors

@@ -5,21 +5,19 @@ use tunesmith_domain::{StoppingRule, StudyStopping, StudyTime};
 
 /// Rule and thresholds for stopping trials.
 pub(super) fn stopping_rule(rule: &StoppingRule) -> String {
-    let reports = |reports: Option<usize>, usual: usize| {
-        reports.map_or_else(|| format!("{usual} reports (fewer for short curves)"), |count| counted(count, "report"))
-    };
     let progress = |progress: f64| format!("{}% of the usual steps", Rounded(100.0 * progress));
     match rule {
         StoppingRule::Median(rule) => format!(
             "median rule, after {}, {} and {}",
             counted(rule.min_completed(), "completed trial"),
-            reports(rule.min_reports(), 4),
+            rule.min_reports()
+                .map_or_else(|| "4 reports (fewer for short curves)".to_owned(), |count| counted(count, "report")),
             progress(rule.min_progress())
         ),
         StoppingRule::DecayCurve(rule) => format!(
             "decay-curve rule, after {}, {} and {}, below a chance of {}%",
             counted(rule.min_finished(), "finished trial"),
-            reports(rule.min_reports(), 2),
+            counted(rule.min_reports().unwrap_or(1), "report"),
             progress(rule.min_progress()),
             Rounded(100.0 * rule.probability())
         ),

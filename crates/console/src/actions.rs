@@ -99,7 +99,10 @@ impl JobActions {
             label: may_update,
             new_job: visitor
                 .may(Permission::JobsCreate, project)
-                .then(|| format!("/console/new?from={}", encoded(&format!("{project}/{id}")))),
+                .then_some(job)
+                // The form is that of a training.
+                .filter(|job| job.prediction.is_none())
+                .map(|_| format!("/console/new?from={}", encoded(&format!("{project}/{id}")))),
             trials: counts
                 .filter(|_| may_update && !is_cancelling)
                 .map(|plan| (plan.max_trials, plan.max_parallel_trials)),

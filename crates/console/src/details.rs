@@ -34,7 +34,17 @@ struct OutputPage {
 pub(crate) async fn configuration(console: Console, visit: Visit, named: Named, (): ()) -> Result<Response, PageError> {
     let subject = console.subject(&named).await?;
     let document = match &subject {
-        Subject::Job { job, .. } => json!({ "jobId": subject.name(), "trainingInput": &job.training_input }),
+        Subject::Job { job, .. } => match &job.prediction {
+            None => json!({ "jobId": subject.name(), "trainingInput": &job.training_input }),
+            Some(prediction) => json!({
+                "jobId": subject.name(),
+                "predictionInput": &prediction.input,
+                "predictionOutput": {
+                    "predictionCount": prediction.counts.predictions,
+                    "errorCount": prediction.counts.errors,
+                },
+            }),
+        },
         Subject::Study(study) => Document::clone(&study.config),
     };
     let title = format!("Configuration of {}", subject.name());

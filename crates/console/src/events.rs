@@ -68,7 +68,13 @@ impl Streams {
 
     pub(crate) fn new(ended: watch::Receiver<bool>) -> Self {
         let of_principals = Arc::new(PerPrincipal::new(MOST_OF_PRINCIPAL));
-        Self { slots: Arc::new(Semaphore::new(MOST)), of_principals, ended, all: Arc::default(), models: Arc::default() }
+        Self {
+            slots: Arc::new(Semaphore::new(MOST)),
+            of_principals,
+            ended,
+            all: Arc::default(),
+            models: Arc::default(),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use super::summary::{Best, Progress, goal_word};
 use super::trials::{Column, Row, parameter_names};
 use super::visit::{Visit, Visitor};
 use tunesmith_algorithms::problem::Goal;
-use tunesmith_domain::{Job, JobState, Study, StudyState, Trial};
+use tunesmith_domain::{BatchPrediction, Job, JobState, Study, StudyState, Trial};
 
 const MOST_OPTIMAL: usize = 10;
 
@@ -50,6 +50,29 @@ pub(crate) struct Summary {
     /// Why it failed; `None` also in a report.
     pub(crate) failure: Option<Failure>,
     pub(crate) study: Option<StudyPart>,
+    pub(crate) batch: Option<BatchPart>,
+}
+
+/// Progress of a batch prediction.
+pub(crate) struct BatchPart {
+    pub(crate) predictions: u64,
+    pub(crate) errors: u64,
+    /// Folder of the predictions.
+    pub(crate) output: String,
+    /// Model, version, or folder of the model.
+    pub(crate) model: String,
+}
+
+impl BatchPart {
+    fn of(prediction: &BatchPrediction) -> Self {
+        let text = |field: &str| prediction.input[field].as_str().filter(|text| !text.is_empty());
+        Self {
+            predictions: prediction.counts.predictions,
+            errors: prediction.counts.errors,
+            output: text("outputPath").unwrap_or_default().to_owned(),
+            model: ["modelName", "versionName", "uri"].into_iter().find_map(text).unwrap_or_default().to_owned(),
+        }
+    }
 }
 
 pub(crate) struct StudyPart {
@@ -160,12 +183,14 @@ impl Summary {
             reasons: Vec::new(),
             failure,
             study,
+            batch: None,
         };
         Ok(match subject {
             Subject::Job { job, .. } => {
                 let (position, waiting) = console.jobs.wait_of(job);
                 Self {
                     error_message: job.error_message.clone(),
+                    batch: job.prediction.as_ref().map(BatchPart::of),
                     start_time: job.start_time.map(Time),
                     end_time: job.end_time.map(Time),
                     run_time: console.run_time(job),

@@ -335,7 +335,8 @@ mod tests {
         assert_eq!(packages, serde_json::json!(["tunesmith://p/1/a.whl", "tunesmith://p/2/b.whl"]), "{two}");
         let script = |text: &str| {
             let uri = "tunesmith://p/1/train-0-py3-none-any.whl".to_owned();
-            outline(&change(text, Change::AddPackage { uri, module: "train".to_owned() })).unwrap()["trainingInput"].clone()
+            outline(&change(text, Change::AddPackage { uri, module: "train".to_owned() })).unwrap()["trainingInput"]
+                .clone()
         };
         let plain = "trainingInput:\n  masterConfig:\n    # a comment\n    containerCommand: [python3, train.py]\n  region: r\n";
         let packages = serde_json::json!(["tunesmith://p/1/train-0-py3-none-any.whl"]);

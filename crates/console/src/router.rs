@@ -18,8 +18,8 @@ use super::model::NamedModel;
 use super::subject::Named;
 use super::visit::{PageCall, Visit};
 use super::{
-    access, assets, compare, details, events, explore, find, job, jobs, login, logs, model, models, new_job, overview, reference,
-    report, server, single_sign_on, trial, trials, workers,
+    access, assets, compare, details, events, explore, find, job, jobs, login, logs, model, models, new_job, overview,
+    reference, report, server, single_sign_on, trial, trials, workers,
 };
 
 /// Routes of the console below `/console`, authorised by `control`.

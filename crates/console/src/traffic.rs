@@ -98,7 +98,8 @@ mod tests {
 
     #[test]
     fn latency_has_two_digits() {
-        let cases = [(0.000_412_3, "0.41 ms"), (0.012_34, "12 ms"), (0.996, "1000 ms"), (1.26, "1.3 s"), (83.0, "83 s")];
+        let cases =
+            [(0.000_412_3, "0.41 ms"), (0.012_34, "12 ms"), (0.996, "1000 ms"), (1.26, "1.3 s"), (83.0, "83 s")];
         for (seconds, expected) in cases {
             let shown = Latency(Duration::from_secs_f64(seconds)).to_string();
             assert_eq!(shown, format!(r#"<span class="number">{expected}</span>"#));

@@ -18,6 +18,22 @@ pub enum ReportedOutcome {
     Infeasible(String),
 }
 
+/// Result with which a trial is created.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenResult {
+    pub outcome: ReportedOutcome,
+    /// Curve, in order of arrival.
+    pub measurements: Vec<Measurement>,
+    /// Whether the trial was stopped before its end.
+    pub stopped_early: bool,
+}
+
+impl From<ReportedOutcome> for GivenResult {
+    fn from(outcome: ReportedOutcome) -> Self {
+        Self { outcome, measurements: Vec::new(), stopped_early: false }
+    }
+}
+
 /// Selects the measurement of `curve` that becomes the result of a trial.
 ///
 /// Only measurements with a value for every metric and constraint qualify. They are ordered by

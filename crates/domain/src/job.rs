@@ -1,4 +1,4 @@
-//! Training jobs: a single program run or, with hyperparameters, a study whose trials are program runs.
+//! Jobs: a single program run, with hyperparameters a study whose trials are program runs, or a batch prediction.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,9 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 
-use super::{Document, JobId, JobPlan, PlanError, StudyId, TransitionError, UnreadablePlan};
+use super::{
+    BatchPrediction, Document, JobId, JobPlan, PlanError, PredictionCounts, StudyId, TransitionError, UnreadablePlan,
+};
 
 /// Job state, as defined by AI Platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,8 +100,10 @@ pub struct JobFields {
     pub state: JobState,
     /// Study of a job with hyperparameters.
     pub study: Option<StudyId>,
-    /// Submitted `TrainingInput` as canonical JSON, including Tunesmith's extensions.
+    /// Submitted `TrainingInput` as canonical JSON, including Tunesmith's extensions; null for a batch prediction.
     pub training_input: Document,
+    /// Batch prediction, which has neither a training input nor a program.
+    pub prediction: Option<BatchPrediction>,
     /// Settings of the job's runs; an error if the stored plan was unreadable for this version.
     pub plan: Result<JobPlan, UnreadablePlan>,
     /// Digest of the settings that a submission must share with this job to resume it.
@@ -134,6 +138,7 @@ impl JobFields {
             state: JobState::Queued,
             study: None,
             training_input: Document::Null,
+            prediction: None,
             plan: Ok(plan),
             fingerprint: String::new(),
             labels: BTreeMap::new(),
@@ -208,6 +213,8 @@ pub enum JobChange {
     },
     /// Records the Python version of a built-in algorithm's trainer. No effect if it is unchanged.
     SetPythonVersion { version: String },
+    /// Records the progress of a batch prediction. No effect if it is unchanged, or on another job.
+    CountPredictions { counts: PredictionCounts },
     SetPolicy {
         policy: Document,
         /// Expected revision.
@@ -259,6 +266,10 @@ impl Job {
                 }
                 self.0.python_version = Some(version);
             }
+            JobChange::CountPredictions { counts } => match &mut self.0.prediction {
+                Some(prediction) if prediction.counts != counts => prediction.counts = counts,
+                _ => return Ok(()),
+            },
             JobChange::SetPolicy { policy, revision } => {
                 if revision != self.revision {
                     return Err(TransitionError::Outdated { resource: format!("job {}", self.id) });

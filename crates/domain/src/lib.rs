@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod agent;
+mod batch_prediction;
 mod execution;
 mod final_measurement;
 mod ids;
@@ -23,8 +24,9 @@ mod trial;
 mod waiting;
 
 pub use agent::{AgentCommand, AgentEnd, AgentReport, AgentResponse, LogPiece, LogPosition};
+pub use batch_prediction::{BatchPrediction, PredictionCounts};
 pub use execution::{ExecutorJobId, ExitStatus, ProgramEnd, StopReason};
-pub use final_measurement::{FinalSelection, NoFinalMeasurement, ReportedOutcome, final_measurement};
+pub use final_measurement::{FinalSelection, GivenResult, NoFinalMeasurement, ReportedOutcome, final_measurement};
 pub use ids::{IdError, JobId, MAX_JOB_ID_LENGTH, StudyId};
 pub use job::{Job, JobChange, JobFields, JobState, UnknownJobState};
 pub use log_name::{LogName, LogStream, MASTER, PACKAGES, canonical_number};
@@ -47,12 +49,12 @@ pub use study_spec::{NewStudy, StudySpec};
 pub use study_stopping::{EndedTrial, StudyProgress, StudyStopping, StudyTime};
 pub use suggestion::{SuggestionOperation, SuggestionRequest};
 pub use trial::{
-    AttemptLocation, Completion, Lease, LossCause, NewTrial, RecordedRequest, RecordedRequestError, ReplicaNode,
-    RequestKey, Trial, TrialChange, TrialFields, TrialStart, TrialState,
+    AttemptLocation, CompletedStart, Completion, Lease, LossCause, NewTrial, RecordedRequest, RecordedRequestError,
+    ReplicaNode, RequestKey, Trial, TrialChange, TrialFields, TrialStart, TrialState,
 };
 pub use tunesmith_algorithms::designers::Algorithm;
 pub use tunesmith_algorithms::early_stopping::{StoppingRule, StoppingRuleKind};
-pub use tunesmith_algorithms::problem::TrialId;
+pub use tunesmith_algorithms::problem::{FixedParameters, TrialId};
 pub use waiting::{WaitKind, Waiting};
 
 /// JSON document in the form of the protocol that created a record. Stored for that protocol to return; the domain does

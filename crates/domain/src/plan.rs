@@ -64,6 +64,36 @@ pub struct JobPlan {
 }
 
 impl JobPlan {
+    /// Plan of a batch prediction submitted by `principal`: no program.
+    pub fn of_prediction(working_directory: PathBuf, principal: Option<String>) -> Self {
+        Self {
+            max_trials: 1,
+            max_parallel_trials: 1,
+            max_failed_trials: 0,
+            metric_tag: String::new(),
+            further_tags: Vec::new(),
+            metric_from_stdout: false,
+            metric_folder: None,
+            program: ProgramPlan::Command { argv: Vec::new() },
+            replicas: Vec::new(),
+            args: Vec::new(),
+            working_directory,
+            job_dir: None,
+            job_dir_flag: None,
+            master_is_chief: false,
+            contract: TrainerContract::AiPlatform,
+            variables: Vec::new(),
+            priority: 0,
+            max_wait_time: None,
+            max_running_time: None,
+            trial_time_limit: None,
+            grace: Duration::ZERO,
+            max_lost_attempts: 0,
+            machines: MachinePlan::default(),
+            principal,
+        }
+    }
+
     /// Number of replicas of an attempt, including the master.
     pub fn replica_count(&self) -> usize {
         self.replicas.iter().fold(1, |sum, replicas| sum + replicas.count as usize)

@@ -176,11 +176,11 @@ mod tests {
             .map(|(name, value)| MetricValue { metric: name.to_owned(), value: *value })
             .collect();
         let start = if values.is_empty() {
-            TrialStart::Completed(Completion::Infeasible { reason: "failed".to_owned() })
+            TrialStart::Completed(Completion::Infeasible { reason: "failed".to_owned() }.into())
         } else {
             let final_measurement =
                 Measurement { step: 1, wall_time_secs: 0.0, elapsed_secs: None, key: ReportKey::Http, metrics: values };
-            TrialStart::Completed(Completion::Succeeded { final_measurement })
+            TrialStart::Completed(Completion::Succeeded { final_measurement }.into())
         };
         let trial = Trial::new(NewTrial {
             id: TrialId(number),

@@ -111,7 +111,8 @@ impl RootedPath {
     }
 
     /// Applies the permissions of `user` to [`open`](Self::open), [`metadata`](Self::metadata),
-    /// [`entries`](Self::entries) and [`create_folder`](Self::create_folder).
+    /// [`entries`](Self::entries), [`create`](Self::create), [`rename`](Self::rename), [`remove`](Self::remove) and
+    /// [`create_folder`](Self::create_folder).
     #[must_use]
     pub fn with_rights_of(self, user: Option<Arc<FileUser>>) -> Self {
         Self { user, ..self }
@@ -158,8 +159,39 @@ impl RootedPath {
     }
 
     pub fn remove(&self) -> Result<(), OpenError> {
-        let (parent, name) = self.parent()?;
-        Ok(unlinkat(&parent, name, AtFlags::empty())?)
+        self.with_rights(|| {
+            let (parent, name) = self.parent()?;
+            Ok(unlinkat(&parent, name, AtFlags::empty())?)
+        })
+    }
+
+    /// Creates the file for writing, in place of an earlier one, with the mode from the user's umask.
+    pub fn create(&self) -> Result<File, OpenError> {
+        self.with_rights(|| {
+            let (parent, name) = self.parent()?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let create = || openat(&parent, name, flags, Mode::from_raw_mode(PRIVATE));
+            let created = match create() {
+                Err(Errno::EXIST) => {
+                    unlinkat(&parent, name, AtFlags::empty())?;
+                    create()
+                }
+                created => created,
+            }?;
+            if let Some(umask) = umask_of_user() {
+                fchmod(&created, Mode::from_raw_mode(0o666 & !umask))?;
+            }
+            Ok(created.into())
+        })
+    }
+
+    /// Renames the file within its folder, in place of an earlier one, and syncs the folder.
+    pub fn rename(&self, name: &str) -> Result<(), OpenError> {
+        self.with_rights(|| {
+            let (parent, own) = self.parent()?;
+            renameat(&parent, own, &parent, name)?;
+            Ok(File::from(openat(&parent, ".", folder_flags(), Mode::empty())?).sync_all()?)
+        })
     }
 
     /// Opens or creates the file for appending, readable for this user only if created.

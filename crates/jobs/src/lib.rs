@@ -3,6 +3,7 @@
 mod agent_reports;
 pub mod allowed_folders;
 pub mod artifacts;
+mod batch_predictions;
 mod events;
 mod filter;
 pub mod job_logs;
@@ -20,6 +21,7 @@ mod tracking;
 mod trainer;
 
 pub use agent_reports::{AgentError, AgentReports, AuthorizedRun, DirectoryOf};
+pub use batch_predictions::{BatchError, BatchPredictions, BatchRun, NoBatchPredictions};
 pub use events::{Activity, JobEvent};
 pub use filter::JobFilter;
 pub use jobs::{
@@ -31,5 +33,5 @@ pub use plan_check::{PlanPart, PlanProblem};
 pub use reports::TrialReports;
 pub use resource_pool::ResourcePool;
 pub use runner::{Control, JobOutcome, JobServices, ProgramUserOf, RunError, RunSettings, attempt_directory};
-pub use submission::{Submission, SubmitError, Submitted};
+pub use submission::{PredictionSubmission, Submission, SubmitError, Submitted};
 pub use tracking::{JobTracking, NoTracking, TrackingStatus};

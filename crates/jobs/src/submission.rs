@@ -16,8 +16,8 @@ use super::plan_check::{self, PlanProblem};
 use super::runner::{JobServices, replica_resources};
 use super::trainer::placement;
 use tunesmith_domain::{
-    Job, JobFields, JobId, JobPlan, MachineNotice, MachinePlan, Metadata, NewStudy, RESUME_PREVIOUS_JOB, Resources,
-    SourceStudies, StudyId, StudySpec, TrainerContract,
+    BatchPrediction, Job, JobFields, JobId, JobPlan, MachineNotice, MachinePlan, Metadata, NewStudy,
+    RESUME_PREVIOUS_JOB, Resources, SourceStudies, StudyId, StudySpec, TrainerContract,
 };
 use tunesmith_studies::search_policy::{SourceDescriptions, describe_sources};
 
@@ -42,6 +42,17 @@ pub struct Submission {
     pub plan: JobPlan,
     /// Access policy in the format of the receiving API; null for none.
     pub policy: Value,
+}
+
+/// Batch prediction to submit.
+#[derive(Debug, Clone)]
+pub struct PredictionSubmission {
+    pub id: JobId,
+    pub labels: BTreeMap<String, String>,
+    /// Access policy in the format of the receiving API; null for none.
+    pub policy: Value,
+    pub plan: JobPlan,
+    pub prediction: BatchPrediction,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -15,8 +15,8 @@ use super::{ObjectAddress, ObjectError};
 pub struct ObjectFolder {
     url: String,
     address: ObjectAddress,
-    prefix: Path,
-    store: Arc<dyn ObjectStore>,
+    pub(crate) prefix: Path,
+    pub(crate) store: Arc<dyn ObjectStore>,
 }
 
 impl ObjectFolder {
@@ -92,7 +92,7 @@ impl ObjectFolder {
         whole.strip_prefix(self.prefix.as_ref()).unwrap_or(whole).trim_start_matches('/')
     }
 
-    fn failed(&self, operation: &'static str, error: object_store::Error) -> ObjectError {
+    pub(crate) fn failed(&self, operation: &'static str, error: object_store::Error) -> ObjectError {
         let url = self.url.clone();
         let reason = innermost(&error);
         match error {

@@ -217,11 +217,19 @@ def rows(instances):
     return numpy.array(instances)
 
 
+def threads():
+    """The threads of this worker; None for those that the model was trained with."""
+    number = os.environ.get("OMP_NUM_THREADS", "")
+    return int(number) if number.isdigit() else None
+
+
 class XgboostModel(Model):
     framework = "XGBOOST"
 
     def __init__(self, booster):
         self.booster = booster
+        if threads():
+            booster.set_param({"nthread": threads()})
 
     def predict(self, instances, options):
         import xgboost
@@ -245,6 +253,8 @@ class XgboostEstimator(Model):
 
     def __init__(self, model):
         self.model = model
+        if threads():
+            model.set_params(n_jobs=threads())
 
     def predict(self, instances, options):
         options.pop("signature_name", None)

@@ -48,7 +48,24 @@ def parsed(body):
     return request.pop("instances"), request
 
 
+# Set once the memory of the worker was used up: it ends after its reply.
+exhausted = []
+
+
+def is_out_of_memory(error):
+    seen = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, MemoryError):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def failure(text, error):
+    if is_out_of_memory(error):
+        exhausted.append(True)
+        text = "Prediction failed: the worker has reached its memory limit, and is replaced"
     trace = user_traceback(error)
     log(text + ("\n" + trace if trace else ""))
     reply = {"error": text}

@@ -74,6 +74,9 @@ def serve(settings):
         except RecursionError as error:
             reply, is_success = failure("Prediction failed: %s" % error, error)
         send(PREDICTIONS if is_success else ERROR, reply)
+        if exhausted:
+            log("the worker ends: it has reached its memory limit")
+            os._exit(1)
     # Threads of the model must not keep the process.
     os._exit(0)
 

@@ -30,9 +30,9 @@ const MAX_MESSAGE: usize = 16 << 10;
 const MAX_PACKAGES: usize = 100;
 
 /// A failed creation: code and text.
-struct Failure {
+pub(crate) struct Failure {
     code: Code,
-    message: String,
+    pub(crate) message: String,
 }
 
 impl Failure {
@@ -80,6 +80,12 @@ impl Models {
     ) -> Result<Operation, Refusal> {
         check_name("name", name)?;
         self.check(project, &spec)?;
+        if spec.container.is_some() {
+            self.0.engines.engine().await.map_err(|reason| {
+                let text = format!("container: this server cannot run containers: {reason}");
+                Refusal::new(Code::FailedPrecondition, text)
+            })?;
+        }
         // Fails before an operation exists.
         self.0.recent(project, model).await?;
         let now = self.0.services.clock.now();
@@ -124,21 +130,33 @@ impl Models {
         Ok(operation)
     }
 
-    /// Checks what can be told without I/O.
-    fn check(&self, project: &str, spec: &VersionSpec) -> Result<(), Refusal> {
+    /// Refuses workers on a server whose programs run elsewhere.
+    pub(crate) fn check_runs_here(&self) -> Result<(), Refusal> {
         if self.0.services.refuses_versions {
             let text = "the programs of this server run on other machines, but the workers of models would run on the server, \
                         as its user; its operator accepts this with --allow-unisolated-programs";
             return Err(Refusal::new(Code::FailedPrecondition, text));
         }
-        if spec.deployment_uri.is_empty() {
-            return Err(Refusal::invalid("deploymentUri", "is required: the folder with the files of the model"));
+        Ok(())
+    }
+
+    /// Checks what can be told without I/O.
+    fn check(&self, project: &str, spec: &VersionSpec) -> Result<(), Refusal> {
+        self.check_runs_here()?;
+        match &spec.container {
+            Some(container) => container.check()?,
+            None if spec.deployment_uri.is_empty() => {
+                return Err(Refusal::invalid("deploymentUri", "is required: the folder with the files of the model"));
+            }
+            None => {}
         }
-        let folders = &self.0.services.allowed_folders;
-        let user = self.0.program_user(project);
-        folders
-            .model_folder(project, &spec.deployment_uri, user.as_ref())
-            .map_err(|error| Refusal::invalid("deploymentUri", error.to_string()))?;
+        if !spec.deployment_uri.is_empty() {
+            let folders = &self.0.services.allowed_folders;
+            let user = self.0.program_user(project);
+            folders
+                .model_folder(project, &spec.deployment_uri, user.as_ref())
+                .map_err(|error| Refusal::invalid("deploymentUri", error.to_string()))?;
+        }
         if spec.framework == Framework::Tensorflow {
             let text = "TENSORFLOW is not supported: serve the model from a custom prediction routine (predictionClass) that \
                         loads it";
@@ -170,7 +188,7 @@ impl Models {
             }
         };
         let result = tokio::select! {
-            result = self.load(&project, &version) => result,
+            result = self.load(&project, &model, &version) => result,
             () = cancelled => {
                 Err(Failure { code: Code::Cancelled, message: "the creation of the version was cancelled".to_owned() })
             }
@@ -220,7 +238,7 @@ impl Models {
     }
 
     /// Copies the files, installs the packages and starts a first worker.
-    async fn load(&self, project: &str, version: &Version) -> Result<LoadReport, Failure> {
+    async fn load(&self, project: &str, model: &str, version: &Version) -> Result<LoadReport, Failure> {
         let folder = self.0.folder(project, &version.uid);
         let started = folder.clone();
         blocking(move || {
@@ -229,17 +247,20 @@ impl Models {
                 .map_err(|error| Failure::of_server("the folder of the version cannot be created", &error))
         })
         .await?;
-        self.0.copy_model(project, &version.spec, &folder).await?;
+        if !version.spec.deployment_uri.is_empty() {
+            self.0.copy_model(project, &version.spec, &folder).await?;
+        }
         if !version.spec.package_uris.is_empty() || !version.spec.requirements.is_empty() {
             self.0.install(project, &version.spec, &folder).await?;
         }
         let (finished, identity) = (folder.clone(), self.0.identity(project).cloned());
+        let is_of_container = version.spec.container.is_some();
         let finish = move || {
             let failed = |error| Failure::of_server("the files of the version cannot be stored", &error);
-            finished.finish(identity.as_ref()).map_err(failed)
+            finished.finish(identity.as_ref(), is_of_container).map_err(failed)
         };
         blocking(finish).await?;
-        let pool = Arc::new(self.0.new_pool(project, version, &folder));
+        let pool = Arc::new(self.0.new_pool((project, model), version, &folder));
         self.0.pools.lock().insert(version.uid.clone(), Arc::new(OnceCell::new_with(Some(Arc::clone(&pool)))));
         let report = pool.check().await.map_err(|error| match error {
             StartError::NotLoaded { text, detail } => Failure::bad_model(&text, &detail),
@@ -256,7 +277,12 @@ impl Models {
 }
 
 impl Inner {
-    async fn copy_model(&self, project: &str, spec: &VersionSpec, folder: &VersionFolder) -> Result<(), Failure> {
+    pub(crate) async fn copy_model(
+        &self,
+        project: &str,
+        spec: &VersionSpec,
+        folder: &VersionFolder,
+    ) -> Result<(), Failure> {
         let user = self.program_user(project);
         let source = self.services.allowed_folders.model_folder(project, &spec.deployment_uri, user.as_ref());
         let invalid = |text: String| Failure::from(Refusal::invalid("deploymentUri", text));

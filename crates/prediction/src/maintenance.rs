@@ -55,11 +55,17 @@ impl Models {
     }
 
     async fn look_after(&self, project: &str, model: &Model, is_first: bool) -> Result<(), Refusal> {
+        if is_first && model.versions.iter().any(|version| version.spec.container.is_some()) {
+            // Finding the engine removes the containers of a former process.
+            if let Err(reason) = self.0.engines.engine().await {
+                tracing::warn!(model = model.resource_name(), "its containers cannot run: {reason}");
+            }
+        }
         for version in &model.versions {
             match version.state {
                 VersionState::Ready if version.spec.scaling.min_nodes() > 0 => {
                     // Opening a pool starts its workers.
-                    if let Err(refusal) = self.pool(project, version).await {
+                    if let Err(refusal) = self.pool(model, version).await {
                         tracing::error!(
                             model = model.resource_name(),
                             version = version.name,

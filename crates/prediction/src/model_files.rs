@@ -102,11 +102,13 @@ impl VersionFolder {
         Ok(())
     }
 
-    /// Gives the files to `user`, who cannot change them, and marks the folder as complete.
-    pub(crate) fn finish(&self, user: Option<&Identity>) -> io::Result<()> {
+    /// Gives the files to `user`, who cannot change them, and marks the folder as complete. Files of containers are for any
+    /// user of the container.
+    pub(crate) fn finish(&self, user: Option<&Identity>, is_of_container: bool) -> io::Result<()> {
+        let modes = if is_of_container { (0o444, 0o555) } else { (0o400, 0o500) };
         for folder in [self.model(), self.packages(), self.scripts()] {
             if folder.exists() {
-                seal(&folder, user)?;
+                seal(&folder, user, modes)?;
             }
         }
         if user.is_some() {
@@ -145,17 +147,17 @@ impl VersionFolder {
 }
 
 /// Takes write access away from `folder` and all below it, which belong to `user` from then on.
-fn seal(folder: &Path, user: Option<&Identity>) -> io::Result<()> {
+fn seal(folder: &Path, user: Option<&Identity>, (file, directory): (u32, u32)) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            seal(&entry.path(), user)?;
+            seal(&entry.path(), user, (file, directory))?;
         } else if kind.is_file() {
-            give(&entry.path(), 0o400, user)?;
+            give(&entry.path(), file, user)?;
         }
     }
-    give(folder, 0o500, user)
+    give(folder, directory, user)
 }
 
 fn give(path: &Path, mode: u32, user: Option<&Identity>) -> io::Result<()> {
@@ -288,7 +290,7 @@ mod tests {
         fs::create_dir(version.model().join("deep")).unwrap();
         fs::write(version.model().join("deep/x"), "1").unwrap();
         assert!(!version.is_complete());
-        version.finish(None).unwrap();
+        version.finish(None, false).unwrap();
         assert!(version.is_complete());
         let mode = fs::metadata(version.model().join("deep/x")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o400);

@@ -18,7 +18,10 @@ use tunesmith_packages::{Environments, ProgramUser};
 use tunesmith_store::Documents;
 use tunesmith_studies::clock::Clock;
 
-use crate::pool::{Nodes, Pool, PredictionTimes};
+use crate::engines::{EngineOptions, Engines};
+use crate::limits::WorkerLimits;
+use crate::nodes::{Nodes, PredictionTimes};
+use crate::pool::Pool;
 use crate::records::Model;
 
 /// Kind of the documents that name the projects with models.
@@ -49,6 +52,9 @@ pub struct ModelServices {
     pub identities: Identities,
     /// Variables that workers inherit from this process.
     pub environment: PassedEnvironment,
+    pub engine: EngineOptions,
+    /// Limits of workers without a machine type.
+    pub limits: WorkerLimits,
     /// Whether new versions are refused: workers would have rights that programs do not have.
     pub refuses_versions: bool,
     pub times: PredictionTimes,
@@ -63,6 +69,7 @@ pub struct Models(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) services: ModelServices,
     pub(crate) nodes: Arc<Nodes>,
+    pub(crate) engines: Arc<Engines>,
     /// Name of this process in operations.
     pub(crate) server: String,
     /// Pools by the UID of their version.
@@ -81,8 +88,11 @@ impl Models {
     /// Starts nothing.
     pub fn new(services: ModelServices) -> Self {
         let nodes = Arc::new(Nodes::new(services.max_nodes));
+        let variables = services.environment.of_this_process().into_iter().collect();
+        let engines = Engines::new(services.engine.clone(), &services.folder, services.identities.clone(), variables);
         Self(Arc::new(Inner {
             nodes,
+            engines: Arc::new(engines),
             server: hex::encode(rand::random::<[u8; 8]>()),
             pools: Mutex::default(),
             running: Mutex::default(),

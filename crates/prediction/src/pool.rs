@@ -2,36 +2,21 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use jiff::Timestamp;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 use tunesmith_telemetry::telemetry;
 
-use crate::latency::{Latencies, LatencyCounter};
+use crate::container::{ContainerWorker, SLOTS};
+use crate::nodes::{Nodes, PredictionTimes, Use};
+use crate::pool_status::{Counts, PoolStatus, PredictError};
+use crate::python_worker::PythonWorker;
 use crate::runner::LoadReport;
-use crate::worker::{Reply, StartError, Worker, WorkerSettings};
-
-/// Time limits of predictions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PredictionTimes {
-    /// From the arrival of a request to its response; 60 s in AI Platform, from memory.
-    pub request: Duration,
-    /// Loading of a model. A guess.
-    pub load: Duration,
-    /// After which an idle worker above the minimum ends. A guess.
-    pub idle: Duration,
-}
-
-impl Default for PredictionTimes {
-    fn default() -> Self {
-        Self { request: Duration::from_secs(60), load: Duration::from_secs(600), idle: Duration::from_secs(300) }
-    }
-}
+use crate::worker::{Content, Reply, StartError, Worker, WorkerSettings};
 
 /// Requests that may wait for each worker that a version may have. A guess.
 const WAITING_PER_WORKER: usize = 32;
@@ -43,86 +28,21 @@ const STABLE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Workers of all versions on this server.
-#[derive(Debug)]
-pub(crate) struct Nodes {
-    free: Arc<Semaphore>,
-    pub(crate) limit: usize,
-    /// Changes when a version waits for a worker that others may give up.
-    wanted: watch::Sender<u64>,
-}
+/// Longest wait for the notice that a container has ended.
+const END_NOTICED: Duration = Duration::from_millis(500);
 
-impl Nodes {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { free: Arc::new(Semaphore::new(limit)), limit, wanted: watch::channel(0).0 }
-    }
-
-    async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
-        if let Ok(permit) = Arc::clone(&self.free).try_acquire_owned() {
-            return Some(permit);
-        }
-        self.wanted.send_modify(|wanted| *wanted += 1);
-        Arc::clone(&self.free).acquire_owned().await.ok()
-    }
-}
-
-/// Why a request has no response of a worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PredictError {
-    /// Too many requests wait.
-    Overloaded,
-    /// No worker can be started: the reason.
-    NotStarted(String),
-    /// The worker of this request ended: how, and its last output.
-    Died(String),
-    TimedOut(Duration),
-    /// The version was deleted, or the server ends.
-    Closed,
-}
+type ReplySender = oneshot::Sender<Result<Reply, PredictError>>;
 
 struct Waiting {
-    body: Bytes,
+    content: Content,
     deadline: Instant,
-    reply: oneshot::Sender<Result<Reply, PredictError>>,
-}
-
-/// Counts of a version since the start of its pool.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    requests: AtomicU64,
-    errors: AtomicU64,
-    failures: AtomicU64,
-    microseconds: AtomicU64,
-    latencies: LatencyCounter,
-    last_use: AtomicI64,
-}
-
-/// State of a version's workers on this server.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PoolStatus {
-    /// Workers that have loaded the model.
-    pub ready: usize,
-    /// Workers that load it, or wait for a node.
-    pub starting: usize,
-    /// Requests that wait.
-    pub waiting: usize,
-    /// Requests with predictions or an error of the model.
-    pub requests: u64,
-    /// Requests that the model answered with an error.
-    pub errors: u64,
-    /// Requests without an answer of the model.
-    pub failures: u64,
-    /// Total time of the answered requests.
-    pub time: Duration,
-    /// Latencies of the answered requests.
-    pub latencies: Latencies,
-    pub last_use: Option<Timestamp>,
-    /// Why the last worker ended or was not started, until another one has loaded the model.
-    pub failure: Option<String>,
+    reply: ReplySender,
 }
 
 /// Workers of one version.
 pub(crate) struct Pool {
+    /// For the log: the version.
+    name: String,
     settings: WorkerSettings,
     times: PredictionTimes,
     nodes: Arc<Nodes>,
@@ -141,6 +61,7 @@ struct State {
     max: usize,
     live: usize,
     ready: usize,
+    /// Requests that running workers could take at once.
     idle: usize,
     is_closed: bool,
     /// Consecutive early ends.
@@ -153,6 +74,7 @@ struct State {
 impl Pool {
     /// A pool without workers.
     pub(crate) fn new(
+        name: String,
         settings: WorkerSettings,
         times: PredictionTimes,
         nodes: Arc<Nodes>,
@@ -161,21 +83,23 @@ impl Pool {
     ) -> Self {
         let state = State { min, max, ..State::default() };
         let (live, counts) = (watch::channel(0).0, Counts::default());
-        Self { settings, times, nodes, state: Mutex::new(state), queued: Notify::new(), live, counts }
+        Self { name, settings, times, nodes, state: Mutex::new(state), queued: Notify::new(), live, counts }
     }
 
     /// Starts a first worker and returns how it has loaded the model.
     pub(crate) async fn check(self: &Arc<Self>) -> Result<LoadReport, StartError> {
         self.state.lock().live += 1;
         self.live.send_modify(|live| *live += 1);
-        let permit = self.nodes.acquire().await;
+        let cancelled = Cancelled(self);
+        let permit = self.nodes.acquire(Use::Online).await;
         let worker = match permit {
             Some(permit) => Worker::start(&self.settings, self.times.load).await.map(|worker| (worker, permit)),
             None => Err(StartError::System("the server ends".to_owned())),
         };
+        std::mem::forget(cancelled);
         match worker {
             Ok((worker, permit)) => {
-                let report = worker.report.clone();
+                let report = worker.report();
                 self.state.lock().ready += 1;
                 telemetry().prediction_workers.inc();
                 tokio::spawn(Arc::clone(self).serve_and_end(worker, permit));
@@ -224,7 +148,7 @@ impl Pool {
     }
 
     /// Sends a request to a worker.
-    pub(crate) async fn predict(self: &Arc<Self>, body: Bytes) -> Result<Reply, PredictError> {
+    pub(crate) async fn predict(self: &Arc<Self>, content: Content) -> Result<Reply, PredictError> {
         let (begin, limit) = (Instant::now(), self.times.request);
         let (reply, received) = oneshot::channel();
         {
@@ -241,7 +165,7 @@ impl Pool {
                 let failure = PredictError::NotStarted(failure.clone());
                 return Err(self.refused(begin, failure));
             }
-            state.queue.push_back(Waiting { body, deadline: begin + limit, reply });
+            state.queue.push_back(Waiting { content, deadline: begin + limit, reply });
             // Workers that start take one request each.
             let starting = state.live - state.ready;
             if state.queue.len() > state.idle + starting && state.live < state.max {
@@ -256,56 +180,32 @@ impl Pool {
         };
         match result {
             Ok(reply) => {
-                self.answered(begin, &reply);
+                self.counts.answered(begin.elapsed(), &reply);
                 Ok(reply)
             }
             Err(error) => Err(self.refused(begin, error)),
         }
     }
 
-    fn answered(&self, begin: Instant, reply: &Reply) {
-        let elapsed = begin.elapsed();
-        let counts = &self.counts;
-        counts.requests.fetch_add(1, Ordering::Relaxed);
-        counts.errors.fetch_add(u64::from(!reply.is_success), Ordering::Relaxed);
-        counts.microseconds.fetch_add(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        counts.latencies.count(elapsed);
-        counts.last_use.store(Timestamp::now().as_millisecond(), Ordering::Relaxed);
-        telemetry().predicted(if reply.is_success { "success" } else { "model_error" }, elapsed);
-    }
-
     /// Counts a request without an answer of the model.
     fn refused(&self, begin: Instant, error: PredictError) -> PredictError {
-        self.counts.failures.fetch_add(1, Ordering::Relaxed);
-        let result = match &error {
-            PredictError::Overloaded => "overloaded",
-            PredictError::TimedOut(_) => "timeout",
-            PredictError::NotStarted(_) | PredictError::Died(_) | PredictError::Closed => "unavailable",
-        };
-        telemetry().predicted(result, begin.elapsed());
+        self.counts.failed(begin.elapsed(), &error);
         error
     }
 
     pub(crate) fn status(&self) -> PoolStatus {
         let state = self.state.lock();
-        let counts = &self.counts;
-        let last_use = counts.last_use.load(Ordering::Relaxed);
         PoolStatus {
             ready: state.ready,
             starting: state.live - state.ready,
             waiting: state.queue.len(),
-            requests: counts.requests.load(Ordering::Relaxed),
-            errors: counts.errors.load(Ordering::Relaxed),
-            failures: counts.failures.load(Ordering::Relaxed),
-            time: Duration::from_micros(counts.microseconds.load(Ordering::Relaxed)),
-            latencies: counts.latencies.read(),
-            last_use: Some(last_use).filter(|time| *time > 0).and_then(|time| Timestamp::from_millisecond(time).ok()),
             failure: state.failure.clone(),
+            ..self.counts.status()
         }
     }
 
     pub(crate) fn log(&self) -> &crate::worker_log::WorkerLog {
-        &self.settings.log
+        self.settings.log()
     }
 
     fn start(self: &Arc<Self>, state: &mut State) {
@@ -319,7 +219,7 @@ impl Pool {
         if let Some(until) = not_before {
             tokio::time::sleep_until(until).await;
         }
-        let permit = self.nodes.acquire().await;
+        let permit = self.nodes.acquire(Use::Online).await;
         let is_needed = {
             let state = self.state.lock();
             !state.is_closed && (state.live <= state.min || !state.queue.is_empty())
@@ -343,7 +243,7 @@ impl Pool {
                     StartError::NotLoaded { text, detail } => format!("{text}\n{detail}"),
                     StartError::System(text) => text,
                 };
-                tracing::warn!(model = %self.settings.runner.model_dir.display(), failure, "a worker cannot be started");
+                tracing::warn!(version = self.name, failure, "a worker cannot be started");
                 self.ended(begin.elapsed().min(STABLE / 2), Some(failure));
             }
         }
@@ -351,59 +251,136 @@ impl Pool {
 
     async fn serve_and_end(self: Arc<Self>, mut worker: Worker, permit: OwnedSemaphorePermit) {
         let begin = Instant::now();
-        let failure = self.serve(&mut worker).await;
+        let unusable = match &mut worker {
+            Worker::Python(python) => self.serve_singly(python).await,
+            Worker::Container(container) => self.serve_concurrently(container).await,
+        };
         let life = begin.elapsed();
         {
             let mut state = self.state.lock();
             state.ready -= 1;
         }
         telemetry().prediction_workers.dec();
-        let failure = match failure {
-            None => {
-                drop(worker);
-                None
-            }
-            Some((reply, is_late)) => {
-                let (end, output) = worker.end(is_late).await;
-                let what = if is_late { "was ended after the time limit".to_owned() } else { format!("ended ({end})") };
-                let mut text = format!("the worker {what}");
-                if let Some(line) = output.lines().last() {
-                    text.push_str(&format!("; its last output: {line}"));
-                }
-                tracing::warn!(model = %self.settings.runner.model_dir.display(), "{text}");
-                if let Some(reply) = reply.filter(|_| !is_late) {
-                    let _ = reply.send(Err(PredictError::Died(text.clone())));
-                }
-                Some(text)
-            }
+        let Some(Unusable { unanswered, reason }) = unusable else {
+            worker.stop().await;
+            drop(permit);
+            return self.ended(Duration::MAX, None);
         };
+        let (end, output) = worker.end(reason != Reason::Ended).await;
+        let mut text = match reason {
+            Reason::Ended => format!("the worker ended ({end})"),
+            Reason::Late => "the worker was ended after the time limit".to_owned(),
+            Reason::Unhealthy(how) => format!("the container was replaced: it {how}"),
+        };
+        if let Some(line) = output.lines().last() {
+            text.push_str(&format!("; its last output: {line}"));
+        }
+        tracing::warn!(version = self.name, "{text}");
+        for reply in unanswered {
+            let _ = reply.send(Err(PredictError::Died(text.clone())));
+        }
         drop(permit);
-        let life = if failure.is_none() { Duration::MAX } else { life };
-        self.ended(life, failure);
+        self.ended(life, Some(text));
     }
 
-    /// Answers requests until the worker is no longer needed (`None`), or unusable: with the request that it had, and
-    /// whether that was too late.
-    async fn serve(&self, worker: &mut Worker) -> Option<(Option<oneshot::Sender<Result<Reply, PredictError>>>, bool)> {
-        let mut wanted = self.nodes.wanted.subscribe();
+    /// Answers requests one by one until the worker is no longer needed (`None`), or unusable.
+    async fn serve_singly(&self, worker: &mut PythonWorker) -> Option<Unusable> {
+        let mut wanted = self.nodes.wanted();
         loop {
-            let request = match self.next(worker, &mut wanted).await {
+            let request = match self.next(worker.ended(), &mut wanted, 1, true).await {
                 Next::Request(request) => request,
                 Next::Stop => return None,
-                Next::Ended => return Some((None, false)),
+                Next::Ended => return Some(Unusable { unanswered: Vec::new(), reason: Reason::Ended }),
             };
-            match tokio::time::timeout_at(request.deadline, worker.predict(&request.body)).await {
+            match tokio::time::timeout_at(request.deadline, worker.predict(&request.content.body)).await {
                 Ok(Ok(reply)) => {
                     let _ = request.reply.send(Ok(reply));
                 }
-                Ok(Err(_)) => return Some((Some(request.reply), false)),
-                Err(_) => return Some((Some(request.reply), true)),
+                Ok(Err(_)) => return Some(Unusable { unanswered: vec![request.reply], reason: Reason::Ended }),
+                Err(_) => {
+                    let _ = request.reply.send(Err(PredictError::TimedOut(self.times.request)));
+                    return Some(Unusable { unanswered: Vec::new(), reason: Reason::Late });
+                }
             }
         }
     }
 
-    async fn next(&self, worker: &Worker, wanted: &mut watch::Receiver<u64>) -> Next {
+    /// Passes requests on, several at a time, until the container is no longer needed (`None`), or unusable.
+    async fn serve_concurrently(&self, worker: &ContainerWorker) -> Option<Unusable> {
+        let mut wanted = self.nodes.wanted();
+        let (mut running, mut unanswered) = (FuturesUnordered::new(), Vec::new());
+        let (stop, stopped) = watch::channel(false);
+        let unhealthy = worker.unhealthy();
+        let mut unhealthy = std::pin::pin!(unhealthy);
+        let reason = loop {
+            let (free, is_unused) = (SLOTS - running.len(), running.is_empty());
+            let next = tokio::select! {
+                Some(left) = running.next() => {
+                    unanswered.extend(left);
+                    continue;
+                }
+                how = &mut unhealthy => break Reason::Unhealthy(how),
+                next = self.next(worker.ended(), &mut wanted, free, is_unused), if free > 0 => next,
+            };
+            match next {
+                Next::Request(request) => running.push(self.pass_on(worker, request, stopped.clone())),
+                Next::Stop => {
+                    while let Some(left) = running.next().await {
+                        unanswered.extend(left);
+                    }
+                    if unanswered.is_empty() {
+                        return None;
+                    }
+                    break Reason::Ended;
+                }
+                Next::Ended => break Reason::Ended,
+            }
+        };
+        stop.send_replace(true);
+        while let Some(left) = running.next().await {
+            unanswered.extend(left);
+        }
+        Some(Unusable { unanswered, reason })
+    }
+
+    /// Passes a request on. Returns where to state the reason if the container ended or is to be replaced.
+    async fn pass_on(
+        &self,
+        worker: &ContainerWorker,
+        request: Waiting,
+        mut stopped: watch::Receiver<bool>,
+    ) -> Option<ReplySender> {
+        let Waiting { content, deadline, reply } = request;
+        let predicted = tokio::select! {
+            predicted = tokio::time::timeout_at(deadline, worker.predict(&content)) => predicted,
+            () = worker.ended() => return Some(reply),
+            _ = stopped.wait_for(|stopped| *stopped) => return Some(reply),
+        };
+        let result = match predicted {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(failure)) => {
+                // The status of a container that ended is the better reason, and follows within moments.
+                if tokio::time::timeout(END_NOTICED, worker.ended()).await.is_ok() {
+                    return Some(reply);
+                }
+                Err(PredictError::Died(failure))
+            }
+            Err(_) => Err(PredictError::TimedOut(self.times.request)),
+        };
+        let _ = reply.send(result);
+        None
+    }
+
+    /// The next request of a worker with `free` slots. A worker that `is_unused` stops if it is not needed.
+    async fn next(
+        &self,
+        ended: impl Future<Output = ()>,
+        wanted: &mut watch::Receiver<u64>,
+        free: usize,
+        is_unused: bool,
+    ) -> Next {
         let mut idle_until = Instant::now() + self.times.idle;
+        let mut ended = std::pin::pin!(ended);
         loop {
             let queued = self.queued.notified();
             let mut queued = std::pin::pin!(queued);
@@ -415,24 +392,26 @@ impl Pool {
                         return Next::Request(request);
                     }
                 }
-                if state.is_closed || state.live > state.max.max(state.min) {
+                let is_wanted_elsewhere = is_unused && state.live > state.min && self.nodes.has_waiting();
+                if state.is_closed || is_wanted_elsewhere || state.live > state.max.max(state.min) {
                     return Next::Stop;
                 }
-                state.idle += 1;
+                state.idle += free;
             }
+            let idle = Idle { state: &self.state, slots: free };
             let mut is_spare = false;
             let has_ended = tokio::select! {
                 () = queued => false,
-                () = worker.ended() => true,
+                () = &mut ended => true,
                 () = tokio::time::sleep_until(idle_until) => { is_spare = true; false }
                 Ok(()) = wanted.changed() => { is_spare = true; false }
             };
-            let mut state = self.state.lock();
-            state.idle -= 1;
+            drop(idle);
             if has_ended {
                 return Next::Ended;
             }
-            if is_spare && state.live > state.min && state.queue.is_empty() {
+            let state = self.state.lock();
+            if is_spare && is_unused && state.live > state.min && state.queue.is_empty() {
                 return Next::Stop;
             }
             if idle_until <= Instant::now() {
@@ -467,6 +446,44 @@ impl Pool {
         for (request, failure) in refused {
             let _ = request.reply.send(Err(PredictError::NotStarted(failure)));
         }
+    }
+}
+
+/// A worker that cannot go on.
+struct Unusable {
+    /// Requests that wait for the reason.
+    unanswered: Vec<ReplySender>,
+    reason: Reason,
+}
+
+#[derive(PartialEq, Eq)]
+enum Reason {
+    Ended,
+    /// A request exceeded its time.
+    Late,
+    /// Health checks of a container failed: how.
+    Unhealthy(String),
+}
+
+/// Counts free slots of a worker as idle until it is dropped.
+struct Idle<'a> {
+    state: &'a Mutex<State>,
+    slots: usize,
+}
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.state.lock().idle -= self.slots;
+    }
+}
+
+/// A first worker, which is not live if its start is cancelled.
+struct Cancelled<'a>(&'a Pool);
+
+impl Drop for Cancelled<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().live -= 1;
+        self.0.live.send_modify(|live| *live -= 1);
     }
 }
 

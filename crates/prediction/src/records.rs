@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tunesmith_domain::{Code, Document, Refusal};
 
+use crate::container_spec::Container;
 use crate::runner::LoadReport;
 
 /// Maximum length of the name of a model or version; of AI Platform, from memory.
@@ -82,6 +83,12 @@ pub struct VersionSpec {
     pub package_uris: Vec<String>,
     pub prediction_class: String,
     pub scaling: Scaling,
+    /// Replaces the interpreter.
+    pub container: Option<Container>,
+    /// Memory of a worker; `None` for the default of the server.
+    pub memory_bytes: Option<u64>,
+    /// Thousandths of processors of a worker; `None` for the default of the server.
+    pub milli_cpus: Option<u32>,
     /// Interpreter of the workers; `None` for `python3` on the `PATH`.
     pub python: Option<PathBuf>,
     /// Additional pip requirements.

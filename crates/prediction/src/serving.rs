@@ -3,18 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use tokio::sync::OnceCell;
 use tunesmith_domain::{Code, Refusal};
+use tunesmith_executor::local::Identity;
 
 use crate::changes::found;
+use crate::container::{ContainerSettings, own_variables};
+use crate::limits::WorkerLimits;
 use crate::model_files::VersionFolder;
 use crate::models::{Inner, Models};
-use crate::pool::{Pool, PoolStatus, PredictError};
-use crate::records::{Version, VersionState};
+use crate::pool::Pool;
+use crate::pool_status::{PoolStatus, PredictError};
+use crate::python_worker::PythonSettings;
+use crate::records::{Model, Version, VersionSpec, VersionState};
 use crate::runner::RunnerSettings;
 use crate::shared_files;
-use crate::worker::{Reply, WorkerSettings};
+use crate::worker::{Content, Reply, WorkerSettings};
 use crate::worker_log::WorkerLog;
 
 /// Maximum size of a request in bytes, as on MLS1 machines of AI Platform.
@@ -25,6 +29,7 @@ impl Models {
     ///
     /// # Errors
     /// [`Code::NotFound`]; [`Code::FailedPrecondition`] without a default, or for a version that is not ready;
+    /// [`Code::InvalidArgument`] for a content type that only containers take;
     /// [`Code::ResourceExhausted`] if too many requests wait; [`Code::Unavailable`] without a worker, or if it ended;
     /// [`Code::DeadlineExceeded`]; failures of the store. Failures of the model are replies.
     pub async fn predict(
@@ -32,7 +37,7 @@ impl Models {
         project: &str,
         name: &str,
         version: Option<&str>,
-        body: Bytes,
+        content: Content,
     ) -> Result<Reply, Refusal> {
         let model = self.0.recent(project, name).await?;
         let named = match (version, &model.default_version) {
@@ -49,8 +54,14 @@ impl Models {
             let text = format!("{} is {}, not READY", full_name(), version.state.as_str());
             return Err(Refusal::new(Code::FailedPrecondition, text));
         }
-        let pool = self.pool(project, version).await?;
-        pool.predict(body).await.map_err(|error| refusal(&full_name(), error))
+        if let (None, Some(kind)) = (&version.spec.container, &content.content_type)
+            && !is_json(kind)
+        {
+            let text = format!("{kind:?} is not accepted by {}: its workers take application/json", full_name());
+            return Err(Refusal::invalid("content-type", text));
+        }
+        let pool = self.pool(&model, version).await?;
+        pool.predict(content).await.map_err(|error| refusal(&full_name(), error))
     }
 
     /// State of a version's workers on this server; none if it has not been used.
@@ -81,9 +92,9 @@ impl Models {
     }
 
     /// The pool of a version that is ready.
-    pub(crate) async fn pool(&self, project: &str, version: &Version) -> Result<Arc<Pool>, Refusal> {
+    pub(crate) async fn pool(&self, model: &Model, version: &Version) -> Result<Arc<Pool>, Refusal> {
         let cell = Arc::clone(self.0.pools.lock().entry(version.uid.clone()).or_default());
-        let pool = cell.get_or_try_init(|| self.open_pool(project, version)).await;
+        let pool = cell.get_or_try_init(|| self.open_pool(model, version)).await;
         pool.cloned().inspect_err(|_| self.forget_pool(&version.uid, &cell))
     }
 
@@ -94,17 +105,18 @@ impl Models {
         }
     }
 
-    async fn open_pool(&self, project: &str, version: &Version) -> Result<Arc<Pool>, Refusal> {
+    async fn open_pool(&self, model: &Model, version: &Version) -> Result<Arc<Pool>, Refusal> {
+        let project = &model.project;
         let folder = self.0.folder(project, &version.uid);
         if !folder.is_complete() {
-            self.0.fetch(project, &version.uid, &folder).await?;
+            self.0.fetch(project, version, &folder).await?;
         }
         let clear = folder.clone();
         let cleared = tokio::task::spawn_blocking(move || clear.clear_work()).await;
         if let Ok(Err(error)) = cleared {
             tracing::warn!(%error, "old working folders of workers are not removed");
         }
-        let pool = Arc::new(self.0.new_pool(project, version, &folder));
+        let pool = Arc::new(self.0.new_pool((project, &model.name), version, &folder));
         pool.fill();
         Ok(pool)
     }
@@ -142,10 +154,47 @@ impl Inner {
         VersionFolder::new(&self.services.folder, project, uid)
     }
 
-    pub(crate) fn new_pool(&self, project: &str, version: &Version, folder: &VersionFolder) -> Pool {
+    pub(crate) fn new_pool(&self, (project, model): (&str, &str), version: &Version, folder: &VersionFolder) -> Pool {
         let spec = &version.spec;
+        let identity = self.identity(project).cloned();
+        let log = Arc::new(WorkerLog::new(folder.log()));
+        let settings = match &spec.container {
+            Some(container) => WorkerSettings::Container(ContainerSettings {
+                engines: Arc::clone(&self.engines),
+                spec: container.clone(),
+                name: version.uid.chars().take(12).collect(),
+                own_variables: own_variables(model, &version.name, &spec.machine_type, container),
+                model: Some(folder.model()).filter(|_| !spec.deployment_uri.is_empty()),
+                identity,
+                memory_bytes: spec.memory_bytes,
+                milli_cpus: spec.milli_cpus,
+                health: self.services.times.health,
+                log,
+            }),
+            None => WorkerSettings::Python(self.python_settings(spec, folder, identity, log)),
+        };
+        let (min, max) = (spec.scaling.min_nodes(), spec.scaling.max_nodes(self.nodes.limit));
+        let name = format!("projects/{project}/models/{model}/versions/{}", version.name);
+        Pool::new(name, settings, self.services.times, Arc::clone(&self.nodes), min, max)
+    }
+
+    /// Settings of workers of `spec`, whose files are in `folder`.
+    pub(crate) fn python_settings(
+        &self,
+        spec: &VersionSpec,
+        folder: &VersionFolder,
+        identity: Option<Identity>,
+        log: Arc<WorkerLog>,
+    ) -> PythonSettings {
         let existing = [folder.scripts(), folder.packages()].into_iter().filter(|path| path.exists());
-        let settings = WorkerSettings {
+        let own = self.services.limits;
+        let limits = WorkerLimits {
+            memory_bytes: spec.memory_bytes.unwrap_or(own.memory_bytes),
+            threads: spec.milli_cpus.map_or(own.threads, |milli| milli.div_ceil(1000) as usize).max(1),
+            ..own
+        };
+        PythonSettings {
+            limits,
             runner: RunnerSettings {
                 model_dir: folder.model(),
                 framework: spec.framework,
@@ -156,16 +205,14 @@ impl Inner {
             },
             python: spec.python.clone().unwrap_or_else(|| "python3".into()),
             variables: self.services.environment.of_this_process().into_iter().collect::<BTreeMap<_, _>>(),
-            identity: self.identity(project).cloned(),
+            identity,
             work: folder.work(),
-            log: Arc::new(WorkerLog::new(folder.log())),
-        };
-        let (min, max) = (spec.scaling.min_nodes(), spec.scaling.max_nodes(self.nodes.limit));
-        Pool::new(settings, self.services.times, Arc::clone(&self.nodes), min, max)
+            log,
+        }
     }
 
     /// Gets the files of a version that another server has created.
-    async fn fetch(&self, project: &str, uid: &str, folder: &VersionFolder) -> Result<(), Refusal> {
+    pub(crate) async fn fetch(&self, project: &str, version: &Version, folder: &VersionFolder) -> Result<(), Refusal> {
         if !self.services.is_shared {
             let text = format!(
                 "the files of the version are missing in {}: create the version again",
@@ -178,11 +225,16 @@ impl Inner {
             Refusal::new(Code::Internal, "the files of the version cannot be written; see the server's log")
         };
         folder.start_over().map_err(failed)?;
-        shared_files::fetch(self.services.documents.as_ref(), uid, folder.path()).await?;
+        shared_files::fetch(self.services.documents.as_ref(), &version.uid, folder.path()).await?;
         let (folder, identity) = (folder.clone(), self.identity(project).cloned());
-        let finished = tokio::task::spawn_blocking(move || folder.finish(identity.as_ref())).await;
+        let is_public = version.spec.container.is_some();
+        let finished = tokio::task::spawn_blocking(move || folder.finish(identity.as_ref(), is_public)).await;
         finished.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(failed)
     }
+}
+
+fn is_json(content_type: &str) -> bool {
+    content_type.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
 }
 
 /// The refusal of a request without an answer of the model.

@@ -17,14 +17,20 @@ use tunesmith_studies::clock::SystemClock;
 
 use super::*;
 
-struct Fixture {
-    folder: tempfile::TempDir,
-    models: Models,
+const LIMITS: WorkerLimits = WorkerLimits { memory_bytes: 300 << 20, disk_bytes: 20 << 20, threads: 1 };
+
+pub(crate) struct Fixture {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) models: Models,
 }
 
 /// Times for tests: no test waits for one of them, except where it states so.
-const TIMES: PredictionTimes =
-    PredictionTimes { request: Duration::from_secs(60), load: Duration::from_secs(60), idle: Duration::from_secs(600) };
+pub(crate) const TIMES: PredictionTimes = PredictionTimes {
+    request: Duration::from_secs(60),
+    load: Duration::from_secs(60),
+    idle: Duration::from_secs(600),
+    health: Duration::from_secs(10),
+};
 
 fn services(folder: &std::path::Path, times: PredictionTimes) -> ModelServices {
     ModelServices {
@@ -38,6 +44,8 @@ fn services(folder: &std::path::Path, times: PredictionTimes) -> ModelServices {
         allowed_folders: Arc::new(AllowedFolders::default()),
         identities: Identities::default(),
         environment: PassedEnvironment::default(),
+        engine: EngineOptions::default(),
+        limits: LIMITS,
         refuses_versions: false,
         times,
         max_nodes: 4,
@@ -45,7 +53,7 @@ fn services(folder: &std::path::Path, times: PredictionTimes) -> ModelServices {
 }
 
 impl Fixture {
-    fn new(times: PredictionTimes) -> Self {
+    pub(crate) fn new(times: PredictionTimes) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let models = Models::new(services(folder.path(), times));
         Self { folder, models }
@@ -58,7 +66,7 @@ impl Fixture {
     }
 
     /// Version of a custom prediction routine with the module `code`, and a folder with one file.
-    fn routine(&self, name: &str, code: &str) -> VersionSpec {
+    pub(crate) fn routine(&self, name: &str, code: &str) -> VersionSpec {
         let place = self.folder.path().join(name);
         fs::create_dir_all(&place).unwrap();
         fs::write(place.join("code.py"), code).unwrap();
@@ -90,7 +98,7 @@ with zipfile.ZipFile(wheel, 'w') as archive:
         }
     }
 
-    async fn create(&self, version: &str, spec: VersionSpec) -> Outcome {
+    pub(crate) async fn create(&self, version: &str, spec: VersionSpec) -> Outcome {
         match self.models.model("p", "m").await {
             Err(Refusal { code: Code::NotFound, .. }) => {
                 let model = NewModel { name: "m".to_owned(), ..NewModel::default() };
@@ -113,13 +121,17 @@ with zipfile.ZipFile(wheel, 'w') as archive:
     }
 
     async fn predict(&self, version: Option<&str>, body: Value) -> Result<Value, Refusal> {
-        let reply = self.models.predict("p", "m", version, body.to_string().into()).await?;
+        let reply = self.models.predict("p", "m", version, content(body.to_string())).await?;
         Ok(serde_json::from_slice(&reply.body).unwrap())
     }
 
     async fn version(&self, name: &str) -> Version {
         self.models.model("p", "m").await.unwrap().version(name).unwrap().clone()
     }
+}
+
+fn content(body: String) -> Content {
+    Content { body: body.into(), content_type: None }
 }
 
 /// Answers with its process ID for "pid", and ends, sleeps or prints for other words.
@@ -174,7 +186,7 @@ async fn routine_answers_and_its_failures_are_replies() {
         ("[1]", "Invalid request. The service expects"),
         ("{\"instances\": 3}", "Invalid request. The service expects"),
     ] {
-        let reply = fixture.models.predict("p", "m", None, body.into()).await.unwrap();
+        let reply = fixture.models.predict("p", "m", None, content(body.to_owned())).await.unwrap();
         let reply: Value = serde_json::from_slice(&reply.body).unwrap();
         assert!(reply["error"].as_str().unwrap().starts_with(start), "{reply}");
     }
@@ -332,4 +344,83 @@ async fn creation_is_cancelled() {
     let outcome = fixture.ended(&operation.id).await;
     assert!(matches!(outcome, Outcome::Failed { code: 1, .. }), "{outcome:?}");
     assert_eq!(fixture.version("v1").await.state, VersionState::Failed);
+}
+
+/// Uses up what its process may have.
+const GREEDY: &str = "
+import os, subprocess, sys, time
+class Model:
+    @classmethod
+    def from_path(cls, model_dir):
+        model = cls()
+        model.kept = []
+        return model
+    def predict(self, instances, **options):
+        word = instances[0]
+        while word == 'leak':
+            self.kept.append(bytearray(1 << 20))
+        while word == 'children':
+            self.kept.append(subprocess.Popen([sys.executable, '-c', 'x = bytearray(100 << 20); import time; time.sleep(600)']))
+            time.sleep(0.05)
+        if word == 'file':
+            with open('large', 'wb') as file:
+                while True:
+                    file.write(bytes(1 << 20))
+        number = 0
+        while word == 'files':
+            number += 1
+            with open(os.environ['TMPDIR'] + '/%d' % number, 'wb') as file:
+                file.write(bytes(1 << 20))
+        return [os.environ['OMP_NUM_THREADS'] for word in instances]
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn worker_that_exceeds_its_limits_fails_its_request_only() {
+    let fixture = Fixture::new(TIMES);
+    let mut spec = fixture.routine("greedy", GREEDY);
+    spec.milli_cpus = Some(2500);
+    let created = fixture.create("v1", spec).await;
+    assert!(matches!(created, Outcome::Version(_)), "{created:?}");
+    for (word, expected) in [
+        ("leak", "memory"),
+        ("children", "processes; 300 MiB are allowed"),
+        ("file", "File too large"),
+        ("files", "20 MiB in 100000 are allowed"),
+    ] {
+        let failed = match fixture.predict(None, json!({"instances": [word]})).await {
+            Ok(reply) => reply["error"].as_str().unwrap().to_owned(),
+            Err(refusal) => refusal.message,
+        };
+        assert!(failed.to_lowercase().contains(&expected.to_lowercase()), "{word}: {failed}");
+        let mut after = Err(Refusal::new(Code::Unavailable, ""));
+        while after.as_ref().is_err_and(|error: &Refusal| error.code == Code::Unavailable) {
+            after = fixture.predict(None, json!({"instances": ["x"]})).await;
+        }
+        assert_eq!(after.unwrap(), json!({"predictions": ["3"]}), "{word}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn creation_is_cancelled_while_the_model_is_loaded() {
+    let fixture = Fixture::new(TIMES);
+    let slow = "
+import time
+class Model:
+    @classmethod
+    def from_path(cls, model_dir):
+        print('loading', flush=True)
+        while True:
+            time.sleep(1)
+    def predict(self, instances):
+        pass
+";
+    fixture.models.create_model("p", NewModel { name: "m".to_owned(), ..NewModel::default() }).await.unwrap();
+    let operation = fixture.models.create_version("p", "m", "v1", fixture.routine("slow", slow)).await.unwrap();
+    let version = fixture.version("v1").await;
+    while !fixture.models.log("p", &version, 100).await.unwrap().contains("loading") {
+        tokio::task::yield_now().await;
+    }
+    fixture.models.cancel_operation("p", &operation.id).await.unwrap();
+    let outcome = fixture.ended(&operation.id).await;
+    assert!(matches!(outcome, Outcome::Failed { code: 1, .. }), "{outcome:?}");
 }

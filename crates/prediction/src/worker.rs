@@ -1,57 +1,33 @@
-//! One worker: a process that has loaded a model and answers requests one by one.
+//! A worker of a version: a process of an interpreter, or a container.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io::{self, PipeReader};
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream as BlockingStream;
-use std::path::PathBuf;
-use std::process::{Child, Command};
-use std::sync::{Arc, LazyLock, mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
-use tokio::sync::oneshot;
-use tunesmith_executor::local::{Identity, confine};
 
-use crate::runner::{LoadFailure, LoadReport, RunnerSettings};
+use crate::container::{ContainerSettings, ContainerWorker};
+use crate::python_worker::{PythonSettings, PythonWorker};
+use crate::runner::LoadReport;
 use crate::worker_log::WorkerLog;
 
-/// Maximum size of a response of a worker in bytes. A guess, far above that of a page of results.
-const MAX_RESPONSE: u32 = 64 << 20;
-
-/// Settings of a worker's process.
-#[derive(Debug, Clone)]
-pub(crate) struct WorkerSettings {
-    pub(crate) runner: RunnerSettings,
-    pub(crate) python: PathBuf,
-    pub(crate) variables: BTreeMap<OsString, OsString>,
-    /// User of the process; `None` for that of this process.
-    pub(crate) identity: Option<Identity>,
-    /// Parent of the working folders, one for each worker.
-    pub(crate) work: PathBuf,
-    pub(crate) log: Arc<WorkerLog>,
+/// Request of a client.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Content {
+    pub body: Bytes,
+    /// Type of the body, for containers; others get JSON.
+    pub content_type: Option<String>,
 }
 
-/// A running worker. Dropping it kills the process with its children.
-#[derive(Debug)]
-pub(crate) struct Worker {
-    stream: UnixStream,
-    pub(crate) report: LoadReport,
-    process: Process,
-}
-
-#[derive(Debug)]
-struct Process {
-    child: Option<Child>,
-    /// Last output, once the process has ended.
-    tail: Arc<Mutex<Vec<u8>>>,
-    /// Working folder, removed after the end of the process.
-    folder: Option<tempfile::TempDir>,
+/// Response of a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// JSON from an interpreter: predictions or an error. Anything from a container.
+    pub body: Bytes,
+    /// Whether it has predictions.
+    pub is_success: bool,
+    /// Status of HTTP; 200 from an interpreter.
+    pub status: u16,
+    /// Type of the body; `None` for JSON from an interpreter, or if a container gave none.
+    pub content_type: Option<String>,
 }
 
 /// Why a worker does not serve.
@@ -63,190 +39,59 @@ pub(crate) enum StartError {
     System(String),
 }
 
-/// Response of a worker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
-    /// JSON: predictions or an error.
-    pub body: Bytes,
-    /// Whether it has predictions.
-    pub is_success: bool,
+/// How the workers of a version run.
+#[derive(Debug, Clone)]
+pub(crate) enum WorkerSettings {
+    Python(PythonSettings),
+    Container(ContainerSettings),
+}
+
+impl WorkerSettings {
+    pub(crate) fn log(&self) -> &WorkerLog {
+        match self {
+            Self::Python(settings) => &settings.log,
+            Self::Container(settings) => &settings.log,
+        }
+    }
+}
+
+/// A running worker, which ends when it is dropped.
+#[derive(Debug)]
+pub(crate) enum Worker {
+    Python(PythonWorker),
+    Container(ContainerWorker),
 }
 
 impl Worker {
-    /// Starts a process and waits up to `limit` until it has loaded the model.
+    /// Starts a worker and waits up to `limit` until it has loaded the model.
     pub(crate) async fn start(settings: &WorkerSettings, limit: Duration) -> Result<Self, StartError> {
-        let system = |error: io::Error| StartError::System(error.to_string());
-        let (stream, theirs) = BlockingStream::pair().map_err(system)?;
-        stream.set_nonblocking(true).map_err(system)?;
-        let stream = UnixStream::from_std(stream).map_err(system)?;
-        let process = Process::start(settings, theirs.into()).await.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => {
-                StartError::System(format!("the interpreter {} does not exist", settings.python.display()))
-            }
-            _ => StartError::System(format!("{} cannot be started: {error}", settings.python.display())),
-        })?;
-        let mut worker = Self { stream, report: LoadReport::default(), process };
-        let text = |what: &str| format!("Failed to load model: {what} (Error code: 0)");
-        match tokio::time::timeout(limit, worker.receive()).await {
-            Ok(Ok((b'r', report))) => {
-                worker.report = serde_json::from_slice(&report).unwrap_or_default();
-                Ok(worker)
-            }
-            Ok(Ok((_, failure))) => {
-                let failure: LoadFailure = serde_json::from_slice(&failure).unwrap_or_default();
-                Err(StartError::NotLoaded { text: failure.error, detail: failure.traceback })
-            }
-            Ok(Err(_)) => {
-                let (end, output) = worker.process.end(false).await;
-                let text = text(&format!("Unexpected error when loading the model: the process ended ({end})"));
-                Err(StartError::NotLoaded { text, detail: output })
-            }
-            Err(_) => {
-                let (_, output) = worker.process.end(true).await;
-                let text = text(&format!("the model was not loaded within {} s", limit.as_secs()));
-                Err(StartError::NotLoaded { text, detail: output })
-            }
+        match settings {
+            WorkerSettings::Python(settings) => PythonWorker::start(settings, limit).await.map(Self::Python),
+            WorkerSettings::Container(settings) => ContainerWorker::start(settings, limit).await.map(Self::Container),
         }
     }
 
-    /// Sends a request and waits for its response. After an error, or if the future is dropped, the worker is unusable.
-    pub(crate) async fn predict(&mut self, body: &[u8]) -> io::Result<Reply> {
-        let length = u32::try_from(body.len()).map_err(io::Error::other)?;
-        self.stream.write_all(&length.to_be_bytes()).await?;
-        self.stream.write_all(body).await?;
-        let (kind, body) = self.receive().await?;
-        Ok(Reply { body: body.into(), is_success: kind == b'p' })
-    }
-
-    /// Waits until the process has closed its stream. An idle worker sends nothing.
-    pub(crate) async fn ended(&self) {
-        let mut byte = [0];
-        loop {
-            if self.stream.readable().await.is_err() {
-                return;
-            }
-            match self.stream.try_read(&mut byte) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                _ => return,
-            }
+    pub(crate) fn report(&self) -> LoadReport {
+        match self {
+            Self::Python(worker) => worker.report.clone(),
+            Self::Container(_) => ContainerWorker::report(),
         }
     }
 
-    /// Kills the process, with `at_once` even if it is about to end by itself. Returns how it ended and what it had
-    /// printed last.
-    pub(crate) async fn end(mut self, at_once: bool) -> (String, String) {
-        self.process.end(at_once).await
-    }
-
-    async fn receive(&mut self) -> io::Result<(u8, Vec<u8>)> {
-        let length = self.stream.read_u32().await?;
-        if length == 0 || length > MAX_RESPONSE {
-            let text = format!("the response has {length} bytes; up to {MAX_RESPONSE} are allowed");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    /// Ends a worker that is not needed.
+    pub(crate) async fn stop(self) {
+        match self {
+            Self::Python(worker) => drop(worker),
+            Self::Container(worker) => drop(worker.end().await),
         }
-        let kind = self.stream.read_u8().await?;
-        let mut body = vec![0; length as usize - 1];
-        self.stream.read_exact(&mut body).await?;
-        Ok((kind, body))
-    }
-}
-
-impl Process {
-    async fn start(settings: &WorkerSettings, stream: OwnedFd) -> io::Result<Self> {
-        let settings = settings.clone();
-        let (send, receive) = oneshot::channel();
-        let start = move || {
-            let _ = send.send(Self::spawn(&settings, stream));
-        };
-        if STARTER.send(Box::new(start)).is_err() {
-            return Err(io::Error::other("the thread that starts workers has ended"));
-        }
-        receive.await.map_err(io::Error::other)?
     }
 
-    fn spawn(settings: &WorkerSettings, stream: OwnedFd) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("worker-").tempdir_in(&settings.work)?;
-        let (output, sink) = io::pipe()?;
-        let mut command = Command::new(&settings.python);
-        command
-            .args(settings.runner.arguments())
-            .env_clear()
-            .envs(&settings.variables)
-            .env("PYTHONUNBUFFERED", "1")
-            .current_dir(folder.path())
-            .stdin(stream)
-            .stdout(sink.try_clone()?)
-            .stderr(sink);
-        if let Some(identity) = &settings.identity {
-            std::os::unix::fs::chown(folder.path(), Some(identity.uid), Some(identity.gid))?;
-            command.envs(identity.variables());
-        }
-        confine(&mut command, settings.identity.as_ref());
-        let child = command.spawn()?;
-        // Closes this process's ends of the pipe and the socket.
-        drop(command);
-        let tail = Arc::new(Mutex::new(Vec::new()));
-        let (log, shared) = (Arc::clone(&settings.log), Arc::clone(&tail));
-        let follow = move |output: PipeReader| *shared.lock() = log.follow(output);
-        std::thread::Builder::new().name("worker-log".to_owned()).spawn(move || follow(output))?;
-        Ok(Self { child: Some(child), tail, folder: Some(folder) })
-    }
-
-    /// Kills the process group and waits for the process. Returns how it had ended, and the last lines of its output.
-    async fn end(&mut self, at_once: bool) -> (String, String) {
-        let (Some(mut child), folder) = (self.child.take(), self.folder.take()) else { return Default::default() };
-        let tail = Arc::clone(&self.tail);
-        let ended = tokio::task::spawn_blocking(move || {
-            // A process that closes its stream is about to end by itself, with a status that states the reason.
-            let mut waited = Duration::ZERO;
-            while !at_once && matches!(child.try_wait(), Ok(None)) && waited < LAST_STATUS {
-                std::thread::sleep(STATUS_TICK);
-                waited += STATUS_TICK;
-            }
-            let status = kill(&mut child);
-            // The log's thread stores the output at the end of the pipe.
-            while Arc::strong_count(&tail) > 2 && waited < 2 * LAST_STATUS {
-                std::thread::sleep(STATUS_TICK);
-                waited += STATUS_TICK;
-            }
-            drop(folder);
-            let output = String::from_utf8_lossy(&tail.lock()).trim().to_owned();
-            (status, output)
-        });
-        ended.await.unwrap_or_default()
-    }
-}
-
-/// Longest wait for the status of a process that has closed its stream.
-const LAST_STATUS: Duration = Duration::from_millis(500);
-const STATUS_TICK: Duration = Duration::from_millis(5);
-
-/// Kills the process with its group, and returns its status.
-fn kill(child: &mut Child) -> String {
-    // The ID belongs to the process until it has been waited for.
-    if let Some(leader) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _ = kill_process_group(leader, Signal::KILL);
-    }
-    child.wait().map_or_else(|error| error.to_string(), |status| status.to_string())
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            // SIGKILL ends it within moments.
-            kill(&mut child);
+    /// Ends the worker, with `at_once` even if it is about to end by itself. Returns how it ended and what it had printed
+    /// last.
+    pub(crate) async fn end(self, at_once: bool) -> (String, String) {
+        match self {
+            Self::Python(worker) => worker.end(at_once).await,
+            Self::Container(worker) => worker.end().await,
         }
     }
 }
-
-type Job = Box<dyn FnOnce() + Send>;
-
-/// Thread that starts all workers: the kernel kills a worker when the thread that started it ends.
-static STARTER: LazyLock<mpsc::Sender<Job>> = LazyLock::new(|| {
-    let (send, receive) = mpsc::channel::<Job>();
-    let run = move || receive.into_iter().for_each(|start| start());
-    if let Err(error) = std::thread::Builder::new().name("worker-start".to_owned()).spawn(run) {
-        tracing::error!(%error, "workers cannot be started");
-    }
-    send
-});

@@ -122,7 +122,7 @@ impl Calls<'_> {
     }
 
     async fn create_trial(self, request: TrialRequest) -> Result<Value, Refusal> {
-        let result = request.outcome().map_err(of_violation)?;
+        let result = request.result().map_err(of_violation)?;
         let study = self.studies.study(&self.id).await?;
         let parameters = point(study.problem.search_space(), &request.parameters).map_err(of_violation)?;
         let created = self.studies.create_trial(&self.id, parameters, result, None).await?;

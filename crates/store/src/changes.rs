@@ -3,8 +3,8 @@
 use super::engine::Changes;
 use super::{CopiedRecords, StoreError, queries};
 use tunesmith_domain::{
-    Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, TransitionError, Trial, TrialChange, TrialId,
-    TrialState,
+    CompletedStart, Job, JobChange, JobId, NewTrial, Study, StudyChange, StudyId, TransitionError, Trial, TrialChange,
+    TrialId, TrialStart, TrialState,
 };
 use tunesmith_telemetry::telemetry;
 
@@ -146,7 +146,12 @@ pub(super) fn create_trials(
         }
         trials.push(study.add_trial(new.clone())?);
     }
-    for trial in &trials {
+    for (trial, new) in trials.iter().zip(new) {
+        if let TrialStart::Completed(CompletedStart { measurements, .. }) = &new.start
+            && !measurements.is_empty()
+        {
+            records.add_measurements(&study.id, trial.id, 0, measurements)?;
+        }
         records.put_trial(&study.id, trial, None)?;
     }
     records.put_progress(&study)?;

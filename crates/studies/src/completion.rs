@@ -3,7 +3,9 @@
 use super::{ReportedOutcome, StudiesError};
 use std::collections::BTreeSet;
 
-use tunesmith_domain::{Completion, Measurement, NoFinalMeasurement, Study, Trial, final_measurement};
+use tunesmith_domain::{
+    CompletedStart, Completion, GivenResult, Measurement, NoFinalMeasurement, Study, TrialId, final_measurement,
+};
 
 /// Outcome of a trial with the measurements `curve`, ordered by step.
 ///
@@ -30,14 +32,30 @@ pub(super) fn completion(
     })
 }
 
+/// Result of the next trial of `study`, which is created with it.
+///
+/// # Errors
+/// [`StudiesError::MissingMetric`], and those of [`require_measurement`] if the result is to be selected.
+pub(super) fn given(study: &Study, given: GivenResult) -> Result<CompletedStart, StudiesError> {
+    let GivenResult { outcome, measurements, stopped_early } = given;
+    if outcome == ReportedOutcome::FromCurve {
+        require_measurement(study, study.next_trial_id, &measurements)?;
+    }
+    let completion = match completion(study, &measurements, outcome)? {
+        Completion::Infeasible { reason } if stopped_early => Completion::Stopped { reason },
+        completion => completion,
+    };
+    Ok(CompletedStart { completion, measurements, stopped_early })
+}
+
 /// Checks that `curve` has a measurement that can complete `trial`. Non-finite values qualify: they make the trial
 /// infeasible.
-pub(super) fn require_measurement(study: &Study, trial: &Trial, curve: &[Measurement]) -> Result<(), StudiesError> {
+pub(super) fn require_measurement(study: &Study, trial: TrialId, curve: &[Measurement]) -> Result<(), StudiesError> {
     match final_measurement(&study.problem, study.final_measurement, curve) {
         Ok(_) | Err(NoFinalMeasurement::NotFinite { .. }) => Ok(()),
-        Err(NoFinalMeasurement::NoMeasurement) => Err(StudiesError::NoMeasurement(trial.id)),
+        Err(NoFinalMeasurement::NoMeasurement) => Err(StudiesError::NoMeasurement(trial)),
         Err(NoFinalMeasurement::MissingMetric) => Err(StudiesError::NoCompleteMeasurement {
-            trial: trial.id,
+            trial,
             seen: metrics_of(curve),
             expected: metrics_of_study(study),
         }),

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use tunesmith_algorithms::problem::{ParameterValue, ParameterValues};
 
 use super::ReportedOutcome;
-use tunesmith_domain::Measurement;
+use tunesmith_domain::{GivenResult, Measurement};
 
 /// Digest of a request to add `measurement`.
 pub(super) fn of_measurement(measurement: &Measurement) -> u64 {
@@ -14,15 +14,19 @@ pub(super) fn of_measurement(measurement: &Measurement) -> u64 {
 }
 
 /// Digest of a request to create a trial.
-pub(super) fn of_trial(parameters: &ParameterValues, result: Option<&ReportedOutcome>) -> u64 {
+pub(super) fn of_trial(parameters: &ParameterValues, result: Option<&GivenResult>) -> u64 {
     let mut content = Content::new("trial");
     content.number(parameters.len() as u64);
     content.parameters(parameters);
-    match result {
+    match result.map(|given| &given.outcome) {
         None => content.text("none"),
         Some(ReportedOutcome::Measured(measurement)) => content.measurement(measurement),
         Some(ReportedOutcome::FromCurve) => content.text("curve"),
         Some(ReportedOutcome::Infeasible(reason)) => content.text(reason),
+    }
+    if let Some(given) = result.filter(|given| given.stopped_early || !given.measurements.is_empty()) {
+        content.number(u64::from(given.stopped_early));
+        given.measurements.iter().for_each(|measurement| content.measurement(measurement));
     }
     content.digest()
 }

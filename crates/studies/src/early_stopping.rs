@@ -39,6 +39,14 @@ struct Completed {
     stopped_early: bool,
 }
 
+/// Decision of a rule to stop a trial.
+pub struct Stop {
+    /// For display.
+    pub reason: String,
+    /// Final value that the trial would have reached, if the rule predicts it.
+    pub predicted_final: Option<f64>,
+}
+
 impl EarlyStopping {
     pub fn new(rule: StoppingRule, study: &Study) -> Self {
         Self { study: study.clone(), rule, curves: Mutex::default() }
@@ -84,9 +92,9 @@ impl EarlyStopping {
         points.collect()
     }
 
-    /// Reason to stop the running `trial`, if any. `folder` is the source of `curve`. A curve from a less relevant
+    /// Decision to stop the running `trial`, if any. `folder` is the source of `curve`. A curve from a less relevant
     /// series than those of completed trials, such as the training loss, is not compared.
-    pub fn decide(&self, trial: TrialId, folder: Option<&str>, curve: Vec<CurvePoint>) -> Option<String> {
+    pub fn decide(&self, trial: TrialId, folder: Option<&str>, curve: Vec<CurvePoint>) -> Option<Stop> {
         let mut curves = self.curves.lock();
         if let (Some(folder), Some(best)) = (folder, &curves.best_folder)
             && folder_order(best, folder) == Ordering::Less
@@ -106,7 +114,10 @@ impl EarlyStopping {
         let decision = prepared.decide(&curve, others);
         running.insert(trial, curve);
         match decision {
-            EarlyStopDecision::Stop(evidence) => Some(evidence.explain(&self.metric().name).to_string()),
+            EarlyStopDecision::Stop(evidence) => Some(Stop {
+                reason: evidence.explain(&self.metric().name).to_string(),
+                predicted_final: evidence.predicted_final(),
+            }),
             EarlyStopDecision::TooEarly | EarlyStopDecision::Continue(_) => None,
         }
     }
@@ -126,14 +137,14 @@ pub(crate) struct StudyRule {
 }
 
 impl StoppingRules {
-    /// Reason to stop `trial` with the measurements `curve`, if any.
+    /// Decision to stop `trial` with the measurements `curve`, if any.
     pub(crate) async fn decide(
         &self,
         store: &dyn Store,
         study: &Study,
         trial: TrialId,
         curve: &[Measurement],
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<Stop>, StoreError> {
         let Some(rule) = study.stopping_rule else { return Ok(None) };
         let fresh = || StudyRule { create_time: study.create_time, rule: EarlyStopping::new(rule, study), revision: 0 };
         let known = self.rules.get_or_insert(&study.id, 0, || tokio::sync::Mutex::new(fresh()));

@@ -251,7 +251,7 @@ mod tests {
 
     fn ended(id: u64, value: f64) -> Trial {
         let completion = Completion::Succeeded { final_measurement: samples::measurement(1, value) };
-        let new = NewTrial { start: TrialStart::Completed(completion), ..samples::new_trial(id) };
+        let new = NewTrial { start: TrialStart::Completed(completion.into()), ..samples::new_trial(id) };
         let parameters = [("x".to_owned(), ParameterValue::Double(id as f64))].into();
         let end = samples::at(id as i64);
         samples::study("p/l/s").add_trial(NewTrial { id: TrialId(1), parameters, create_time: end, ..new }).map_or_else(

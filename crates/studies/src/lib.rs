@@ -31,7 +31,7 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use jiff::Timestamp;
 use serde_json::Value;
-use tunesmith_algorithms::problem::{TrialId, ValueError};
+use tunesmith_algorithms::problem::{ParameterValues, TrialId, ValueError};
 
 use self::cancellation::Cancellations;
 use self::early_stopping::StoppingRules;
@@ -89,6 +89,13 @@ pub enum StudiesError {
     Pending(#[source] std::io::Error),
     #[error("the parameters are outside the study's search space: {0}")]
     ForeignPoint(#[source] ValueError),
+    /// Every point with the parameters of a context was tried.
+    #[error("context {context} has no other point: every one with {} was tried", assignments(.fixed))]
+    NoPointLeft {
+        /// Index of the context in the request.
+        context: usize,
+        fixed: ParameterValues,
+    },
     /// A result lacks a metric of the study.
     #[error(
         "metric {metric:?} is missing: the measurement has {}; the study's metrics are {}",
@@ -122,6 +129,11 @@ pub enum StudiesError {
 fn quoted(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
     if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
+}
+
+fn assignments(values: &ParameterValues) -> String {
+    let texts: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    texts.join(", ")
 }
 
 impl From<SearchPolicyError> for StudiesError {
@@ -163,9 +175,10 @@ impl From<&StudiesError> for Refusal {
                 );
                 Self::new(Code::Unavailable, error.to_string())
             }
-            StudiesError::OfJob(_) | StudiesError::NoMeasurement(_) | StudiesError::NoCompleteMeasurement { .. } => {
-                Self::new(Code::FailedPrecondition, error.to_string())
-            }
+            StudiesError::OfJob(_)
+            | StudiesError::NoMeasurement(_)
+            | StudiesError::NoCompleteMeasurement { .. }
+            | StudiesError::NoPointLeft { .. } => Self::new(Code::FailedPrecondition, error.to_string()),
             StudiesError::ForeignPoint(_) => Self::invalid("parameters", error.to_string()),
             StudiesError::MissingMetric { .. } => Self::invalid("finalMeasurement.metrics", error.to_string()),
         }

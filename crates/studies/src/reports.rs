@@ -1,6 +1,7 @@
 //! Requests of a trial's owner: measurements, completion, early stopping.
 
 use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, TrialRef, completion, digests, refuse_study_of_job};
+use crate::early_stopping::Stop;
 use crate::measurements::{self, Deduplication, Report};
 use tunesmith_domain::{Measurement, RequestKey, Study, TransitionError, Trial, TrialChange, TrialState};
 use tunesmith_store::StoreError;
@@ -44,7 +45,7 @@ impl Studies {
         refuse_study_of_job(&key.study)?;
         let TrialOfStudy { study, trial } = self.trial_of_study(&key.study, key.trial).await?;
         if outcome == ReportedOutcome::FromCurve && is_owner(key, &trial) {
-            completion::require_measurement(&study, &trial, &self.measurements(&study.id, &trial).await?)?;
+            completion::require_measurement(&study, trial.id, &self.measurements(&study.id, &trial).await?)?;
         }
         let trial = self.complete_as_owner(&study, key, trial, outcome).await?;
         if self.prepares {
@@ -79,7 +80,7 @@ impl Studies {
     pub async fn stop(&self, key: &TrialRef) -> Result<TrialOfStudy, StudiesError> {
         refuse_study_of_job(&key.study)?;
         let TrialOfStudy { study, .. } = self.trial_of_study(&key.study, key.trial).await?;
-        let trial = self.store.change_trial(&key.study, key.trial, TrialChange::Stop).await?;
+        let trial = self.store.change_trial(&key.study, key.trial, TrialChange::Stop { predicted_final: None }).await?;
         Ok(TrialOfStudy { study, trial })
     }
 
@@ -98,9 +99,11 @@ impl Studies {
         }
         if trial.state == TrialState::Active {
             let curve = self.measurements(&study.id, &trial).await?;
-            if let Some(reason) = self.stopping.decide(&*self.store, &study, trial.id, &curve).await? {
+            if let Some(Stop { reason, predicted_final }) =
+                self.stopping.decide(&*self.store, &study, trial.id, &curve).await?
+            {
                 tracing::info!(study.name = %study.id, trial.id = %trial.id, reason, "a trial should stop early");
-                trial = self.store.change_trial(&key.study, key.trial, TrialChange::Stop).await?;
+                trial = self.store.change_trial(&key.study, key.trial, TrialChange::Stop { predicted_final }).await?;
             }
         }
         Ok(trial.state == TrialState::Stopping)

@@ -1,5 +1,7 @@
 //! Suggestions: assigning trials to clients.
 
+mod contexts;
+
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::task::Poll;

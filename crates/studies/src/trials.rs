@@ -3,9 +3,11 @@
 use jiff::Timestamp;
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
-use super::{ReportedOutcome, Studies, StudiesError, TrialOfStudy, completion, digests, refuse_study_of_job};
+use super::{Studies, StudiesError, TrialOfStudy, completion, digests, refuse_study_of_job};
 use crate::search_policy::Proposal;
-use tunesmith_domain::{Measurement, NewTrial, RequestKey, Study, StudyId, Trial, TrialChange, TrialStart, TrialState};
+use tunesmith_domain::{
+    GivenResult, Measurement, NewTrial, RequestKey, Study, StudyId, Trial, TrialChange, TrialStart, TrialState,
+};
 use tunesmith_store::{Store, StoreError, pages};
 
 /// Number of a study's latest trials searched for a request key.
@@ -90,14 +92,14 @@ impl Studies {
     /// Idempotent: a repeated `request_key` returns the trial it created, if among the latest.
     ///
     /// # Errors
-    /// [`StudiesError::ForeignPoint`], [`StudiesError::MissingMetric`], [`StudiesError::OfJob`],
-    /// [`StoreError::NotFound`]; [`StoreError::Refused`] if the study is not active or the key belongs to a different
+    /// [`StudiesError::ForeignPoint`], [`StudiesError::MissingMetric`], [`StudiesError::NoMeasurement`],
+    /// [`StudiesError::NoCompleteMeasurement`], [`StudiesError::OfJob`], [`StoreError::NotFound`]; [`StoreError::Refused`] if the study is not active or the key belongs to a different
     /// request.
     pub async fn create_trial(
         &self,
         id: &StudyId,
         parameters: ParameterValues,
-        result: Option<ReportedOutcome>,
+        result: Option<GivenResult>,
         request_key: Option<String>,
     ) -> Result<TrialOfStudy, StudiesError> {
         refuse_study_of_job(id)?;
@@ -107,7 +109,7 @@ impl Studies {
             study.problem.search_space().check(&parameters).map_err(StudiesError::ForeignPoint)?;
             Ok::<_, StudiesError>(match result.clone() {
                 None => TrialStart::Requested,
-                Some(outcome) => TrialStart::Completed(completion::completion(study, &[], outcome)?),
+                Some(given) => TrialStart::Completed(completion::given(study, given)?),
             })
         };
         let trial = UserTrial { parameters: parameters.clone(), client_id: String::new(), request_key };
@@ -210,7 +212,7 @@ pub async fn add_trial<E: From<StoreError>>(
 }
 
 /// Request that adds a trial with these `parameters` and `result`.
-pub fn request_of_trial(key: String, parameters: &ParameterValues, result: Option<&ReportedOutcome>) -> RequestKey {
+pub fn request_of_trial(key: String, parameters: &ParameterValues, result: Option<&GivenResult>) -> RequestKey {
     RequestKey { key, content: digests::of_trial(parameters, result) }
 }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 use tunesmith_admission::use_cases;
 use tunesmith_api::ai_platform::optimizer::{OperationName, SuggestTrialsRequest};
-use tunesmith_domain::{Code, Refusal, Study, StudyId, SuggestionOperation, Trial, TrialId};
+use tunesmith_domain::{Code, FixedParameters, Refusal, Study, StudyId, SuggestionOperation, Trial, TrialId};
 use tunesmith_studies::{Suggested, SuggestionProgress};
 use tunesmith_vizier::messages::longrunning::operation;
 use tunesmith_vizier::messages::longrunning::{
@@ -133,14 +133,40 @@ pub(crate) async fn suggest(
     suggestion_count: i32,
     client_id: String,
 ) -> Result<Operation, Refusal> {
-    let request = SuggestTrialsRequest { suggestion_count, client_id, ..SuggestTrialsRequest::default() };
-    let request = request.into_request().map_err(violation)?;
-    let held = context.admission.hold_trials(request.count.get())?;
-    // Operation IDs have a resolution of milliseconds.
-    let start_time = Timestamp::from_millisecond(context.services.clock.now().as_millisecond()).unwrap_or_default();
-    let operation = SuggestionOperation { study: study.id.clone(), request, start_time };
+    let operation = requested(context, &study, suggestion_count, client_id)?;
+    let held = context.admission.hold_trials(operation.request.count.get())?;
     let progress = context.studies().start_suggestion(&operation, held).await?;
     suggestion(context, protocol, &study, &operation, progress).await
+}
+
+/// Suggests one trial of `study` for each of `contexts`. The operation is complete: its name would not hold the fixed
+/// parameters of a suggestion that continues.
+pub(crate) async fn suggest_in_contexts(
+    context: &Context,
+    study: Study,
+    (suggestion_count, client_id): (i32, String),
+    contexts: &[FixedParameters],
+) -> Result<Operation, Refusal> {
+    let operation = requested(context, &study, suggestion_count, client_id)?;
+    let _held = context.admission.hold_trials(operation.request.count.get())?;
+    let suggested = context.studies().suggest_in_contexts(&study.id, &operation.request, contexts).await?;
+    let end_time = context.services.clock.now();
+    let progress = SuggestionProgress::Done { suggested: Box::new(suggested), end_time };
+    suggestion(context, Protocol::VertexAi, &study, &operation, progress).await
+}
+
+/// The operation of a valid request.
+fn requested(
+    context: &Context,
+    study: &Study,
+    suggestion_count: i32,
+    client_id: String,
+) -> Result<SuggestionOperation, Refusal> {
+    let request = SuggestTrialsRequest { suggestion_count, client_id, ..SuggestTrialsRequest::default() };
+    let request = request.into_request().map_err(violation)?;
+    // Operation IDs have a resolution of milliseconds.
+    let start_time = Timestamp::from_millisecond(context.services.clock.now().as_millisecond()).unwrap_or_default();
+    Ok(SuggestionOperation { study: study.id.clone(), request, start_time })
 }
 
 async fn suggestion(

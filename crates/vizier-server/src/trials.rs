@@ -1,7 +1,7 @@
 //! Trials: what the services of both protocols do with them.
 
 use tunesmith_api::ai_platform::optimizer::PublishedNames;
-use tunesmith_domain::{Code, Measurement, Refusal, ReportedOutcome, Study, StudyId, Trial, TrialId};
+use tunesmith_domain::{Code, GivenResult, Measurement, Refusal, ReportedOutcome, Study, StudyId, Trial, TrialId};
 use tunesmith_store::StoreError;
 use tunesmith_studies::{Studies, StudiesError, TrialOfStudy, TrialRef};
 use tunesmith_vizier::messages::vertex as messages;
@@ -116,6 +116,18 @@ pub(crate) fn check_open(trial: &Trial) -> Result<(), Refusal> {
     }
     let text = format!("trial {} has ended: it is {}", trial.id, trial.state);
     Err(Refusal::new(Code::FailedPrecondition, text))
+}
+
+/// Result with which a trial is created, with its curve; `None` without an outcome.
+pub(crate) fn given(
+    outcome: Option<ReportedOutcome>,
+    measurements: Vec<messages::Measurement>,
+) -> Result<Option<GivenResult>, Refusal> {
+    let Some(outcome) = outcome else { return Ok(None) };
+    let measurements = measurements.into_iter().enumerate().map(|(index, measurement)| {
+        tunesmith_vizier::measurement(measurement, &format!("measurements[{index}]")).map_err(violation)
+    });
+    Ok(Some(GivenResult { measurements: measurements.collect::<Result<_, _>>()?, ..outcome.into() }))
 }
 
 /// Outcome in a request; `None` without one.

@@ -81,11 +81,16 @@ pub(super) struct RunArgs {
     /// Number of initial random points, the same for every optimizer.
     #[arg(long, value_name = "N", default_value_t = 0)]
     initial_points: u32,
-    /// Early stopping, on problems with learning curves: the service's rules median, decay_curve or asha, or the
-    /// baseline i_epoch, i_epoch:REPORTS or i_epoch:REPORTS:KEPT, which stops each trial after REPORTS reports (default
-    /// 1) and resumes the best KEPT (default 3) at the end, within the budget.
+    /// Early stopping, on problems with learning curves: the service's rules median, decay_curve or asha; the baseline
+    /// hyperband; the baseline i_epoch, i_epoch:REPORTS or i_epoch:REPORTS:KEPT, which stops each trial after REPORTS
+    /// reports (default 1) and resumes the best KEPT (default 3) at the end, within the budget; or optimizer, by which an
+    /// external optimizer decides after each report.
     #[arg(long, value_name = "RULE", value_parser = EarlyStopping::from_str)]
     early_stopping: Option<EarlyStopping>,
+    /// End of each run in simulated seconds, for comparisons at equal epochs. Trials that would end later have no result;
+    /// --budget is the largest number of trials.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=1_000_000_000))]
+    time_limit: Option<u32>,
 
     /// Result folder. An interrupted comparison resumes in its folder.
     #[arg(long, value_name = "DIR", default_value = "bench-results")]
@@ -217,6 +222,7 @@ fn schedule(args: &RunArgs) -> anyhow::Result<Schedule> {
         mode,
         initial_points: args.initial_points as usize,
         early_stopping: args.early_stopping,
+        time_limit_secs: args.time_limit,
     })
 }
 

@@ -57,7 +57,7 @@ impl Exported {
             return Ok(Self { subject, project, store: folder.shared_store() });
         }
         let store = MemoryStore::new();
-        let study = resource.training_output.is_hyperparameter_tuning_job.then(|| StudyId::from(&id));
+        let study = resource.training_output().is_hyperparameter_tuning_job.then(|| StudyId::from(&id));
         if let Some(study) = &study {
             let input: TrainingInput = known(resource.training_input.clone())?;
             fill(&store, service, StudyId::JOBS_LOCATION, study, Some(&input)).await?;
@@ -165,6 +165,7 @@ fn trial(revision: u64, view: &TrialView, message: &TrialMessage) -> Trial {
         final_measurement: message.final_measurement.as_ref().map(measurement),
         infeasible_reason: view.infeasible_reason.clone(),
         stopped_early: view.stopped_early,
+        predicted_final: None,
         fallback_reason: message.tunesmith.fallback_reason.clone(),
         request_keys: Vec::new(),
         metadata: Default::default(),

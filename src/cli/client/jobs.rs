@@ -14,8 +14,8 @@ use super::job_update::{self, UpdateArgs};
 use super::log_stream::{LogStream, SelectionArgs};
 use super::results::job_results;
 use super::submit::{self, SubmitCommand};
+use super::submit_prediction;
 use super::target::TargetArgs;
-use crate::cli::no_counterpart;
 use crate::cli::output::notice;
 use crate::cli::table::TableArgs;
 use tunesmith_api::ai_platform::job::JobResource;
@@ -87,9 +87,7 @@ pub(in crate::cli) struct StreamLogsArgs {
 pub(super) async fn run(command: JobsCommand) -> anyhow::Result<ExitCode> {
     match command {
         JobsCommand::Submit(SubmitCommand::Training(args)) => submit::training(&args).await,
-        JobsCommand::Submit(SubmitCommand::Prediction(args)) => {
-            no_counterpart::no_prediction("jobs submit prediction", &args)
-        }
+        JobsCommand::Submit(SubmitCommand::Prediction(args)) => submit_prediction::prediction(&args).await,
         JobsCommand::List(args) => job_list::list_jobs(&args).await,
         JobsCommand::Describe(args) => describe(&args).await,
         JobsCommand::Cancel(args) => cancel(&args).await,

@@ -25,6 +25,7 @@ mod studies;
 mod study_target;
 mod submit;
 mod submit_flags;
+mod submit_prediction;
 mod target;
 mod trial_create;
 mod trials;

@@ -192,18 +192,18 @@ async fn create(args: &CreateArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Starts the creation of a version with the files of `job`.
-async fn begin_version(
-    service: &Service,
-    job: &JobId,
-    args: &CreateArgs,
-) -> anyhow::Result<Resource<ModelOperation>> {
+async fn begin_version(service: &Service, job: &JobId, args: &CreateArgs) -> anyhow::Result<Resource<ModelOperation>> {
     let job = find_job(service, job).await?.job_id.clone();
     let mut additions = json!({"job": job, "trial": args.trial, "requirements": args.requirement});
     if let Some(subfolder) = &args.subfolder {
         additions["subfolder"] = subfolder.clone().into();
     }
     let mut version = json!({"tunesmith": additions});
-    let given = [("name", &args.version), ("runtimeVersion", &args.runtime_version), ("predictionClass", &args.prediction_class)];
+    let given = [
+        ("name", &args.version),
+        ("runtimeVersion", &args.runtime_version),
+        ("predictionClass", &args.prediction_class),
+    ];
     for (field, value) in given.into_iter().filter_map(|(field, value)| Some((field, value.as_ref()?))) {
         version[field] = value.clone().into();
     }

@@ -20,7 +20,7 @@ pub(super) async fn job_results(service: &Service, job: &Resource<JobResource>) 
         return Ok(Results::read(store, &store.job(&id).await?, folder.job_directory(&id)).await?);
     }
     let input: TrainingInput = known(job.training_input.clone()).with_context(|| foreign(service, "job", &id))?;
-    let study = match job.training_output.is_hyperparameter_tuning_job {
+    let study = match job.training_output().is_hyperparameter_tuning_job {
         true => {
             let study = service.study(StudyId::JOBS_LOCATION, &job.job_id);
             Some(study_of_server(&study, Some(&input)).await?.with_context(|| foreign(service, "job", &id))?)

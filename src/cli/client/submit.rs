@@ -1,4 +1,4 @@
-//! `tunesmith jobs submit training`: the command of gcloud.
+//! `tunesmith jobs submit training`: the command of gcloud; and what other submissions share with it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,8 +17,8 @@ use super::log_stream::{LogStream, SelectionArgs};
 use super::notices::print_notices;
 use super::packages::{upload_file, upload_folder};
 use super::submit_flags::{FLAGS, TrainingFlags};
+use super::submit_prediction::PredictionArgs;
 use super::target::{Service, TargetArgs};
-use crate::cli::no_counterpart::AnyArgs;
 use crate::cli::output::notice;
 use crate::cli::results::shell_word;
 use crate::cli::{BAD_INPUT, INTERRUPTED};
@@ -36,9 +36,12 @@ pub(in crate::cli) enum SubmitCommand {
     /// Packages are first uploaded to the server, unless it already has their content. With a data folder, the job
     /// waits until `tunesmith serve --data-dir` runs it; with --stream-logs, this command runs it immediately.
     Training(Box<TrainingArgs>),
-    /// Batch prediction. No counterpart.
-    #[command(hide = true)]
-    Prediction(AnyArgs),
+    /// Submit a batch prediction: files of instances to files of predictions.
+    ///
+    /// The version of a model, or a folder with the files of a model, predicts every line of the input files. A line
+    /// that fails goes to a file of errors.
+    #[command(disable_version_flag = true)]
+    Prediction(Box<PredictionArgs>),
 }
 
 #[derive(Debug, Args)]

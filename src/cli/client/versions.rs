@@ -26,7 +26,7 @@ const POLLING: Duration = Duration::from_millis(200);
 pub(in crate::cli) enum VersionsCommand {
     /// Create a version from a folder, and wait until it is READY.
     #[command(disable_version_flag = true)]
-    Create(CreateArgs),
+    Create(Box<CreateArgs>),
     /// List the versions of a model.
     List(ListArgs),
     /// Print a version with the state of its workers.
@@ -47,9 +47,9 @@ pub(in crate::cli) struct CreateArgs {
     /// Model of the version.
     #[arg(long, value_name = "MODEL")]
     model: String,
-    /// Folder with the files of the model, which are copied.
-    #[arg(long, value_name = "DIR")]
-    origin: String,
+    /// Folder with the files of the model, which are copied. Optional for a container.
+    #[arg(long, value_name = "DIR", required_unless_present = "image")]
+    origin: Option<String>,
     /// Framework of the model [default: that of the files].
     #[arg(long, value_name = "FRAMEWORK")]
     framework: Option<FrameworkArg>,
@@ -68,6 +68,30 @@ pub(in crate::cli) struct CreateArgs {
     /// Package of the index to install, such as scikit-learn==1.5.2; may be repeated.
     #[arg(long, value_name = "PACKAGE")]
     requirement: Vec<String>,
+    /// Image of a container that answers predictions, instead of workers of an interpreter.
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["framework", "runtime_version", "python_version"])]
+    image: Option<String>,
+    /// Replaces the entry point of the image.
+    #[arg(long, value_name = "WORD", value_delimiter = ',', allow_hyphen_values = true, requires = "image")]
+    command: Vec<String>,
+    /// Arguments to the entry point.
+    #[arg(long, value_name = "WORD", value_delimiter = ',', allow_hyphen_values = true, requires = "image")]
+    args: Vec<String>,
+    /// Environment variables of the container.
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',', value_parser = label, requires = "image")]
+    env_vars: Vec<(String, String)>,
+    /// Port of the container's HTTP server [default: 8080].
+    #[arg(long, value_name = "PORT", requires = "image")]
+    ports: Option<u16>,
+    /// Path that predictions are posted to [default: /v1/models/MODEL/versions/VERSION:predict].
+    #[arg(long, value_name = "PATH", requires = "image")]
+    predict_route: Option<String>,
+    /// Path that answers once the model can predict [default: /v1/models/MODEL/versions/VERSION].
+    #[arg(long, value_name = "PATH", requires = "image")]
+    health_route: Option<String>,
+    /// Machine type: memory and processors of a worker.
+    #[arg(long, value_name = "TYPE")]
+    machine_type: Option<String>,
     /// Minimum number of workers; 0 ends them while they are idle [default: 0].
     #[arg(long, value_name = "N")]
     min_nodes: Option<u16>,
@@ -201,12 +225,19 @@ async fn create(args: &CreateArgs) -> anyhow::Result<ExitCode> {
         true => Ok(uri.clone()),
         false => std::path::absolute(uri).map(|path| path.display().to_string()),
     };
-    let mut version = json!({"name": args.version, "deploymentUri": here(&args.origin)?});
+    let mut version = json!({"name": args.version});
     let mut set = |field: &str, value: Option<Value>| {
         if let Some(value) = value {
             version[field] = value;
         }
     };
+    set("deploymentUri", args.origin.as_ref().map(here).transpose()?.map(Value::from));
+    set("machineType", args.machine_type.clone().map(Value::from));
+    set("container", args.image.as_ref().map(|image| container(args, image)));
+    let routes = [("predict", &args.predict_route), ("health", &args.health_route)];
+    let routes: Map<String, Value> =
+        routes.into_iter().filter_map(|(name, path)| Some((name.to_owned(), path.clone()?.into()))).collect();
+    set("routes", Some(routes).filter(|routes| !routes.is_empty()).map(Value::from));
     set("framework", args.framework.map(|framework| serde_json::to_value(framework.framework())).transpose()?);
     set("runtimeVersion", args.runtime_version.clone().map(Value::from));
     set("pythonVersion", args.python_version.clone().map(Value::from));
@@ -225,6 +256,18 @@ async fn create(args: &CreateArgs) -> anyhow::Result<ExitCode> {
     }
     let operation = service.create_version(&args.model, &version).await?;
     created_version(&service, &args.model, operation, &args.format).await
+}
+
+fn container(args: &CreateArgs, image: &str) -> Value {
+    let variables = args.env_vars.iter().map(|(name, value)| json!({"name": name, "value": value}));
+    let ports = args.ports.iter().map(|port| json!({"containerPort": port}));
+    json!({
+        "image": image,
+        "command": args.command,
+        "args": args.args,
+        "env": variables.collect::<Vec<_>>(),
+        "ports": ports.collect::<Vec<_>>(),
+    })
 }
 
 /// Waits until the version that `operation` creates is ready.

@@ -108,6 +108,12 @@ pub(super) fn settings(args: &ServeArgs, listed: &[AllowedFolder]) -> Vec<Settin
             "processes that hold models for prediction at once",
             args.prediction_workers.to_string(),
         ),
+        setting(
+            "--prediction-memory",
+            "memory of a worker of a version without a machine type",
+            args.prediction_memory.map_or_else(|| "half of the machine's".to_owned(), |mib| format!("{mib} MiB")),
+        ),
+        setting("--prediction-disk", "the working folder of a worker", format!("{} MiB", args.prediction_disk)),
         setting("--prediction-timeout", "the longest prediction", seconds(args.prediction_timeout)),
         setting(
             "--prediction-idle-timeout",

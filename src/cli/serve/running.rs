@@ -40,7 +40,7 @@ use tunesmith_http::{AllowedHosts, answer_other_servers};
 use tunesmith_jobs::Control;
 use tunesmith_jobs::QueueSettings;
 use tunesmith_jobs::allowed_folders::AllowedFolders;
-use tunesmith_prediction::PredictionTimes;
+use tunesmith_prediction::{PredictionTimes, WorkerLimits};
 use tunesmith_store::{Condition, StoreFault};
 use tunesmith_studies::clock::{Clock, SystemClock};
 
@@ -192,7 +192,13 @@ fn prediction(args: &ServeArgs) -> PredictionSettings {
         idle: Duration::from_secs(args.prediction_idle_timeout),
         ..PredictionTimes::default()
     };
-    PredictionSettings { times, max_workers: args.prediction_workers.into() }
+    let own = WorkerLimits::of_this_machine();
+    let limits = WorkerLimits {
+        memory_bytes: args.prediction_memory.map_or(own.memory_bytes, |mib| u64::from(mib.get()) << 20),
+        disk_bytes: u64::from(args.prediction_disk.get()) << 20,
+        threads: (composition::processors().get() / usize::from(args.prediction_workers)).max(1),
+    };
+    PredictionSettings { times, max_workers: args.prediction_workers.into(), limits }
 }
 
 async fn open(args: &ServeArgs) -> anyhow::Result<Arc<DataDir>> {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the data folder of one version and kind of store, for tests/it/store/data_dirs.rs.
+# Writes the data folder of one version and kind of store, for tests/storage/store/data_dirs.rs.
 #
 #   sh tests/data/data_dirs/make.sh <tunesmith binary> <sqlite|sled> <new folder>
 #

@@ -178,6 +178,43 @@ def check_trials(api, study):
     assert [trial.id for trial in listed] == ["1", "2", "3", "4"], listed
 
 
+def check_contexts(api):
+    study = api.create_study(parent=PARENT, study={"display_name": "contexts", "study_spec": spec()})
+
+    def suggest(worker, *contexts):
+        contexts = [{"parameters": [{"parameter_id": name, "value": value} for name, value in each.items()]} for each in contexts]
+        request = {"parent": study.name, "suggestion_count": max(1, len(contexts)), "client_id": worker, "contexts": contexts}
+        return api.suggest_trials(request=request).result(timeout=60).trials
+
+    def values(trial):
+        return {parameter.parameter_id: parameter.value for parameter in trial.parameters}
+
+    both = suggest("a", {"kind": "net", "n": 2, "m": 0.25}, {"kind": "tree", "w": 16.0})
+    net, tree = map(values, both)
+    assert (net["kind"], net["n"], net["m"]) == ("net", 2, 0.25) and "lr" in net and "w" in net, net
+    assert (tree["kind"], tree["w"]) == ("tree", 16.0) and "lr" in tree and "n" in tree, tree
+    again = suggest("a", {"kind": "tree"}, {"kind": "net"})
+    assert [trial.name for trial in again] == [both[1].name, both[0].name]
+    assert suggest("a", {})[0].name == both[0].name
+    assert values(suggest("b", {"lr": 0.125})[0])["lr"] == 0.125
+    point = [{"parameter_id": name, "value": value} for name, value in {"lr": 0.5, "n": 5, "kind": "net", "w": 32.0}.items()]
+    queued = api.create_trial(parent=study.name, trial={"parameters": point})
+    assert suggest("c", {"n": 5.0})[0].name == queued.name
+    for context, part in [
+        ({"lr": 2.0}, "contexts[0].parameters"),
+        ({"speed": 1.0}, "contexts[0].parameters[0]"),
+        ({"kind": "forest"}, "forest"),
+        ({"m": 0.25}, "contexts[0].parameters[0]"),
+        ({"n": 5, "m": 0.25}, "contexts[0].parameters"),
+        ({"n": "five"}, "contexts[0].parameters[0].value"),
+    ]:
+        refused(BAD, lambda: suggest("d", context), part)
+    request = {"parent": study.name, "suggestion_count": 2, "client_id": "d", "contexts": [{}]}
+    refused(BAD, lambda: api.suggest_trials(request=request), "contexts")
+    assert len(list(api.list_trials(request={"parent": study.name}))) == 4
+    api.delete_study(name=study.name)
+
+
 def check_sdk():
     from google.cloud.aiplatform.vizier import Study, pyvizier
 
@@ -249,6 +286,7 @@ if "client" in PARTS:
     study = check_studies(api)
     check_refusals(api)
     check_trials(api, study)
+    check_contexts(api)
 if "sdk" in PARTS:
     check_sdk()
 if "discovery" in PARTS:

@@ -52,6 +52,7 @@ tunesmith: access admission agent algorithms api benchmark client config console
     executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages prediction ray slurm store studies telemetry tracking vizier vizier-server webhooks
 python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
+testing:
 xtask:
 ";
 

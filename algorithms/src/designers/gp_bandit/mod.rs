@@ -93,7 +93,7 @@ use crate::encoding::{Encoding, EncodingError, Key};
 use crate::interruption::Interruption;
 use crate::numerics::latin_hypercube::stratified_normals;
 use crate::prior::{DECAY, PriorDensity};
-use crate::problem::{AlgorithmName, Origin, ProblemStatement, Step, TrialId, TrialSuggestion};
+use crate::problem::{AlgorithmName, Origin, ProblemStatement, SearchSpace, Step, TrialId, TrialSuggestion};
 use crate::rng::stream;
 use crate::sampling::RandomPoints;
 use crate::transfer::{ALTERNATING_TRIALS, SourceInfluence, SourceModels, SourceStudy, TRUSTED_TRIALS};
@@ -118,6 +118,11 @@ pub struct GpBandit {
 }
 
 impl GpBandit {
+    /// Number of trials in `space` before the model decides, without source studies.
+    pub fn initial_trials(space: &SearchSpace) -> usize {
+        initial_design::trials(&Encoding::new(space))
+    }
+
     /// Creates a designer for `problem`.
     ///
     /// # Errors

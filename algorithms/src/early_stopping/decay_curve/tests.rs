@@ -113,7 +113,7 @@ fn too_little_evidence_does_not_stop() {
 }
 
 #[test]
-fn five_trials_and_two_reports_are_enough_by_default() {
+fn five_trials_and_one_report_are_enough_by_default() {
     let curves = twelve();
     let after = |count: usize| {
         let completed = curves[..count].iter().map(|points| CompletedCurve { points, stopped_early: false });
@@ -121,8 +121,8 @@ fn five_trials_and_two_reports_are_enough_by_default() {
     };
     let bad: Vec<CurvePoint> = power(0.1, 0.1, 1.0).into_iter().filter(|point| point.step % 10 == 0).collect();
     assert_eq!(after(4).decide(&bad[..2]), EarlyStopDecision::TooEarly);
-    assert_eq!(after(5).decide(&bad[..1]), EarlyStopDecision::TooEarly);
-    assert!(after(5).decide(&bad[..2]).is_stop());
+    assert_eq!(after(5).decide(&bad[..0]), EarlyStopDecision::TooEarly);
+    assert!(after(5).decide(&bad[..1]).is_stop());
 }
 
 #[test]
@@ -162,15 +162,17 @@ fn settings_out_of_range_are_rejected() {
 }
 
 #[test]
-fn short_curves_need_fewer_reports() {
+fn three_reports_are_enough_to_stop_after_the_first() {
     let three =
         |start: f64| (1..=3).map(|step| CurvePoint { step, value: start + 0.1 * step as f64 }).collect::<Vec<_>>();
     let completed: Vec<_> = (0..10).map(|index| three(f64::from(index))).collect();
     let curves = || completed.iter().map(|points| CompletedCurve { points, stopped_early: false });
     let rule = DecayCurveRule::default().prepare(Goal::Maximize, curves());
-    assert!(rule.decide(&three(2.0)[..2]).is_stop());
-    assert_eq!(rule.decide(&three(2.0)[..1]), EarlyStopDecision::TooEarly);
-    assert!(!rule.decide(&three(9.5)[..2]).is_stop());
+    assert!(rule.decide(&three(2.0)[..1]).is_stop());
+    assert!(!rule.decide(&three(9.5)[..1]).is_stop());
+    let given = DecayCurveRule::new(5, Some(2), 0.1, 0.05).unwrap().prepare(Goal::Maximize, curves());
+    assert_eq!(given.decide(&three(2.0)[..1]), EarlyStopDecision::TooEarly);
+    assert!(given.decide(&three(2.0)[..2]).is_stop());
     let short: Vec<_> = completed.iter().map(|points| points[..2].to_vec()).collect();
     let short = short.iter().map(|points| CompletedCurve { points, stopped_early: false });
     assert!(DecayCurveRule::default().prepare(Goal::Maximize, short).decide(&three(2.0)[..1]).is_stop());

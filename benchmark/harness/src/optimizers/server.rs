@@ -6,7 +6,7 @@
 use std::io::{BufRead, Write};
 
 use tunesmith_algorithms::problem::{CompletedTrial, ProblemStatement, TrialId, TrialOutcome};
-use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
+use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialReport, TrialResult};
 
 use super::algorithm::OwnAlgorithm;
 use super::external::messages::{Answer, Request, point_from_json, point_to_json};
@@ -61,14 +61,14 @@ impl Server {
                 let suggestions = Some(points.iter().map(point_to_json).collect());
                 Ok(Answer { suggestions, ..Answer::default() })
             }
-            Request::Complete { trial, parameters, metrics, constraints, infeasible } => {
+            Request::Complete { trial, parameters, metrics, constraints, infeasible, stopped_early } => {
                 let problem = self.problem.as_ref().ok_or("no study was started")?;
                 let parameters = point_from_json(problem.search_space(), &parameters)?;
                 let values: Option<Vec<f64>> =
                     problem.metrics().iter().map(|metric| metrics.get(&metric.name).copied()).collect();
                 let outcome = match &values {
                     Some(values) if infeasible.is_none() => {
-                        TrialOutcome::Measured { values: values.clone(), stopped_early: false }
+                        TrialOutcome::Measured { values: values.clone(), stopped_early }
                     }
                     _ => TrialOutcome::Infeasible,
                 };
@@ -76,6 +76,16 @@ impl Server {
                 let result = TrialResult { trial, values, constraints };
                 self.optimizer.complete(&result).map_err(|error| error.to_string())?;
                 Ok(Answer::default())
+            }
+            Request::Report { trial, step, value } => {
+                let report = TrialReport { trial: TrialId(trial), step, value };
+                match self.optimizer.report(&report) {
+                    Ok(stop) => Ok(Answer { stop: Some(stop), ..Answer::default() }),
+                    Err(OptimizerError::Unsupported { reason }) => {
+                        Ok(Answer { unsupported: Some(reason), ..Answer::default() })
+                    }
+                    Err(error) => Err(error.to_string()),
+                }
             }
         }
     }

@@ -17,7 +17,7 @@ pub struct EarlyStoppingSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_trials: Option<u32>,
     /// (Tunesmith) `MEDIAN` and `DECAY_CURVE`: reports of a trial required before it is stopped, at least 1. Default 4
-    /// for `MEDIAN` and 2 for `DECAY_CURVE`, capped at one fewer than the longest curve has.
+    /// for `MEDIAN`, capped at one fewer than the longest curve has, and 1 for `DECAY_CURVE`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_reports: Option<u32>,
     /// (Tunesmith) `MEDIAN` and `DECAY_CURVE`: fraction of the usual last step that a trial must reach before it is

@@ -1,6 +1,7 @@
 //! AI Platform's `Job` resource, also written by `--output`.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -10,24 +11,30 @@ use serde_json::Value;
 use super::notices::{Notice, Notices, job_notices};
 use super::optimizer::MetricFolderChoice;
 use super::optimizer::measurement::MetricMessage;
+use super::prediction::{PredictionInput, PredictionOutput};
+pub use super::waiting::WaitingMessage;
 use super::{BuiltInAlgorithmOutput, Double, Int64, MlflowExport, TrainingInput, is_default};
 use tunesmith_algorithms::encoding::{AtBound, Bound};
 use tunesmith_algorithms::problem::{Origin, ParameterValue};
 use tunesmith_domain::{
-    Job, JobState, Study, StudyState, Trial, TrialState, WaitKind, Waiting, best_at_bounds, best_first,
-    optimal_of_several,
+    Job, JobState, Study, StudyState, Trial, TrialState, Waiting, best_at_bounds, best_first, optimal_of_several,
 };
 
-/// Training job. Fields at their defaults are omitted, and 64-bit integers are strings.
+/// Training job or batch prediction. Fields at their defaults are omitted, and 64-bit integers are strings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Job")]
 pub struct JobResource {
     /// ID of the job within its project.
     pub job_id: String,
-    /// Training input.
+    /// Training input; absent in a batch prediction.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
     #[schemars(with = "TrainingInput")]
-    pub training_input: serde_json::Value,
+    pub training_input: Value,
+    /// Input of a batch prediction.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    #[schemars(with = "PredictionInput")]
+    pub prediction_input: Value,
     /// Creation time.
     pub create_time: Timestamp,
     /// Start time.
@@ -43,8 +50,12 @@ pub struct JobResource {
     /// Reason for the failure or cancellation.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error_message: String,
-    /// Output so far.
-    pub training_output: TrainingOutput,
+    /// Output so far; absent in a batch prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training_output: Option<TrainingOutput>,
+    /// Progress of a batch prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prediction_output: Option<PredictionOutput>,
     /// Labels by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -130,44 +141,13 @@ pub struct RecommendedTrial {
     pub best_may_be_lucky: bool,
 }
 
-/// Reason for a job or its trials to wait.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "Waiting")]
-pub struct WaitingMessage {
-    /// Kind of reason: `LIMIT` on concurrent work, `RESOURCES` in use, `JOB_SLOT`, or `ENGINE` that runs the program.
-    #[schemars(schema_with = "wait_kind_schema")]
-    pub kind: String,
-    /// Text for display.
-    pub reason: String,
-    /// Number of the waiting trial. Absent for trials without parameters, and if the job waits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trial_id: Option<String>,
-    /// Number of trials waiting for this reason. Absent if the job waits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trial_count: Option<Int64>,
-    /// Start of the wait.
-    pub since: Timestamp,
-}
-
-impl From<&Waiting> for WaitingMessage {
-    fn from(waiting: &Waiting) -> Self {
-        Self {
-            kind: waiting.kind.as_str().to_uppercase(),
-            reason: waiting.reason.clone(),
-            trial_id: waiting.trial.map(|trial| trial.to_string()),
-            trial_count: i64::try_from(waiting.trials).ok().filter(|trials| *trials > 0).map(Int64),
-            since: waiting.since,
-        }
-    }
-}
-
-fn wait_kind_schema(_: &mut SchemaGenerator) -> Schema {
-    let kinds = [WaitKind::Limit, WaitKind::ExecutorLimit, WaitKind::Resources, WaitKind::JobSlot, WaitKind::Engine];
-    json_schema!({ "type": "string", "enum": kinds.map(|kind| kind.as_str().to_uppercase()) })
-}
-
 impl JobResource {
+    /// Output of the training so far; empty in a batch prediction.
+    pub fn training_output(&self) -> &TrainingOutput {
+        static NONE: LazyLock<TrainingOutput> = LazyLock::new(TrainingOutput::default);
+        self.training_output.as_ref().unwrap_or(&NONE)
+    }
+
     /// Adds the etag and queue position, which only a server knows.
     #[must_use]
     pub fn served(mut self, etag: String, position: Option<usize>) -> Self {
@@ -216,14 +196,14 @@ impl JobResource {
 pub struct JobRequest {
     /// ID of the job within its project.
     pub job_id: String,
-    /// Training input; required.
+    /// Training input; either this or `predictionInput` is required.
     pub training_input: Option<TrainingInput>,
     /// Labels by key.
     pub labels: BTreeMap<String, String>,
     /// In an update: etag of the job that the update is based on.
     pub etag: String,
-    /// Batch prediction; not supported.
-    pub prediction_input: Option<Value>,
+    /// Batch prediction.
+    pub prediction_input: Option<PredictionInput>,
     create_time: Value,
     start_time: Value,
     end_time: Value,
@@ -396,6 +376,7 @@ pub fn display_name(job: &Job) -> &str {
 
 /// Resource of `job` with the successful trials of `trials`, best first, as published.
 pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobResource {
+    let prediction = job.prediction.as_ref();
     let built_in = BuiltInAlgorithmOutput::of(job);
     let mut training_output = match study {
         Some(study) => tuning_output(study, trials),
@@ -412,12 +393,14 @@ pub fn job_resource(job: &Job, study: Option<&Study>, trials: &[Trial]) -> JobRe
     JobResource {
         job_id: job.id.parts().1.to_owned(),
         training_input: job.training_input.clone(),
+        prediction_input: prediction.map(|prediction| prediction.input.clone()).unwrap_or_default(),
         create_time: job.create_time,
         start_time: job.start_time,
         end_time: job.end_time,
         state: job.state,
         error_message: job.error_message.clone(),
-        training_output,
+        training_output: Some(training_output).filter(|_| prediction.is_none()),
+        prediction_output: prediction.map(PredictionOutput::of),
         labels: job.labels.clone(),
         job_position: None,
         etag: None,

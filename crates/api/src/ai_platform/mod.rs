@@ -48,6 +48,7 @@ mod study_spec;
 mod study_stopping;
 mod training_input;
 mod violations;
+mod waiting;
 mod without_effect;
 
 pub use additions::{

@@ -46,6 +46,13 @@ impl Notice {
 /// machine field has an effect.
 pub(super) fn job_notices(job: &Job, machines: Option<&[MachineNotice]>) -> Vec<Notice> {
     let of_run = |text: &String| Notice { field: "trainingOutput".to_owned(), description: text.clone() };
+    if let Some(prediction) = &job.prediction {
+        let notice = |(field, description): &(String, String)| Notice {
+            field: format!("predictionInput.{field}"),
+            description: description.clone(),
+        };
+        return prediction.notices.iter().map(notice).collect();
+    }
     let of_input = input_notices(&job.training_input, machines).into_iter();
     of_input.chain(job.notices.iter().map(of_run)).collect()
 }

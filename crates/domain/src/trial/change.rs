@@ -47,7 +47,23 @@ pub enum TrialStart {
         lease: Option<Lease>,
     },
     /// Created with its result.
-    Completed(Completion),
+    Completed(CompletedStart),
+}
+
+/// Result of a trial that is created completed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompletedStart {
+    pub completion: Completion,
+    /// Curve, in order of arrival.
+    pub measurements: Vec<Measurement>,
+    /// Whether the trial was stopped before its end.
+    pub stopped_early: bool,
+}
+
+impl From<Completion> for CompletedStart {
+    fn from(completion: Completion) -> Self {
+        Self { completion, measurements: Vec::new(), stopped_early: false }
+    }
 }
 
 /// Change of one trial; stores apply it in one transaction.
@@ -107,7 +123,10 @@ pub enum TrialChange {
     /// Records the location of the current attempt. No effect if already recorded, or if the trial has its result.
     Locate(AttemptLocation),
     /// Requests an early stop. No effect on a trial that is stopping or has its result.
-    Stop,
+    Stop {
+        /// Final value of the objective that a stopping rule predicts; finite.
+        predicted_final: Option<f64>,
+    },
     /// Sets the result.
     Complete {
         /// Attempt that ended.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
 use super::{Measurement, Metadata, MetricFolders};
-pub use change::{Completion, LossCause, NewTrial, TrialChange, TrialStart};
+pub use change::{CompletedStart, Completion, LossCause, NewTrial, TrialChange, TrialStart};
 pub use location::{AttemptLocation, ReplicaNode};
 pub use request::{RecordedRequest, RecordedRequestError, RequestKey};
 
@@ -118,6 +118,9 @@ pub struct TrialFields {
     pub infeasible_reason: Option<String>,
     /// Whether the trial was stopped early; its result is then its last measurement, if any.
     pub stopped_early: bool,
+    /// Final value of the objective predicted by the rule that stopped the trial. Algorithms learn from it in place of the
+    /// last measurement.
+    pub predicted_final: Option<f64>,
     /// Error of the study's algorithm, if random search stepped in.
     pub fallback_reason: Option<String>,
     /// Requests of the last day that changed the trial and had an idempotency key, newest last. They identify retries.

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::location::note;
 use super::{
-    AttemptLocation, Completion, Lease, LossCause, NewTrial, RecordedRequest, Trial, TrialChange, TrialFields,
-    TrialStart, TrialState,
+    AttemptLocation, CompletedStart, Completion, Lease, LossCause, NewTrial, RecordedRequest, Trial, TrialChange,
+    TrialFields, TrialStart, TrialState,
 };
 #[cfg(doc)]
 use crate::Study;
@@ -18,7 +18,7 @@ impl Trial {
     /// Creates a trial; [`Study::add_trial`] assigns its revision.
     ///
     /// # Errors
-    /// [`TransitionError::BadMeasurement`] if it is created with a result that is not finite.
+    /// [`TransitionError::BadMeasurement`] if it is created with a result that is not finite, or a negative step.
     pub fn new(new: NewTrial) -> Result<Self, TransitionError> {
         let mut trial = Self(TrialFields {
             id: new.id,
@@ -43,6 +43,7 @@ impl Trial {
             final_measurement: None,
             infeasible_reason: None,
             stopped_early: false,
+            predicted_final: None,
             fallback_reason: new.fallback_reason,
             request_keys: new
                 .request_key
@@ -57,8 +58,11 @@ impl Trial {
             TrialStart::Requested => {}
             TrialStart::Given => trial.0.state = TrialState::Active,
             TrialStart::Started { lease } => trial.assign(new.client_id, lease, at)?,
-            TrialStart::Completed(completion) => {
-                trial.complete(0, Vec::new(), completion, at)?;
+            TrialStart::Completed(CompletedStart { completion, measurements, stopped_early }) => {
+                if stopped_early {
+                    trial.0.state = TrialState::Stopping;
+                }
+                trial.complete(0, measurements, completion, at)?;
             }
         }
         Ok(trial)
@@ -103,7 +107,7 @@ impl Trial {
                 self.deliver(attempt, from..to, measurements, at)
             }
             TrialChange::Locate(place) => self.place(place).map(|()| Vec::new()),
-            TrialChange::Stop => self.stop().map(|()| Vec::new()),
+            TrialChange::Stop { predicted_final } => self.stop(predicted_final).map(|()| Vec::new()),
             TrialChange::Complete { attempt, measurements, completion, at } => {
                 self.complete(attempt, measurements, completion, at)
             }
@@ -264,10 +268,11 @@ impl Trial {
         Ok(())
     }
 
-    fn stop(&mut self) -> Result<(), TransitionError> {
+    fn stop(&mut self, predicted_final: Option<f64>) -> Result<(), TransitionError> {
         match self.state {
             TrialState::Active => {
                 self.0.state = TrialState::Stopping;
+                self.0.predicted_final = predicted_final.filter(|value| value.is_finite());
                 Ok(())
             }
             TrialState::Requested | TrialState::Deleted => Err(self.wrong_state("stop")),

@@ -12,7 +12,7 @@ use crate::{ExecutorJobSpec, Program, Replica};
 
 /// Container engine with docker's command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Engine {
+pub struct Engine {
     program: PathBuf,
     /// Options after `run`.
     run_options: Vec<String>,
@@ -27,7 +27,7 @@ pub(super) const NONE_FOUND: &str = "it is a container, but neither podman nor a
 impl Engine {
     /// Searches PATH for docker, then podman, and checks that the program works with `global_options`. The options
     /// select the engine, since those of one are errors for the other. Blocks while the program runs.
-    pub(super) fn find(global_options: &[String], run_options: &[String]) -> Option<Self> {
+    pub fn find(global_options: &[String], run_options: &[String]) -> Option<Self> {
         let path = std::env::var_os("PATH")?;
         for (name, probe) in [("docker", &["info"][..]), ("podman", &["--version"])] {
             let Some(program) = std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
@@ -50,6 +50,18 @@ impl Engine {
         None
     }
 
+    /// The engine's program with its global options, for a subcommand.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.global_options);
+        command
+    }
+
+    /// Options after `run`.
+    pub fn run_options(&self) -> &[String] {
+        &self.run_options
+    }
+
     /// Command that runs `replica` in the foreground. `variables` are passed by name, with values in the command's
     /// environment, so that no process list shows them.
     pub(super) fn run(
@@ -60,8 +72,8 @@ impl Engine {
         variables: impl Iterator<Item = String>,
     ) -> Option<Command> {
         let Program::Container { image, command, args, mounts } = &replica.program else { return None };
-        let mut line = Command::new(&self.program);
-        line.args(&self.global_options).args(["run", "--rm", "--network=host", "--name"]);
+        let mut line = self.command();
+        line.args(["run", "--rm", "--network=host", "--name"]);
         line.arg(container_name(spec, token, replica));
         for variable in variables {
             line.arg("--env").arg(variable);
@@ -86,8 +98,8 @@ impl Engine {
             spec.own_replicas().iter().filter(|replica| matches!(replica.program, Program::Container { .. }));
         for replica in containers {
             let name = container_name(spec, token, replica);
-            let mut command = Command::new(&self.program);
-            command.args(&self.global_options).args(["rm", "--force", &name]);
+            let mut command = self.command();
+            command.args(["rm", "--force", &name]);
             become_user(&mut command, identity, None);
             if let Some(identity) = identity {
                 command.envs(identity.variables());

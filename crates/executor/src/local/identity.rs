@@ -86,6 +86,17 @@ impl Identities {
         self.projects.get(project).or(self.default.as_ref())
     }
 
+    /// All users of programs; `None` for the user of this process.
+    pub fn all(&self) -> Vec<Option<&Identity>> {
+        let mut all = vec![self.default.as_ref()];
+        for identity in self.projects.values() {
+            if !all.contains(&Some(identity)) {
+                all.push(Some(identity));
+            }
+        }
+        all
+    }
+
     /// Whether programs run as users other than that of this process.
     pub fn are_given(&self) -> bool {
         self.default.is_some()

@@ -10,7 +10,7 @@ use rustix::process::Pid;
 use tunesmith_files::RootedPath;
 
 use super::identity::Identity;
-use super::system::{become_user, die_with_parent};
+use super::system::{self, become_user, die_with_parent};
 use crate::{Replica, Role, tf_config::role_name};
 
 /// Files in `directory` with a replica's standard output and error.
@@ -54,6 +54,16 @@ pub(super) fn start(
 pub fn confine(command: &mut Command, identity: Option<&Identity>) {
     become_user(command, identity, None);
     die_with_parent(command);
+}
+
+/// Limits the memory that the process of `command` may write to, and the size of each file that it writes.
+pub fn limit(command: &mut Command, memory_bytes: u64, file_bytes: u64) {
+    system::limit(command, memory_bytes, file_bytes);
+}
+
+/// Prepares `command` to run as the user `identity`. Its process outlives this one.
+pub fn run_as(command: &mut Command, identity: Option<&Identity>) {
+    become_user(command, identity, None);
 }
 
 /// Opens a log. It is an error if an earlier program replaced the log by a link or a pipe. The program gets the file in

@@ -34,7 +34,6 @@ use rustix::process::{PidfdFlags, Signal, pidfd_open};
 use tunesmith_domain::JobId;
 
 use self::attempt::{Attempt, AttemptOutcome, End, FORMAT, StopRequest, Submission};
-use self::containers::Engine;
 use self::watchdog::{KILL_TIMEOUT, Supervisor, Watchdog};
 use super::{AttemptLocation, Placement, ReplicaNode, host_name};
 use super::{
@@ -43,12 +42,13 @@ use super::{
 };
 use tunesmith_files::umask_of_user;
 
+pub use self::containers::Engine;
 pub use self::environment::{
     BadVariablePattern, PASS_ENVIRONMENT, PASSED_NAMES, PASSED_PREFIXES, PassVariableError, PassedEnvironment,
 };
 pub use self::identity::{Identities, Identity, IdentityError};
 pub(crate) use self::launch::replica_name;
-pub use self::launch::{confine, log_files};
+pub use self::launch::{confine, limit, log_files, run_as};
 pub use self::supervisor::{SUPERVISOR_LOG, supervise_if_asked};
 
 /// First argument of the supervisor program; the second is the attempt's folder.

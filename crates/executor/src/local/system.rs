@@ -8,7 +8,9 @@ use std::process::Command;
 use nix::sys::signal::SigSet;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::fs::Mode;
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal, setsid, umask};
+use rustix::process::{
+    Resource, Rlimit, Signal, getpid, getppid, set_parent_process_death_signal, setrlimit, setsid, umask,
+};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -27,6 +29,22 @@ pub(super) fn die_with_parent(command: &mut Command) {
         // The parent may have died before the call above, which then has no effect.
         if getppid() != Some(parent) {
             return Err(io::Error::from_raw_os_error(rustix::io::Errno::SRCH.raw_os_error()));
+        }
+        Ok(())
+    };
+    // SAFETY: `prepare` makes only system calls and does not allocate, so it is safe in the child of a fork.
+    unsafe {
+        command.pre_exec(prepare);
+    }
+}
+
+/// Limits the data (memory that it may write to) of the process of `command`, and the size of each file that it writes.
+/// Its children inherit the limits, each for itself.
+#[expect(unsafe_code, reason = "there is no safe way to run code between fork and exec")]
+pub(super) fn limit(command: &mut Command, data_bytes: u64, file_bytes: u64) {
+    let prepare = move || {
+        for (resource, bytes) in [(Resource::Data, data_bytes), (Resource::Fsize, file_bytes), (Resource::Core, 0)] {
+            setrlimit(resource, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
         }
         Ok(())
     };

@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use tunesmith_admission::{RequiredAccess, UseCase};
 use tunesmith_api::ai_platform::prediction::PredictRequest;
 
-use crate::request::body::{Body, RawJson, Report};
+use crate::request::body::{Body, RawBody, Report};
 use crate::request::names::Names;
 use crate::request::query::Query;
 use crate::response::error::ApiError;
@@ -125,7 +125,7 @@ impl<T: JsonSchema> Input for Body<T> {
     }
 }
 
-impl Input for RawJson {
+impl Input for RawBody {
     fn describe(operation: &mut Operation) {
         Body::<PredictRequest>::describe(operation);
     }

@@ -96,18 +96,27 @@ fn read<T: DeserializeOwned>(bytes: &[u8], admission: Option<&Admission>) -> Res
     Ok(message)
 }
 
-/// A JSON body that is passed on as it is.
-pub(crate) struct RawJson(pub(crate) Bytes);
+/// A body that is passed on as it is, with its content type.
+pub(crate) struct RawBody {
+    pub(crate) content: Bytes,
+    pub(crate) content_type: Option<String>,
+}
 
-impl<S: Send + Sync> FromRequest<S> for RawJson {
+impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let content_type = content_type_of(&request);
-        let bytes = bytes(request, state).await?;
-        if bytes.is_empty() || content_type.as_deref().is_some_and(is_json) {
-            return Ok(Self(bytes));
+        let content = bytes(request, state).await?;
+        if content.is_empty() || content_type.as_deref().is_some_and(|given| !is_of_any_page(given)) {
+            return Ok(Self { content, content_type });
         }
         Err(other_content_type(content_type))
     }
+}
+
+/// Whether browsers send this content type on behalf of any web page.
+fn is_of_any_page(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    matches!(essence.as_str(), "" | "text/plain" | "multipart/form-data" | "application/x-www-form-urlencoded")
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, Row};
+use serde_json::Value;
 
 use super::distribution::Distribution;
-use super::{OptunaState, OptunaStudy, OptunaTrial};
+use super::{FIXED, METRIC_NAMES, OptunaState, OptunaStudy, OptunaTrial, REASON};
 
 /// Versions of Optuna's tables that are read.
 const VERSIONS: std::ops::RangeInclusive<i64> = 12..=12;
@@ -45,8 +46,8 @@ pub fn database(path: &Path) -> Result<Vec<OptunaStudy>, DatabaseError> {
         }
         Ok(())
     })?;
-    let names = "SELECT study_id, value_json FROM study_system_attributes WHERE key = 'study:metric_names'";
-    each(connection, names, |row| {
+    let names = format!("SELECT study_id, value_json FROM study_system_attributes WHERE key = '{METRIC_NAMES}'");
+    each(connection, &names, |row| {
         let text: String = row.get(1)?;
         if let (Some(study), Ok(names)) = (studies.get_mut(&row.get(0)?), serde_json::from_str(&text)) {
             study.metric_names = names;
@@ -79,17 +80,30 @@ pub fn database(path: &Path) -> Result<Vec<OptunaStudy>, DatabaseError> {
     each(connection, values, |row| {
         let (value, kind): (Option<f64>, String) = (row.get(1)?, row.get(2)?);
         if let Some((_, trial)) = trials.get_mut(&row.get(0)?) {
-            trial.values.push(match kind.as_str() {
-                "INF_POS" => f64::INFINITY,
-                "INF_NEG" => f64::NEG_INFINITY,
-                _ => value.unwrap_or(f64::NAN),
-            });
+            trial.values.push(number(value, &kind));
         }
         Ok(())
     })?;
-    each(connection, "SELECT trial_id, max(step) FROM trial_intermediate_values GROUP BY trial_id", |row| {
+    let curves = "SELECT trial_id, step, intermediate_value, intermediate_value_type FROM trial_intermediate_values";
+    each(connection, curves, |row| {
+        let (value, kind): (Option<f64>, String) = (row.get(2)?, row.get(3)?);
         if let Some((_, trial)) = trials.get_mut(&row.get(0)?) {
-            trial.last_step = row.get(1)?;
+            trial.curve.insert(row.get(1)?, number(value, &kind));
+        }
+        Ok(())
+    })?;
+    let attributes = format!(
+        "SELECT trial_id, value_json FROM trial_system_attributes WHERE key = '{FIXED}' \
+         UNION ALL SELECT trial_id, value_json FROM trial_user_attributes WHERE key = '{REASON}'"
+    );
+    each(connection, &attributes, |row| {
+        let text: String = row.get(1)?;
+        if let Some((_, trial)) = trials.get_mut(&row.get(0)?) {
+            match serde_json::from_str(&text) {
+                Ok(Value::Object(fixed)) => trial.fixed = fixed,
+                Ok(Value::String(reason)) => trial.reason = Some(reason),
+                _ => {}
+            }
         }
         Ok(())
     })?;
@@ -99,6 +113,15 @@ pub fn database(path: &Path) -> Result<Vec<OptunaStudy>, DatabaseError> {
         }
     }
     Ok(studies.into_values().collect())
+}
+
+/// A number, which SQL has as a type where it is not finite.
+fn number(value: Option<f64>, kind: &str) -> f64 {
+    match kind {
+        "INF_POS" => f64::INFINITY,
+        "INF_NEG" => f64::NEG_INFINITY,
+        _ => value.unwrap_or(f64::NAN),
+    }
 }
 
 fn each(

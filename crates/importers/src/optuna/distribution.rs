@@ -117,6 +117,18 @@ impl Distribution {
         }
     }
 
+    /// The JSON `value` as a `TrialParameter` of the parameter `name`; `None` if it is outside.
+    pub(super) fn given(&self, name: &str, value: &Value) -> Option<Value> {
+        let stored = match self {
+            Self::Categorical(choices) => choices.iter().position(|choice| choice == value)? as f64,
+            Self::Float { low, high, .. } => number(value).filter(|value| (*low..=*high).contains(value))?,
+            Self::Int { low, high, .. } => {
+                number(value).filter(|value| value.fract() == 0.0 && (*low..=*high).contains(value))?
+            }
+        };
+        Some(self.parameter(name, stored))
+    }
+
     /// Text of the choice with the index `stored`.
     pub(super) fn category(&self, stored: f64) -> Option<String> {
         let Self::Categorical(choices) = self else { return None };

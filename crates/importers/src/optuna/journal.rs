@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::distribution::Distribution;
-use super::{OptunaState, OptunaStudy, OptunaTrial, number};
+use super::{FIXED, METRIC_NAMES, OptunaState, OptunaStudy, OptunaTrial, REASON, number};
 
 /// Replays a journal: its studies, without deleted ones. As Optuna does, it skips what breaks a rule, and an unfinished last
 /// line.
@@ -44,7 +44,7 @@ impl Replay {
             }
             1 => *self.studies.get_mut(id(operation, "study_id")?)? = None,
             3 => {
-                let names = operation.get("system_attr")?.get("study:metric_names")?.as_array()?;
+                let names = operation.get("system_attr")?.get(METRIC_NAMES)?.as_array()?;
                 let names = names.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
                 self.studies.get_mut(id(operation, "study_id")?)?.as_mut()?.metric_names = names;
             }
@@ -70,10 +70,11 @@ impl Replay {
                 }
             }
             7 => {
-                let step = operation.get("step")?.as_i64()?;
-                let trial = self.unfinished(operation)?;
-                trial.last_step = trial.last_step.max(Some(step));
+                let (step, value) = (operation.get("step")?.as_i64()?, number(operation.get("intermediate_value")?)?);
+                self.unfinished(operation)?.curve.insert(step, value);
             }
+            8 => attributes(self.unfinished(operation)?, operation.get("user_attr")),
+            9 => attributes(self.unfinished(operation)?, operation.get("system_attr")),
             _ => {}
         }
         Some(())
@@ -116,9 +117,21 @@ fn template(operation: &Map<String, Value>) -> OptunaTrial {
         let stored = object("params").and_then(|params| params.get(name)).and_then(number);
         trial.parameters.extend(stored.zip(distribution).map(|parameter| (name.clone(), parameter)));
     }
-    let steps = object("intermediate_values").into_iter().flatten().filter_map(|(step, _)| step.parse().ok());
-    trial.last_step = steps.max();
+    let points = object("intermediate_values").into_iter().flatten();
+    trial.curve = points.filter_map(|(step, value)| Some((step.parse().ok()?, number(value)?))).collect();
+    attributes(&mut trial, operation.get("user_attrs"));
+    attributes(&mut trial, operation.get("system_attrs"));
     trial
+}
+
+/// Sets what is known of the attributes `given`.
+fn attributes(trial: &mut OptunaTrial, given: Option<&Value>) {
+    if let Some(fixed) = given.and_then(|given| given.get(FIXED)?.as_object()) {
+        trial.fixed.clone_from(fixed);
+    }
+    if let Some(reason) = given.and_then(|given| given.get(REASON)?.as_str()) {
+        trial.reason = Some(reason.to_owned());
+    }
 }
 
 /// `line` with the names of numbers that Python writes bare, in quotes.

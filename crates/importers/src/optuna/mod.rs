@@ -10,7 +10,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tunesmith_api::ai_platform::optimizer::StudyConfig;
 
 #[cfg(feature = "sqlite")]
@@ -49,9 +49,20 @@ pub struct OptunaTrial {
     pub values: Vec<f64>,
     /// Value of each parameter as Optuna stores it, with its distribution. That of a category is its index.
     parameters: BTreeMap<String, (f64, Distribution)>,
-    /// Step of the last intermediate value.
-    last_step: Option<i64>,
+    /// Intermediate values by step; they may be NaN or infinite.
+    curve: BTreeMap<i64, f64>,
+    /// Values of parameters that a waiting trial is to have, as JSON.
+    fixed: Map<String, Value>,
+    /// Reason of a failure, if one of ours is known.
+    reason: Option<String>,
 }
+
+/// Attribute of a study with the names of its objectives.
+const METRIC_NAMES: &str = "study:metric_names";
+/// Attribute of an enqueued trial.
+const FIXED: &str = "fixed_params";
+/// Attribute that an export of Tunesmith gives to an infeasible trial.
+const REASON: &str = "tunesmith:reason";
 
 /// A study with trials, for the API of studies.
 #[derive(Debug)]
@@ -69,23 +80,24 @@ pub struct ImportedStudy {
 /// # Errors
 /// Why it has no counterpart.
 pub fn optuna(study: &OptunaStudy) -> Result<ImportedStudy, String> {
-    let finished =
-        study.trials.iter().filter(|trial| matches!(trial.state, OptunaState::Complete | OptunaState::Failed));
-    let finished: Vec<&OptunaTrial> = finished.collect();
+    let is_finished = |trial: &&OptunaTrial| !matches!(trial.state, OptunaState::Running | OptunaState::Waiting);
+    let finished: Vec<&OptunaTrial> = study.trials.iter().filter(is_finished).collect();
     if study.maximizes.is_empty() {
         return Err(format!("study {:?} has no direction", study.name));
     }
     let (mut losses, mut notes) = (Vec::new(), Vec::new());
-    let mut note_count = |state: OptunaState, text: &str| {
-        let count = study.trials.iter().filter(|trial| trial.state == state).count();
+    let mut lose = |count: usize, text: &str| {
         if count > 0 {
             losses.push(format!("{count} trials {text}"));
         }
     };
-    note_count(OptunaState::Pruned, "were pruned, and have no result");
-    note_count(OptunaState::Running, "are running");
-    note_count(OptunaState::Waiting, "are waiting");
-    let Space { parameters, excluded, notes: of_space } = Space::of(&finished)?;
+    lose(study.trials.iter().filter(|trial| trial.state == OptunaState::Running).count(), "are running");
+    let space = Space::of(&finished)?;
+    let waiting = study.trials.iter().filter(|trial| trial.state == OptunaState::Waiting);
+    let waiting: Vec<Option<Value>> = waiting.map(|trial| space.queued(&trial.fixed)).collect();
+    let incomplete = waiting.iter().filter(|queued| queued.is_none()).count();
+    lose(incomplete, "are waiting without a value for each parameter of the space");
+    let Space { parameters, excluded, notes: of_space, .. } = space;
     notes.extend(of_space);
     losses.extend(excluded.iter().map(|(name, count)| {
         format!("{count} trials have no value of {name}, and no other parameter tells when it is absent")
@@ -100,7 +112,8 @@ pub fn optuna(study: &OptunaStudy) -> Result<ImportedStudy, String> {
     });
     let config = serde_json::from_value(config).map_err(|error| format!("study {:?}: {error}", study.name))?;
     let has_all = |trial: &&&OptunaTrial| excluded.keys().all(|name| trial.parameters.contains_key(name));
-    let trials = finished.iter().filter(has_all).map(|trial| request(trial, &metrics)).collect();
+    let trials = finished.iter().filter(has_all).map(|trial| request(trial, &metrics));
+    let trials = trials.chain(waiting.into_iter().flatten()).collect();
     Ok(ImportedStudy { config, trials, losses, notes })
 }
 
@@ -115,21 +128,56 @@ fn metric_names(study: &OptunaStudy) -> Vec<String> {
     }
 }
 
-/// Body of the request that creates `trial`.
+/// Body of the request that creates the finished `trial`.
 fn request(trial: &OptunaTrial, metrics: &[String]) -> Value {
     let parameters = trial.parameters.iter().map(|(name, (value, distribution))| distribution.parameter(name, *value));
-    let parameters: Vec<Value> = parameters.collect();
-    let is_measured = trial.state == OptunaState::Complete
-        && trial.values.len() == metrics.len()
-        && trial.values.iter().all(|value| value.is_finite());
-    if !is_measured {
-        let reason = if trial.state == OptunaState::Failed { "failed in Optuna" } else { "has no finite result" };
-        return json!({"parameters": parameters, "trialInfeasible": true, "infeasibleReason": reason});
+    let is_pruned = trial.state == OptunaState::Pruned;
+    // Optuna has intermediate values for studies of one objective only.
+    let metric = metrics.first().map_or("", String::as_str);
+    let curve = trial.curve.iter().map(|(step, value)| {
+        json!({"stepCount": step.to_string(), "metrics": [{"metric": metric, "value": json_number(*value)}]})
+    });
+    let mut body = json!({"parameters": parameters.collect::<Vec<_>>(), "measurements": curve.collect::<Vec<_>>()});
+    if is_pruned {
+        body["tunesmith"] = json!({"stoppedEarly": true});
     }
-    let values: Vec<Value> =
-        metrics.iter().zip(&trial.values).map(|(metric, value)| json!({"metric": metric, "value": value})).collect();
-    let step = trial.last_step.unwrap_or(0).max(0).to_string();
-    json!({"parameters": parameters, "finalMeasurement": {"stepCount": step, "metrics": values}})
+    let last = trial.curve.last_key_value();
+    let values = match (is_pruned && trial.values.is_empty(), last) {
+        (true, Some((_, last))) => vec![*last],
+        _ => trial.values.clone(),
+    };
+    let has_result = trial.state != OptunaState::Failed
+        && values.len() == metrics.len()
+        && values.iter().all(|value| value.is_finite());
+    if has_result {
+        let values = metrics.iter().zip(&values).map(|(metric, value)| json!({"metric": metric, "value": value}));
+        let step = last.map_or(0, |(step, _)| *step).to_string();
+        body["finalMeasurement"] = json!({"stepCount": step, "metrics": values.collect::<Vec<_>>()});
+    } else {
+        let reason = match trial.state {
+            OptunaState::Failed => "failed in Optuna",
+            OptunaState::Pruned => "was pruned without a finite value",
+            _ => "has no finite result",
+        };
+        body["trialInfeasible"] = true.into();
+        body["infeasibleReason"] = trial.reason.as_deref().unwrap_or(reason).into();
+    }
+    body
+}
+
+/// `value`, whose name is a text if JSON has no number for it.
+fn json_number(value: f64) -> Value {
+    if value.is_finite() {
+        return json!(value);
+    }
+    let name = if value.is_nan() {
+        "NaN"
+    } else if value > 0.0 {
+        "Infinity"
+    } else {
+        "-Infinity"
+    };
+    json!(name)
 }
 
 /// A number that JSON of Python may have as a name: `NaN`, `Infinity`.

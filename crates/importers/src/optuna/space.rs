@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::OptunaTrial;
 use super::distribution::Distribution;
@@ -14,6 +14,7 @@ pub(super) struct Space {
     /// Parameters that some trials lack for no reason known here, with the number of these trials.
     pub(super) excluded: BTreeMap<String, usize>,
     pub(super) notes: Vec<String>,
+    distributions: BTreeMap<String, Distribution>,
 }
 
 /// A parent, and the values for which a parameter is there.
@@ -66,7 +67,32 @@ impl Space {
                 }
             }
         }
-        Ok(Self { parameters: roots, excluded, notes })
+        let distributions = all.into_iter().map(|(name, distribution)| (name.to_owned(), distribution)).collect();
+        Ok(Self { parameters: roots, excluded, notes, distributions })
+    }
+
+    /// Body of the request that queues a trial with the values `fixed`; `None` if one is missing or outside the space.
+    pub(super) fn queued(&self, fixed: &Map<String, Value>) -> Option<Value> {
+        let mut parameters = Vec::new();
+        self.queue(&self.parameters, fixed, &mut parameters)?;
+        (parameters.len() == fixed.len()).then(|| json!({ "parameters": parameters }))
+    }
+
+    /// Adds the values of the active `specs` to `parameters`.
+    fn queue(&self, specs: &[Value], fixed: &Map<String, Value>, parameters: &mut Vec<Value>) -> Option<()> {
+        for spec in specs {
+            let name = spec["parameter"].as_str()?;
+            let parameter = self.distributions.get(name)?.given(name, fixed.get(name)?)?;
+            let is_active = |child: &&Value| {
+                let values = child["parentCategoricalValues"]["values"].as_array();
+                values.is_some_and(|values| values.contains(&parameter["stringValue"]))
+            };
+            let children = spec["childParameterSpecs"].as_array().into_iter().flatten().filter(is_active);
+            let children: Vec<Value> = children.cloned().collect();
+            parameters.push(parameter);
+            self.queue(&children, fixed, parameters)?;
+        }
+        Some(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The server's access to the files of a model.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use tunesmith_files::RootedPath;
 use tunesmith_objects::{ObjectAddress, ObjectError, ObjectFolder};
 use tunesmith_packages::{Package, PackageError, ProgramUser};
 
-/// Folder with the files of a model.
+/// Folder with the files of a model, or a file or folder of a batch prediction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModelFolder {
     /// On this machine, opened with the rights of the user of the programs.
@@ -18,19 +19,21 @@ pub enum ModelFolder {
     Objects(String),
 }
 
-/// Why a model cannot be read from a folder.
+/// Why a folder cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelFolderError {
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
-    #[error("{0:?} is not a folder of a model: expected /FOLDER, gs://BUCKET/FOLDER or s3://BUCKET/FOLDER")]
+    #[error(
+        "{0:?} is not a path of this server or an address: expected /FOLDER, gs://BUCKET/FOLDER or s3://BUCKET/FOLDER"
+    )]
     Form(String),
     #[error("{0}")]
     Address(String),
 }
 
 impl AllowedFolders {
-    /// Resolves `uri`, the folder of a model that `project` deploys. No I/O.
+    /// Resolves `uri`, the folder of a model that `project` deploys, or a file or folder of its batch predictions. No I/O.
     ///
     /// # Errors
     /// [`ModelFolderError`].
@@ -62,6 +65,17 @@ impl AllowedFolders {
         match restriction.path(project, path, true) {
             Some(resolved) => Ok(ModelFolder::Here(restriction.place(&resolved).with_rights_of(user))),
             None => Err(restriction.refuse(project, uri, true).into()),
+        }
+    }
+
+    /// Creates the parent folders that `user` needs in order to create the allowed `folder`.
+    ///
+    /// # Errors
+    /// If they cannot be created.
+    pub fn prepare_output(&self, project: &str, folder: &RootedPath, user: Option<&ProgramUser>) -> io::Result<()> {
+        match self.restriction() {
+            Some(restriction) => restriction.prepare(project, &folder.path(), user),
+            None => Ok(()),
         }
     }
 

@@ -51,8 +51,8 @@ use super::runner::{
     until_at_least,
 };
 use super::submission::{newest_job, submit};
-use super::{Submission, SubmitError, Submitted, TrackingStatus};
-use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Study, TransitionError, Trial, Waiting};
+use super::{PredictionSubmission, Submission, SubmitError, Submitted, TrackingStatus};
+use tunesmith_domain::{Job, JobChange, JobFields, JobId, JobState, PlanError, Study, TransitionError, Trial, Waiting};
 use tunesmith_executor::ExecutorError;
 use tunesmith_store::{Condition, OptionalExtension, StoreError, pages};
 use tunesmith_telemetry::telemetry;
@@ -218,11 +218,27 @@ impl Jobs {
         }
         let _creation = self.creation.lock().await;
         // Keeps other servers from adding jobs until this one is stored.
-        let _counted = self.check_queue_limits(&submission).await?;
+        let _counted = self.check_queue_limits(submission.id.as_ref(), &submission.plan).await?;
         let submitted = self.submit(submission, random_seed).await?;
         let Submitted::Created(job) = submitted else {
             return Err(StoreError::AlreadyExists { resource: format!("job {}", submitted.job().id) }.into());
         };
+        self.enqueue(job).await
+    }
+
+    /// Stores a new batch prediction and queues it.
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyExists`] for a taken name; [`JobsError::QueueFull`].
+    pub async fn create_prediction(&self, submission: PredictionSubmission) -> Result<Job, JobsError> {
+        let PredictionSubmission { id, labels, policy, plan, prediction } = submission;
+        let _creation = self.creation.lock().await;
+        // Keeps other servers from adding jobs until this one is stored.
+        let _counted = self.check_queue_limits(Some(&id), &plan).await?;
+        let now = self.services.clock.now();
+        let prediction = Some(prediction);
+        let job = Job::restore(JobFields { labels, policy, prediction, ..JobFields::new(id, plan, now) });
+        self.services.store.create_job(job.clone(), None).await?;
         self.enqueue(job).await
     }
 

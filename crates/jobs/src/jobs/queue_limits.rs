@@ -5,8 +5,7 @@ use tokio::time::Instant;
 use super::queue::Overdue;
 use super::slots::SlotKind;
 use super::{Jobs, JobsError};
-use crate::Submission;
-use tunesmith_domain::{Job, JobChange, JobId, JobState, PlanError, Trial, WaitKind, Waiting};
+use tunesmith_domain::{Job, JobChange, JobId, JobPlan, JobState, PlanError, Trial, WaitKind, Waiting};
 use tunesmith_store::{QueuedJobs, StoreError};
 
 /// Limits on queued jobs; `None` for unlimited.
@@ -21,16 +20,20 @@ pub struct QueueLimits {
 }
 
 impl Jobs {
-    /// Refuses `submission` at a queue limit. With several servers, counts the jobs of all and blocks their creations
+    /// Refuses the job `id` with `plan` at a queue limit. With several servers, counts the jobs of all and blocks their creations
     /// until the returned value is dropped.
-    pub(super) async fn check_queue_limits(&self, submission: &Submission) -> Result<Option<QueuedJobs>, JobsError> {
+    pub(super) async fn check_queue_limits(
+        &self,
+        id: Option<&JobId>,
+        plan: &JobPlan,
+    ) -> Result<Option<QueuedJobs>, JobsError> {
         let limits = self.queue_limits();
         if limits == QueueLimits::default() {
             return Ok(None);
         }
         let queued = self.services.claims.queued().await?;
-        let project = submission.id.as_ref().map(|id| id.parts().0.to_owned()).unwrap_or_default();
-        let principal = submission.plan.principal.as_deref();
+        let project = id.map(|id| id.parts().0.to_owned()).unwrap_or_default();
+        let principal = plan.principal.as_deref();
         let [mut in_all, mut of_project, mut of_principal] = [0_u32; 3];
         let mut count = |other: &JobId, other_principal: Option<&str>| {
             in_all += 1;

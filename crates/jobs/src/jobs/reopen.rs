@@ -131,6 +131,9 @@ impl Jobs {
         // Folder first: records without a folder can be deleted again, but attempts in a folder without records would
         // be attributed to a later job of the same name.
         self.remove_folder(id).await?;
+        if job.prediction.is_some() {
+            self.services.predictions.forget(&job).await?;
+        }
         store.delete_job(id).await?;
         if let Some(study) = &job.study {
             policy.forget(study);

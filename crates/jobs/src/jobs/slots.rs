@@ -65,6 +65,10 @@ impl Slots {
 
 impl Jobs {
     pub(super) fn slot_kind(&self, job: &Job) -> SlotKind {
+        // Workers of models run on this machine.
+        if job.prediction.is_some() {
+            return SlotKind::Local;
+        }
         // A job with an unreadable plan can only end.
         job.plan().map_or(SlotKind::Local, |plan| self.slot_kind_in(&placement(&plan.machines)))
     }

@@ -43,6 +43,7 @@ pub(super) fn jobs(folder: &TempDir, retry_pauses: Vec<Duration>) -> Arc<Jobs> {
         allowed_folders: Arc::default(),
         retry_pauses,
         tracking: Arc::new(crate::NoTracking),
+        predictions: Arc::new(crate::NoBatchPredictions),
         store,
     }))
 }

@@ -28,7 +28,7 @@ impl Jobs {
     pub async fn stop_trial(&self, id: &JobId, trial: TrialId) -> Result<TrialOfStudy, JobsError> {
         let JobServices { store, live, claims, .. } = &*self.services;
         let study = self.study_of(id).await?;
-        let trial = store.change_trial(&study.id, trial, TrialChange::Stop).await?;
+        let trial = store.change_trial(&study.id, trial, TrialChange::Stop { predicted_final: None }).await?;
         if trial.state == TrialState::Stopping {
             // The job may run on this server or another.
             live.note_changed(&TrialKey { study: study.id.clone(), trial: trial.id });

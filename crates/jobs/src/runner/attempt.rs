@@ -144,9 +144,10 @@ impl Attempt<'_> {
             (TrialState::Stopping, _) => BY_REQUEST.to_owned(),
             (TrialState::Active, Some(rule)) => {
                 let (folder, curve) = self.live.curve();
-                let Some(reason) = rule.decide(self.trial.id, folder.as_deref(), curve) else { return Ok(()) };
-                self.trial = self.run.change(self.trial.id, TrialChange::Stop).await?;
-                reason
+                let Some(stop) = rule.decide(self.trial.id, folder.as_deref(), curve) else { return Ok(()) };
+                let change = TrialChange::Stop { predicted_final: stop.predicted_final };
+                self.trial = self.run.change(self.trial.id, change).await?;
+                stop.reason
             }
             _ => return Ok(()),
         };

@@ -12,6 +12,7 @@ mod failure_rule;
 mod files;
 mod grants;
 mod outage;
+mod prediction;
 mod program;
 mod running_time;
 mod shared_outputs;
@@ -37,6 +38,7 @@ use self::running_time::{RunningTime, time_of_change};
 use self::tuning::Tuning;
 use super::JobEvent;
 use super::agent_reports::{DirectoryOf, STAGED_PACKAGES};
+use super::batch_predictions::BatchPredictions;
 use super::live_trials::LiveTrials;
 use super::secret::{job_secret, shared_secret};
 use super::tracking::JobTracking;
@@ -140,6 +142,8 @@ pub struct JobServices {
     pub retry_pauses: Vec<Duration>,
     /// Exports jobs while they run.
     pub tracking: Arc<dyn JobTracking>,
+    /// Runs batch predictions.
+    pub predictions: Arc<dyn BatchPredictions>,
 }
 
 #[derive(Debug, Clone)]
@@ -236,6 +240,9 @@ impl Runner {
         let job = self.services.store.job(&self.id).await?;
         if job.state.is_final() {
             return Ok(JobOutcome::Ended(job));
+        }
+        if job.prediction.is_some() {
+            return prediction::run(&self, job).await;
         }
         let mut plan = job.plan()?.clone();
         let impossible = self.services.pool.impossible(plan.machines.executor.as_deref(), &replica_resources(&plan));

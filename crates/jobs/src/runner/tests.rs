@@ -155,6 +155,7 @@ async fn run_in(study: Option<StudySpec>, ends: Vec<ExecutorJobState>, queue_dea
         program_user: Arc::new(|_| None),
         retry_pauses: Vec::new(),
         tracking: Arc::new(crate::NoTracking),
+        predictions: Arc::new(crate::NoBatchPredictions),
         store: Arc::clone(&store),
     });
     let has_study = study.is_some();

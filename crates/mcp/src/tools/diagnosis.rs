@@ -134,7 +134,7 @@ async fn why_failed(context: Context, arguments: TrialOfJob) -> Result<WhyFailed
         logs: Vec::new(),
     };
     let mut number = arguments.trial.as_ref().map(|trial| trial.number().to_owned());
-    if job.training_output.is_hyperparameter_tuning_job {
+    if job.training_output().is_hyperparameter_tuning_job {
         let study = client.study(StudyId::JOBS_LOCATION, id);
         let failed = table(&study, "state = INFEASIBLE", "endTime desc", (0, MAX_FAILED)).await?;
         found.failed_trials = failed.matched;

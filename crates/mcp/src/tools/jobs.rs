@@ -87,14 +87,14 @@ pub(super) struct JobSummary {
 
 impl From<&JobResource> for JobSummary {
     fn from(job: &JobResource) -> Self {
-        let best = job.training_output.trials.first();
+        let best = job.training_output().trials.first();
         Self {
             job: job.job_id.clone(),
             state: job.state.to_string(),
             create_time: job.create_time.to_string(),
             end_time: job.end_time.map(|time| time.to_string()),
-            metric: job.training_output.hyperparameter_metric_tag.clone(),
-            completed_trials: job.training_output.completed_trial_count.map_or(0, |Int64(count)| count),
+            metric: job.training_output().hyperparameter_metric_tag.clone(),
+            completed_trials: job.training_output().completed_trial_count.map_or(0, |Int64(count)| count),
             max_trials: max_trials(job),
             best_trial: best.map(|trial| trial.trial_id.clone()),
             best_value: best.map(|trial| trial.final_metric.objective_value),
@@ -229,7 +229,8 @@ pub(super) async fn details(client: &Client, job: JobResource) -> Result<JobDeta
             .map(|notice| format!("{}: {}", notice.field, notice.description))
             .collect(),
     };
-    if !job.training_output.is_hyperparameter_tuning_job {
+    let output = job.training_output.unwrap_or_default();
+    if !output.is_hyperparameter_tuning_job {
         return Ok(details);
     }
     details.failed_trials = count(&study, "state = INFEASIBLE").await?;
@@ -243,7 +244,7 @@ pub(super) async fn details(client: &Client, job: JobResource) -> Result<JobDeta
         }
         // A model needs some results.
         Err(failure) if failure.is_precondition() => {
-            if let Some(best) = job.training_output.trials.first() {
+            if let Some(best) = output.trials.first() {
                 details.best = Some(Prediction::measured(row(&study, &best.trial_id).await?));
             }
         }

@@ -105,7 +105,7 @@ impl Wait {
         let (client, id) = arguments.client(context)?;
         let job = client.job(id).await?.message;
         let study = client.study(StudyId::JOBS_LOCATION, id);
-        let is_tuning = job.training_output.is_hyperparameter_tuning_job;
+        let is_tuning = job.training_output().is_hyperparameter_tuning_job;
         let failed_trials = if is_tuning { count(&study, "state = INFEASIBLE").await? } else { 0 };
         let summary = JobSummary::from(&job);
         let ended = summary.completed_trials.cast_unsigned() + failed_trials;

@@ -82,9 +82,10 @@ impl Documents for PostgresDocuments {
         let sql = "SELECT name, body FROM documents WHERE kind = $1 AND part = 0 AND name COLLATE \"C\" > $2
                    ORDER BY name COLLATE \"C\" LIMIT $3";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let read = self.0.core.rows("list documents", sql, values![kind, after, limit], |row| {
-            Ok((row.text(0)?, row.bytes(1)?))
-        });
+        let read = self
+            .0
+            .core
+            .rows("list documents", sql, values![kind, after, limit], |row| Ok((row.text(0)?, row.bytes(1)?)));
         read.await
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::form::{As, Text, forms, is_default};
 use super::plan::{decode_plan, encode_plan};
 use super::{RecordError, from_json, to_json};
-use tunesmith_domain::{Document, Job, JobFields, JobId, JobPlan, JobState, StudyId, UnreadablePlan};
+use tunesmith_domain::{BatchPrediction, Document, Job, JobFields, JobId, JobPlan, JobState, StudyId, UnreadablePlan};
 
 /// The stored form of `job`.
 pub(crate) fn encode_job(job: &Job) -> Vec<u8> {
@@ -33,6 +33,9 @@ struct JobRecord {
     #[serde(default, skip_serializing_if = "is_default", with = "As::<Option<Text>>")]
     study: Option<StudyId>,
     training_input: Document,
+    /// Only of batch predictions.
+    #[serde(default, skip_serializing_if = "is_default")]
+    prediction: Option<BatchPrediction>,
     #[serde(with = "plan")]
     plan: Result<JobPlan, UnreadablePlan>,
     fingerprint: String,

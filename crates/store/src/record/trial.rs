@@ -77,6 +77,8 @@ struct TrialRecord {
     #[serde(default, skip_serializing_if = "is_default")]
     stopped_early: bool,
     #[serde(default, skip_serializing_if = "is_default")]
+    predicted_final: Option<f64>,
+    #[serde(default, skip_serializing_if = "is_default")]
     fallback_reason: Option<String>,
     #[serde(default, skip_serializing_if = "is_default", with = "As::<Vec<Text>>")]
     request_keys: Vec<RecordedRequest>,

@@ -424,13 +424,19 @@ impl StudyHistory {
     }
 }
 
-/// Result of a final trial for algorithms; infeasible if the value of a metric or constraint is missing.
+/// Result of a final trial for algorithms; infeasible if the value of a metric or constraint is missing. The objective of a
+/// trial that was stopped by a rule which predicts final values is the predicted one.
 pub fn outcome(trial: &Trial, problem: &ProblemStatement) -> TrialOutcome {
     let values = trial.final_measurement.as_ref().and_then(|measurement| {
         problem.value_names().map(|name| measurement.value(name)).collect::<Option<Vec<f64>>>()
     });
     match (trial.state, values) {
-        (TrialState::Succeeded, Some(values)) => TrialOutcome::Measured { values, stopped_early: trial.stopped_early },
+        (TrialState::Succeeded, Some(mut values)) => {
+            if let (true, Some(predicted)) = (trial.stopped_early, trial.predicted_final) {
+                values[0] = predicted;
+            }
+            TrialOutcome::Measured { values, stopped_early: trial.stopped_early }
+        }
         _ => TrialOutcome::Infeasible,
     }
 }

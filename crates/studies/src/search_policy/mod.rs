@@ -4,6 +4,7 @@
 //! does not affect results. Points are computed on blocking threads, with bounded concurrency.
 
 mod bounded;
+mod fixed;
 mod history;
 mod model_trials;
 mod sources;

@@ -20,7 +20,7 @@ async fn add_trials(store: &dyn Store, count: u64) -> Trial {
     let new = (0..count).map(|index| {
         let id = study.next_trial_id.offset(index);
         let final_measurement = samples::measurement(1, goal.loss(id.0 as f64));
-        let start = TrialStart::Completed(Completion::Succeeded { final_measurement });
+        let start = TrialStart::Completed(Completion::Succeeded { final_measurement }.into());
         NewTrial { id, start, request_key: None, ..samples::new_trial(id.0) }
     });
     store.create_trials(&study.id, new.collect()).await.unwrap().pop().unwrap()

@@ -1,4 +1,5 @@
 mod cancellation;
+mod contexts;
 
 use std::num::NonZeroUsize;
 
@@ -127,6 +128,33 @@ async fn curves_are_compared_by_elapsed_time_if_configured() {
             assert!(done.trial.stopped_early);
         }
     }
+}
+
+#[tokio::test]
+async fn decay_curve_rule_stops_after_one_report_and_keeps_its_prediction() {
+    let (studies, _) = studies();
+    let fields = StudyFields { stopping_rule: Some(StoppingRuleKind::DecayCurve.into()), ..study("p/l/s") };
+    let study = studies.create_study(Study::restore(fields)).await.unwrap();
+    let run = async |end: f64, steps: i64| {
+        let trial = studies.suggest(&study.id, &request("c")).await.unwrap().trials.remove(0);
+        let key = key(&study.id, &trial);
+        for step in 1..=steps {
+            let value = end + (3 - step) as f64;
+            studies.add_measurement(&key, loss(step, step as f64, value), None).await.unwrap();
+        }
+        key
+    };
+    for end in 1..=5 {
+        let key = run(f64::from(end), 3).await;
+        assert!(!studies.should_stop(&key).await.unwrap(), "trial {end}");
+        studies.complete(&key, ReportedOutcome::FromCurve).await.unwrap();
+    }
+    let key = run(50.0, 1).await;
+    assert!(studies.should_stop(&key).await.unwrap());
+    let done = studies.complete(&key, ReportedOutcome::FromCurve).await.unwrap().trial;
+    // All others ended 2 below their first report.
+    assert!((done.predicted_final.unwrap() - 50.0).abs() < 1e-9, "{:?}", done.predicted_final);
+    assert!(done.final_measurement.as_ref().unwrap().metrics.iter().all(|metric| metric.value == 52.0));
 }
 
 #[tokio::test]

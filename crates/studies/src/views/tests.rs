@@ -80,7 +80,7 @@ async fn first_load_reads_several_pages_and_dropped_columns_are_read_again() {
     let count = 2 * PAGE as u64 + 17;
     for number in 2..=count {
         let result = ReportedOutcome::Measured(measurement(&study, number as f64));
-        studies.create_trial(&study.id, point.clone(), Some(result), None).await.unwrap();
+        studies.create_trial(&study.id, point.clone(), Some(result.into()), None).await.unwrap();
     }
     let expected: Vec<(u64, Option<f64>)> =
         (1..=count).map(|number| (number, (number > 1).then_some(number as f64))).collect();

@@ -96,6 +96,7 @@ pub(crate) fn trial(number: usize, sample: &Sample) -> Trial {
         final_measurement: is_measured.then(|| measurement(5, sample.loss, sample.speed)),
         infeasible_reason: (sample.state == TrialState::Infeasible).then(|| "no result".to_owned()),
         stopped_early: false,
+        predicted_final: None,
         fallback_reason: None,
         request_keys: Vec::new(),
         metadata: Metadata::default(),

@@ -13,7 +13,7 @@ use crate::operations::{self, Protocol};
 use crate::paging::Page;
 use crate::refusals::violation;
 use crate::services::{Context, Reply};
-use crate::trials::{KnownTrial, check_metrics, check_open, first, known, messages, outcome, page};
+use crate::trials::{self, KnownTrial, check_metrics, check_open, first, known, messages, outcome, page};
 
 /// Most trials in a list without a page size: their messages are in memory at once, and a client of gRPC receives 4 MiB.
 const MAX_LISTED: u64 = 50_000;
@@ -72,7 +72,8 @@ pub(super) async fn create(context: Context, request: wire::CreateTrialRequest) 
     if result.is_none() && State::try_from(trial.state) == Ok(State::Succeeded) {
         return Err(Refusal::invalid("finalMeasurement", "is required for the state SUCCEEDED"));
     }
-    let created = context.studies().create_trial(&study.id, parameters, result, None).await?;
+    let created =
+        context.studies().create_trial(&study.id, parameters, trials::given(result, trial.measurements)?, None).await?;
     let mut added = created.trial;
     if !values.is_empty() {
         added = context.studies().add_metadata_of_trial(&study.id, added.id, values).await?;

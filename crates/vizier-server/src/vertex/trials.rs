@@ -1,6 +1,7 @@
 //! Trials of Vertex AI.
 
-use tunesmith_domain::{Code, Refusal, ReportedOutcome, Study, Trial, TrialId};
+use tunesmith_api::ai_platform::rpc::FieldViolation;
+use tunesmith_domain::{FixedParameters, Refusal, ReportedOutcome, Study, Trial, TrialId};
 use tunesmith_studies::StudiesError;
 use tunesmith_vizier::messages::longrunning::Operation;
 use tunesmith_vizier::messages::vertex as wire;
@@ -11,7 +12,7 @@ use crate::operations::{self, Protocol};
 use crate::paging::Page;
 use crate::refusals::violation;
 use crate::services::{Context, Reply};
-use crate::trials::{KnownTrial, check_metrics, check_open, known, messages, outcome, page};
+use crate::trials::{self, KnownTrial, check_metrics, check_open, known, messages, outcome, page};
 
 /// Number of trials per page, if the client does not say, and at most.
 const PAGE: (usize, usize) = (100, 1000);
@@ -33,27 +34,35 @@ pub(super) async fn suggest(
     request: wire::SuggestTrialsRequest,
 ) -> Result<Reply<Operation>, Refusal> {
     let study = context.studies().study(&names::vertex::study("parent", &request.parent)?).await?;
-    check_contexts(&request)?;
+    let contexts = contexts(&study, &request)?;
     let (count, client) = (request.suggestion_count, request.client_id);
-    Ok(operations::suggest(&context, Protocol::VertexAi, study, count, client).await?.into())
+    let operation = if contexts.iter().all(|context| context.values().is_empty()) {
+        operations::suggest(&context, Protocol::VertexAi, study, count, client).await?
+    } else {
+        operations::suggest_in_contexts(&context, study, (count, client), &contexts).await?
+    };
+    let is_described = request.contexts.iter().any(|context| !context.description.is_empty());
+    let notices = is_described.then(|| "contexts.description has no effect".to_owned());
+    Ok(Reply { notices: notices.into_iter().collect(), ..operation.into() })
 }
 
-/// Contexts match any trial, or are refused: a suggestion cannot be bound to parts of a point.
-fn check_contexts(request: &wire::SuggestTrialsRequest) -> Result<(), Refusal> {
+/// Parameters that the contexts fix: none, or one set for each suggestion.
+fn contexts(study: &Study, request: &wire::SuggestTrialsRequest) -> Result<Vec<FixedParameters>, Refusal> {
     let given = request.contexts.len();
     if given > 0 && i32::try_from(given) != Ok(request.suggestion_count) {
         let text =
             format!("{given} are given for {} suggestions; allowed: none, or one each", request.suggestion_count);
         return Err(Refusal::invalid("contexts", text));
     }
-    match request.contexts.iter().position(|context| !context.parameters.is_empty()) {
-        None => Ok(()),
-        Some(index) => {
-            let text = "is not supported: create the trial with these parameters (CreateTrial), and request it";
-            let refusal = Refusal::invalid(&format!("contexts[{index}].parameters"), text);
-            Err(Refusal { code: Code::Unimplemented, ..refusal })
-        }
-    }
+    let space = study.problem.search_space();
+    let fixed = |(index, context): (usize, &wire::TrialContext)| {
+        let below = format!("contexts[{index}]");
+        let values = point(space, &context.parameters)
+            .map_err(|refused| violation(FieldViolation { field: format!("{below}.{}", refused.field), ..refused }))?;
+        FixedParameters::new(space, values)
+            .map_err(|error| Refusal::invalid(&format!("{below}.parameters"), error.to_string()))
+    };
+    request.contexts.iter().enumerate().map(fixed).collect()
 }
 
 pub(super) async fn create(context: Context, request: wire::CreateTrialRequest) -> Result<Reply<wire::Trial>, Refusal> {
@@ -64,7 +73,8 @@ pub(super) async fn create(context: Context, request: wire::CreateTrialRequest) 
     if let Some(ReportedOutcome::Measured(measurement)) = &result {
         check_metrics(&study, measurement, "finalMeasurement")?;
     }
-    let created = context.studies().create_trial(&study.id, parameters, result, None).await?;
+    let created =
+        context.studies().create_trial(&study.id, parameters, trials::given(result, trial.measurements)?, None).await?;
     let reply = message(&context, &created.study, &created.trial).await?;
     Ok(Reply { created: Some(reply.message.name.clone()), ..reply })
 }

@@ -8,7 +8,7 @@ use tunesmith_store::StoreError;
 pub(super) async fn batches_of_trials_are_atomic(medium: &impl Medium) {
     let (store, study) = with_study(medium, "s").await;
     let bad = Completion::Succeeded { final_measurement: samples::measurement(1, f64::NAN) };
-    let bad = NewTrial { start: TrialStart::Completed(bad), ..samples::new_trial(2) };
+    let bad = NewTrial { start: TrialStart::Completed(bad.into()), ..samples::new_trial(2) };
     let refused = store.create_trials(&study, vec![samples::new_trial(1), bad]).await;
     assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
     let gap = store.create_trials(&study, vec![samples::new_trial(1), samples::new_trial(3)]).await;
@@ -30,7 +30,7 @@ pub(super) async fn open_trials_are_those_without_a_result(medium: &impl Medium)
     }
     store.change_trial(&study, TrialId(1), samples::succeed(1, 0.5)).await.unwrap();
     store.change_trial(&study, TrialId(3), samples::fail(1, "no")).await.unwrap();
-    store.change_trial(&study, TrialId(4), TrialChange::Stop).await.unwrap();
+    store.change_trial(&study, TrialId(4), TrialChange::Stop { predicted_final: None }).await.unwrap();
     store.change_trial(&study, TrialId(5), TrialChange::Delete { at: samples::at(3) }).await.unwrap();
     let store = reopen(medium, store).await;
     let open = async |after: Option<u64>, limit| {

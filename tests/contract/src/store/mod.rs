@@ -67,6 +67,7 @@ pub async fn check<P: Medium>(new_medium: impl Fn() -> P) {
     studies::keep_their_last_summary(&new_medium()).await;
     trials::are_numbered_without_gaps(&new_medium()).await;
     trials::are_listed_in_order_by_pages(&new_medium()).await;
+    trials::are_created_with_their_curves(&new_medium()).await;
     trials::pass_through_all_states(&new_medium()).await;
     trials::metadata_is_kept_in_every_state(&new_medium()).await;
     trials::a_repeated_report_is_applied_once(&new_medium()).await;

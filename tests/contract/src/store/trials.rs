@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Medium, assert_not_found, assert_refused, reopen, samples};
 use tunesmith_domain::{
-    AttemptLocation, LossCause, Metadata, MetadataKey, MetadataValue, ReplicaNode, StudyChange, StudyId,
-    TransitionError, TrialChange, TrialId, TrialState,
+    AttemptLocation, CompletedStart, Completion, LossCause, Metadata, MetadataKey, MetadataValue, NewTrial,
+    ReplicaNode, StudyChange, StudyId, TransitionError, TrialChange, TrialId, TrialStart, TrialState,
 };
 use tunesmith_store::{Store, StoreError};
 
@@ -63,11 +63,47 @@ pub(super) async fn are_listed_in_order_by_pages(medium: &impl Medium) {
     assert_not_found(store.trials(&"other".parse().unwrap(), None, 1).await, "study other");
 }
 
+pub(super) async fn are_created_with_their_curves(medium: &impl Medium) {
+    let (store, study) = with_study(medium, "s").await;
+    let curve = vec![samples::measurement(1, 0.5), samples::measurement(2, f64::NAN), samples::measurement(4, 0.25)];
+    let start = |completion, stopped_early| {
+        TrialStart::Completed(CompletedStart { completion, measurements: curve.clone(), stopped_early })
+    };
+    let result = samples::measurement(4, 0.25);
+    let succeeded = Completion::Succeeded { final_measurement: result.clone() };
+    let stopped = Completion::Stopped { reason: "stopped".to_owned() };
+    let new = [(succeeded.clone(), false), (succeeded, true), (stopped, true)].into_iter().zip(1..);
+    let new = new.map(|((completion, stopped_early), id)| NewTrial {
+        start: start(completion, stopped_early),
+        ..samples::new_trial(id)
+    });
+    store.create_trials(&study, new.collect()).await.unwrap();
+    let store = reopen(medium, store).await;
+    for id in 1..=3 {
+        let trial = store.trial(&study, TrialId(id)).await.unwrap();
+        assert_eq!((trial.stopped_early, trial.measurement_count), (id > 1, 3));
+        let expected = if id < 3 { TrialState::Succeeded } else { TrialState::Infeasible };
+        assert_eq!((trial.state, trial.final_measurement.is_some()), (expected, id < 3));
+        let stored = store.measurements(&study, TrialId(id), 0, 10).await.unwrap();
+        assert_eq!(format!("{stored:?}"), format!("{curve:?}"));
+    }
+    let backwards = CompletedStart {
+        completion: Completion::Succeeded { final_measurement: result },
+        measurements: vec![samples::measurement(-1, 0.5)],
+        stopped_early: false,
+    };
+    let refused = NewTrial { start: TrialStart::Completed(backwards), ..samples::new_trial(4) };
+    assert_refused(store.create_trial(&study, refused).await, "measurement 0 of trial 4 is refused: step -1 is negative");
+}
+
 pub(super) async fn pass_through_all_states(medium: &impl Medium) {
     let (store, study) = with_study(medium, "s").await;
     let id = TrialId(1);
     assert_not_found(store.trial(&study, id).await, "trial 1 of study s");
-    assert_not_found(store.change_trial(&study, id, TrialChange::Stop).await, "trial 1 of study s");
+    assert_not_found(
+        store.change_trial(&study, id, TrialChange::Stop { predicted_final: None }).await,
+        "trial 1 of study s",
+    );
     assert_not_found(store.measurements(&study, id, 0, 1).await, "trial 1 of study s");
     assert_not_found(store.trial(&"t".parse().unwrap(), id).await, "study t");
     assert_not_found(store.trial_of_study(&study, id).await, "trial 1 of study s");
@@ -78,12 +114,15 @@ pub(super) async fn pass_through_all_states(medium: &impl Medium) {
     let reported =
         store.change_trial(&study, id, samples::report(1, vec![samples::measurement(1, 0.5)])).await.unwrap();
     assert_eq!(reported.measurement_count, 1);
-    let stopping = store.change_trial(&study, id, TrialChange::Stop).await.unwrap();
-    assert_eq!(stopping.state, TrialState::Stopping);
+    let stop = |predicted| TrialChange::Stop { predicted_final: Some(predicted) };
+    let stopping = store.change_trial(&study, id, stop(0.25)).await.unwrap();
+    assert_eq!((stopping.state, stopping.predicted_final), (TrialState::Stopping, Some(0.25)));
+    assert_eq!(store.change_trial(&study, id, stop(0.5)).await.unwrap(), stopping, "the first stop counts");
     let store = reopen(medium, store).await;
     assert_eq!(store.trial(&study, id).await.unwrap(), stopping);
     let done = store.change_trial(&study, id, samples::succeed(1, 0.75)).await.unwrap();
     assert_eq!((done.state, done.stopped_early, done.measurement_count), (TrialState::Succeeded, true, 2));
+    assert_eq!(done.predicted_final, Some(0.25));
     assert_eq!(done.final_measurement, Some(samples::measurement(100, 0.75)));
     let store = reopen(medium, store).await;
     assert_eq!(store.trial(&study, id).await.unwrap(), done);
@@ -259,7 +298,11 @@ pub(super) async fn are_completed_once(medium: &impl Medium) {
         store.change_trial(&study, id, samples::succeed(1, 0.6)).await,
         "trial 1 is already completed with accuracy=0.5 at step 100, loss=-0.5 at step 100",
     );
-    assert_eq!(store.change_trial(&study, id, TrialChange::Stop).await.unwrap(), done, "no effect");
+    assert_eq!(
+        store.change_trial(&study, id, TrialChange::Stop { predicted_final: None }).await.unwrap(),
+        done,
+        "no effect"
+    );
     assert_eq!(store.study(&study).await.unwrap().revision, done.revision);
     assert_eq!(store.measurements(&study, id, 0, 10).await.unwrap().len(), 1);
 }

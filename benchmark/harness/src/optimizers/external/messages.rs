@@ -37,7 +37,13 @@ pub(crate) enum Request {
         /// Reason of infeasibility: a failure or a violated constraint.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         infeasible: Option<String>,
+        /// Whether the trial was stopped, so that its value is that of its last report.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        stopped_early: bool,
     },
+    /// Reports an intermediate value of a running trial and asks whether to stop it; only with early stopping by the
+    /// optimizer.
+    Report { trial: u64, step: u64, value: f64 },
 }
 
 /// Response of the optimizer; the required fields depend on the request.
@@ -48,12 +54,15 @@ pub(crate) struct Answer {
     /// Create: its version, including that of the underlying library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
-    /// Create: reason why it does not support this problem.
+    /// Create: reason why it does not support this problem. Report: reason why it stops no trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unsupported: Option<String>,
     /// Suggest: one point per trial, fewer if the space is exhausted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) suggestions: Option<Vec<Map<String, Value>>>,
+    /// Report: whether to stop the trial; false if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stop: Option<bool>,
     /// Any request: the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tunesmith_algorithms::problem::{ParameterValues, ProblemStatement, TrialId, TrialOutcome};
-use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
+use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialReport, TrialResult};
 
 use self::messages::{Answer, Request, WireProblem, point_from_json, point_to_json};
 use self::process::Process;
@@ -114,8 +114,18 @@ impl Optimizer for External {
             metrics: names.zip(result.values.iter().flatten().copied()).collect(),
             constraints: result.constraints.clone(),
             infeasible,
+            stopped_early: matches!(result.trial.outcome, TrialOutcome::Measured { stopped_early: true, .. }),
         })?;
         Ok(())
+    }
+
+    fn report(&mut self, report: &TrialReport) -> Result<bool, OptimizerError> {
+        let TrialReport { trial, step, value } = *report;
+        let answer = self.ask(&Request::Report { trial: trial.0, step, value })?;
+        match answer.unsupported {
+            Some(reason) => Err(OptimizerError::Unsupported { reason }),
+            None => Ok(answer.stop.unwrap_or(false)),
+        }
     }
 
     fn version(&self) -> Option<String> {

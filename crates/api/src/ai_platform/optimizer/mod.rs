@@ -43,8 +43,8 @@ pub use study_config::{
 };
 pub use study_problem::{StudyPlan, study_plan};
 pub use trial::{
-    MetricFolderChoice, TrialAdditions, TrialList, TrialMessage, TrialParameter, TrialRequest, TrialStateName,
-    completed_point, point, trial_name,
+    MetricFolderChoice, TrialAdditions, TrialInputAdditions, TrialList, TrialMessage, TrialParameter, TrialRequest,
+    TrialStateName, completed_point, point, trial_name,
 };
 
 pub use crate::ai_platform::rpc::FieldViolation;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FieldViolation, MeasurementMessage, TrialRequest};
 use crate::ai_platform::{Notice, ProtoDuration};
-use tunesmith_domain::{Measurement, ReportedOutcome, SuggestionRequest, TrialId};
+use tunesmith_domain::{GivenResult, Measurement, ReportedOutcome, SuggestionRequest, TrialId};
 
 /// Maximum trials per request.
 pub const MAX_SUGGESTIONS: usize = 1000;
@@ -116,8 +116,22 @@ impl TrialRequest {
     ///
     /// # Errors
     /// The first invalid field.
-    pub fn outcome(&self) -> Result<Option<ReportedOutcome>, FieldViolation> {
-        outcome(self.final_measurement.clone(), self.trial_infeasible, self.infeasible_reason.clone())
+    pub fn result(&self) -> Result<Option<GivenResult>, FieldViolation> {
+        let given = outcome(self.final_measurement.clone(), self.trial_infeasible, self.infeasible_reason.clone())?;
+        let Some(outcome) = given.or_else(|| self.is_from_curve().then_some(ReportedOutcome::FromCurve)) else {
+            return Ok(None);
+        };
+        let measurements = self.measurements.iter().enumerate();
+        let measurements =
+            measurements.map(|(index, one)| one.clone().into_measurement(&format!("measurements[{index}]")));
+        let measurements = measurements.collect::<Result<_, _>>()?;
+        Ok(Some(GivenResult { outcome, measurements, stopped_early: self.tunesmith.stopped_early }))
+    }
+
+    /// Whether one of the measurements becomes the result.
+    pub(super) fn is_from_curve(&self) -> bool {
+        let is_given = self.final_measurement.is_some() || self.trial_infeasible;
+        !is_given && !self.measurements.is_empty() && self.state == "COMPLETED"
     }
 }
 

@@ -43,35 +43,52 @@ pub struct TrialRequest {
     pub parameters: Vec<TrialParameter>,
     /// Result of a completed trial.
     pub final_measurement: Option<MeasurementMessage>,
+    /// Measurements of a completed trial. With the state `COMPLETED` and no `finalMeasurement`, one of them becomes the
+    /// result, as in `trials.complete`.
+    pub measurements: Vec<MeasurementMessage>,
     /// Whether the trial has no result. Its parameters are then not tried again.
     pub trial_infeasible: bool,
     /// Reason; only with `trialInfeasible`.
     pub infeasible_reason: String,
+    /// Tunesmith's extensions.
+    pub tunesmith: TrialInputAdditions,
     name: Value,
-    state: Value,
-    measurements: Value,
+    pub(super) state: Value,
     start_time: Value,
     end_time: Value,
     client_id: Value,
-    tunesmith: Value,
+}
+
+/// Tunesmith's extensions of a trial in a request. Other fields of the extensions are accepted and ignored.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct TrialInputAdditions {
+    /// Whether the completed trial was stopped early; its result is then its last measurement.
+    pub stopped_early: bool,
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
 }
 
 impl TrialRequest {
     /// Notices about given fields without effect.
     pub fn notices(&self) -> Vec<Notice> {
+        let state = if self.is_from_curve() { &Value::Null } else { &self.state };
         let fields = [
             ("name", &self.name),
-            ("state", &self.state),
+            ("state", state),
             ("startTime", &self.start_time),
             ("endTime", &self.end_time),
             ("clientId", &self.client_id),
-            ("tunesmith", &self.tunesmith),
         ];
         let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
         let mut notices: Vec<Notice> = fields.map(|(name, _)| Notice::set_by_service(name)).collect();
-        if !self.measurements.is_null() {
-            let description = "has no effect when a trial is created: add measurements with addMeasurement".to_owned();
-            notices.push(Notice { field: "measurements".to_owned(), description });
+        notices.extend(self.tunesmith.others.keys().map(|name| Notice::set_by_service(&format!("tunesmith.{name}"))));
+        let has_result = self.final_measurement.is_some() || self.trial_infeasible || self.is_from_curve();
+        let given =
+            [("measurements", !self.measurements.is_empty()), ("tunesmith.stoppedEarly", self.tunesmith.stopped_early)];
+        for (field, _) in given.into_iter().filter(|(_, is_given)| *is_given && !has_result) {
+            let description = "has no effect on a trial without a result".to_owned();
+            notices.push(Notice { field: field.to_owned(), description });
         }
         if self.trial_infeasible && self.final_measurement.is_some() {
             notices.push(result_of_infeasible_trial());

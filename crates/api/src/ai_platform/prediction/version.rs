@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::container::{ContainerSpec, RouteMap};
 use crate::ai_platform::is_default;
 use crate::ai_platform::notices::Notices;
 
@@ -21,7 +22,7 @@ pub struct VersionRequest {
     pub description: String,
     /// Set by the service. The first version is the default.
     pub is_default: bool,
-    /// Folder with the files of the model, copied at creation: `/FOLDER`, `gs://BUCKET/FOLDER` or `s3://BUCKET/FOLDER`.
+    /// Folder with the files of the model, copied at creation; optional for a container: `/FOLDER`, `gs://BUCKET/FOLDER` or `s3://BUCKET/FOLDER`.
     pub deployment_uri: String,
     /// Runtime version, as mapped to an interpreter by the server configuration.
     pub runtime_version: String,
@@ -33,7 +34,7 @@ pub struct VersionRequest {
     pub package_uris: Vec<String>,
     /// Class of a custom prediction routine: `module.Class`.
     pub prediction_class: String,
-    /// Machine type. No effect.
+    /// Machine type: memory and processors of a worker, by the server's map of machine types.
     pub machine_type: String,
     /// Service account. No effect.
     pub service_account: String,
@@ -49,10 +50,10 @@ pub struct VersionRequest {
     pub explanation_config: Option<Value>,
     /// Log of requests in a table. Not supported.
     pub request_logging_config: Option<Value>,
-    /// Custom container. Not supported.
-    pub container: Option<Value>,
-    /// Routes of a custom container. Not supported.
-    pub routes: Option<Value>,
+    /// Container that answers predictions, instead of workers of an interpreter.
+    pub container: Option<ContainerSpec>,
+    /// Paths of the container's HTTP server.
+    pub routes: Option<RouteMap>,
     /// No effect.
     pub etag: String,
     /// Set by the service.
@@ -174,6 +175,12 @@ pub struct VersionMessage {
     /// Class of a custom prediction routine.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub prediction_class: String,
+    /// Container that answers predictions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<ContainerSpec>,
+    /// Paths of the container's HTTP server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routes: Option<RouteMap>,
     /// Number of workers, by demand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_scaling: Option<AutoScaling>,

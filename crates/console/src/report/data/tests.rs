@@ -55,6 +55,7 @@ fn trial(number: usize, parameters: usize) -> Trial {
         final_measurement: (!failed).then_some(measurement),
         infeasible_reason: failed.then(|| "exit code 3".to_owned()),
         stopped_early: false,
+        predicted_final: None,
         fallback_reason: None,
         request_keys: Vec::new(),
         metadata: Metadata::default(),

@@ -39,6 +39,7 @@ async fn create(
         ("finalMeasurement", request.final_measurement.is_some()),
         ("trialInfeasible", request.trial_infeasible),
         ("infeasibleReason", !request.infeasible_reason.is_empty()),
+        ("measurements", !request.measurements.is_empty()),
     ];
     if let Some((field, _)) = is_given.into_iter().find(|(_, is_given)| *is_given) {
         return Err(ApiError::invalid(field, "is not allowed: the program of the job gives the result of the trial"));

@@ -12,6 +12,7 @@ use rand::Rng;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::batch_prediction;
 use super::job_reopen::{self, MAX_PARALLEL_TRIALS, MAX_TRIALS};
 use super::packages;
 use crate::openapi::examples;
@@ -80,10 +81,20 @@ async fn create(
     let mut notices = request.notices_of_creation();
     let id = JobId::new(&project, &request.job_id);
     let id = id.map_err(|error| ApiError::invalid("jobId", error.to_string()))?;
-    if request.prediction_input.is_some() {
-        return Err(ApiError::invalid("predictionInput", "batch prediction is not supported"));
-    }
-    let input = request.training_input.ok_or_else(|| ApiError::invalid("trainingInput", "is required"))?;
+    let input = match (request.training_input, request.prediction_input) {
+        (Some(_), Some(_)) => {
+            let text = "is given together with trainingInput: one of the two is allowed";
+            return Err(ApiError::invalid("predictionInput", text));
+        }
+        (None, Some(input)) => {
+            check_labels(&request.labels)?;
+            let job = batch_prediction::create(&api, &admission, id, request.labels, input).await?;
+            return created(&api, &project, &job, notices).await;
+        }
+        (input, None) => {
+            input.ok_or_else(|| ApiError::invalid("trainingInput", "is required, unless predictionInput is given"))?
+        }
+    };
     check_input(&input)?;
     check_labels(&request.labels)?;
     let input = completed(&api, &project, input, &mut notices).await?;
@@ -118,6 +129,11 @@ async fn create(
     };
     let random_seed = rand::rng().next_u64();
     let job = api.jobs.create(submission, random_seed).await?;
+    created(&api, &project, &job, notices).await
+}
+
+/// Response to the creation of `job`.
+async fn created(api: &Api, project: &str, job: &Job, notices: Vec<Notice>) -> Result<Created<JobResource>, ApiError> {
     let resource = resource(&api.jobs.report(&job.id).await?).with_notices(notices);
     if !resource.notices().is_empty() {
         // The client gets the notices in the response; they indicate no fault of the server.

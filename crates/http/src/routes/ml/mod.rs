@@ -1,5 +1,6 @@
 //! AI Platform's `ml v1` and Tunesmith's extensions.
 
+mod batch_prediction;
 mod job_artifacts;
 mod job_iam;
 mod job_logs;

@@ -5,13 +5,14 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::routes::state::Api;
 use tunesmith_api::ai_platform::prediction::{
-    AutoScaling, FrameworkName, ManualScaling, ModelAdditions, ModelMessage, ModelOperation, ModelOperationKind,
-    ModelOperationMetadata, ModelOperationResponse, VersionAdditions, VersionMessage, WorkerStatus,
+    AutoScaling, ContainerPort, ContainerSpec, EnvVar, FrameworkName, ManualScaling, ModelAdditions, ModelMessage,
+    ModelOperation, ModelOperationKind, ModelOperationMetadata, ModelOperationResponse, RouteMap, VersionAdditions,
+    VersionMessage, WorkerStatus,
 };
 use tunesmith_api::ai_platform::rpc::Status;
 use tunesmith_api::ai_platform::{Notice, Notices};
 use tunesmith_prediction::{
-    FieldNotice, Framework, Model, Operation, OperationKind, Outcome, PoolStatus, Scaling, Version,
+    Container, FieldNotice, Framework, Model, Operation, OperationKind, Outcome, PoolStatus, Scaling, Version,
 };
 
 pub(super) fn model(api: &Api, model: &Model) -> ModelMessage {
@@ -68,6 +69,8 @@ fn message(model: &str, version: &Version, is_default: bool, etag: &str, status:
         machine_type: spec.machine_type.clone(),
         package_uris: spec.package_uris.clone(),
         prediction_class: spec.prediction_class.clone(),
+        container: spec.container.as_ref().map(container),
+        routes: spec.container.as_ref().map(routes),
         auto_scaling,
         manual_scaling,
         labels: spec.labels.clone(),
@@ -77,9 +80,18 @@ fn message(model: &str, version: &Version, is_default: bool, etag: &str, status:
         tunesmith: VersionAdditions {
             notices: Notices { notices: spec.notices.iter().map(notice).collect() },
             job: spec.source.as_ref().map(|source| source.job.clone()).unwrap_or_default(),
-            trial: spec.source.as_ref().and_then(|source| source.trial).map(|trial| trial.to_string()).unwrap_or_default(),
+            trial: spec
+                .source
+                .as_ref()
+                .and_then(|source| source.trial)
+                .map(|trial| trial.to_string())
+                .unwrap_or_default(),
             requirements: spec.requirements.clone(),
-            python: spec.python.as_ref().map_or_else(|| "python3".to_owned(), |python| python.display().to_string()),
+            python: match (&spec.container, &spec.python) {
+                (Some(_), _) => String::new(),
+                (None, Some(python)) => python.display().to_string(),
+                (None, None) => "python3".to_owned(),
+            },
             python_version: report.python,
             loaded_framework: report.framework,
             package_versions: report.versions,
@@ -98,6 +110,21 @@ fn message(model: &str, version: &Version, is_default: bool, etag: &str, status:
             },
         },
     }
+}
+
+fn container(container: &Container) -> ContainerSpec {
+    let variable = |(name, value): &(String, String)| EnvVar { name: name.clone(), value: value.clone() };
+    ContainerSpec {
+        image: container.image.clone(),
+        command: container.command.clone(),
+        args: container.args.clone(),
+        env: container.env.iter().map(variable).collect(),
+        ports: vec![ContainerPort { container_port: container.port.into() }],
+    }
+}
+
+fn routes(container: &Container) -> RouteMap {
+    RouteMap { predict: container.predict_route.clone(), health: container.health_route.clone() }
 }
 
 fn mean_millis(status: &PoolStatus) -> f64 {

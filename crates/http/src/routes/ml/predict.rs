@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::openapi::examples;
 use crate::openapi::{Operation, Output};
-use crate::request::body::{RawJson, too_large};
+use crate::request::body::{RawBody, too_large};
 use crate::request::names::Names;
 use crate::response::error::{ApiError, Code};
 use crate::routes::state::Api;
 use crate::routes::table::Routes;
 use tunesmith_admission::use_cases;
 use tunesmith_api::ai_platform::rpc::Empty;
-use tunesmith_prediction::MAX_REQUEST_BYTES;
+use tunesmith_prediction::{Content, MAX_REQUEST_BYTES, Reply};
 
 /// Content type of predictions. With the parameter, they are not indented: they are passed on as they are.
 const RAW_JSON: &str = "application/json; charset=UTF-8";
@@ -54,11 +54,17 @@ struct PredictionMessage {
 }
 
 /// Response of a worker.
-struct Prediction(Bytes);
+struct Prediction(Reply);
 
 impl IntoResponse for Prediction {
     fn into_response(self) -> Response {
-        ([(CONTENT_TYPE, RAW_JSON)], self.0).into_response()
+        let Reply { body, status, content_type, .. } = self.0;
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
+        let kind = content_type.and_then(|kind| HeaderValue::try_from(kind).ok());
+        let kind = kind.unwrap_or(HeaderValue::from_static(RAW_JSON));
+        // A page of a container has no rights on this server.
+        let policy = HeaderValue::from_static("sandbox; default-src 'none'");
+        (status, [(CONTENT_TYPE, kind), (CONTENT_SECURITY_POLICY, policy)], body).into_response()
     }
 }
 
@@ -71,7 +77,7 @@ impl Output for Prediction {
 async fn predict(
     State(api): State<Arc<Api>>,
     Names([project, model]): Names<2>,
-    RawJson(body): RawJson,
+    body: RawBody,
 ) -> Result<Prediction, ApiError> {
     predicted(&api, &project, &model, None, body).await
 }
@@ -79,7 +85,7 @@ async fn predict(
 async fn predict_version(
     State(api): State<Arc<Api>>,
     Names([project, model, version]): Names<3>,
-    RawJson(body): RawJson,
+    body: RawBody,
 ) -> Result<Prediction, ApiError> {
     predicted(&api, &project, &model, Some(&version), body).await
 }
@@ -89,19 +95,21 @@ async fn predicted(
     project: &str,
     model: &str,
     version: Option<&str>,
-    body: Bytes,
+    body: RawBody,
 ) -> Result<Prediction, ApiError> {
-    if body.len() > MAX_REQUEST_BYTES {
+    let RawBody { content, content_type } = body;
+    if content.len() > MAX_REQUEST_BYTES {
         return Err(too_large());
     }
-    Ok(Prediction(api.models.predict(project, model, version, body).await?.body))
+    let content = Content { body: content, content_type };
+    Ok(Prediction(api.models.predict(project, model, version, content).await?))
 }
 
-async fn explain(Names([_, _]): Names<2>, RawJson(_): RawJson) -> Result<Json<Empty>, ApiError> {
+async fn explain(Names([_, _]): Names<2>, _: RawBody) -> Result<Json<Empty>, ApiError> {
     Err(no_explanations())
 }
 
-async fn explain_version(Names([_, _, _]): Names<3>, RawJson(_): RawJson) -> Result<Json<Empty>, ApiError> {
+async fn explain_version(Names([_, _, _]): Names<3>, _: RawBody) -> Result<Json<Empty>, ApiError> {
     Err(no_explanations())
 }
 

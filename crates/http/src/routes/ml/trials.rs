@@ -127,7 +127,7 @@ async fn create(
     Body(request): Body<TrialRequest>,
 ) -> Result<Rendered<TrialMessage>, ApiError> {
     let id = study_id(&project, &location, &study)?;
-    let (notices, result) = (request.notices(), request.outcome()?);
+    let (notices, result) = (request.notices(), request.result()?);
     let study = api.studies.study(&id).await?;
     let parameters = point(study.problem.search_space(), &request.parameters)?;
     let created = api.studies.create_trial(&id, parameters, result, admission.idempotency_key()).await?;

@@ -125,7 +125,9 @@ async fn folder(api: &Api, job: &Job, trial: Option<TrialId>, subfolder: &str) -
     if let Some(address) = address.filter(|folder| folder.starts_with("gs://") || folder.starts_with("s3://")) {
         let address = address.trim_end_matches('/');
         let parts = trial.map(|trial| trial.to_string()).into_iter().chain([subfolder.to_owned()]);
-        return Ok(parts.filter(|part| !part.is_empty()).fold(address.to_owned(), |path, part| format!("{path}/{part}")));
+        return Ok(parts
+            .filter(|part| !part.is_empty())
+            .fold(address.to_owned(), |path, part| format!("{path}/{part}")));
     }
     let found = api.jobs.artifacts(&job.id, trial).await?;
     let folder = found.folder.display().to_string();

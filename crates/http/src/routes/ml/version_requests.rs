@@ -2,28 +2,22 @@
 
 use crate::response::error::{ApiError, Code};
 use tunesmith_api::ai_platform::BuiltInAlgorithm;
-use tunesmith_api::ai_platform::machines::MachineMap;
+use tunesmith_api::ai_platform::machines::{MachineMap, MachineType};
 use tunesmith_api::ai_platform::prediction::{FrameworkName, VersionRequest};
-use tunesmith_prediction::{FieldNotice, Framework, ModelSource, Scaling, VersionSpec};
+use tunesmith_prediction::{Container, DEFAULT_PORT, FieldNotice, Framework, ModelSource, Scaling, VersionSpec};
 
 const SET_BY_SERVICE: &str = "has no effect: the service sets it";
+const UNKNOWN_MACHINE: &str = "has no effect: the server knows no such machine type";
 const NO_EFFECT: &str = "has no effect on this server";
 
 /// Specification of the requested version. Fields without effect give a notice.
 pub(super) fn spec(
     request: VersionRequest,
+    model: &str,
     source: Option<ModelSource>,
     machines: &MachineMap,
 ) -> Result<VersionSpec, ApiError> {
     let unsupported = |field: &str, text: &str| Err(ApiError::invalid(field, text));
-    if request.container.is_some() || request.routes.is_some() {
-        let field = if request.container.is_some() { "container" } else { "routes" };
-        return unsupported(
-            field,
-            "custom containers are not supported: serve the model with framework or predictionClass, whose workers run on \
-             this server",
-        );
-    }
     if request.explanation_config.is_some() {
         return unsupported("explanationConfig", "explanations are not supported: leave it out");
     }
@@ -49,13 +43,16 @@ pub(super) fn spec(
         notice(field, value.is_some(), SET_BY_SERVICE);
     }
     notice("etag", !request.etag.is_empty(), SET_BY_SERVICE);
-    notice("machineType", !request.machine_type.is_empty(), NO_EFFECT);
+    let resources = machine(&request.machine_type, machines);
+    notice("machineType", resources.is_none() && !request.machine_type.is_empty(), UNKNOWN_MACHINE);
+    let resources = resources.unwrap_or_default();
     notice("serviceAccount", !request.service_account.is_empty(), NO_EFFECT);
     notice("acceleratorConfig", request.accelerator_config.is_some(), NO_EFFECT);
     let logging = "has no effect: requests are not logged to BigQuery";
     notice("requestLoggingConfig", request.request_logging_config.is_some(), logging);
     let metrics = request.auto_scaling.as_ref().is_some_and(|scaling| !scaling.metrics.is_empty());
     notice("autoScaling.metrics", metrics, "has no effect: workers are added while requests wait");
+    let container = container(&request, model, &mut notice)?;
     let framework = match request.framework {
         FrameworkName::FrameworkUnspecified => Framework::FrameworkUnspecified,
         FrameworkName::Tensorflow => Framework::Tensorflow,
@@ -69,6 +66,7 @@ pub(super) fn spec(
     };
     let python = match built_in {
         Some(_) => None,
+        None if container.is_some() => None,
         None => runtime(&request.runtime_version, machines, &mut notice)?,
     };
     let mut requirements = request.tunesmith.requirements;
@@ -100,11 +98,74 @@ pub(super) fn spec(
                 max_nodes: Some(nodes("autoScaling.maxNodes", auto.max_nodes)?).filter(|nodes| *nodes > 0),
             },
         },
+        container,
+        memory_bytes: resources.memory_bytes,
+        milli_cpus: resources.milli_cpus,
         python,
         requirements,
         notices,
         source,
     })
+}
+
+/// Memory and processors of a machine type, if it is known.
+fn machine(name: &str, machines: &MachineMap) -> Option<MachineType> {
+    // Published for prediction alone: processors, and GiB of memory.
+    let of_prediction = [("mls1-c1-m2", 1, 2), ("mls1-c4-m2", 4, 2), ("n1-standard-2", 2, 7)];
+    let published = || {
+        let (_, cpus, gib) = of_prediction.into_iter().find(|(published, ..)| *published == name)?;
+        let (milli_cpus, memory_bytes) = (Some(cpus * 1000), Some(gib << 30));
+        Some(MachineType { milli_cpus, memory_bytes, ..MachineType::default() })
+    };
+    machines.machine_types.get(name).cloned().or_else(published)
+}
+
+/// The requested container, with the routes that AI Platform has by default.
+fn container(
+    request: &VersionRequest,
+    model: &str,
+    notice: &mut dyn FnMut(&str, bool, &str),
+) -> Result<Option<Container>, ApiError> {
+    let Some(container) = &request.container else {
+        return match request.routes {
+            Some(_) => Err(ApiError::invalid("routes", "has no meaning without container: leave it out")),
+            None => Ok(None),
+        };
+    };
+    for (field, is_given) in [
+        ("framework", request.framework != FrameworkName::FrameworkUnspecified),
+        ("runtimeVersion", !request.runtime_version.is_empty()),
+        ("pythonVersion", !request.python_version.is_empty()),
+        ("packageUris", !request.package_uris.is_empty()),
+        ("predictionClass", !request.prediction_class.is_empty()),
+        ("tunesmith.requirements", !request.tunesmith.requirements.is_empty()),
+    ] {
+        if is_given {
+            return Err(ApiError::invalid(field, "has no meaning with container: leave it out"));
+        }
+    }
+    notice("container.ports", container.ports.len() > 1, "only the first port has an effect");
+    let port = match container.ports.first() {
+        None => DEFAULT_PORT,
+        Some(port) => u16::try_from(port.container_port).ok().filter(|port| *port > 0).ok_or_else(|| {
+            let text = format!("{} is not a port; allowed: 1 to 65535", port.container_port);
+            ApiError::invalid("container.ports[0].containerPort", text)
+        })?,
+    };
+    let routes = request.routes.clone().unwrap_or_default();
+    let route = |given: String, end: &str| match given.is_empty() {
+        true => format!("/v1/models/{model}/versions/{}{end}", request.name),
+        false => given,
+    };
+    Ok(Some(Container {
+        image: container.image.clone(),
+        command: container.command.clone(),
+        args: container.args.clone(),
+        env: container.env.iter().map(|variable| (variable.name.clone(), variable.value.clone())).collect(),
+        port,
+        predict_route: route(routes.predict, ":predict"),
+        health_route: route(routes.health, ""),
+    }))
 }
 
 /// Interpreter of the runtime `version`; `None` for the default one.

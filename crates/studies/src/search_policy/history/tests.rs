@@ -39,7 +39,7 @@ async fn add_all(store: &dyn Store, id: &StudyId, points: Vec<ParameterValue>) {
     let new = (0..).zip(points).map(|(index, x)| NewTrial {
         id: study.next_trial_id.offset(index),
         parameters: BTreeMap::from([("x".to_owned(), x)]),
-        start: TrialStart::Completed(Completion::Succeeded { final_measurement: samples::measurement(1, 0.5) }),
+        start: TrialStart::Completed(Completion::Succeeded { final_measurement: samples::measurement(1, 0.5) }.into()),
         request_key: None,
         ..samples::new_trial(1)
     });
@@ -60,6 +60,25 @@ async fn next(policy: &SearchPolicy, store: &dyn Store, id: &StudyId) -> Option<
 
 fn doubles(count: u32) -> Vec<ParameterValue> {
     (0..count).map(|index| ParameterValue::Double(f64::from(index) / f64::from(count))).collect()
+}
+
+#[tokio::test]
+async fn stopped_trial_counts_with_its_predicted_end_and_an_unpredicted_one_with_its_last_value() {
+    let store = MemoryStore::new();
+    let study = create(&store, "p/l/s", DOUBLE, Algorithm::GaussianProcessBandit).await;
+    let mut outcomes = Vec::new();
+    for (number, predicted_final) in [(1, Some(0.25)), (2, None), (3, Some(f64::NAN))] {
+        let id = TrialId(number);
+        let parameters = BTreeMap::from([("x".to_owned(), ParameterValue::Double(0.1 * number as f64))]);
+        store.create_trial(&study.id, NewTrial { parameters, ..samples::new_trial(number) }).await.unwrap();
+        store.change_trial(&study.id, id, samples::begin(1)).await.unwrap();
+        store.change_trial(&study.id, id, TrialChange::Stop { predicted_final }).await.unwrap();
+        let trial = store.change_trial(&study.id, id, samples::succeed(1, 0.75)).await.unwrap();
+        assert_eq!(trial.final_measurement.as_ref().unwrap().value("accuracy"), Some(0.75), "people see this value");
+        outcomes.push(outcome(&trial, &study.problem));
+    }
+    let expected = |value| TrialOutcome::Measured { values: vec![value], stopped_early: true };
+    assert_eq!(outcomes, [expected(0.25), expected(0.75), expected(0.75)]);
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ async fn add(store: &dyn Store, study: &Study, trials: impl IntoIterator<Item = 
         NewTrial {
             id: first.offset(index),
             parameters: BTreeMap::from([("x".to_owned(), x)]),
-            start: TrialStart::Completed(completion),
+            start: TrialStart::Completed(completion.into()),
             request_key: None,
             ..samples::new_trial(1)
         }
