@@ -35,6 +35,7 @@ pub(crate) fn router(service: Service, pages: Pages) -> Router {
     let console = tunesmith_console::Services {
         jobs: std::sync::Arc::clone(&service.jobs),
         studies: std::sync::Arc::clone(&service.studies),
+        models: service.models.clone(),
         clock: std::sync::Arc::clone(&service.clock),
         server,
         is_secure,

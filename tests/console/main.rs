@@ -9,6 +9,7 @@ mod console_html;
 mod console_scripts;
 mod explore;
 mod live_console;
+mod models;
 mod single_sign_on;
 mod study_health;
 mod study_pages;

@@ -35,7 +35,6 @@ pub use self::error::{ClientError, Refusal};
 #[cfg(feature = "api")]
 pub use self::jobs::{JobPage, LogSelection};
 #[cfg(feature = "api")]
-pub use self::models::{TrialFile, TrialFiles};
 #[cfg(feature = "api")]
 pub use self::server::{DownloadError, Server};
 pub use self::standalone::{Standalone, addresses, install_standalone, standalone};

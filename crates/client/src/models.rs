@@ -26,22 +26,6 @@ struct VersionPage {
     next_page_token: String,
 }
 
-/// Files that the program of a trial has left.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct TrialFiles {
-    /// Folder of the trial.
-    pub folder: String,
-    pub artifacts: Vec<TrialFile>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct TrialFile {
-    /// Path below the folder.
-    pub file: String,
-}
-
 /// # Errors
 /// [`ClientError`] for every request.
 impl Client {
@@ -125,11 +109,5 @@ impl Client {
             return Ok(body);
         }
         Err(Refusal::error(&self.address(), status, request_id, &body))
-    }
-
-    /// The files of a trial, or of a job without hyperparameters.
-    pub async fn trial_files(&self, job: &str, trial: Option<&str>) -> Result<TrialFiles, ClientError> {
-        let query: Vec<(&str, &str)> = trial.map(|trial| ("trial", trial)).into_iter().collect();
-        self.get(&format!("{}/artifacts", self.job_path(job)), &query).await
     }
 }

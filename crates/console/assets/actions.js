@@ -1,6 +1,7 @@
 // Actions: requests of the documented API, with the session of the visitor.
 
 import { refresh } from "./live.js";
+import { createModel } from "./new_model.js";
 import { trialBody } from "./trial_form.js";
 
 /**
@@ -19,23 +20,51 @@ export async function send(method, url, body) {
  * @param {string} method
  * @param {string} url
  * @param {unknown} body a file, or what is sent as JSON
- * @returns {Promise<{error: string, answer: any}>} the message of the error, empty if there was none, and the answer
+ * @returns {Promise<{error: string, answer: any, status: number}>} the message of the error, empty if there was none, the answer, and its status,
+ *   0 without one
  */
 export async function request(method, url, body) {
+  const type = body instanceof File ? "application/octet-stream" : "application/json";
+  const sent = method === "DELETE" ? undefined : body instanceof File ? body : JSON.stringify(body);
+  const { error, text, status } = await exchange(method, url, type, sent);
+  return { error, answer: error ? null : parsed(text), status };
+}
+
+/**
+ * Sends JSON as it is written, and returns the answer as it is.
+ * @param {string} url
+ * @param {string} json
+ */
+export async function sendText(url, json) {
+  return exchange("POST", url, "application/json", json);
+}
+
+/**
+ * @param {string} method
+ * @param {string} url
+ * @param {string} type
+ * @param {File | string | undefined} body
+ */
+async function exchange(method, url, type, body) {
   const csrf = document.querySelector('meta[name="csrf"]')?.getAttribute("content") ?? "";
-  const init = {
-    method,
-    headers: { "content-type": body instanceof File ? "application/octet-stream" : "application/json", ...(csrf && { "x-tunesmith-csrf": csrf }) },
-    ...(method !== "DELETE" && { body: body instanceof File ? body : JSON.stringify(body) }),
-  };
+  const headers = { "content-type": type, ...(csrf && { "x-tunesmith-csrf": csrf }) };
   try {
-    const response = await fetch(url, init);
-    const answer = await response.json().catch(() => null);
-    if (response.ok) return { error: "", answer };
-    return { error: answer?.error?.message ?? `the server answered with status ${response.status}`, answer: null };
+    const response = await fetch(url, { method, headers, ...(body !== undefined && { body }) });
+    const [text, status] = [await response.text(), response.status];
+    const error = response.ok ? "" : (parsed(text)?.error?.message ?? `the server answered with status ${status}`);
+    return { error, text, status };
   } catch {
     const error = "the server cannot be reached; nothing was changed unless it answers again with another state";
-    return { error, answer: null };
+    return { error, text: "", status: 0 };
+  }
+}
+
+/** JSON, or null for other text. @param {string} text @returns {any} */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
   }
 }
 
@@ -173,13 +202,16 @@ export function useActions() {
     const form = event.target;
     if (!(form instanceof HTMLFormElement) || !form.dataset.url) return;
     event.preventDefault();
-    const { error, answer } = await request(form.dataset.method ?? "POST", form.dataset.url, body(form));
+    const isModel = form.dataset.body === "model";
+    const { error, answer } = isModel
+      ? { error: await createModel(form), answer: null }
+      : await request(form.dataset.method ?? "POST", form.dataset.url, body(form));
     const notice = form.querySelector('[role="alert"]');
     if (notice instanceof HTMLElement) {
       notice.textContent = error;
       notice.hidden = !error;
     }
     if (!error && "secret" in form.dataset) showSecret(form, answer.secret);
-    else if (!error) location.reload();
+    else if (!error && !isModel) location.reload();
   });
 }

@@ -1,4 +1,4 @@
-// The list of commands (Ctrl+K): pages, and the jobs and studies whose names contain what is typed.
+// The list of commands (Ctrl+K): pages, and the jobs, studies and models whose names contain what is typed.
 
 /** Time without a key after which the server is asked, in milliseconds. */
 const PAUSE = 120;
@@ -19,7 +19,7 @@ function pages() {
   return found.filter((command, index) => found.findIndex((other) => other.address === command.address) === index);
 }
 
-/** Jobs and studies whose names contain `text`. @param {string} text @returns {Promise<Command[]>} */
+/** Jobs, studies and models whose names contain `text`. @param {string} text @returns {Promise<Command[]>} */
 async function named(text) {
   const response = await fetch(`/console/find?${new URLSearchParams({ name: text })}`, { headers: { accept: "application/json" } });
   if (!response.ok) return [];
@@ -34,12 +34,12 @@ export function openCommands() {
   dialog.className = "commands";
   dialog.setAttribute("aria-label", "Go to");
   const input = document.createElement("input");
-  Object.assign(input, { type: "search", placeholder: "Go to a page, job or study", autocomplete: "off", spellcheck: false });
+  Object.assign(input, { type: "search", placeholder: "Go to a page, job, study or model", autocomplete: "off", spellcheck: false });
   const attributes = { role: "combobox", "aria-label": "Go to", "aria-expanded": "true", "aria-controls": "commands", "aria-autocomplete": "list" };
   for (const [name, value] of Object.entries(attributes)) input.setAttribute(name, value);
   const list = document.createElement("ul");
   Object.assign(list, { id: "commands", role: "listbox" });
-  list.setAttribute("aria-label", "Pages, jobs and studies");
+  list.setAttribute("aria-label", "Pages, jobs, studies and models");
   const known = pages();
   let chosen = 0;
   let version = 0;

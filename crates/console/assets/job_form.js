@@ -5,7 +5,7 @@
  * @typedef {Record<string, string | string[]>} Values
  * @typedef {Record<string, string>} Paths The paths of values in messages.
  * @typedef {{isReadable: boolean, isStudy: boolean, fields: Values, paths: Paths, parameters: Values[], parameterPaths: Paths[], notShown: string[]}} Form
- * @typedef {{kind: string, field?: string, index?: number, value?: string, uri?: string}} Change
+ * @typedef {{kind: string, field?: string, index?: number, value?: string, uri?: string, module?: string}} Change
  * @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Field
  * @typedef {{isError: boolean, field: string, text: string}} Problem
  */

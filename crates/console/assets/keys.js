@@ -8,7 +8,7 @@ const KEYS = [
   ["j, k", "Next and previous row of the table"],
   ["Enter", "Open the row"],
   ["[, ]", "Previous and next page or trial"],
-  ["Ctrl+K", "Go to a page, job or study"],
+  ["Ctrl+K", "Go to a page, job, study or model"],
   ["?", "Show the keys"],
 ];
 

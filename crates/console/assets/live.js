@@ -10,6 +10,7 @@ const PAUSE = 1000;
 
 /** @returns {string} the address of the stream for this page */
 function stream() {
+  if (/^\/console\/(models|projects\/[^/]+\/models\/[^/]+)$/.test(location.pathname)) return `${location.pathname}/events`;
   const one = location.pathname.match(/^\/console\/projects\/[^/]+\/(jobs|locations\/[^/]+\/studies)\/[^/]+/);
   return one ? `${one[0]}/events` : "/console/events";
 }

@@ -133,7 +133,7 @@ if (form instanceof HTMLFormElement) {
     return former;
   };
   onChange(change);
-  offerUpload(() => String(new FormData(form).get("project")), (uri) => change({ kind: "addPackage", uri }));
+  offerUpload(() => String(new FormData(form).get("project")), (uri, module) => change({ kind: "addPackage", uri, module }));
   const refuse = (/** @type {string} */ text) => {
     const notice = document.getElementById("refusal");
     if (!notice) return;

@@ -6,6 +6,7 @@ import { colours as coloursOfPage, count, short } from "./plot_parts.js";
 import { history } from "./plots.js";
 import { scaled } from "./scales.js";
 import { sketch } from "./sketch.js";
+import { shellWord } from "./words.js";
 
 /** Number of parameters whose importance is shown. */
 const MOST_BARS = 8;
@@ -120,7 +121,7 @@ function barOf({ parameter, total, totalRange: [low, high] }) {
 
 /** Texts of the parameters of a trial, by form. @type {Record<string, (values: Record<string, any>) => string>} */
 const FORMS = {
-  flags: (values) => entries(values).map(([name, value]) => word(`--${name}=${value}`)).join(" "),
+  flags: (values) => entries(values).map(([name, value]) => shellWord(`--${name}=${value}`)).join(" "),
   YAML: (values) => entries(values).map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}\n`).join(""),
   JSON: (values) => JSON.stringify(Object.fromEntries(entries(values)), null, 2),
   Python: (values) => `{${entries(values).map(([name, value]) => `${JSON.stringify(name)}: ${JSON.stringify(value)}`).join(", ")}}`,
@@ -129,11 +130,6 @@ const FORMS = {
 /** The parameters that the trial has, in the order of the configuration. @param {Record<string, any>} values */
 function entries(values) {
   return parameters.filter((name) => values[name] !== undefined && values[name] !== null).map((name) => [name, values[name]]);
-}
-
-/** A word of a POSIX shell. @param {string} text */
-function word(text) {
-  return /^[A-Za-z0-9_./:=,+@%-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
 }
 
 async function showLeaders() {

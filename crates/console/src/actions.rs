@@ -20,6 +20,38 @@ pub(crate) struct JobActions {
     /// Maximum total and parallel trials, if they can be changed.
     pub(crate) trials: Option<(u64, u64)>,
     pub(crate) new_trial: Option<NewTrial>,
+    pub(crate) new_model: Option<NewModel>,
+}
+
+/// Form for a model with the files of a program of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewModel {
+    /// URL of the models in the API.
+    pub(crate) method: String,
+    /// Start of the URLs of their pages.
+    pub(crate) pages: String,
+    /// ID of the job.
+    pub(crate) job: String,
+    /// Proposed name.
+    pub(crate) name: String,
+    /// Selectable trials, as in requests and for people; none for a job without hyperparameters.
+    pub(crate) trials: Vec<(String, String)>,
+}
+
+impl NewModel {
+    /// Form for `job`, if its program has a folder and the visitor may create models.
+    pub(crate) fn of(job: &Job, trials: Vec<(String, String)>, visitor: &Visitor) -> Option<Self> {
+        let (project, id) = job.id.parts();
+        let has_folder = job.plan.as_ref().is_ok_and(|plan| plan.job_dir.is_some());
+        let may = |permission| visitor.may(permission, project);
+        (has_folder && may(Permission::ModelsCreate) && may(Permission::VersionsCreate)).then(|| Self {
+            method: format!("/v1/projects/{project}/models"),
+            pages: format!("/console/projects/{project}/models/"),
+            job: id.to_owned(),
+            name: id.to_owned(),
+            trials,
+        })
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -67,11 +99,15 @@ impl JobActions {
             label: may_update,
             new_job: visitor
                 .may(Permission::JobsCreate, project)
-                .then(|| format!("/console/new?from={}", encoded(&format!("{project}/{id}")))),
+                .then_some(job)
+                // The form is that of a training.
+                .filter(|job| job.prediction.is_none())
+                .map(|_| format!("/console/new?from={}", encoded(&format!("{project}/{id}")))),
             trials: counts
                 .filter(|_| may_update && !is_cancelling)
                 .map(|plan| (plan.max_trials, plan.max_parallel_trials)),
             new_trial: None,
+            new_model: None,
         }
     }
 
@@ -89,7 +125,7 @@ impl JobActions {
     }
 
     pub(crate) fn any(&self) -> bool {
-        self.cancel || self.retry || self.delete || self.label || self.new_job.is_some()
+        self.cancel || self.retry || self.delete || self.label || self.new_job.is_some() || self.new_model.is_some()
     }
 }
 

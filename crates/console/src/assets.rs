@@ -46,7 +46,9 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("job_form.js", SCRIPT, include_bytes!("../assets/job_form.js")),
     ("keys.js", SCRIPT, include_bytes!("../assets/keys.js")),
     ("live.js", SCRIPT, include_bytes!("../assets/live.js")),
+    ("model.js", SCRIPT, include_bytes!("../assets/model.js")),
     ("new_job.js", SCRIPT, include_bytes!("../assets/new_job.js")),
+    ("new_model.js", SCRIPT, include_bytes!("../assets/new_model.js")),
     ("parallel.js", SCRIPT, include_bytes!("../assets/parallel.js")),
     ("plot_parts.js", SCRIPT, include_bytes!("../assets/plot_parts.js")),
     ("plots.js", SCRIPT, include_bytes!("../assets/plots.js")),
@@ -59,6 +61,8 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
     ("trial_form.js", SCRIPT, include_bytes!("../assets/trial_form.js")),
     ("upload.js", SCRIPT, include_bytes!("../assets/upload.js")),
+    ("wheel.js", SCRIPT, include_bytes!("../assets/wheel.js")),
+    ("words.js", SCRIPT, include_bytes!("../assets/words.js")),
 ];
 
 struct Assets {

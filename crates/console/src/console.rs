@@ -9,6 +9,7 @@ use tunesmith_admission::AccessControl;
 use tunesmith_domain::Code;
 use tunesmith_jobs::Jobs;
 use tunesmith_oidc::Provider;
+use tunesmith_prediction::Models;
 use tunesmith_studies::Studies;
 use tunesmith_studies::clock::Clock;
 
@@ -34,6 +35,7 @@ pub struct SingleSignOn {
 pub struct Services {
     pub jobs: Arc<Jobs>,
     pub studies: Arc<Studies>,
+    pub models: Models,
     pub clock: Arc<dyn Clock>,
     /// Start-up facts of this server; `None` in a process that serves no others.
     pub server: Option<ServerFacts>,
@@ -49,6 +51,7 @@ pub struct Services {
 pub(crate) struct Console {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) studies: Arc<Studies>,
+    pub(crate) models: Models,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) control: Arc<AccessControl>,
     server: Option<Arc<ServerFacts>>,
@@ -59,9 +62,9 @@ pub(crate) struct Console {
 
 impl Console {
     pub(crate) fn new(services: Services, control: Arc<AccessControl>) -> Self {
-        let Services { jobs, studies, clock, server, is_secure, single_sign_on, ended } = services;
+        let Services { jobs, studies, models, clock, server, is_secure, single_sign_on, ended } = services;
         let (server, single_sign_on) = (server.map(Arc::new), single_sign_on.map(Arc::new));
-        Self { jobs, studies, clock, control, server, is_secure, single_sign_on, streams: Streams::new(ended) }
+        Self { jobs, studies, models, clock, control, server, is_secure, single_sign_on, streams: Streams::new(ended) }
     }
 
     /// Start-up facts of this server.

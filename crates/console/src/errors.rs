@@ -4,7 +4,7 @@ use axum::response::Response;
 
 use super::frame::{Frame, Section};
 use super::visit::Visitor;
-use tunesmith_domain::Refusal;
+use tunesmith_domain::{Code, Refusal};
 use tunesmith_jobs::JobsError;
 use tunesmith_store::StoreError;
 use tunesmith_studies::StudiesError;
@@ -52,6 +52,17 @@ impl From<StudiesError> for PageError {
                 tracing::error!(error = &error as &dyn std::error::Error, "a page cannot be shown");
                 Self::Failed(error.to_string())
             }
+        }
+    }
+}
+
+impl From<Refusal> for PageError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal.code {
+            Code::NotFound => Self::NotFound(refusal.message),
+            Code::PermissionDenied => Self::Denied(refusal.message),
+            Code::InvalidArgument => Self::Invalid(refusal.message),
+            _ => Self::Failed(refusal.message),
         }
     }
 }

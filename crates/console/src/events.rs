@@ -1,7 +1,7 @@
 //! Event streams, which notify a page of changes so that it reloads the changed parts.
 //!
 //! Events have no content, so that every stream costs the same: polling the revisions of a job and its study, two reads
-//! by key, once a second. Pages of all jobs and studies share one poll. Polling also detects changes by other servers.
+//! by key, once a second. Pages of all jobs and studies share one poll, as do those of all models. Polling also detects changes by other servers.
 
 use std::collections::hash_map::DefaultHasher;
 use std::convert::Infallible;
@@ -20,11 +20,13 @@ use tokio::time::{Instant, sleep};
 
 use super::console::Console;
 use super::errors::PageError;
+use super::model::NamedModel;
 use super::subject::{Named, Subject};
 use super::visit::Visit;
 use tunesmith_access::PerPrincipal;
 use tunesmith_admission::Admission;
 use tunesmith_domain::{JobId, Study, StudyId};
+use tunesmith_prediction::Model;
 
 /// Maximum number of open streams, in total and per principal. Pages without a stream reload periodically.
 const MOST: usize = 256;
@@ -39,13 +41,18 @@ const INTERVAL_OF_ALL: Duration = Duration::from_secs(2);
 /// Interval of comments in a stream without events, for both ends to detect a lost connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
+/// Time and result of a poll.
+type LastLook = Arc<tokio::sync::Mutex<Option<(Instant, u64)>>>;
+
 #[derive(Clone)]
 pub(crate) struct Streams {
     slots: Arc<Semaphore>,
     of_principals: Arc<PerPrincipal>,
     ended: watch::Receiver<bool>,
     /// Last poll of all jobs.
-    all: Arc<tokio::sync::Mutex<Option<(Instant, u64)>>>,
+    all: LastLook,
+    /// Last poll of all models.
+    models: LastLook,
 }
 
 impl Streams {
@@ -61,7 +68,13 @@ impl Streams {
 
     pub(crate) fn new(ended: watch::Receiver<bool>) -> Self {
         let of_principals = Arc::new(PerPrincipal::new(MOST_OF_PRINCIPAL));
-        Self { slots: Arc::new(Semaphore::new(MOST)), of_principals, ended, all: Arc::default() }
+        Self {
+            slots: Arc::new(Semaphore::new(MOST)),
+            of_principals,
+            ended,
+            all: Arc::default(),
+            models: Arc::default(),
+        }
     }
 }
 
@@ -76,6 +89,8 @@ enum Watched {
     All,
     Job(JobId),
     Study(StudyId),
+    Models,
+    Model(NamedModel),
 }
 
 pub(crate) async fn all(console: Console, visit: Visit, (): ()) -> Result<Response, PageError> {
@@ -88,6 +103,16 @@ pub(crate) async fn of_one(console: Console, visit: Visit, named: Named, (): ())
         Subject::Study(study) => Watched::Study(study.id.clone()),
     };
     open(console, visit, watched).await
+}
+
+pub(crate) async fn models(console: Console, visit: Visit, (): ()) -> Result<Response, PageError> {
+    open(console, visit, Watched::Models).await
+}
+
+pub(crate) async fn of_model(console: Console, visit: Visit, named: NamedModel, (): ()) -> Result<Response, PageError> {
+    // Fails for a model that does not exist.
+    console.models.model(&named.project, &named.model).await?;
+    open(console, visit, Watched::Model(named)).await
 }
 
 struct Stream {
@@ -125,8 +150,8 @@ impl Stream {
     /// Next event; `None` on shutdown, or when the subject is deleted or no longer visible.
     async fn next(&mut self) -> Option<&'static [u8]> {
         let interval = match self.watched {
-            Watched::All => INTERVAL_OF_ALL,
-            Watched::Job(_) | Watched::Study(_) => INTERVAL,
+            Watched::All | Watched::Models => INTERVAL_OF_ALL,
+            Watched::Job(_) | Watched::Study(_) | Watched::Model(_) => INTERVAL,
         };
         let mut ended = self.console.streams.ended.clone();
         loop {
@@ -162,6 +187,12 @@ impl Console {
         let id = match watched {
             Watched::Job(id) => id,
             Watched::Study(id) => return Ok(self.studies.study(id).await?.revision),
+            Watched::Models => return self.look_at_models().await,
+            Watched::Model(named) => {
+                let mut hasher = DefaultHasher::new();
+                self.hash_model(&self.models.model(&named.project, &named.model).await?, &mut hasher);
+                return Ok(hasher.finish());
+            }
             Watched::All => return self.look_at_all().await,
         };
         let job = self.jobs.job(id).await?;
@@ -173,12 +204,36 @@ impl Console {
         Ok(hasher.finish())
     }
 
+    /// Like [`Self::look`], for all models. Concurrent streams share the result.
+    async fn look_at_models(&self) -> Result<u64, PageError> {
+        let mut last = self.streams.models.lock().await;
+        if let Some(seen) = recent(*last) {
+            return Ok(seen);
+        }
+        let mut hasher = DefaultHasher::new();
+        for project in self.models.projects().await? {
+            for model in self.models.models(&project).await? {
+                self.hash_model(&model, &mut hasher);
+            }
+        }
+        let seen = hasher.finish();
+        *last = Some((Instant::now(), seen));
+        Ok(seen)
+    }
+
+    /// Adds what changes with a model, its workers and its requests.
+    fn hash_model(&self, model: &Model, hasher: &mut DefaultHasher) {
+        (&model.project, &model.name, model.revision).hash(hasher);
+        for version in &model.versions {
+            let status = self.models.status(version);
+            (status.ready, status.starting, status.waiting, status.requests, status.failures).hash(hasher);
+        }
+    }
+
     /// Like [`Self::look`], for all jobs and studies. Concurrent streams share the result.
     async fn look_at_all(&self) -> Result<u64, PageError> {
         let mut last = self.streams.all.lock().await;
-        if let Some((at, seen)) = *last
-            && at.elapsed() < INTERVAL_OF_ALL / 2
-        {
+        if let Some(seen) = recent(*last) {
             return Ok(seen);
         }
         let mut hasher = DefaultHasher::new();
@@ -206,4 +261,9 @@ impl Console {
         *last = Some((Instant::now(), seen));
         Ok(seen)
     }
+}
+
+/// Result of a recent poll.
+fn recent(last: Option<(Instant, u64)>) -> Option<u64> {
+    last.filter(|(at, _)| at.elapsed() < INTERVAL_OF_ALL / 2).map(|(_, seen)| seen)
 }

@@ -1,4 +1,4 @@
-//! Jobs and studies by name, for the list of commands.
+//! Jobs, studies and models by name, for the list of commands.
 
 use axum::Json;
 use axum::extract::Query;
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::console::Console;
 use super::errors::PageError;
+use super::models;
 use super::subject::{job_address, study_address};
 use super::visit::Visit;
 use tunesmith_access::Permission;
@@ -15,7 +16,7 @@ use tunesmith_api::ai_platform::job;
 use tunesmith_api::ai_platform::optimizer::display_name;
 use tunesmith_domain::StudyState;
 
-/// Maximum number of jobs and studies in a response.
+/// Maximum number of entries in a response.
 const MOST: usize = 12;
 
 #[derive(Debug, Default, Deserialize)]
@@ -34,7 +35,7 @@ struct NamedPage {
     address: String,
 }
 
-/// Responds with the newest visible jobs and studies whose names contain the wanted text.
+/// Responds with the newest visible jobs, studies and models whose names contain the wanted text.
 pub(crate) async fn show(
     console: Console,
     visit: Visit,
@@ -74,6 +75,18 @@ pub(crate) async fn show(
         })
     });
     found.extend(studies.await?);
+    let models = console.visible_models(visitor).await?;
+    found.extend(models.into_iter().filter(|model| model.name.to_lowercase().contains(&wanted)).map(|model| {
+        let versions = model.versions.len();
+        let page = NamedPage {
+            kind: "model",
+            project: model.project.clone(),
+            name: model.name.clone(),
+            state: format!("{versions} {}", if versions == 1 { "version" } else { "versions" }),
+            address: models::address(&model),
+        };
+        (model.create_time, page)
+    }));
     found.sort_by_key(|(created, _)| std::cmp::Reverse(*created));
     found.truncate(MOST);
     let found: Vec<NamedPage> = found.into_iter().map(|(_, page)| page).collect();

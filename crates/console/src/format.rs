@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 use tunesmith_algorithms::problem::ParameterValue;
 use tunesmith_algorithms::rounded::{Rounded, RoundedValue};
 use tunesmith_domain::{JobState, StudyState, TrialState};
+use tunesmith_prediction::VersionState;
 
 /// Rounded number, with the exact one as its title.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -158,6 +159,18 @@ impl From<StudyState> for Badge {
             StudyState::Active => ("Active", "is-running"),
             StudyState::Inactive => ("Inactive", "is-bad"),
             StudyState::Completed => ("Completed", "is-good"),
+        };
+        Self { word, class }
+    }
+}
+
+impl From<VersionState> for Badge {
+    fn from(state: VersionState) -> Self {
+        let (word, class) = match state {
+            VersionState::Creating => ("Creating", "is-running"),
+            VersionState::Ready => ("Ready", "is-good"),
+            VersionState::Failed => ("Failed", "is-bad"),
+            VersionState::Deleting => ("Deleting", "is-ending"),
         };
         Self { word, class }
     }

@@ -34,6 +34,7 @@ const POLICY_WITH_PLOTS: &str = "default-src 'none'; script-src 'self'; style-sr
 pub(crate) enum Section {
     Overview,
     Jobs,
+    Models,
     Workers,
     Access,
     Server,
@@ -109,6 +110,7 @@ impl Frame {
             == match self.section {
                 Section::Overview => "overview",
                 Section::Jobs => "jobs",
+                Section::Models => "models",
                 Section::Workers => "workers",
                 Section::Access => "access",
                 Section::Server => "server",

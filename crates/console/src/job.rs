@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::response::Response;
 
+use super::actions::NewModel;
 use super::best_trial::{ParameterLine, WIDE, lines};
 use super::console::{Console, rendered};
 use super::errors::PageError;
@@ -14,9 +15,9 @@ use super::health::{Finding, findings, pace};
 use super::subject::{Head, Named, Subject, Tab};
 use super::summary::{Best, Progress, goal_word};
 use super::trials::{Column, Row, parameter_names};
-use super::visit::Visit;
+use super::visit::{Visit, Visitor};
 use tunesmith_algorithms::problem::Goal;
-use tunesmith_domain::{Job, Study, StudyState, Trial};
+use tunesmith_domain::{BatchPrediction, Job, JobState, Study, StudyState, Trial};
 
 const MOST_OPTIMAL: usize = 10;
 
@@ -49,6 +50,29 @@ pub(crate) struct Summary {
     /// Why it failed; `None` also in a report.
     pub(crate) failure: Option<Failure>,
     pub(crate) study: Option<StudyPart>,
+    pub(crate) batch: Option<BatchPart>,
+}
+
+/// Progress of a batch prediction.
+pub(crate) struct BatchPart {
+    pub(crate) predictions: u64,
+    pub(crate) errors: u64,
+    /// Folder of the predictions.
+    pub(crate) output: String,
+    /// Model, version, or folder of the model.
+    pub(crate) model: String,
+}
+
+impl BatchPart {
+    fn of(prediction: &BatchPrediction) -> Self {
+        let text = |field: &str| prediction.input[field].as_str().filter(|text| !text.is_empty());
+        Self {
+            predictions: prediction.counts.predictions,
+            errors: prediction.counts.errors,
+            output: text("outputPath").unwrap_or_default().to_owned(),
+            model: ["modelName", "versionName", "uri"].into_iter().find_map(text).unwrap_or_default().to_owned(),
+        }
+    }
 }
 
 pub(crate) struct StudyPart {
@@ -104,12 +128,31 @@ pub(crate) struct OptimalRow {
 
 pub(crate) async fn show(console: Console, visit: Visit, named: Named, (): ()) -> Result<Response, PageError> {
     let subject = console.subject(&named).await?;
-    let page = JobPage {
-        frame: visit.frame(subject.name(), Section::Jobs),
-        head: subject.head(&visit.visitor, Tab::Summary),
-        summary: Summary::of(&console, &subject, Some(subject.address())).await?,
-    };
+    let summary = Summary::of(&console, &subject, Some(subject.address())).await?;
+    let mut head = subject.head(&visit.visitor, Tab::Summary);
+    if let Some(job) = subject.job() {
+        head.job_actions.new_model = new_model(job, &summary, &visit.visitor);
+    }
+    let page = JobPage { frame: visit.frame(subject.name(), Section::Jobs), head, summary };
     Ok(rendered(&page))
+}
+
+/// Form for a model of what `job` has trained so far.
+fn new_model(job: &Job, summary: &Summary, visitor: &Visitor) -> Option<NewModel> {
+    let option = |value: &str, text: String| (value.to_owned(), text);
+    let trials = match &summary.study {
+        Some(study) => {
+            let best = study.best.as_ref()?.trial;
+            let mut trials = vec![option("best", format!("trial {best}, the best result"))];
+            if study.model.is_some() {
+                trials.push(option("recommended", "recommended by the model of the results".to_owned()));
+            }
+            trials
+        }
+        None if job.state == JobState::Succeeded => Vec::new(),
+        None => return None,
+    };
+    NewModel::of(job, trials, visitor)
 }
 
 impl Summary {
@@ -140,12 +183,14 @@ impl Summary {
             reasons: Vec::new(),
             failure,
             study,
+            batch: None,
         };
         Ok(match subject {
             Subject::Job { job, .. } => {
                 let (position, waiting) = console.jobs.wait_of(job);
                 Self {
                     error_message: job.error_message.clone(),
+                    batch: job.prediction.as_ref().map(BatchPart::of),
                     start_time: job.start_time.map(Time),
                     end_time: job.end_time.map(Time),
                     run_time: console.run_time(job),

@@ -14,6 +14,10 @@ const HYPERPARAMETERS: &str = "hyperparameters";
 const TRAINING_INPUT: &str = "trainingInput";
 const PARAMETERS: &str = "params";
 const PACKAGES: &str = "packageUris";
+const MAIN: &str = "masterConfig";
+
+/// Keys of a command, which a module replaces.
+const COMMAND: [&str; 2] = ["containerCommand", "containerArgs"];
 
 /// Maximum number of parameters in the form, and of listed paths that are only in the text. Above it, only the text can
 /// be edited.
@@ -58,6 +62,9 @@ pub(crate) enum Change {
     /// Adds a package to those of the job.
     AddPackage {
         uri: String,
+        /// Module to run instead of a command; empty to leave the program as it is.
+        #[serde(default)]
+        module: String,
     },
 }
 
@@ -187,14 +194,30 @@ pub(crate) fn changed(text: &str, change: &Change) -> Result<String, EditError> 
             ];
             edit(text, &study, &Edit::Set(Plain::Mapping(study_of)))
         }
-        Change::AddPackage { uri } => {
-            let list: Vec<Step<'_>> = root.iter().copied().chain([Step::Key(PACKAGES)]).collect();
+        Change::AddPackage { uri, module } => {
+            let at = |key: &'static str| -> Vec<Step<'_>> { root.iter().copied().chain([Step::Key(key)]).collect() };
             let input = if root.is_empty() { Some(&file) } else { file.get(TRAINING_INPUT) };
             let uri = Plain::Scalar(uri.clone());
-            match input.and_then(|input| input.get(PACKAGES)) {
-                None => edit(text, &list, &Edit::Set(Plain::List(vec![uri]))),
-                Some(_) => edit(text, &list, &Edit::Append(uri)),
+            let added = match input.and_then(|input| input.get(PACKAGES)) {
+                None => edit(text, &at(PACKAGES), &Edit::Set(Plain::List(vec![uri]))),
+                Some(_) => edit(text, &at(PACKAGES), &Edit::Append(uri)),
+            }?;
+            if module.is_empty() {
+                return Ok(added);
             }
+            // The module replaces a command.
+            let main = input.and_then(|input| input.get(MAIN)).and_then(Value::as_object);
+            let has_more = main.is_some_and(|main| main.keys().any(|key| !COMMAND.contains(&key.as_str())));
+            let mut changed = added;
+            if has_more {
+                for key in COMMAND {
+                    let path: Vec<Step<'_>> = at(MAIN).into_iter().chain([Step::Key(key)]).collect();
+                    changed = edit(&changed, &path, &Edit::Remove)?;
+                }
+            } else {
+                changed = edit(&changed, &at(MAIN), &Edit::Remove)?;
+            }
+            edit(&changed, &at("pythonModule"), &Edit::Set(Plain::Scalar(module.clone())))
         }
     }
 }
@@ -305,11 +328,22 @@ mod tests {
         assert_eq!(change(&two, Change::RemoveParameter { index: 1 }), TEXT);
         let study = change("trainingInput:\n  region: x\n", Change::AddStudy);
         assert_eq!(Form::of(&study).parameters[0]["type"], "DOUBLE");
-        let package = |uri: &str| Change::AddPackage { uri: uri.to_owned() };
+        let package = |uri: &str| Change::AddPackage { uri: uri.to_owned(), module: String::new() };
         let one = change("trainingInput:\n  pythonModule: a.b\n", package("tunesmith://p/1/a.whl"));
         let two = change(&one, package("tunesmith://p/2/b.whl"));
         let packages = outline(&two).unwrap()["trainingInput"]["packageUris"].clone();
         assert_eq!(packages, serde_json::json!(["tunesmith://p/1/a.whl", "tunesmith://p/2/b.whl"]), "{two}");
+        let script = |text: &str| {
+            let uri = "tunesmith://p/1/train-0-py3-none-any.whl".to_owned();
+            outline(&change(text, Change::AddPackage { uri, module: "train".to_owned() })).unwrap()["trainingInput"]
+                .clone()
+        };
+        let plain = "trainingInput:\n  masterConfig:\n    # a comment\n    containerCommand: [python3, train.py]\n  region: r\n";
+        let packages = serde_json::json!(["tunesmith://p/1/train-0-py3-none-any.whl"]);
+        let expected = serde_json::json!({"region": "r", "packageUris": packages, "pythonModule": "train"});
+        assert_eq!(script(plain), expected);
+        let with_type = plain.replace("  region", "    acceleratorConfig: {type: v100}\n  region");
+        assert_eq!(script(&with_type)["masterConfig"], serde_json::json!({"acceleratorConfig": {"type": "v100"}}));
         let unknown = changed(TEXT, &field("seed", "7"));
         assert_eq!(unknown, Err(EditError::Unsupported));
     }

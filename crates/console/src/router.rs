@@ -14,11 +14,12 @@ use tunesmith_admission::use_cases::{self, RequiredAccess, UseCase};
 use super::console::{Console, LOGIN, LOGIN_CALLBACK, Services};
 use super::errors::PageError;
 use super::frame::ADMINISTRATION;
+use super::model::NamedModel;
 use super::subject::Named;
 use super::visit::{PageCall, Visit};
 use super::{
-    access, assets, compare, details, events, explore, find, job, jobs, login, logs, new_job, overview, reference,
-    report, server, single_sign_on, trial, trials, workers,
+    access, assets, compare, details, events, explore, find, job, jobs, login, logs, model, models, new_job, overview,
+    reference, report, server, single_sign_on, trial, trials, workers,
 };
 
 /// Routes of the console below `/console`, authorised by `control`.
@@ -39,6 +40,10 @@ pub fn router(services: Services, control: Arc<AccessControl>) -> Router {
         .route("/console", page("console.overview", overview::show))
         .route("/console/", get(async || Redirect::permanent("/console")))
         .route("/console/jobs", page("console.jobs", jobs::show))
+        .route("/console/models", page("console.models", models::show))
+        .route("/console/models/events", page("console.models.events", events::models))
+        .route("/console/projects/{project}/models/{model}", of_model("console.model", model::show))
+        .route("/console/projects/{project}/models/{model}/events", of_model("console.model.events", events::of_model))
         .route("/console/new", page("console.newJob", new_job::new_job))
         .route("/console/new-study", page("console.newStudy", new_job::new_study))
         .route("/console/keys", page("console.keys", reference::show))
@@ -104,6 +109,18 @@ where
     get(async move |State(console): State<Console>, Path(named): Path<Named>, query: Q, parts: Parts| {
         let call = named.call(of_study.shown_as(name));
         console.show(call, parts, move |console, visit| show(console, visit, named, query)).await
+    })
+}
+
+/// Page about a model. `name` identifies it in logs.
+fn of_model<Q, F, S>(name: &'static str, show: S) -> MethodRouter<Console>
+where
+    Q: FromRequestParts<Console> + Send + 'static,
+    F: Future<Output = Result<Response, PageError>> + Send + 'static,
+    S: Fn(Console, Visit, NamedModel, Q) -> F + Clone + Send + Sync + 'static,
+{
+    get(async move |State(console): State<Console>, Path(named): Path<NamedModel>, query: Q, parts: Parts| {
+        console.show(named.call(name), parts, move |console, visit| show(console, visit, named, query)).await
     })
 }
 

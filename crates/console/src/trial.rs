@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::RawQuery;
 use axum::response::Response;
 
-use super::actions::TrialActions;
+use super::actions::{NewModel, TrialActions};
 use super::artifacts::ArtifactList;
 use super::console::{Console, rendered};
 use super::curve::Curve;
@@ -20,7 +20,7 @@ use super::summary::goal_word;
 use super::trials;
 use super::visit::Visit;
 use tunesmith_algorithms::problem::{AlgorithmName, Step, TrialId};
-use tunesmith_domain::{AttemptLocation, Measurement, Trial};
+use tunesmith_domain::{AttemptLocation, Measurement, Trial, TrialState};
 
 /// Number of measurements on a page of their table.
 const PAGE_SIZE: usize = 15;
@@ -167,9 +167,14 @@ pub(crate) async fn show(
         }
     }
     let now = console.clock.now();
+    let mut head = subject.head(&visit.visitor, Tab::Trials);
+    if let Some(job) = subject.job().filter(|_| trial.state == TrialState::Succeeded) {
+        let this = vec![(number.to_string(), format!("trial {number}"))];
+        head.job_actions.new_model = NewModel::of(job, this, &visit.visitor);
+    }
     let page = TrialPage {
         frame: visit.frame(format!("Trial {number} of {}", subject.name()), Section::Jobs),
-        head: subject.head(&visit.visitor, Tab::Trials),
+        head,
         number,
         badge: Badge::of_trial(trial.state, trial.stopped_early),
         reason: trial.infeasible_reason.clone(),

@@ -12,6 +12,7 @@ use tunesmith_access::{Caller, Permission};
 use tunesmith_admission::use_cases::{RequiredAccess, UseCase};
 use tunesmith_admission::{AccessControl, Admission, Call, Client, Outcome, allows};
 use tunesmith_domain::{Code, Job, Refusal};
+use tunesmith_prediction::Model;
 
 use super::frame::{Frame, Section};
 
@@ -86,6 +87,11 @@ impl Visitor {
     /// Whether the visitor has `permission` on `job`, by a role in its project or by its policy.
     pub(crate) fn may_on(&self, permission: Permission, job: &Job) -> bool {
         self.may(permission, job.id.parts().0) || allows(&job.policy, self.caller.principal(), permission)
+    }
+
+    /// Whether the visitor has `permission` on `model`, by a role in its project or by its policy.
+    pub(crate) fn may_on_model(&self, permission: Permission, model: &Model) -> bool {
+        self.may(permission, &model.project) || allows(&model.policy, self.caller.principal(), permission)
     }
 }
 

@@ -7,6 +7,7 @@ mod container_spec;
 mod creation;
 mod engines;
 mod filter;
+mod latency;
 mod limits;
 mod maintenance;
 mod model_files;
@@ -30,14 +31,15 @@ pub use changes::{ModelChange, NewModel, VersionChange};
 pub use container_spec::{Container, DEFAULT_PORT};
 pub use engines::EngineOptions;
 pub use filter::{ModelFilter, VersionFilter};
+pub use latency::Latencies;
 pub use limits::WorkerLimits;
 pub use model_files::{MAX_FILES, MAX_MODEL_BYTES};
 pub use models::{ModelServices, Models};
 pub use nodes::PredictionTimes;
 pub use pool_status::PoolStatus;
 pub use records::{
-    FieldNotice, Framework, MAX_NAME, MAX_VERSIONS, Model, Operation, OperationKind, Outcome, Scaling, Version,
-    VersionSpec, VersionState, check_name,
+    FieldNotice, Framework, MAX_NAME, MAX_VERSIONS, Model, ModelSource, Operation, OperationKind, Outcome, Scaling,
+    Version, VersionSpec, VersionState, check_name,
 };
 pub use runner::{LoadReport, RUNNER, RunnerSettings};
 pub use serving::MAX_REQUEST_BYTES;

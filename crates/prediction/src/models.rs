@@ -30,6 +30,9 @@ const PROJECTS: &str = "model-projects";
 /// Age after which a model is read again, if other servers may change it.
 const SHARED_FOR: Duration = Duration::from_secs(1);
 
+/// Models that are read from the store at a time. A guess.
+const PART: usize = 100;
+
 /// Attempts to change a model that others change as well. A guess.
 const CONFLICTS: usize = 20;
 
@@ -112,14 +115,49 @@ impl Models {
     /// # Errors
     /// Failures of the store.
     pub async fn models(&self, project: &str) -> Result<Vec<Model>, Refusal> {
-        let listed = self.0.services.documents.list(&kind(project)).await?;
-        let read = listed.into_iter().map(|(name, body, _)| decoded(project, &name, &body));
-        let models = read.collect::<Result<Vec<Model>, Refusal>>()?;
-        Ok(models.into_iter().filter(|model| !model.is_deleted).collect())
+        self.models_after(project, "", usize::MAX, |_| true).await
+    }
+
+    /// The first `limit` models of `project` whose names follow `after` and that `accepts` selects, by name. Reads the
+    /// store in parts, up to the last of them.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn models_after(
+        &self,
+        project: &str,
+        after: &str,
+        limit: usize,
+        accepts: impl Fn(&Model) -> bool,
+    ) -> Result<Vec<Model>, Refusal> {
+        let (mut found, mut after, kind) = (Vec::new(), after.to_owned(), kind(project));
+        while found.len() < limit {
+            let part = self.0.services.documents.list_after(&kind, &after, PART).await?;
+            let is_last = part.len() < PART;
+            for (name, body) in part {
+                let model = decoded(project, &name, &body)?;
+                after = name;
+                if found.len() < limit && !model.is_deleted && accepts(&model) {
+                    found.push(model);
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Maximum number of workers of all versions on this server.
+    pub fn max_nodes(&self) -> usize {
+        self.0.services.max_nodes
     }
 
     /// Projects that have, or had, models.
-    pub(crate) async fn projects(&self) -> Result<Vec<String>, Refusal> {
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn projects(&self) -> Result<Vec<String>, Refusal> {
         Ok(self.0.services.documents.list(PROJECTS).await?.into_iter().map(|(name, ..)| name).collect())
     }
 }

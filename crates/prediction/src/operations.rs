@@ -24,13 +24,13 @@ impl Models {
         self.0.stored_operation(project, id).await.map(|(_, operation)| operation)
     }
 
-    /// All operations of `project`, by ID.
+    /// The first `limit` operations of `project` whose IDs follow `after`, by ID.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn operations(&self, project: &str) -> Result<Vec<Operation>, Refusal> {
-        let listed = self.0.services.documents.list(&kind(project)).await?;
-        listed.into_iter().map(|(id, body, _)| decoded(&id, &body)).collect()
+    pub async fn operations_after(&self, project: &str, after: &str, limit: usize) -> Result<Vec<Operation>, Refusal> {
+        let listed = self.0.services.documents.list_after(&kind(project), after, limit).await?;
+        listed.into_iter().map(|(id, body)| decoded(&id, &body)).collect()
     }
 
     /// Requests the cancellation of an operation, which may end in another way. Only creations of versions are cancelled.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tunesmith_telemetry::telemetry;
 
+use crate::latency::{Latencies, LatencyCounter};
 use crate::worker::Reply;
 
 /// State of a version's workers on this server.
@@ -25,6 +26,8 @@ pub struct PoolStatus {
     pub failures: u64,
     /// Total time of the answered requests.
     pub time: Duration,
+    /// Latencies of the answered requests.
+    pub latencies: Latencies,
     pub last_use: Option<Timestamp>,
     /// Why the last worker ended or was not started, until another one has loaded the model.
     pub failure: Option<String>,
@@ -51,6 +54,7 @@ pub(crate) struct Counts {
     errors: AtomicU64,
     failures: AtomicU64,
     microseconds: AtomicU64,
+    latencies: LatencyCounter,
     last_use: AtomicI64,
 }
 
@@ -59,6 +63,7 @@ impl Counts {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.errors.fetch_add(u64::from(!reply.is_success), Ordering::Relaxed);
         self.microseconds.fetch_add(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.latencies.count(elapsed);
         self.last_use.store(Timestamp::now().as_millisecond(), Ordering::Relaxed);
         telemetry().predicted(if reply.is_success { "success" } else { "model_error" }, elapsed);
     }
@@ -82,6 +87,7 @@ impl Counts {
             errors: self.errors.load(Ordering::Relaxed),
             failures: self.failures.load(Ordering::Relaxed),
             time: Duration::from_micros(self.microseconds.load(Ordering::Relaxed)),
+            latencies: self.latencies.read(),
             last_use: Some(last_use).filter(|time| *time > 0).and_then(|time| Timestamp::from_millisecond(time).ok()),
             ..PoolStatus::default()
         }

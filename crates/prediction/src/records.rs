@@ -95,6 +95,18 @@ pub struct VersionSpec {
     pub requirements: Vec<String>,
     /// Fields without effect.
     pub notices: Vec<FieldNotice>,
+    /// Job whose program has left the files, if the version was created from one.
+    pub source: Option<ModelSource>,
+}
+
+/// Program that has left the files of a version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelSource {
+    /// Name of the job within the project.
+    pub job: String,
+    /// `None` for a job without hyperparameters.
+    pub trial: Option<u64>,
 }
 
 /// A field of a request without effect, or with an unexpected one.

@@ -83,23 +83,40 @@ impl Folder {
         optional(fs::remove_dir_all(&folder)).map(drop)
     }
 
+    /// Names of the documents of `kind`, in order.
+    fn names(&self, kind: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in optional(fs::read_dir(self.root.join(encoded(kind))))?.into_iter().flatten() {
+            names.extend(entry?.file_name().to_str().and_then(decoded));
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn list_after(&self, kind: &str, after: &str, limit: usize) -> io::Result<Vec<(String, Vec<u8>)>> {
+        let mut found = Vec::new();
+        for name in self.names(kind)?.into_iter().filter(|name| name.as_str() > after) {
+            if found.len() >= limit {
+                break;
+            }
+            // It may have been removed meanwhile.
+            if let Some(body) = self.read(kind, &name, 0)? {
+                found.push((name, body));
+            }
+        }
+        Ok(found)
+    }
+
     fn list(&self, kind: &str) -> io::Result<Vec<(String, Vec<u8>, Duration)>> {
         let mut found = Vec::new();
-        let entries = match optional(fs::read_dir(self.root.join(encoded(kind))))? {
-            Some(entries) => entries,
-            None => return Ok(found),
-        };
-        for entry in entries {
-            let entry = entry?;
-            let path = entry.path().join("0");
-            let Some(name) = entry.file_name().to_str().and_then(decoded) else { continue };
+        for name in self.names(kind)? {
+            let path = self.document(kind, &name).join("0");
             let (Some(body), Some(metadata)) = (optional(fs::read(&path))?, optional(fs::metadata(&path))?) else {
                 continue;
             };
             let age = SystemTime::now().duration_since(metadata.modified()?).unwrap_or_default();
             found.push((name, body, age));
         }
-        found.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(found)
     }
 }
@@ -194,6 +211,11 @@ impl Documents for FolderDocuments {
     async fn list(&self, kind: &str) -> Result<Vec<(String, Vec<u8>, Duration)>, StoreError> {
         let kind = kind.to_owned();
         self.run("list documents", move |folder| folder.list(&kind)).await
+    }
+
+    async fn list_after(&self, kind: &str, after: &str, limit: usize) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        let (kind, after) = (kind.to_owned(), after.to_owned());
+        self.run("list documents", move |folder| folder.list_after(&kind, &after, limit)).await
     }
 
     async fn touch(&self, kind: &str, name: &str) -> Result<bool, StoreError> {

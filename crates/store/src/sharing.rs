@@ -267,6 +267,9 @@ pub trait Documents: Send + Sync + 'static {
     /// First parts of all documents of `kind`, by name, with the time since each was last written or touched.
     async fn list(&self, kind: &str) -> Result<Vec<(String, Vec<u8>, Duration)>, StoreError>;
 
+    /// First parts of the first `limit` documents of `kind` whose names follow `after`, by name in the order of bytes.
+    async fn list_after(&self, kind: &str, after: &str, limit: usize) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
+
     /// Marks a document as in use; returns whether it exists.
     async fn touch(&self, kind: &str, name: &str) -> Result<bool, StoreError>;
 

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
@@ -12,9 +11,10 @@ use super::job_name::find_job;
 use super::job_update::label;
 use super::target::{Service, TargetArgs};
 use super::versions::created_version;
+use crate::cli::local_predict::FrameworkArg;
 use crate::cli::output::notice;
 use crate::cli::table::TableArgs;
-use tunesmith_api::ai_platform::prediction::ModelMessage;
+use tunesmith_api::ai_platform::prediction::{ModelMessage, ModelOperation};
 use tunesmith_client::{ClientError, Resource};
 use tunesmith_domain::JobId;
 
@@ -38,7 +38,7 @@ pub(in crate::cli) struct CreateArgs {
     /// Job whose best trial becomes a version of the model, which is created if it does not exist.
     #[arg(long, value_name = "JOB")]
     from_job: Option<JobId>,
-    /// Trial of the job: best, or its number.
+    /// Trial of the job: best, recommended by the model of the results, or its number.
     #[arg(long, value_name = "TRIAL", requires = "from_job", default_value = "best")]
     trial: String,
     /// Name of the version [default: that of the job and its trial].
@@ -47,6 +47,9 @@ pub(in crate::cli) struct CreateArgs {
     /// Folder of the model below the trial's folder [default: model, if the trial has left one].
     #[arg(long, value_name = "NAME", requires = "from_job")]
     subfolder: Option<String>,
+    /// Framework of the model [default: that of the files].
+    #[arg(long, value_name = "FRAMEWORK", requires = "from_job")]
+    framework: Option<FrameworkArg>,
     /// Runtime version, which the server configuration maps to an interpreter [default: that of the job].
     #[arg(long, value_name = "VERSION", requires = "from_job")]
     runtime_version: Option<String>,
@@ -166,93 +169,46 @@ async fn create(args: &CreateArgs) -> anyhow::Result<ExitCode> {
             args.labels.iter().cloned().map(|(key, value)| (key, value.into())).collect::<Map<_, _>>().into(),
         );
     }
-    // Before the model exists, the job is known to have files.
-    let version = match &args.from_job {
-        Some(job) => Some(version_of_job(&service, job, args).await?),
-        None => None,
-    };
     let created = service.create_model(&Value::Object(model)).await;
-    let Some(version) = version else {
+    let Some(job) = &args.from_job else {
         let model = created?;
         show(&args.format, &model.json, || line(&model))?;
         return Ok(ExitCode::SUCCESS);
     };
-    match created {
-        Err(ClientError::Refused(refusal)) if refusal.code == "ALREADY_EXISTS" => {}
-        created => drop(created?),
-    }
-    created_version(&service, &args.model, &version, &args.format).await
-}
-
-/// Version with the files of a trial of `job`.
-async fn version_of_job(service: &Service, job: &JobId, args: &CreateArgs) -> anyhow::Result<Value> {
-    let job = find_job(service, job).await?;
-    let id = job.job_id.clone();
-    let input = &job.json["trainingInput"];
-    let is_tuning = !input["hyperparameters"].is_null();
-    let trial = match args.trial.as_str() {
-        _ if !is_tuning => None,
-        "best" => match job.training_output().trials.first() {
-            Some(best) => Some(best.trial_id.clone()),
-            None => bail!("job {id} has no successful trial yet"),
-        },
-        number if number.parse::<u64>().is_ok() => Some(number.to_owned()),
-        other => bail!("--trial: {other:?} is neither best nor the number of a trial"),
+    let is_new = match created {
+        Err(ClientError::Refused(refusal)) if refusal.code == "ALREADY_EXISTS" => false,
+        created => created.map(|_| true)?,
     };
-    let address = input["jobDir"].as_str().filter(|folder| folder.starts_with("gs://") || folder.starts_with("s3://"));
-    let (folder, has_model) = match address {
-        // The server lists no buckets for clients.
-        Some(address) => {
-            let below = trial.as_ref().map(|trial| format!("/{trial}")).unwrap_or_default();
-            (format!("{}{below}", address.trim_end_matches('/')), false)
-        }
-        None => {
-            let files = service.trial_files(&id, trial.as_deref()).await?;
-            let of = trial.as_ref().map_or_else(|| format!("job {id}"), |trial| format!("trial {trial} of job {id}"));
-            if files.artifacts.is_empty() {
-                bail!("{of} has left no files in {}: its program must save the model below --job-dir", files.folder);
+    match begin_version(&service, job, args).await {
+        Ok(operation) => created_version(&service, &args.model, operation, &args.format).await,
+        Err(error) => {
+            // A model without a version is of no use to anyone.
+            if is_new {
+                service.delete_model(&args.model).await?;
             }
-            (files.folder, files.artifacts.iter().any(|artifact| artifact.file.starts_with("model/")))
-        }
-    };
-    let uri = match (&args.subfolder, has_model) {
-        (Some(name), _) => format!("{folder}/{name}"),
-        (None, true) => format!("{folder}/model"),
-        (None, false) => folder,
-    };
-    let name = match (&args.version, &trial) {
-        (Some(name), _) => name.clone(),
-        (None, Some(trial)) => format!("v_{}_{trial}", plain(&id)),
-        (None, None) => format!("v_{}", plain(&id)),
-    };
-    let mut version = json!({"name": name, "deploymentUri": uri});
-    for field in ["runtimeVersion", "pythonVersion"] {
-        if let Some(value) = input[field].as_str() {
-            version[field] = value.into();
+            Err(error)
         }
     }
-    // The server has the library of a built-in algorithm under these names.
-    if let Some(built_in) = &job.training_output().built_in_algorithm_output {
-        version["framework"] = built_in.framework.clone().into();
-        version["runtimeVersion"] = built_in.runtime_version.clone().into();
-    }
-    if let Some(runtime) = &args.runtime_version {
-        version["runtimeVersion"] = runtime.clone().into();
-    }
-    // Pickles may refer to classes of the trainer.
-    if input["packageUris"].as_array().is_some_and(|uris| !uris.is_empty()) {
-        version["packageUris"] = input["packageUris"].clone();
-    }
-    if let Some(class) = &args.prediction_class {
-        version["predictionClass"] = class.clone().into();
-    }
-    if !args.requirement.is_empty() {
-        version["tunesmith"] = json!({"requirements": args.requirement});
-    }
-    Ok(version)
 }
 
-/// `text` with the characters of names of versions.
-fn plain(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).take(100).collect()
+/// Starts the creation of a version with the files of `job`.
+async fn begin_version(service: &Service, job: &JobId, args: &CreateArgs) -> anyhow::Result<Resource<ModelOperation>> {
+    let job = find_job(service, job).await?.job_id.clone();
+    let mut additions = json!({"job": job, "trial": args.trial, "requirements": args.requirement});
+    if let Some(subfolder) = &args.subfolder {
+        additions["subfolder"] = subfolder.clone().into();
+    }
+    let mut version = json!({"tunesmith": additions});
+    let given = [
+        ("name", &args.version),
+        ("runtimeVersion", &args.runtime_version),
+        ("predictionClass", &args.prediction_class),
+    ];
+    for (field, value) in given.into_iter().filter_map(|(field, value)| Some((field, value.as_ref()?))) {
+        version[field] = value.clone().into();
+    }
+    if let Some(framework) = args.framework {
+        version["framework"] = serde_json::to_value(framework.framework())?;
+    }
+    Ok(service.create_version(&args.model, &version).await?)
 }

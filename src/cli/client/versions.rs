@@ -16,7 +16,7 @@ use crate::cli::instances::{InstanceFiles, print_predictions};
 use crate::cli::local_predict::FrameworkArg;
 use crate::cli::output::notice;
 use crate::cli::table::TableArgs;
-use tunesmith_api::ai_platform::prediction::VersionMessage;
+use tunesmith_api::ai_platform::prediction::{ModelOperation, VersionMessage};
 use tunesmith_client::Resource;
 
 /// Interval between two looks at an operation.
@@ -254,7 +254,8 @@ async fn create(args: &CreateArgs) -> anyhow::Result<ExitCode> {
     if !args.requirement.is_empty() {
         set("tunesmith", Some(json!({"requirements": args.requirement})));
     }
-    created_version(&service, &args.model, &version, &args.format).await
+    let operation = service.create_version(&args.model, &version).await?;
+    created_version(&service, &args.model, operation, &args.format).await
 }
 
 fn container(args: &CreateArgs, image: &str) -> Value {
@@ -269,18 +270,17 @@ fn container(args: &CreateArgs, image: &str) -> Value {
     })
 }
 
-/// Creates a version and waits until it is ready.
+/// Waits until the version that `operation` creates is ready.
 ///
 /// # Errors
 /// The reason why it is not ready.
 pub(super) async fn created_version(
     service: &Service,
     model: &str,
-    version: &Value,
+    mut operation: Resource<ModelOperation>,
     format: &Format,
 ) -> anyhow::Result<ExitCode> {
-    let name = version["name"].as_str().unwrap_or_default();
-    let mut operation = service.create_version(model, version).await?;
+    let name = operation.metadata.version.as_ref().map(|version| short(&version.name).to_owned()).unwrap_or_default();
     while !operation.done {
         tokio::time::sleep(POLLING).await;
         operation = service.operation(short(&operation.name)).await?;
@@ -288,7 +288,7 @@ pub(super) async fn created_version(
     if let Some(error) = &operation.error {
         bail!("version {name} of model {model} is not ready: {}", error.message);
     }
-    let version = service.version(model, name).await?;
+    let version = service.version(model, &name).await?;
     for warning in &version.tunesmith.warnings {
         notice(&format!("warning: {warning}"));
     }

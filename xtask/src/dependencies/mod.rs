@@ -37,7 +37,7 @@ agent: api client domain executor files objects packages
 config: algorithms api domain
 http: access admission algorithms api domain filter jobs prediction store studies telemetry views
 mcp: admission algorithms api client config domain statistics
-console: access admission algorithms api config domain filter jobs oidc plotly-js statistics store studies telemetry views
+console: access admission algorithms api config domain filter jobs oidc plotly-js prediction statistics store studies telemetry views
 oidc: access
 optuna: admission domain telemetry
 importers: algorithms api config

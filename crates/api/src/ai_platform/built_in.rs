@@ -122,7 +122,7 @@ impl BuiltInAlgorithm {
 
 impl BuiltInAlgorithmOutput {
     /// Output of `job`, without the model; `None` unless it runs a built-in algorithm.
-    pub(super) fn of(job: &Job) -> Option<Self> {
+    pub fn of(job: &Job) -> Option<Self> {
         let image = job.training_input["masterConfig"]["imageUri"].as_str()?;
         let algorithm = BuiltInAlgorithm::of_image(image)?.ok()?;
         let is_vertex = |contract: &TrainerContract| *contract != TrainerContract::AiPlatform;

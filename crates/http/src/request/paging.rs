@@ -36,9 +36,24 @@ pub(crate) fn token(last: &str) -> String {
     URL_SAFE_NO_PAD.encode(last)
 }
 
+/// Cuts `found` to a page of `limit` entries. Returns the token of the next page; empty if there is none.
+pub(crate) fn cut<T>(found: &mut Vec<T>, limit: usize, name: impl Fn(&T) -> &str) -> String {
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    found.last().filter(|_| has_more).map(|last| token(name(last))).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Page, token};
+    use super::{Page, cut, token};
+
+    #[test]
+    fn page_is_cut_and_followed_by_the_next_one() {
+        let mut found = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
+        assert_eq!(cut(&mut found, 3, |name| name), "");
+        assert_eq!(cut(&mut found, 2, |name| name), token("b"));
+        assert_eq!(found, ["a", "b"]);
+    }
 
     #[test]
     fn page_size_is_bounded() {

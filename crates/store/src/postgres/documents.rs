@@ -77,6 +77,18 @@ impl Documents for PostgresDocuments {
         documents.await
     }
 
+    async fn list_after(&self, kind: &str, after: &str, limit: usize) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        // The order of bytes, as in other stores: that of the database depends on its language.
+        let sql = "SELECT name, body FROM documents WHERE kind = $1 AND part = 0 AND name COLLATE \"C\" > $2
+                   ORDER BY name COLLATE \"C\" LIMIT $3";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let read = self
+            .0
+            .core
+            .rows("list documents", sql, values![kind, after, limit], |row| Ok((row.text(0)?, row.bytes(1)?)));
+        read.await
+    }
+
     async fn touch(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
         let sql = "UPDATE documents SET changed = now() WHERE kind = $1 AND name = $2 AND part = 0";
         Ok(self.0.core.execute("note the use of a document", sql, values![kind, name]).await? > 0)

@@ -53,6 +53,10 @@ impl Documents for SharedDocuments {
             .collect())
     }
 
+    async fn list_after(&self, _: &str, _: &str, _: usize) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        unreachable!()
+    }
+
     async fn touch(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
         self.put(kind, name, 0, Vec::new()).await?;
         Ok(true)

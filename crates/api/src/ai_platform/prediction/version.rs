@@ -78,6 +78,13 @@ pub struct VersionRequest {
 pub struct VersionRequestAdditions {
     /// Packages of the index to install, in pip's syntax, such as `scikit-learn==1.5.2`.
     pub requirements: Vec<String>,
+    /// Job of the same project whose files are copied, instead of a `deploymentUri`. `name`, `runtimeVersion`, `framework` and
+    /// `packageUris` are those of the job if they are absent.
+    pub job: String,
+    /// Trial of `job`: `best`, `recommended`, or its number. Default: `best`.
+    pub trial: String,
+    /// Folder of the model below that of the trial. Default: `model`, if the trial has left one.
+    pub subfolder: String,
 }
 
 /// Framework of a model.
@@ -201,6 +208,12 @@ pub struct VersionAdditions {
     /// Fields of the request without effect.
     #[serde(flatten)]
     pub notices: Notices,
+    /// Job whose files were copied, if the version was created from one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub job: String,
+    /// Trial of that job; absent if it has no hyperparameters.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub trial: String,
     /// Installed packages of the index.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requirements: Vec<String>,
@@ -242,6 +255,10 @@ pub struct WorkerStatus {
     pub failures: u64,
     /// Mean time of the answered requests in milliseconds.
     pub mean_millis: f64,
+    /// Median time of the answered requests in milliseconds, to within 9%.
+    pub median_millis: f64,
+    /// Time in milliseconds within which 95% of them were answered, to within 9%.
+    pub p95_millis: f64,
     /// Why the last worker ended, or was not started.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub failure: String,

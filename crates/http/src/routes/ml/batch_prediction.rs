@@ -116,7 +116,7 @@ fn model(input: &PredictionInput, project: &str, machines: &MachineMap) -> Resul
             runtime_version: input.runtime_version.clone(),
             ..VersionRequest::default()
         };
-        let spec = spec(request, "", machines)?;
+        let spec = spec(request, "", None, machines)?;
         let notices = spec.notices.iter().map(|notice| (notice.field.clone(), notice.description.clone())).collect();
         return Ok((BatchModel::Folder(Box::new(spec)), notices));
     }

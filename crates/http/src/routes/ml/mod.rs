@@ -19,6 +19,7 @@ mod tokens;
 mod trial_list;
 mod trial_messages;
 mod trials;
+mod version_of_job;
 mod version_requests;
 mod versions;
 mod views;

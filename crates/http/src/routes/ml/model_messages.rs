@@ -79,6 +79,13 @@ fn message(model: &str, version: &Version, is_default: bool, etag: &str, status:
         etag: etag.to_owned(),
         tunesmith: VersionAdditions {
             notices: Notices { notices: spec.notices.iter().map(notice).collect() },
+            job: spec.source.as_ref().map(|source| source.job.clone()).unwrap_or_default(),
+            trial: spec
+                .source
+                .as_ref()
+                .and_then(|source| source.trial)
+                .map(|trial| trial.to_string())
+                .unwrap_or_default(),
             requirements: spec.requirements.clone(),
             python: match (&spec.container, &spec.python) {
                 (Some(_), _) => String::new(),
@@ -97,6 +104,8 @@ fn message(model: &str, version: &Version, is_default: bool, etag: &str, status:
                 errors: status.errors,
                 failures: status.failures,
                 mean_millis: mean_millis(status),
+                median_millis: quantile_millis(status, 0.5),
+                p95_millis: quantile_millis(status, 0.95),
                 failure: status.failure.clone().unwrap_or_default(),
             },
         },
@@ -125,6 +134,11 @@ fn mean_millis(status: &PoolStatus) -> f64 {
     // Microseconds are exact enough.
     let mean = status.time.as_secs_f64() * 1e6 / status.requests as f64;
     mean.round() / 1e3
+}
+
+fn quantile_millis(status: &PoolStatus, share: f64) -> f64 {
+    let micros = status.latencies.quantile(share).map_or(0.0, |latency| latency.as_secs_f64() * 1e6);
+    micros.round() / 1e3
 }
 
 fn notice(FieldNotice { field, description }: &FieldNotice) -> Notice {

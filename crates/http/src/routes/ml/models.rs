@@ -125,12 +125,10 @@ async fn list(
         query.filter.parse().map_err(|error: FilterError| ApiError::invalid("filter", error.to_string()))?;
     let Page { limit, after } =
         Page::<String>::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
-    let mut models = api.models.models(&project).await?;
-    models.retain(|model| after.as_ref().is_none_or(|after| model.name > *after) && filter.accepts(model));
-    let has_more = models.len() > limit;
-    models.truncate(limit);
-    let last = models.last().filter(|_| has_more);
-    let next_page_token = last.map(|last| paging::token(&last.name)).unwrap_or_default();
+    let after = after.unwrap_or_default();
+    // One more than the page tells whether another one follows.
+    let mut models = api.models.models_after(&project, &after, limit + 1, |model| filter.accepts(model)).await?;
+    let next_page_token = paging::cut(&mut models, limit, |model| &model.name);
     Ok(Json(ModelList {
         models: models.iter().map(|model| model_messages::model(&api, model)).collect(),
         next_page_token,

@@ -112,11 +112,9 @@ async fn list_operations(
         return Err(ApiError::invalid("filter", "is not supported for operations, which are listed by name"));
     }
     let Page { limit, after } = Page::<String>::read(query.page_size, &query.page_token, 20, 100)?;
-    let all = api.models.operations(&project).await?;
-    let mut operations = all.into_iter().filter(|operation| after.as_ref().is_none_or(|after| operation.id > *after));
-    let page: Vec<_> = operations.by_ref().take(limit).collect();
-    let last = page.last().filter(|_| operations.next().is_some());
-    let next_page_token = last.map(|last| paging::token(&last.id)).unwrap_or_default();
+    let after = after.unwrap_or_default();
+    let mut page = api.models.operations_after(&project, &after, limit + 1).await?;
+    let next_page_token = paging::cut(&mut page, limit, |operation| &operation.id);
     let operations = page.iter().map(|operation| model_messages::operation(&api, operation)).collect();
     Ok(Json(ModelOperationList { operations, next_page_token }))
 }

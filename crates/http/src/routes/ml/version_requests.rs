@@ -4,14 +4,19 @@ use crate::response::error::{ApiError, Code};
 use tunesmith_api::ai_platform::BuiltInAlgorithm;
 use tunesmith_api::ai_platform::machines::{MachineMap, MachineType};
 use tunesmith_api::ai_platform::prediction::{FrameworkName, VersionRequest};
-use tunesmith_prediction::{Container, DEFAULT_PORT, FieldNotice, Framework, Scaling, VersionSpec};
+use tunesmith_prediction::{Container, DEFAULT_PORT, FieldNotice, Framework, ModelSource, Scaling, VersionSpec};
 
 const SET_BY_SERVICE: &str = "has no effect: the service sets it";
 const UNKNOWN_MACHINE: &str = "has no effect: the server knows no such machine type";
 const NO_EFFECT: &str = "has no effect on this server";
 
 /// Specification of the requested version. Fields without effect give a notice.
-pub(super) fn spec(request: VersionRequest, model: &str, machines: &MachineMap) -> Result<VersionSpec, ApiError> {
+pub(super) fn spec(
+    request: VersionRequest,
+    model: &str,
+    source: Option<ModelSource>,
+    machines: &MachineMap,
+) -> Result<VersionSpec, ApiError> {
     let unsupported = |field: &str, text: &str| Err(ApiError::invalid(field, text));
     if request.explanation_config.is_some() {
         return unsupported("explanationConfig", "explanations are not supported: leave it out");
@@ -99,6 +104,7 @@ pub(super) fn spec(request: VersionRequest, model: &str, machines: &MachineMap) 
         python,
         requirements,
         notices,
+        source,
     })
 }
 

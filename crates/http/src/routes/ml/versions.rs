@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::Method;
+use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::jobs::check_labels;
 use super::model_messages;
 use super::models::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, check_description, mask};
+use super::version_of_job;
 use super::version_requests::{nodes, spec};
 use crate::openapi::examples;
 use crate::openapi::{Created, Operation};
@@ -21,7 +22,7 @@ use crate::request::query::Query;
 use crate::response::error::{ApiError, Code};
 use crate::routes::state::Api;
 use crate::routes::table::Routes;
-use tunesmith_admission::use_cases;
+use tunesmith_admission::{Admission, use_cases};
 use tunesmith_api::ai_platform::prediction::{ModelOperation, VersionList, VersionMessage, VersionRequest};
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_filter::FilterError;
@@ -70,14 +71,17 @@ pub(crate) fn routes(routes: Routes<Arc<Api>>) -> Routes<Arc<Api>> {
 
 async fn create(
     State(api): State<Arc<Api>>,
+    Extension(admission): Extension<Admission>,
     Names([project, model]): Names<2>,
-    Body(request): Body<VersionRequest>,
+    Body(mut request): Body<VersionRequest>,
 ) -> Result<Created<ModelOperation>, ApiError> {
     check_labels(&request.labels)?;
     check_description(&request.description)?;
+    let source = version_of_job::complete(&api, &admission, &project, &mut request).await?;
     let name = request.name.clone();
     let machines = Arc::clone(&api.machines.read());
-    let operation = api.models.create_version(&project, &model, &name, spec(request, &model, &machines)?).await?;
+    let spec = spec(request, &model, source, &machines)?;
+    let operation = api.models.create_version(&project, &model, &name, spec).await?;
     let created = format!("projects/{project}/models/{model}/versions/{name}");
     Ok(Created(created, Json(model_messages::operation(&api, &operation))))
 }
@@ -110,10 +114,7 @@ async fn list(
         |version: &&Version| after.as_ref().is_none_or(|after| version.name > *after) && filter.accepts(version);
     let mut versions: Vec<&Version> = model.versions.iter().filter(is_listed).collect();
     versions.sort_by(|a, b| a.name.cmp(&b.name));
-    let has_more = versions.len() > limit;
-    versions.truncate(limit);
-    let last = versions.last().filter(|_| has_more);
-    let next_page_token = last.map(|last| paging::token(&last.name)).unwrap_or_default();
+    let next_page_token = paging::cut(&mut versions, limit, |version| &version.name);
     let versions = versions.into_iter().map(|version| model_messages::version(&api, &model, version)).collect();
     Ok(Json(VersionList { versions, next_page_token }))
 }

@@ -66,6 +66,17 @@ pub(crate) async fn selected_trials(studies: &Studies, study: &Study, filter: &s
     .await?
 }
 
+/// Trial that the model of the results recommends instead of the best one; `None` if it has no better choice.
+///
+/// # Errors
+/// [`Code::FailedPrecondition`] if the results are too few for a model.
+pub(super) async fn recommended_trial(api: &Api, study: &Study) -> Result<Option<TrialId>, ApiError> {
+    let all = parsed("")?;
+    let insight = view::insight_of(api, study, all, "", tunesmith_views::DEFAULT_POINTS).await?.0;
+    let optimum = &insight.optimum;
+    Ok(optimum.is_recommended.then_some(optimum.best_measured_by_model.trial).flatten())
+}
+
 type Response<T> = Result<Viewed<T>, ApiError>;
 
 async fn history(request: ViewRequest<MetricQuery>) -> Response<views::History> {

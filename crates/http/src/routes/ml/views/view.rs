@@ -169,21 +169,36 @@ impl ViewRequest<MetricQuery> {
             Ok(viewing) => viewing,
             Err(etag) => return Ok(Viewed::Unchanged { etag }),
         };
-        let choice = (filter.to_string(), limit);
-        let columns = self.api.studies.columns(&study).await?;
-        let (revision, total, matched, metric, completed) = off_the_runtime(move || {
-            let (rows, metric) = selected(&columns, &filter, &self.query.metric)?;
-            let completed = views::modelled(&columns, &rows, metric, limit);
-            Ok::<_, ApiError>((columns.revision(), columns.live().count(), rows.count(), metric, completed))
-        })
-        .await??;
-        let metric = &study.problem.metrics()[metric].name;
-        let insight = self.api.studies.insight(&study, revision, metric, choice, completed).await?;
-        let insight = insight.map_err(|error| ApiError::new(Code::FailedPrecondition, error.to_string()))?;
+        let (insight, (revision, total, matched)) =
+            insight_of(&self.api, &study, filter, &self.query.metric, limit).await?;
         let revision = revision.to_string();
         let view = move || render(&View { revision, total, matched, view: compute(&insight) });
         Ok(Viewed::New { etag, json: off_the_runtime(view).await??, of: PhantomData })
     }
+}
+
+/// Findings of a model of at most `limit` trials that match `filter`; with the revision of the study and the numbers of its
+/// trials and of those that match.
+pub(super) async fn insight_of(
+    api: &Api,
+    study: &Study,
+    filter: Filter,
+    metric: &str,
+    limit: usize,
+) -> Result<(Arc<MetricInsight>, (u64, usize, usize)), ApiError> {
+    let choice = (filter.to_string(), limit);
+    let columns = api.studies.columns(study).await?;
+    let metric = metric.to_owned();
+    let (of_rows, metric, completed) = off_the_runtime(move || {
+        let (rows, metric) = selected(&columns, &filter, &metric)?;
+        let completed = views::modelled(&columns, &rows, metric, limit);
+        Ok::<_, ApiError>(((columns.revision(), columns.live().count(), rows.count()), metric, completed))
+    })
+    .await??;
+    let metric = &study.problem.metrics()[metric].name;
+    let insight = api.studies.insight(study, of_rows.0, metric, choice, completed).await?;
+    let insight = insight.map_err(|error| ApiError::new(Code::FailedPrecondition, error.to_string()))?;
+    Ok((insight, of_rows))
 }
 
 /// Rows that match `filter`, and the metric named `metric`.
