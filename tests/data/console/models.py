@@ -71,13 +71,13 @@ with opened(expected="status of 409", viewport={"width": 1440, "height": 900}) a
     checked(page, "model")
 
     # A batch prediction is a job.
-    begun = page.evaluate("""async (rows) => (await fetch("/v1/projects/p/jobs", {method: "POST", body: JSON.stringify(rows), headers: {
+    started = page.evaluate("""async (rows) => (await fetch("/v1/projects/p/jobs", {method: "POST", body: JSON.stringify(rows), headers: {
       "content-type": "application/json",
       "x-tunesmith-csrf": document.querySelector("meta[name=csrf]").content}})).status""", {
         "jobId": "rows", "predictionInput": {
             "modelName": "projects/p/models/iris", "dataFormat": "JSON", "region": "r",
             "inputPaths": [FILES + "/rows.json"], "outputPath": FILES + "/predicted"}})
-    assert begun == 200, begun
+    assert started == 200, started
     page.goto("/console/projects/p/jobs/rows")
     expect(page.locator(".figures")).to_contain_text("projects/p/models/iris")
     expect(page.locator(".figures div", has_text="Predictions").locator("dd")).to_contain_text("2")

@@ -93,7 +93,10 @@ pub(super) async fn are_created_with_their_curves(medium: &impl Medium) {
         stopped_early: false,
     };
     let refused = NewTrial { start: TrialStart::Completed(backwards), ..samples::new_trial(4) };
-    assert_refused(store.create_trial(&study, refused).await, "measurement 0 of trial 4 is refused: step -1 is negative");
+    assert_refused(
+        store.create_trial(&study, refused).await,
+        "measurement 0 of trial 4 is refused: step -1 is negative",
+    );
 }
 
 pub(super) async fn pass_through_all_states(medium: &impl Medium) {
