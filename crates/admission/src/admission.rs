@@ -98,7 +98,7 @@ impl Admission {
     /// Checks that the caller has `permission` on a model, which the call uses beside its resource.
     ///
     /// # Errors
-    /// [`Code::PermissionDenied`](tunesmith_domain::Code::PermissionDenied).
+    /// [`Code::PermissionDenied`].
     pub async fn check_model(&self, permission: Permission, project: &str, model: &str) -> Result<(), Refusal> {
         self.0.control.check_model(self.caller(), permission, project, model).await
     }

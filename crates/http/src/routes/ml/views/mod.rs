@@ -69,7 +69,7 @@ pub(crate) async fn selected_trials(studies: &Studies, study: &Study, filter: &s
 /// Trial that the model of the results recommends instead of the best one; `None` if it has no better choice.
 ///
 /// # Errors
-/// [`Code::FailedPrecondition`] if the results are too few for a model.
+/// [`Code::FailedPrecondition`](tunesmith_domain::Code::FailedPrecondition) if the results are too few for a model.
 pub(super) async fn recommended_trial(api: &Api, study: &Study) -> Result<Option<TrialId>, ApiError> {
     let all = parsed("")?;
     let insight = view::insight_of(api, study, all, "", tunesmith_views::DEFAULT_POINTS).await?.0;
