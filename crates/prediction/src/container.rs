@@ -75,7 +75,7 @@ pub(crate) struct ContainerWorker {
 #[derive(Debug)]
 struct EngineProcess {
     child: Arc<Mutex<Child>>,
-    /// How it ended, and its last output.
+    /// End of the container, and its last output.
     ended: watch::Receiver<Option<(String, String)>>,
     engines: Arc<Engines>,
     engine: Engine,

@@ -42,7 +42,7 @@ const MAX_ENTRIES: usize = 100_000;
 struct Watched {
     folder: PathBuf,
     limits: WorkerLimits,
-    /// What it exceeded, once it was killed for it.
+    /// Exceeded limit, once the worker was killed for it.
     excess: Option<String>,
 }
 

@@ -39,7 +39,7 @@ pub(crate) enum StartError {
     System(String),
 }
 
-/// How the workers of a version run.
+/// Settings of the workers of a version.
 #[derive(Debug, Clone)]
 pub(crate) enum WorkerSettings {
     Python(PythonSettings),

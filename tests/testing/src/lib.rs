@@ -1,4 +1,4 @@
-//! What integration tests share: workspaces, servers, clients, Python environments, clusters.
+//! Shared parts of the integration tests: workspaces, servers, clients, Python environments, clusters.
 #![expect(clippy::unwrap_used, reason = "a failure of this crate is a failure of the test that calls it")]
 
 pub mod access;

@@ -1,4 +1,4 @@
-//! What the server does with each field that AI Platform published: `tests/data/published_fields.json`.
+//! Outcome of each field that AI Platform published, as listed in `tests/data/published_fields.json`.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub struct Published {
     pub methods: Vec<String>,
 }
 
-/// What the server does with something published.
+/// Outcome of a published field or parameter on this server.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {

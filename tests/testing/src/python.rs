@@ -46,7 +46,7 @@ pub const MODEL_PACKAGES: [&str; 5] = [
 /// The client of the protocol.
 pub const MCP_CLIENT: [&str; 1] = ["mcp==2.3.0"];
 
-/// What checks the client; the client itself needs nothing.
+/// Tools that check the client; the client itself needs no package.
 pub const TOOLS: [&str; 4] = ["pytest==9.2.0", "trustme==1.2.1", "mypy==2.4.1", "ruff==0.17.6"];
 
 /// MLflow and TensorBoard in one environment: both are large, and share packages.

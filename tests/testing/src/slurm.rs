@@ -13,7 +13,7 @@ use crate::{end_processes_with, write_wrapper};
 /// Time for a daemon to start, or for a node to change its state.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a cluster has beside its two nodes `n1` and `n2`.
+/// Settings of a cluster beside its two nodes `n1` and `n2`.
 #[derive(Debug, Clone)]
 pub struct Shape {
     /// Processors of each node.
