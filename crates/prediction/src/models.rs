@@ -25,7 +25,7 @@ use crate::pool::Pool;
 use crate::records::Model;
 
 /// Kind of the documents that name the projects with models.
-const PROJECTS: &str = "model-projects";
+pub(crate) const PROJECTS: &str = "model-projects";
 
 /// Age after which a model is read again, if other servers may change it.
 const SHARED_FOR: Duration = Duration::from_secs(1);
@@ -264,7 +264,7 @@ impl Inner {
     }
 }
 
-fn kind(project: &str) -> String {
+pub(crate) fn kind(project: &str) -> String {
     format!("models/{project}")
 }
 
@@ -275,7 +275,7 @@ fn encoded(model: &Model) -> Result<Vec<u8>, Refusal> {
     })
 }
 
-fn decoded(project: &str, name: &str, body: &[u8]) -> Result<Model, Refusal> {
+pub(crate) fn decoded(project: &str, name: &str, body: &[u8]) -> Result<Model, Refusal> {
     serde_json::from_slice(body).map_err(|error| {
         tracing::error!(model = name, project, %error, "a stored model cannot be read");
         Refusal::new(
