@@ -95,7 +95,7 @@ fn model_and_instances_are_read_from_buckets_and_predictions_written_to_them() {
             assert!(job["state"] == "FAILED" && reason.contains(&expected), "{job}");
         };
         let (elsewhere, input) = (format!("{scheme}://absent/x"), format!("{url}/in/part-1.json"));
-        let expected = absent(&format!("inputPaths: {scheme}://absent/x cannot be read:"));
+        let expected = absent(&format!("inputPaths: {scheme}://absent/x cannot be listed:"));
         fails("input", &elsewhere, &format!("{url}/out2"), expected);
         let expected = absent(&format!("outputPath: {scheme}://absent/x cannot be written:"));
         fails("output", &input, &elsewhere, expected);

@@ -94,16 +94,19 @@ fn worker_of_another_user_reads_its_model_and_no_file_of_the_server() {
     let python = ["/usr/bin/python3", "/usr/local/bin/python3"].into_iter().find(|path| Path::new(path).exists());
     let config = json!({"runtimeVersions": {"2.11": {"python": python.expect("the system has Python")}}});
     workspace.write("server.yaml", &config.to_string());
-    let (folder, wheel) = (workspace.path().join("model"), workspace.path().join("probe-1.0-py3-none-any.whl"));
+    let allowed = workspace.path().join("files");
+    let (folder, wheel) = (allowed.join("model"), allowed.join("probe-1.0-py3-none-any.whl"));
+    fs::create_dir_all(&folder).unwrap();
     let made = program("python3").args(["-c", WHEEL]).arg(&wheel).arg(PROBE).status().unwrap();
     assert!(made.success());
-    fs::create_dir(&folder).unwrap();
     fs::write(folder.join("weights"), "42").unwrap();
-    for (path, mode) in [(&folder, 0o755), (&folder.join("weights"), 0o644), (&wheel, 0o644)] {
+    for (path, mode) in [(&allowed, 0o755), (&folder, 0o755), (&folder.join("weights"), 0o644), (&wheel, 0o644)] {
         fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     }
-    let run_as = ["--run-as", "daemon", "--run-as", "q=bin", "--server-config", "server.yaml"];
-    let server = Server::start(&workspace, &run_as);
+    let allowed = allowed.display().to_string();
+    let run_as = ["--run-as", "daemon", "--run-as", "q=bin"];
+    let more = ["--server-config", "server.yaml", "--allowed-folder", &allowed];
+    let server = Server::start(&workspace, &[run_as, more].concat());
     let version = json!({
         "name": "v1", "deploymentUri": folder, "runtimeVersion": "2.11", "packageUris": [wheel],
         "predictionClass": "probe.Model",

@@ -286,12 +286,12 @@ fn best_trial_of_a_job_becomes_a_version() {
     let created = cli(&runs).expect(0);
     assert_eq!(created.stdout, "best  READY, the default\n", "{}", created.stderr);
     let number = best["trialId"].as_str().unwrap();
-    // With two results, no model of the results recommends another trial.
+    // Two results are too few for a model of them.
     let second = ["models", "create", "second", "--from-job", "iris_1", "--version", "v1", "--trial", "recommended"];
-    let created = cli(&second).expect(0);
-    assert_eq!(created.stdout, "v1  READY, the default\n", "{}", created.stderr);
-    let (_, recommended) = server.get("/v1/projects/p/models/second/versions/v1");
-    assert_eq!(recommended["tunesmith"]["trial"], *number, "{recommended}");
+    let few = cli(&second);
+    assert_eq!(few.code, Some(2), "{}", few.stdout);
+    assert!(few.stderr.contains("\"accuracy\" was measured at 2 different points, and 5 are needed"), "{}", few.stderr);
+    assert_eq!(cli(&["models", "describe", "second"]).code, Some(2));
     let (_, version) = server.get("/v1/projects/p/models/iris/versions/best");
     let folder: PathBuf = workspace.path().join("output").join(number).join("model");
     assert_eq!(version["deploymentUri"], json!(folder.canonicalize().unwrap()), "{version}");

@@ -95,12 +95,13 @@ fn copied_stores_serve_the_models() {
     let cluster = Cluster::start();
     let address = cluster.create_database("models");
     let config = configure(&workspace).display().to_string();
-    let serve = |name: &str| {
+    let serve = |name: &str, store: &str| {
         let mut command = workspace.command();
         command.args(["serve", "--listen", "127.0.0.1:0", "--allow-unisolated-programs", "--data-dir", name]);
+        command.args(["--store", store]);
         Server::start_command(command.args(["--server-config", &config]).env("PGPASSWORD", "right"))
     };
-    let original = serve("a");
+    let original = serve("a", "sqlite");
     deploy(&original, &version(&folder));
     let (facts_of_original, files) = (facts(&original), workspace.path().join("rows.json"));
     fs::write(files, "[6.7, 3.1, 4.7, 1.5]\n").unwrap();
@@ -114,7 +115,7 @@ fn copied_stores_serve_the_models() {
         copy.args(["store", "copy", from, to, "--store", store]).env("PGPASSWORD", "right");
         let shown = finished(copy.output().unwrap()).expect(0);
         assert!(shown.stdout.contains("\nModels: 1 with 1 versions and 1 operations.\n"), "{shown:?}");
-        let server = serve(to);
+        let server = serve(to, store);
         assert_eq!(facts(&server), facts_of_original, "{to}");
         assert_eq!(predict(&server), expected(), "{to}");
         stop(server);
@@ -126,7 +127,7 @@ fn copied_stores_serve_the_models() {
             fs::remove_dir_all(workspace.path().join("c/models/files")).unwrap();
         }
     }
-    let deleted = serve("d").send("DELETE", &format!("{MODEL}/versions/v1"), "", "");
+    let deleted = serve("d", "sqlite").send("DELETE", &format!("{MODEL}/versions/v1"), "", "");
     assert_eq!(deleted.0, 200, "{}", deleted.1);
     let left = fs::read_dir(workspace.path().join("d/models/documents/model-files")).unwrap().count();
     assert_eq!(left, 0, "the copied files are removed with the version");
