@@ -240,10 +240,10 @@ impl Models {
     /// Copies the files, installs the packages and starts a first worker.
     async fn load(&self, project: &str, model: &str, version: &Version) -> Result<LoadReport, Failure> {
         let folder = self.0.folder(project, &version.uid);
-        let started = folder.clone();
+        let (started, identity) = (folder.clone(), self.0.identity(project).cloned());
         blocking(move || {
             started
-                .start_over()
+                .start_over(identity.as_ref())
                 .map_err(|error| Failure::of_server("the folder of the version cannot be created", &error))
         })
         .await?;

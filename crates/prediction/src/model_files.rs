@@ -93,11 +93,16 @@ impl VersionFolder {
         self.path.join("complete").exists()
     }
 
-    /// Creates the empty folder, without what an interrupted creation left.
-    pub(crate) fn start_over(&self) -> io::Result<()> {
+    /// Creates the empty folder, without what an interrupted creation left. A `user` may pass through the folders above, as
+    /// installers of packages and workers do.
+    pub(crate) fn start_over(&self, user: Option<&Identity>) -> io::Result<()> {
         self.remove()?;
         for folder in [self.model(), self.work()] {
             fs::create_dir_all(folder)?;
+        }
+        if user.is_some() {
+            // The folder of models and the data folder.
+            self.root.ancestors().skip(1).take(2).try_for_each(let_pass)?;
         }
         Ok(())
     }
@@ -115,7 +120,6 @@ impl VersionFolder {
             for folder in self.path.ancestors().take_while(|folder| folder.starts_with(&self.root)) {
                 let_pass(folder)?;
             }
-            let_pass(self.root.parent().unwrap_or(&self.root))?;
             let_pass(&self.work())?;
         }
         let folder = File::open(&self.path)?;
@@ -286,7 +290,7 @@ mod tests {
     fn version_is_sealed_and_removed() {
         let root = tempfile::tempdir().unwrap();
         let version = VersionFolder::new(root.path(), "p", "u");
-        version.start_over().unwrap();
+        version.start_over(None).unwrap();
         fs::create_dir(version.model().join("deep")).unwrap();
         fs::write(version.model().join("deep/x"), "1").unwrap();
         assert!(!version.is_complete());

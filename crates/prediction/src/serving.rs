@@ -218,7 +218,7 @@ impl Inner {
             tracing::error!(%error, "the files of a version cannot be written");
             Refusal::new(Code::Internal, "the files of the version cannot be written; see the server's log")
         };
-        folder.start_over().map_err(failed)?;
+        folder.start_over(self.identity(project)).map_err(failed)?;
         match shared_files::fetch(self.services.documents.as_ref(), &version.uid, folder.path()).await {
             Err(StoreError::NotFound { .. }) => {
                 let place = folder.path().display();

@@ -189,8 +189,10 @@ impl Models {
                 if folder.is_complete() {
                     return Ok(());
                 }
-                let started = folder.clone();
-                blocking(move || started.start_over().map_err(|source| not_stored(&started, source))).await?;
+                let (started, identity) = (folder.clone(), inner.identity(project).cloned());
+                let start =
+                    move || started.start_over(identity.as_ref()).map_err(|source| not_stored(&started, source));
+                blocking(start).await?;
                 let copied = inner.copy_model(project, spec, &folder).await;
                 copied.map_err(|failure| BatchError::Failed(failure.message))?;
                 let identity = inner.identity(project).cloned();
