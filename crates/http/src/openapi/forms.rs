@@ -140,9 +140,9 @@ mod tests {
     #[test]
     fn a_second_union_of_a_format_is_not_the_first() {
         let number = |pattern: &str| json!({"type": ["number", "string"], "format": "double", "pattern": pattern});
-        let (schema, unions) = rewritten(json!({"items": number("a"), "contains": number("b")}));
-        assert_eq!(schema["items"], json!({"$ref": "#/components/schemas/Double"}));
-        assert_eq!(schema["contains"]["oneOf"][1]["pattern"], "b");
+        let (schema, unions) = rewritten(json!({"contains": number("a"), "items": number("b")}));
+        assert_eq!(schema["contains"], json!({"$ref": "#/components/schemas/Double"}));
+        assert_eq!(schema["items"]["oneOf"][1]["pattern"], "b");
         assert_eq!(unions["Double"]["oneOf"][1]["pattern"], "a");
     }
 
