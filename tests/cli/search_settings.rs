@@ -278,19 +278,6 @@ fn related_study_informs_the_search_in_any_unit_until_it_contradicts_the_results
     let dropped = &use_of("contradicted")[0];
     assert_eq!(dropped["share"], 0.0, "{dropped}");
     assert!(dropped["rankCorrelation"].as_f64().unwrap() < 0.0, "{dropped}");
-    run("contradicted", 3, &|x| -bowl(x));
-    let explain = |more: &[&str]| {
-        let target = format!("http://{}", server.address);
-        let args =
-            ["explain", "--study", "contradicted", "--project", "p", "--region", "us-central1", "--server", &target];
-        command(&workspace, &[&args[..], more].concat()).expect(0).stdout
-    };
-    let used = &use_of("contradicted")[0];
-    let explained: Value = serde_json::from_str(&explain(&["--json"])).unwrap();
-    assert_eq!(explained["sourceStudies"], json!([used]));
-    let line = format!("source study other-unit: {}\n", used["description"].as_str().unwrap());
-    assert!(used["description"].as_str().unwrap().starts_with("10 trials without influence"), "{used}");
-    assert!(explain(&[]).contains(&line), "{}", explain(&[]));
     // A study of the same program may state so.
     create("continued", json!({"seed": "4", "continuedStudies": ["same-shape"]}));
     let sources = use_of("continued");
