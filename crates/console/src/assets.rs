@@ -23,6 +23,7 @@ pub(crate) const PATH: &str = "/console/assets/{hash}/{name}";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const IMAGE: &str = "image/svg+xml";
+const SCHEMA: &str = "application/schema+json";
 
 /// Name, content type and content of each file.
 const FILES: &[(&str, &str, &[u8])] = &[
@@ -30,10 +31,12 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("app.js", SCRIPT, include_bytes!("../assets/app.js")),
     ("axes.js", SCRIPT, include_bytes!("../assets/axes.js")),
     ("card.js", SCRIPT, include_bytes!("../assets/card.js")),
+    ("caret.js", SCRIPT, include_bytes!("../assets/caret.js")),
     ("chips.js", SCRIPT, include_bytes!("../assets/chips.js")),
     ("commands.js", SCRIPT, include_bytes!("../assets/commands.js")),
     ("compare.js", SCRIPT, include_bytes!("../assets/compare.js")),
     ("compared.js", SCRIPT, include_bytes!("../assets/compared.js")),
+    ("completion.js", SCRIPT, include_bytes!("../assets/completion.js")),
     ("console.css", STYLE, include_bytes!("../assets/console.css")),
     ("curve.js", SCRIPT, include_bytes!("../assets/curve.js")),
     ("editor.js", SCRIPT, include_bytes!("../assets/editor.js")),
@@ -53,6 +56,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("plot_parts.js", SCRIPT, include_bytes!("../assets/plot_parts.js")),
     ("plots.js", SCRIPT, include_bytes!("../assets/plots.js")),
     ("scales.js", SCRIPT, include_bytes!("../assets/scales.js")),
+    ("schema.js", SCRIPT, include_bytes!("../assets/schema.js")),
     ("sketch.js", SCRIPT, include_bytes!("../assets/sketch.js")),
     ("summary.js", SCRIPT, include_bytes!("../assets/summary.js")),
     ("surface.js", SCRIPT, include_bytes!("../assets/surface.js")),
@@ -64,6 +68,14 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("wheel.js", SCRIPT, include_bytes!("../assets/wheel.js")),
     ("words.js", SCRIPT, include_bytes!("../assets/words.js")),
 ];
+
+/// JSON schemas of the configurations that the pages of new jobs and studies complete.
+fn schemas() -> [(&'static str, String); 2] {
+    [
+        ("job.schema.json", tunesmith_config::json_schema().as_value().to_string()),
+        ("study.schema.json", tunesmith_config::study_json_schema().as_value().to_string()),
+    ]
+}
 
 struct Assets {
     hash: String,
@@ -80,16 +92,17 @@ struct Served {
 fn assets() -> &'static Assets {
     static ASSETS: OnceLock<Assets> = OnceLock::new();
     ASSETS.get_or_init(|| {
+        let fixed = FILES.iter().map(|(name, kind, content)| (*name, *kind, Bytes::from_static(content)));
+        let all = fixed.chain(schemas().map(|(name, content)| (name, SCHEMA, Bytes::from(content))));
         let mut digest = Sha256::new();
-        for (name, _, content) in FILES {
+        let mut files = BTreeMap::new();
+        for (name, content_type, plain) in all {
             digest.update(name);
-            digest.update(content);
+            digest.update(&plain);
+            let compressed = compressed(&plain).filter(|compressed| compressed.len() < plain.len());
+            files.insert(name, Served { content_type, plain, compressed });
         }
-        let files = FILES.iter().map(|(name, content_type, content)| {
-            let compressed = compressed(content).filter(|compressed| compressed.len() < content.len());
-            (*name, Served { content_type, plain: Bytes::from_static(content), compressed })
-        });
-        Assets { hash: hex::encode(&digest.finalize()[..8]), files: files.collect() }
+        Assets { hash: hex::encode(&digest.finalize()[..8]), files }
     })
 }
 
@@ -179,6 +192,12 @@ mod tests {
         assert_eq!(served.status(), 200);
         assert_eq!(served.headers()[CONTENT_ENCODING], "gzip");
         assert_eq!(served.headers()[CONTENT_TYPE], "text/css; charset=utf-8");
+        for name in ["job.schema.json", "study.schema.json"] {
+            let served = asset(Path((hash.clone(), name.to_owned())), HeaderMap::new()).await;
+            let content = axum::body::to_bytes(served.into_body(), usize::MAX).await.unwrap();
+            let schema: serde_json::Value = serde_json::from_slice(&content).unwrap();
+            assert!(schema["then"].is_object() && schema["$defs"].is_object(), "{name}");
+        }
         for (hash, name) in [("0", "app.js"), (hash.as_str(), "none.js")] {
             let missing = asset(Path((hash.to_owned(), name.to_owned())), HeaderMap::new()).await;
             assert_eq!(missing.status(), 404);
