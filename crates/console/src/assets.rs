@@ -44,10 +44,12 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("explore.js", SCRIPT, include_bytes!("../assets/explore.js")),
     ("figure.js", SCRIPT, include_bytes!("../assets/figure.js")),
     ("filters.js", SCRIPT, include_bytes!("../assets/filters.js")),
+    ("first_views.js", SCRIPT, include_bytes!("../assets/first_views.js")),
     ("health.js", SCRIPT, include_bytes!("../assets/health.js")),
     ("icon.svg", IMAGE, include_bytes!("../assets/icon.svg")),
     ("job_form.js", SCRIPT, include_bytes!("../assets/job_form.js")),
     ("keys.js", SCRIPT, include_bytes!("../assets/keys.js")),
+    ("leaders.js", SCRIPT, include_bytes!("../assets/leaders.js")),
     ("live.js", SCRIPT, include_bytes!("../assets/live.js")),
     ("model.js", SCRIPT, include_bytes!("../assets/model.js")),
     ("new_job.js", SCRIPT, include_bytes!("../assets/new_job.js")),
@@ -57,6 +59,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("plots.js", SCRIPT, include_bytes!("../assets/plots.js")),
     ("scales.js", SCRIPT, include_bytes!("../assets/scales.js")),
     ("schema.js", SCRIPT, include_bytes!("../assets/schema.js")),
+    ("selection.js", SCRIPT, include_bytes!("../assets/selection.js")),
     ("sketch.js", SCRIPT, include_bytes!("../assets/sketch.js")),
     ("summary.js", SCRIPT, include_bytes!("../assets/summary.js")),
     ("surface.js", SCRIPT, include_bytes!("../assets/surface.js")),
@@ -65,6 +68,7 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
     ("trial_form.js", SCRIPT, include_bytes!("../assets/trial_form.js")),
     ("upload.js", SCRIPT, include_bytes!("../assets/upload.js")),
+    ("views.js", SCRIPT, include_bytes!("../assets/views.js")),
     ("wheel.js", SCRIPT, include_bytes!("../assets/wheel.js")),
     ("words.js", SCRIPT, include_bytes!("../assets/words.js")),
 ];
@@ -87,6 +91,8 @@ struct Served {
     plain: Bytes,
     /// `None` if compression does not reduce the size.
     compressed: Option<Bytes>,
+    /// Modules that it imports, directly or indirectly.
+    imports: Vec<&'static str>,
 }
 
 fn assets() -> &'static Assets {
@@ -100,10 +106,28 @@ fn assets() -> &'static Assets {
             digest.update(name);
             digest.update(&plain);
             let compressed = compressed(&plain).filter(|compressed| compressed.len() < plain.len());
-            files.insert(name, Served { content_type, plain, compressed });
+            files.insert(name, Served { content_type, plain, compressed, imports: all_imports(name) });
         }
         Assets { hash: hex::encode(&digest.finalize()[..8]), files }
     })
+}
+
+/// Modules that the script `name` imports, directly or indirectly, nearest first.
+fn all_imports(name: &'static str) -> Vec<&'static str> {
+    let mut found = vec![name];
+    let mut next = 0;
+    while let Some(script) = found.get(next) {
+        let content = FILES.iter().find(|(name, kind, _)| name == script && *kind == SCRIPT);
+        let text = content.and_then(|(.., content)| str::from_utf8(content).ok()).unwrap_or_default();
+        for part in text.split(" from \"./").skip(1) {
+            let import = part.split('"').next().unwrap_or_default();
+            if !found.contains(&import) {
+                found.push(import);
+            }
+        }
+        next += 1;
+    }
+    found.split_off(1)
 }
 
 fn compressed(content: &[u8]) -> Option<Bytes> {
@@ -114,6 +138,11 @@ fn compressed(content: &[u8]) -> Option<Bytes> {
 
 pub(crate) fn address(name: &str) -> String {
     format!("/console/assets/{}/{name}", assets().hash)
+}
+
+/// Modules that the script `name` imports, directly or indirectly.
+pub(crate) fn imports(name: &str) -> &'static [&'static str] {
+    assets().files.get(name).map_or(&[], |file| &file.imports)
 }
 
 /// Serves a file. Public, since it is part of the program.
@@ -180,6 +209,15 @@ mod tests {
         for refused in ["", "br", "gzip;q=0", "x-gzip"] {
             assert!(!accepts_gzip(refused), "{refused}");
         }
+    }
+
+    #[test]
+    fn scripts_name_all_that_they_import() {
+        assert_eq!(imports("completion.js"), ["caret.js", "schema.js"]);
+        let of_explore = imports("explore.js");
+        assert!(of_explore.contains(&"surface.js"), "imported by plots.js: {of_explore:?}");
+        assert!(of_explore.iter().all(|name| assets().files.contains_key(name)), "{of_explore:?}");
+        assert!(imports("console.css").is_empty());
     }
 
     #[tokio::test]
