@@ -245,9 +245,11 @@ async function table() {
 /** @param {any} trial */
 function rowOf(trial) {
   const results = space.metrics.map(({ name }) => trial.metrics[name]);
-  const row = tableRow([trial.id, trial.state, ...results, ...space.parameters.map(({ name }) => trial.parameters[name])]);
+  const state = trial.state.charAt(0) + trial.state.slice(1).toLowerCase();
+  const row = tableRow([trial.id, state, ...results, ...space.parameters.map(({ name }) => trial.parameters[name])]);
   const link = Object.assign(document.createElement("a"), { href: addressOf(trial.id), textContent: String(trial.id) });
   row.cells[0].replaceChildren(link);
+  row.cells[1].className = "";
   return row;
 }
 
