@@ -88,7 +88,8 @@ until address="$(sed -n 's/^listening on //p' serve.log)" && [ -n "$address" ]; 
 done
 
 "$program" models create iris --from-job iris_search --server "$address"
-"$program" versions create by_trial_1 --model iris --from-job iris_search --trial 1 --server "$address"
+curl --silent --fail --show-error --header 'content-type: application/json' "$address/v1/projects/local/models/iris/versions" \
+    --data '{"name": "first", "tunesmith": {"job": "iris_search", "trial": "1"}}' > /dev/null
 
 mkdir -p "$pictures" "$root/docs/images"
 cat > pictures.py <<'SCRIPT'
@@ -139,10 +140,12 @@ with sync_playwright() as playwright:
             page.get_by_label("Request in JSON").fill('{"instances": [[6.7, 3.1, 4.7, 1.5], [4.6, 3.1, 1.5, 0.2]]}')
             page.get_by_role("button", name="Predict").click()
             page.get_by_role("region", name="Response").get_by_text("predictions").wait_for()
+            row = page.get_by_role("row", name="v_iris_search_3")
+            row.locator("td").nth(3).get_by_text("1", exact=True).wait_for()
         if name == "new-job":
             text = page.get_by_label("Configuration in YAML or JSON")
-            text.evaluate("(field) => field.setSelectionRange(...Array(2).fill(field.value.indexOf('    hyperparameterMetricTag')))")
-            text.press_sequentially("    en")
+            text.evaluate("(field) => field.setSelectionRange(...Array(2).fill(field.value.indexOf('\\n    hyperparameterMetricTag')))")
+            text.press_sequentially("\n    en")
             page.get_by_role("listbox").wait_for()
         page.screenshot(path=f"{FOLDER}/{name}.png")
         reduced(f"{FOLDER}/{name}.png")
