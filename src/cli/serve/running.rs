@@ -43,6 +43,8 @@ use tunesmith_jobs::allowed_folders::AllowedFolders;
 use tunesmith_prediction::{PredictionTimes, WorkerLimits};
 use tunesmith_store::{Condition, StoreFault};
 use tunesmith_studies::clock::{Clock, SystemClock};
+#[cfg(feature = "vizier")]
+use tunesmith_vizier_server::{WithoutPrefix, without_prefix};
 
 /// Grace period for responses after the store has stopped.
 const LAST_RESPONSES: Duration = Duration::from_millis(500);
@@ -147,13 +149,15 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     let router = pages::router(service, pages);
     #[cfg(feature = "vizier")]
     let serving_vertex = vertex.map(|(connections, _)| {
-        let router = tunesmith_vizier_server::without_prefix(router.clone());
+        let router = without_prefix(router.clone(), WithoutPrefix::All);
         let mut ended = console_ended;
         let ended = async move {
             let _ = ended.wait_for(|ended| *ended).await;
         };
         server::serve(connections, router, Duration::from_secs(args.idle_timeout), ended)
     });
+    #[cfg(feature = "vizier")]
+    let router = without_prefix(router, WithoutPrefix::ByHost);
     let serving = server::serve(connections, router, Duration::from_secs(args.idle_timeout), ended);
     #[cfg(feature = "optuna")]
     let serving = async {
@@ -329,7 +333,8 @@ async fn end_jobs(
 fn certificate(args: &ServeArgs) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
     if let Some(folder) = &args.tls_self_signed {
         let host = args.public_url.as_ref().and_then(Url::host_str);
-        let pair = self_signed::pair(folder, args.listen.ip(), host)?;
+        let names = args.allowed_host.iter().map(ToString::to_string).chain(host.map(str::to_owned));
+        let pair = self_signed::pair(folder, args.listen.ip(), names)?;
         return Ok(Some((pair.certificate, pair.key)));
     }
     Ok(args.tls_certificate.clone().zip(args.tls_key.clone()))
