@@ -66,6 +66,17 @@ fn clients_of_v1beta1_work_unchanged() {
 }
 
 #[test]
+fn processes_find_buckets_that_have_a_folder() {
+    let workspace = Workspace::new("");
+    std::fs::create_dir(workspace.path().join("bucket")).unwrap();
+    let settings = format!("buckets: {{training-data: {:?}}}\n", workspace.path().join("bucket"));
+    std::fs::write(workspace.path().join("server.yaml"), settings).unwrap();
+    let server = server_without_containers(&workspace, &["--server-config", "server.yaml"]);
+    let endpoint = format!("http://{}/vertex", server.address);
+    run_jobs(&workspace, &VIZIER_CLIENTS, &[&endpoint, "rest", "buckets"], &[]);
+}
+
+#[test]
 fn regional_hosts_are_those_of_their_api_and_location() {
     let workspace = Workspace::new("");
     let hosts = ["us-central1-aiplatform.googleapis.com", "aiplatform.googleapis.com", "us-central1-ml.googleapis.com"];

@@ -1,13 +1,15 @@
 """Google's clients of Vertex AI's jobs against a server without container engines: generated clients, the SDK, googleapiclient.
 
 Arguments: the endpoint, the transport (`rest`, `grpc` without TLS, or `tls`), the trainer, and the parts: `client`, `sdk`,
-`discovery`; with `v1beta1`, the clients of that version.
+`discovery`, `buckets`; with `v1beta1`, the clients of that version.
 """
 
 import importlib
 import json
+import os
 import sys
 import time
+import urllib.request
 
 from google.api_core import exceptions
 from google.api_core.client_options import ClientOptions
@@ -196,6 +198,27 @@ def check_deletion(api, tuning, custom):
     refused(exceptions.NotFound, lambda: api.get_custom_job(name=custom.name), "does not exist")
 
 
+def check_buckets(api):
+    """Processes find a bucket for which the server has a folder, `bucket` here."""
+    folder = os.path.join(os.getcwd(), "bucket")
+    spec = pool("--in=/gcs/training-data/in.csv", "/gcs/other/x", env=[{"name": "DATA", "value": "/gcs/training-data"}])
+    spec = {"worker_pool_specs": [spec], "base_output_directory": {"output_uri_prefix": "gs://training-data/out"}}
+    made = api.create_custom_job(parent=PARENT, custom_job={"display_name": "buckets", "job_spec": spec})
+    done = ended(lambda: api.get_custom_job(name=made.name))
+    assert done.state == JobState.JOB_STATE_SUCCEEDED, done.error
+    assert done.job_spec == types.CustomJobSpec(spec), done.job_spec
+    with open("pool-workerpool0-0.json") as file:
+        seen = json.load(file)
+    assert seen["args"] == [f"--in={folder}/in.csv", "/gcs/other/x"], seen["args"]
+    assert seen["environment"]["DATA"] == folder
+    assert seen["environment"]["AIP_MODEL_DIR"] == f"{folder}/out/model/"
+    job = f"{ENDPOINT.removesuffix('/vertex')}/v1/projects/p/jobs/vertex_{made.name.rsplit('/', 1)[1]}"
+    with urllib.request.urlopen(job) as response:
+        job = response.read().decode()
+    assert f"/gcs/training-data is {folder} in arguments and variables" in job, job
+    assert "/gcs/other stays as it is" in job, job
+
+
 def check_beta(api):
     """A field that only v1beta1 has: it comes back, and has no effect."""
     machine = {"machine_type": "n1-standard-4", "min_gpu_driver_version": "535"}
@@ -267,6 +290,8 @@ if "client" in PARTS:
     check_deletion(api, tuning, custom)
     if VERSION == "v1beta1":
         check_beta(api)
+if "buckets" in PARTS:
+    check_buckets(client())
 if "sdk" in PARTS:
     check_sdk()
 if "discovery" in PARTS:
