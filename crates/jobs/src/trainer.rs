@@ -392,6 +392,7 @@ mod tests {
             .into(),
             origin: None,
             fallback_reason: None,
+            fixed_parameters: Vec::new(),
             client_id: "c".into(),
             start: TrialStart::Given,
             create_time: Timestamp::UNIX_EPOCH,

@@ -1,5 +1,6 @@
 //! Analysis of a job in its JSON form.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -23,6 +24,9 @@ pub(super) struct Explanation {
     pub(super) choice: Option<Choice>,
     /// Trial counts by origin, most frequent first; excludes trials with client-chosen parameters.
     pub(super) origins: Vec<OriginCount>,
+    /// Trial counts by parameter with a value that callers fixed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) fixed_parameters: BTreeMap<String, usize>,
     /// Seed as text: not every JSON parser keeps 64 bits.
     pub(super) seed: String,
     /// Early stopping rule; null without one.

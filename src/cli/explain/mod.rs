@@ -5,6 +5,7 @@ mod analysis;
 mod sparkline;
 mod text;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -99,6 +100,7 @@ fn explanation(Explained { subject, state, study }: &Explained) -> anyhow::Resul
             Choice { algorithm: choice.algorithm, reason: choice.reason }
         }),
         origins: origins(&study.trials),
+        fixed_parameters: fixed_parameters(&study.trials),
         algorithm: study.algorithm.as_str(),
         seed: study.seed.to_string(),
         early_stopping: study.rule_name(),
@@ -106,6 +108,15 @@ fn explanation(Explained { subject, state, study }: &Explained) -> anyhow::Resul
         best_at_bounds: best_at_bounds(&study.problem, &study.trials).into_iter().map(Into::into).collect(),
         metrics: metrics.with_context(counted)?,
     })
+}
+
+/// Counts `trials` by parameter whose value their callers fixed.
+fn fixed_parameters(trials: &[TrialView]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for name in trials.iter().flat_map(|trial| &trial.fixed_parameters) {
+        *counts.entry(name.clone()).or_default() += 1;
+    }
+    counts
 }
 
 /// Counts `trials` by origin, most frequent first, ties by first trial.

@@ -21,7 +21,7 @@ ENDPOINT, TRANSPORT, TRAINER, *PARTS = sys.argv[1:]
 VERSION = "v1beta1" if "v1beta1" in PARTS else "v1"
 package = importlib.import_module(f"google.cloud.aiplatform_{VERSION}")
 JobServiceClient, VizierServiceClient, types = package.JobServiceClient, package.VizierServiceClient, package.types
-JobState = types.JobState
+JobState = package.JobState
 PARENT = "projects/p/locations/us-central1"
 BAD = exceptions.BadRequest if TRANSPORT == "rest" else exceptions.InvalidArgument
 ENDED = exceptions.BadRequest if TRANSPORT == "rest" else exceptions.FailedPrecondition

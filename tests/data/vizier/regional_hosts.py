@@ -24,14 +24,16 @@ STUDY = {
     },
 }
 
-resolve = socket.getaddrinfo
+resolve, connect = socket.getaddrinfo, socket.socket.connect
 
 
-def resolve_here(host, *arguments, **more):
-    return resolve("127.0.0.1" if str(host).endswith(".googleapis.com") else host, *arguments, **more)
+def here(host):
+    return "127.0.0.1" if str(host).endswith(".googleapis.com") else host
 
 
-socket.getaddrinfo = resolve_here
+socket.getaddrinfo = lambda host, *arguments, **more: resolve(here(host), *arguments, **more)
+# Not every client looks an address up before it connects.
+socket.socket.connect = lambda self, address: connect(self, (here(address[0]), *address[1:]))
 
 
 def refused(error, call):

@@ -5,7 +5,9 @@ with `v1beta1`, the clients of that version.
 """
 
 import importlib
+import json
 import sys
+import urllib.request
 
 from google.api_core import exceptions
 from google.api_core.client_options import ClientOptions
@@ -220,6 +222,12 @@ def check_contexts(api):
         ({"n": "five"}, "contexts[0].parameters[0].value"),
     ]:
         refused(BAD, lambda: suggest("d", context), part)
+    if ENDPOINT.endswith("/vertex"):
+        trials = f"{ENDPOINT.removesuffix('/vertex')}/v1/{study.name}/trials"
+        with urllib.request.urlopen(trials) as response:
+            known = {trial["name"].rsplit("/", 1)[1]: trial["tunesmith"] for trial in json.load(response)["trials"]}
+        fixed = {name: known[name].get("fixedParameters") for name in ["1", "2", "3", "4"]}
+        assert fixed == {"1": ["kind", "m", "n"], "2": ["kind", "w"], "3": ["lr"], "4": None}, fixed
     request = {"parent": study.name, "suggestion_count": 2, "client_id": "d", "contexts": [{}]}
     refused(BAD, lambda: api.suggest_trials(request=request), "contexts")
     assert len(list(api.list_trials(request={"parent": study.name}))) == 4
