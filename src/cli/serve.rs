@@ -6,6 +6,7 @@ mod expiry;
 mod facts;
 #[cfg(feature = "optuna")]
 mod grpc;
+mod listeners;
 mod open_files;
 mod reload;
 mod running;

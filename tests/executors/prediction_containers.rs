@@ -134,7 +134,7 @@ fn containers_that_die_are_replaced_also_after_the_death_of_the_server() {
     let third = podman.call(&["ps", "--all", "--quiet"]);
     assert!(third.lines().count() == 1 && third != second, "{second} {third}");
     server.signal(Signal::TERM);
-    assert_eq!(server.wait_for_end(), Some(0));
+    assert_eq!(server.end(), Some(0));
 }
 
 #[test]

@@ -63,5 +63,5 @@ fn links_and_pipes_in_place_of_logs_are_not_served_and_hold_no_thread() {
     assert_eq!(ended(&server, "next")["state"], "SUCCEEDED");
     assert_eq!(server.get("/v1/projects/p/jobs/next/logs/attempt-1.master-0.stdout").1["text"], "text\n");
     server.signal(Signal::TERM);
-    assert_eq!(server.wait_for_end(), Some(0));
+    assert_eq!(server.end(), Some(0));
 }

@@ -41,7 +41,7 @@ fn copy_of_a_data_folder_does_not_run_the_jobs_of_its_original_without_the_optio
     assert_eq!(original.post(JOBS, &job(&workspace)).0, 200);
     until(|| starts(&workspace) == 1);
     original.signal(Signal::TERM);
-    assert_eq!(original.wait_for_end(), Some(0));
+    assert_eq!(original.end(), Some(0));
     copy(&workspace, "data", "copy");
     let path = |folder: &str| workspace.path().canonicalize().unwrap().join(folder).display().to_string();
     let refused = finished(serve(&workspace, "copy", &[]).output().unwrap()).expect(2).stderr;
@@ -80,7 +80,7 @@ fn restored_backup_runs_its_jobs_on_with_the_option() {
     assert_eq!(original.post(JOBS, &job(&workspace)).0, 200);
     until(|| starts(&workspace) == 1);
     original.signal(Signal::TERM);
-    assert_eq!(original.wait_for_end(), Some(0));
+    assert_eq!(original.end(), Some(0));
     copy(&workspace, "data", "backup");
     std::fs::remove_dir_all(workspace.path().join("data")).unwrap();
     copy(&workspace, "backup", "data");

@@ -190,7 +190,7 @@ fn added_trials_run_next_also_after_a_restart_and_count() {
 
     // The server is restarted before the trial has run, and another one is added by the command.
     server.signal(Signal::KILL);
-    server.wait_for_end();
+    server.end();
     let server = Server::start(&workspace, &[]);
     let address = format!("http://{}", server.address);
     let target = ["--server", address.as_str(), "--project", "p", "--format", "json"];

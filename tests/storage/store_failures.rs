@@ -145,7 +145,7 @@ fn sled_server_ends_on_a_full_disk_and_keeps_what_it_acknowledged() {
     let (answer, second) = create_until(&server, 503);
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(message.contains("no space left on device"), "{message}");
-    assert_eq!(server.wait_for_end(), Some(STORE_FAILED));
+    assert_eq!(server.end(), Some(STORE_FAILED));
     let restarted = finished(disk.serve("sled").output().unwrap()).expect(STORE_FAILED);
     assert!(restarted.stderr.to_lowercase().contains("no space left on device"), "{}", restarted.stderr);
     disk.empty();
@@ -217,7 +217,7 @@ fn server_ends_when_its_store_is_moved_away() {
         assert_eq!(status, 503, "{answer}");
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.contains("was removed while the store was open"), "{message}");
-        assert_eq!(server.wait_for_end(), Some(STORE_FAILED));
+        assert_eq!(server.end(), Some(STORE_FAILED));
         move_store(&moved, &data);
         let server = Server::start(&workspace, &["--store", kind]);
         assert!((1..=2).contains(&trial_count(&server)), "the acknowledged trial was kept");

@@ -45,16 +45,20 @@ function figures() {
   return [...document.querySelectorAll("figure.curve")].filter((figure) => figure instanceof HTMLElement);
 }
 
+/** Place under the pointer, in units of a drawing. @type {number | undefined} */
+let pointed;
+
+function showPointed() {
+  figures().forEach((figure) => (pointed === undefined ? hide(figure) : show(figure, pointed)));
+}
+
 // On the document: the figures are replaced while the trial runs.
 for (const name of /** @type {const} */ (["pointermove", "pointerdown"])) {
   document.addEventListener(name, (event) => {
     const drawing = event.target instanceof Element ? event.target.closest("figure.curve .drawing") : null;
-    if (!drawing) {
-      figures().forEach(hide);
-      return;
-    }
-    const { left, width } = drawing.getBoundingClientRect();
-    const x = ((event.clientX - left) / width) * WIDTH;
-    figures().forEach((figure) => show(figure, x));
+    const box = drawing?.getBoundingClientRect();
+    pointed = box && ((event.clientX - box.left) / box.width) * WIDTH;
+    showPointed();
   });
 }
+document.addEventListener("refreshed", showPointed);

@@ -40,6 +40,7 @@ export async function refresh() {
     const again = path && at(part, path);
     if (again instanceof HTMLElement) again.focus({ preventScroll: true });
   }
+  document.dispatchEvent(new Event("refreshed"));
 }
 
 /**

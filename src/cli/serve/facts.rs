@@ -2,6 +2,7 @@
 
 use tokio::sync::watch;
 
+use super::listeners::Listeners;
 use super::open_files::connection_limits;
 use super::{AuditFailure, ServeArgs};
 use crate::cli::version::version;
@@ -10,20 +11,19 @@ use crate::pages::{ServerFacts, Setting};
 use tunesmith_data_dir::DataDir;
 use tunesmith_jobs::allowed_folders::AllowedFolder;
 
-/// Server data of `application`, starting now and listening on `listen`, with the current `settings`.
+/// Server data of `application`, starting now behind `listeners`, with the current `settings`.
 pub(super) fn facts(
     args: &ServeArgs,
     settings: watch::Receiver<Vec<Setting>>,
     data_dir: &DataDir,
     application: &Application,
-    listen: String,
-    endpoint: String,
+    listeners: &Listeners,
 ) -> ServerFacts {
     ServerFacts {
         version: version(),
         started: application.clock.now(),
-        listen,
-        endpoint,
+        listen: listeners.url.clone(),
+        endpoint: listeners.endpoint.clone(),
         data_dir: std::path::absolute(data_dir.path())
             .unwrap_or_else(|_| data_dir.path().to_owned())
             .display()

@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use futures::FutureExt;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 
 use super::ServeArgs;
 use crate::cli::output::notice;
@@ -48,6 +47,8 @@ pub(super) struct GrpcListener {
     storage: Storage,
     /// Lease of running trials.
     lease: Option<Duration>,
+    /// Access rules, which record in the audit logs of the server.
+    access: ServiceAccess,
 }
 
 impl GrpcListener {
@@ -55,7 +56,7 @@ impl GrpcListener {
     ///
     /// # Errors
     /// If the address is in use, or the storage cannot be opened.
-    pub(super) async fn open(args: &ServeArgs, data_dir: &DataDir) -> anyhow::Result<Option<Self>> {
+    pub(super) async fn open(args: &ServeArgs, data_dir: &DataDir, access: &Access) -> anyhow::Result<Option<Self>> {
         let Some(address) = args.grpc_listen else { return Ok(None) };
         let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         let address = listener.local_addr()?;
@@ -63,43 +64,29 @@ impl GrpcListener {
         let opened = tokio::task::spawn_blocking(move || Storage::open(&path)).await?;
         let storage = opened.with_context(|| format!("cannot open {}", data_dir.optuna().display()))?;
         let lease = args.optuna_trial_lease.map(|seconds| Duration::from_secs(seconds.into()));
-        Ok(Some(Self { listener, address, storage, lease }))
-    }
-
-    /// Prints the address.
-    pub(super) fn announce(&self, access: &Access) {
         if access.authenticator.requires_tokens() {
-            tracing::warn!(address = %self.address, "clients of the gRPC listener need no token");
+            tracing::warn!(%address, "clients of the gRPC listener need no token");
         }
-        notice(&format!("listening for gRPC on {}", self.address));
-    }
-
-    /// Access rules of the listener, which records in the logs of `access`.
-    pub(super) fn access(access: &Access) -> ServiceAccess {
-        ServiceAccess::Owner(Owner {
+        let access = ServiceAccess::Owner(Owner {
             principal: PRINCIPAL.to_owned(),
             admin_activity: Arc::clone(&access.admin_activity),
             data_access: access.data_access.clone(),
             refuses_unrecorded: access.refuses_unrecorded,
-        })
+        });
+        Ok(Some(Self { listener, address, storage, lease, access }))
     }
 
-    /// Serves until `ended` becomes true, then waits for the calls in progress.
-    pub(super) async fn serve(
-        self,
-        access: ServiceAccess,
-        clock: Arc<dyn Clock>,
-        time_limit: Duration,
-        mut ended: watch::Receiver<bool>,
-    ) {
+    /// Prints the address.
+    pub(super) fn announce(&self) {
+        notice(&format!("listening for gRPC on {}", self.address));
+    }
+
+    /// Serves until `end` is complete, then waits for the calls in progress.
+    pub(super) async fn serve(self, clock: Arc<dyn Clock>, time_limit: Duration, end: impl Future<Output = ()>) {
         let no_policies = Box::new(|_| futures::future::ready(None).boxed());
         let now = Arc::clone(&clock);
-        let control = Arc::new(AccessControl::new(access, no_policies, move || now.now(), time_limit));
+        let control = Arc::new(AccessControl::new(self.access, no_policies, move || now.now(), time_limit));
         let server = OptunaServer::new(self.storage, control, Arc::new(move || clock.now()), self.lease);
-        let end = async move {
-            // The sender is only dropped at the end.
-            let _ = ended.wait_for(|ended| *ended).await;
-        };
         server.serve(self.listener, end).await;
     }
 }

@@ -1,16 +1,12 @@
 //! Lifecycle of a server.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
-use std::path::PathBuf;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use reqwest::Url;
-use tokio::net::TcpListener;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::background::{self, SWEEP_INTERVAL};
@@ -18,13 +14,14 @@ use super::expiry::Expiry;
 #[cfg(feature = "console")]
 use super::facts;
 #[cfg(feature = "optuna")]
-use super::grpc::{self, GrpcListener};
-use super::open_files::connection_limits;
+use super::grpc;
+#[cfg(feature = "vizier")]
+use super::listeners;
+use super::listeners::{Listeners, until_ended};
 use super::reload::{self, Reload, ReloadParts};
 use super::signals::{EndSignals, failing_writes_beyond_limits};
 use super::{AuditFailure, ServeArgs, service_manager};
-use crate::cli::output::{notice, print};
-use crate::cli::self_signed;
+use crate::cli::output::notice;
 use crate::composition::{self, AccessSettings, Application, Isolation};
 use crate::copied;
 use crate::executors::{self, ExecutorOptions};
@@ -35,7 +32,6 @@ use tunesmith_admission::{Access, ServiceAccess};
 use tunesmith_data_dir::DataDir;
 #[cfg(feature = "postgres")]
 use tunesmith_data_dir::StoreKind;
-use tunesmith_http::server::{self, Connections, ServerIdentity};
 use tunesmith_http::{AllowedHosts, answer_other_servers};
 use tunesmith_jobs::Control;
 use tunesmith_jobs::QueueSettings;
@@ -43,8 +39,6 @@ use tunesmith_jobs::allowed_folders::AllowedFolders;
 use tunesmith_prediction::{PredictionTimes, WorkerLimits};
 use tunesmith_store::{Condition, StoreFault};
 use tunesmith_studies::clock::{Clock, SystemClock};
-#[cfg(feature = "vizier")]
-use tunesmith_vizier_server::{WithoutPrefix, without_prefix};
 
 /// Grace period for responses after the store has stopped.
 const LAST_RESPONSES: Duration = Duration::from_millis(500);
@@ -56,7 +50,7 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     let data_dir = open(args).await?;
     let access = access(args, &settings, &data_dir)?;
     #[cfg(feature = "vizier")]
-    check_vertex_address(args, &access)?;
+    listeners::check_vertex_address(args, &access)?;
     let executor = args.executor.options(&settings.executor);
     let hosts = hosts(args, &executor)?;
     #[cfg(feature = "console")]
@@ -67,12 +61,10 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     let isolation = isolation(args, &settings, &data_dir, &access, &executor)?;
     #[cfg(feature = "console")]
     let (set_shown, shown) = watch::channel(facts::settings(args, &settings.allowed_folders));
-    let Listening { connections, url, endpoint, identity } = listen(args).await?;
-    #[cfg(feature = "vizier")]
-    let vertex = listen_for_vertex(args, identity.as_ref()).await?;
+    let listeners = Listeners::open(args, &data_dir, &access).await?;
     let (set_retention, retention) = watch::channel(settings.retention);
     let parts = ReloadParts {
-        identity,
+        identity: listeners.identity.clone(),
         kept,
         allowed_folders: Arc::clone(&isolation.allowed_folders),
         audit_logs: access.audit_logs(),
@@ -80,24 +72,26 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     };
     let source = settings.source.clone();
     #[cfg(feature = "console")]
-    let single_sign_on = settings.single_sign_on.clone().map(|sign_on| sign_on.provider(&endpoint)).transpose()?;
+    let single_sign_on =
+        settings.single_sign_on.clone().map(|sign_on| sign_on.provider(&listeners.endpoint)).transpose()?;
     #[cfg(not(feature = "console"))]
     anyhow::ensure!(settings.single_sign_on.is_none(), "openIdConnect: this program was built without the console");
-    #[cfg(feature = "optuna")]
-    let grpc = GrpcListener::open(args, &data_dir).await?;
     let settings = ServerSettings { prediction: prediction(args), ..settings };
     let (container, lease) = (args.container.options()?, Duration::from_secs(args.job_lease));
     let composed =
         composition::compose_shared(&data_dir, container, isolation, executor, settings, args.memory_bytes(), lease);
     let application = composed.await?;
     resume(&application).await?;
-    #[cfg(feature = "console")]
-    let facts = facts::facts(args, shown, &data_dir, &application, url.clone(), endpoint.clone());
-    let endpoint_is_secure = endpoint.starts_with("https:");
-    let (set_control, control) = watch::channel(Control::Run);
-    let slots = composition::slots(args.job_slots, args.remote_job_slots);
-    let jobs = Arc::clone(&application.jobs);
-    let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
+
+    let (end, ended) = watch::channel(false);
+    let pages = Pages {
+        #[cfg(feature = "console")]
+        server: Some(facts::facts(args, shown, &data_dir, &application, &listeners)),
+        #[cfg(feature = "console")]
+        single_sign_on,
+        is_secure: listeners.endpoint.starts_with("https:"),
+        ended: ended.clone(),
+    };
     let expiry = Expiry {
         jobs: Arc::clone(&application.jobs),
         studies: Arc::clone(&application.studies),
@@ -108,79 +102,37 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
     };
     let mut tasks = background::start(args, &data_dir, &application, expiry);
     let reload = Reload::new(source, &data_dir, &application, parts)?;
-    #[cfg(feature = "optuna")]
-    if let Some(grpc) = &grpc {
-        grpc.announce(&access);
-    }
-    let announced = format!("listening on {url}\n");
-    #[cfg(feature = "vizier")]
-    let announced = match &vertex {
-        Some((_, url)) => format!("{announced}listening for Vertex AI on {url}\n"),
-        None => announced,
-    };
-    print(&announced)?;
     let signals = EndSignals::new()?;
     let _writes_beyond_limits_fail = failing_writes_beyond_limits()?;
-    let mut store_stopped = pin!(until_stopped(application.store.condition()));
-    let (all_ended, jobs_ended) = oneshot::channel();
-    let (end_console, console_ended) = watch::channel(false);
-    let ends = args.ends();
-    let ended = async move {
-        end_jobs(signals, ends, &set_control, running).await;
-        end_console.send_replace(true);
-        let _ = all_ended.send(());
+    let (set_control, running) = run_jobs(args, &application, listeners.endpoint.clone());
+    let ending = async {
+        end_jobs(signals, args.ends(), &set_control, running).await;
+        end.send_replace(true);
     };
+
     let timeout = Duration::from_secs(args.request_timeout);
-    #[cfg(feature = "optuna")]
-    let serving_grpc = grpc.map(|grpc| {
-        let access = GrpcListener::access(&access);
-        grpc.serve(access, Arc::clone(&application.clock), timeout, console_ended.clone())
-    });
+    let store_stopped = until_stopped(application.store.condition());
     let service = application.http_service(ServiceAccess::Checked(Box::new(access)), Some(hosts), timeout)?;
     tasks.spawn(answer_other_servers(service.agents.clone()));
-    let pages = Pages {
-        #[cfg(feature = "console")]
-        server: Some(facts),
-        #[cfg(feature = "console")]
-        single_sign_on,
-        is_secure: endpoint_is_secure,
-        ended: console_ended.clone(),
-    };
+    let clock = Arc::clone(&service.clock);
     let router = pages::router(service, pages);
-    #[cfg(feature = "vizier")]
-    let serving_vertex = vertex.map(|(connections, _)| {
-        let router = without_prefix(router.clone(), WithoutPrefix::All);
-        let mut ended = console_ended;
-        let ended = async move {
-            let _ = ended.wait_for(|ended| *ended).await;
-        };
-        server::serve(connections, router, Duration::from_secs(args.idle_timeout), ended)
-    });
-    #[cfg(feature = "vizier")]
-    let router = without_prefix(router, WithoutPrefix::ByHost);
-    let serving = server::serve(connections, router, Duration::from_secs(args.idle_timeout), ended);
-    #[cfg(feature = "optuna")]
-    let serving = async {
-        tokio::join!(serving, futures::future::OptionFuture::from(serving_grpc));
-    };
-    #[cfg(feature = "vizier")]
-    let serving = async {
-        tokio::join!(serving, futures::future::OptionFuture::from(serving_vertex));
-    };
-    // Closes connections open longer than any request may take.
-    let cut_off = async move {
-        let _ = jobs_ended.await;
-        tokio::time::sleep(timeout + SWEEP_INTERVAL).await;
-    };
     let reloading = reload.run(args, |_settings| {
         #[cfg(feature = "console")]
         set_shown.send_replace(facts::settings(args, &_settings.allowed_folders));
     });
-    service_manager::started(&url);
+    // Signals are handled, so that whoever reads the address may end the server.
+    listeners.announce()?;
+    service_manager::started(&listeners.url);
+    let serving = listeners.serve(args, router, clock, &ended);
+    // Closes connections open longer than any request may take.
+    let cut_off = async {
+        until_ended(ended.clone()).await;
+        tokio::time::sleep(timeout + SWEEP_INTERVAL).await;
+    };
     tokio::select! {
-        () = serving => {}
+        ((), ()) = async { tokio::join!(ending, serving) } => {}
         () = reloading => {}
-        fault = &mut store_stopped => {
+        fault = store_stopped => {
             // Sends responses that wait for the store before exiting.
             tokio::time::sleep(LAST_RESPONSES).await;
             return Err(anyhow::Error::from(fault)).context("the store has stopped; restart the server");
@@ -188,6 +140,15 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
         () = cut_off => tracing::warn!("connections were closed before they ended"),
     }
     Ok(())
+}
+
+/// Runs the jobs of the queue, as the returned sender specifies.
+fn run_jobs(args: &ServeArgs, application: &Application, endpoint: String) -> (watch::Sender<Control>, JoinHandle<()>) {
+    let (set_control, control) = watch::channel(Control::Run);
+    let slots = composition::slots(args.job_slots, args.remote_job_slots);
+    let jobs = Arc::clone(&application.jobs);
+    let running = tokio::spawn(async move { jobs.run(QueueSettings { endpoint, slots }, control).await });
+    (set_control, running)
 }
 
 fn prediction(args: &ServeArgs) -> PredictionSettings {
@@ -237,62 +198,6 @@ fn isolation(
     Ok(Isolation { allowed_folders, ..isolation })
 }
 
-struct Listening {
-    connections: Connections,
-    /// Address with its scheme.
-    url: String,
-    /// Address under which programs reach the server.
-    endpoint: String,
-    /// Certificate; `None` without HTTPS.
-    identity: Option<Arc<ServerIdentity>>,
-}
-
-async fn listen(args: &ServeArgs) -> anyhow::Result<Listening> {
-    let listener = TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
-    let address = listener.local_addr()?;
-    let limits = connection_limits(args);
-    let files = certificate(args)?;
-    let identity = files.map(|(certificate, key)| ServerIdentity::read(certificate, key)).transpose()?.map(Arc::new);
-    let (scheme, connections) = match &identity {
-        Some(identity) => ("https", Connections::tls(listener, limits, Arc::clone(identity))?),
-        None => ("http", Connections::plain(listener, limits)),
-    };
-    let endpoint = match &args.public_url {
-        Some(url) => url.as_str().trim_end_matches('/').to_owned(),
-        None => format!("{scheme}://{}", reachable(address)),
-    };
-    Ok(Listening { connections, url: format!("{scheme}://{address}"), endpoint, identity })
-}
-
-/// The listener for clients of Vertex AI and its address, with the certificate of the other one.
-#[cfg(feature = "vizier")]
-async fn listen_for_vertex(
-    args: &ServeArgs,
-    identity: Option<&Arc<ServerIdentity>>,
-) -> anyhow::Result<Option<(Connections, String)>> {
-    let Some(address) = args.vertex_listen else { return Ok(None) };
-    let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
-    let address = listener.local_addr()?;
-    let limits = connection_limits(args);
-    Ok(Some(match identity {
-        Some(identity) => (Connections::tls(listener, limits, Arc::clone(identity))?, format!("https://{address}")),
-        None => (Connections::plain(listener, limits), format!("http://{address}")),
-    }))
-}
-
-/// Refuses an address that others reach on a server without tokens.
-#[cfg(feature = "vizier")]
-fn check_vertex_address(args: &ServeArgs, access: &Access) -> anyhow::Result<()> {
-    match args.vertex_listen {
-        Some(address) if !address.ip().is_loopback() && !access.authenticator.requires_tokens() => bail!(
-            "--vertex-listen {address}: without a token, every client that reaches this address has all permissions; make a \
-             token first (tunesmith tokens create --data-dir {}) or listen on the loopback interface",
-            args.data_dir.display()
-        ),
-        _ => Ok(()),
-    }
-}
-
 /// Resumes unfinished work of an earlier server on the data folder.
 async fn resume(application: &Application) -> anyhow::Result<()> {
     application.packages.remove_unfinished()?;
@@ -327,17 +232,6 @@ async fn end_jobs(
         },
         () = second => {}
     }
-}
-
-/// Paths of the certificate and key; `None` without HTTPS.
-fn certificate(args: &ServeArgs) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
-    if let Some(folder) = &args.tls_self_signed {
-        let host = args.public_url.as_ref().and_then(Url::host_str);
-        let names = args.allowed_host.iter().map(ToString::to_string).chain(host.map(str::to_owned));
-        let pair = self_signed::pair(folder, args.listen.ip(), names)?;
-        return Ok(Some((pair.certificate, pair.key)));
-    }
-    Ok(args.tls_certificate.clone().zip(args.tls_key.clone()))
 }
 
 /// Host names of the server, including those that executor settings give to agents.
@@ -395,16 +289,6 @@ fn allowed_folders(args: &ServeArgs, settings: &ServerSettings, data_dir: &DataD
     let authenticator = authenticator(settings, data_dir)?;
     let applies = Box::new(move || authenticator.requires_tokens());
     AllowedFolders::new(listed, data_dir.path(), applies).context("allowed folders")
-}
-
-/// Address under which a local program reaches a server listening on `address`.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
 }
 
 /// Mirrors tokens shared between servers to the data folder, immediately and from then on.

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use serde_json::{Value, json};
 
 use crate::Workspace;
@@ -15,12 +15,12 @@ use crate::python::interpreter;
 
 /// Sends one request to `address`, and returns the status and the text.
 pub fn exchange_with(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
-    let (head, body) = parts_of(address, method, path, headers, body);
+    let (head, body) = ask(TcpStream::connect(address).unwrap(), method, path, headers, body);
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
 }
 
-fn parts_of(address: SocketAddr, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
-    let mut stream = TcpStream::connect(address).unwrap();
+/// Sends one request over `stream`, and returns head and body of the response.
+fn ask(mut stream: TcpStream, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let length = body.len();
     write!(stream, "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n")
@@ -109,11 +109,6 @@ impl Server {
         self.exchange(method, path, "", "")
     }
 
-    /// Waits for the process to end by itself, and returns its exit code.
-    pub fn wait_for_end(mut self) -> Option<i32> {
-        self.process.wait().unwrap().code()
-    }
-
     /// Sends SIGKILL, and waits for the process to end.
     pub fn kill(mut self) {
         self.process.kill().unwrap();
@@ -122,7 +117,7 @@ impl Server {
 
     /// Sends a request and closes the connection before the response.
     pub fn abandon(&self, method: &str, path: &str, headers: &str, body: &str) {
-        let mut stream = TcpStream::connect(self.address).unwrap();
+        let mut stream = self.connect();
         let length = body.len();
         write!(
             stream,
@@ -140,12 +135,22 @@ impl Server {
 
     /// Sends one request, and returns the status and the text.
     pub fn exchange(&self, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
-        exchange_with(self.address, method, path, headers, body)
+        let (head, body) = self.parts(method, path, headers, body);
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
     }
 
     /// Sends one request, and returns head and body of the response.
     pub fn parts(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
-        parts_of(self.address, method, path, headers, body)
+        ask(self.connect(), method, path, headers, body)
+    }
+
+    /// Panics with the state of the process if it accepts no connection.
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).unwrap_or_else(|error| {
+            let id = Pid::from_raw(i32::try_from(self.process.id()).unwrap()).unwrap();
+            let ended = waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
+            panic!("{}: {error}; the server, process {id:?}, has ended: {ended:?}", self.address)
+        })
     }
 
     /// The ID of the process.
@@ -155,7 +160,7 @@ impl Server {
 
     /// Sends a GET request, and reads the beginning of the answer only.
     pub fn begin(&self, path: &str) -> (String, TcpStream) {
-        let mut stream = TcpStream::connect(self.address).unwrap();
+        let mut stream = self.connect();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
         let mut begin = vec![0; "HTTP/1.1 200 OK\r\n".len()];

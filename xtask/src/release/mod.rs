@@ -163,9 +163,10 @@ impl Release<'_> {
             .arg(&self.output)
             .arg(self.root);
         build.env("PATH", path_with(&tools)?).env("TUNESMITH_PROGRAM", self.staging().join("tunesmith"));
-        process::run(
-            build.env("MATURIN_PEP517_ARGS", format!("--profile {PROFILE} --zig --compatibility {PLATFORM}")),
-        )?;
+        process::run(build.env(
+            "MATURIN_PEP517_ARGS",
+            format!("--profile {PROFILE} --zig --compatibility {PLATFORM} --compression-level 9"),
+        ))?;
         let mut sweeper = Command::new(tools.join("python"));
         sweeper.args(["-m", "build", "--outdir"]).arg(&self.output).arg(self.root.join("clients/hydra"));
         process::run(&mut sweeper)
