@@ -11,7 +11,7 @@ use super::plan::CommandLine;
 use super::violations::Violations;
 use super::without_effect::names_machine;
 use super::{Severity, TrainingInput, Violation, check, without_effect};
-use tunesmith_domain::{Job, MachineNotice, RESUME_PREVIOUS_JOB};
+use tunesmith_domain::{Job, MachineNotice};
 
 /// Request field without effect, or with an unexpected one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
