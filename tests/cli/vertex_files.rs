@@ -186,7 +186,7 @@ fn command_lines_of_gcloud_run_tuning_jobs_on_a_server() {
     workspace.write("train.sh", TRAINER);
     let container = "{command: [sh, train.sh]}";
     workspace.write("job.yaml", &tuning_job("max_trial_count: 9\n", container));
-    let server = Server::start(&workspace, &["--allow-unisolated-programs"]);
+    let server = Server::start(&workspace, &[]);
     let address = format!("http://{}", server.address);
     let flags = ["jobs", "submit", "hp-tuning", "--config=job.yaml", "--display-name=tune", "--server", &address];
     let more =

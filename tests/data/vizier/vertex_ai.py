@@ -225,7 +225,7 @@ def check_contexts(api):
     if ENDPOINT.endswith("/vertex"):
         trials = f"{ENDPOINT.removesuffix('/vertex')}/v1/{study.name}/trials"
         with urllib.request.urlopen(trials) as response:
-            known = {trial["name"].rsplit("/", 1)[1]: trial["tunesmith"] for trial in json.load(response)["trials"]}
+            known = {trial["name"].rsplit("/", 1)[1]: trial.get("tunesmith", {}) for trial in json.load(response)["trials"]}
         fixed = {name: known[name].get("fixedParameters") for name in ["1", "2", "3", "4"]}
         assert fixed == {"1": ["kind", "m", "n"], "2": ["kind", "w"], "3": ["lr"], "4": None}, fixed
     request = {"parent": study.name, "suggestion_count": 2, "client_id": "d", "contexts": [{}]}
