@@ -71,16 +71,18 @@ impl HttpRule {
 
     /// Value of the variable in `path`; `None` if the path is another one.
     pub(crate) fn value(&self, path: &str) -> Option<String> {
-        let mut given: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+        let path = path.strip_prefix('/')?;
+        // Most rules are of other lengths or versions.
+        if path.split('/').count() != self.segments.len() || !path.starts_with(self.segments.first()?.pattern) {
+            return None;
+        }
+        let mut given: Vec<&str> = path.split('/').collect();
         if let Some(custom) = self.custom {
             let (last, method) = given.pop()?.rsplit_once(':')?;
             if method != custom {
                 return None;
             }
             given.push(last);
-        }
-        if given.len() != self.segments.len() {
-            return None;
         }
         let mut values = Vec::new();
         for (segment, given) in self.segments.iter().zip(given) {
