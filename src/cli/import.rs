@@ -12,6 +12,8 @@ use tunesmith_importers::{Imported, Options};
 
 use super::BAD_INPUT;
 use super::client::OptunaArgs;
+#[cfg(feature = "vizier")]
+use super::client::VizierArgs;
 use super::output::{notice, print};
 
 /// Make a configuration or a study from what another tool has.
@@ -19,6 +21,9 @@ use super::output::{notice, print};
 pub(super) enum ImportCommand {
     /// Create a study with the trials of a study of Optuna.
     Optuna(Box<OptunaArgs>),
+    /// Create a study with the trials of a study of OSS Vizier or Vertex AI.
+    #[cfg(feature = "vizier")]
+    Vizier(Box<VizierArgs>),
     /// Write a configuration from a sweep of Weights & Biases, in YAML or JSON.
     Wandb(ImportArgs),
     /// Write a configuration from an Experiment of Katib, in YAML or JSON.

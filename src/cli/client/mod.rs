@@ -6,7 +6,7 @@ mod export;
 mod export_source;
 mod folder;
 mod format;
-mod import_optuna;
+mod import_study;
 mod job_list;
 mod job_name;
 mod job_reopen;
@@ -41,7 +41,9 @@ use axum::body::Bytes;
 pub(super) use self::error::report;
 pub(super) use self::export::ExportCommand;
 use self::folder::Purpose;
-pub(super) use self::import_optuna::OptunaArgs;
+pub(super) use self::import_study::OptunaArgs;
+#[cfg(feature = "vizier")]
+pub(super) use self::import_study::VizierArgs;
 pub(super) use self::job_update::label;
 pub(super) use self::jobs::JobsCommand;
 pub(super) use self::models::ModelsCommand;
@@ -63,6 +65,8 @@ pub(super) enum Command {
     Predict(PredictArgs),
     Export(ExportCommand),
     ImportOptuna(OptunaArgs),
+    #[cfg(feature = "vizier")]
+    ImportVizier(VizierArgs),
 }
 
 pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -76,7 +80,9 @@ pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
             Command::Versions(command) => versions::run(command).await,
             Command::Predict(args) => versions::predict(&args).await,
             Command::Export(command) => export::run(command).await,
-            Command::ImportOptuna(args) => import_optuna::run(&args).await,
+            Command::ImportOptuna(args) => import_study::from_optuna(&args).await,
+            #[cfg(feature = "vizier")]
+            Command::ImportVizier(args) => import_study::from_vizier(&args).await,
         }
     });
     // Abandons suggestions being computed ahead.

@@ -40,7 +40,7 @@ mcp: admission algorithms api client config domain statistics
 console: access admission algorithms api config domain filter jobs oidc plotly-js prediction statistics store studies telemetry views
 oidc: access
 optuna: admission domain telemetry
-importers: algorithms api config
+importers: algorithms api config vizier
 tracking: algorithms api client domain files jobs store
 vizier: algorithms api domain
 webhooks: algorithms client domain files filter store telemetry
