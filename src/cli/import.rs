@@ -28,6 +28,8 @@ pub(super) enum ImportCommand {
     Wandb(ImportArgs),
     /// Write a configuration from an Experiment of Katib, in YAML or JSON.
     Katib(ImportArgs),
+    /// Write a configuration from an OptimizationJob of Kubeflow, in YAML or JSON.
+    Kubeflow(ImportArgs),
 }
 
 #[derive(Debug, Args)]
@@ -61,6 +63,12 @@ pub(super) fn wandb(args: &ImportArgs) -> anyhow::Result<ExitCode> {
 /// If the output cannot be written.
 pub(super) fn katib(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     run(args, "an Experiment of Katib", tunesmith_importers::katib)
+}
+
+/// # Errors
+/// If the output cannot be written.
+pub(super) fn kubeflow(args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    run(args, "an OptimizationJob of Kubeflow", tunesmith_importers::optimization_job)
 }
 
 fn run(args: &ImportArgs, tool: &str, import: Importer) -> anyhow::Result<ExitCode> {

@@ -227,6 +227,7 @@ pub fn main() -> ExitCode {
         Command::Import(import::ImportCommand::Vizier(args)) => client::run(client::Command::ImportVizier(*args)),
         Command::Import(import::ImportCommand::Wandb(args)) => import::wandb(&args),
         Command::Import(import::ImportCommand::Katib(args)) => import::katib(&args),
+        Command::Import(import::ImportCommand::Kubeflow(args)) => import::kubeflow(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Validate(args) => {
             validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+mod container;
 mod katib;
+mod optimization_job;
 pub mod optuna;
 mod reading;
 mod resources;
@@ -15,6 +17,7 @@ use tunesmith_api::ai_platform::TrainingInput;
 use tunesmith_api::ai_platform::optimizer::StudyConfig;
 
 pub use katib::katib;
+pub use optimization_job::optimization_job;
 pub use wandb::wandb;
 
 /// A text about a field: its path, and the text.
