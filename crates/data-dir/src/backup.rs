@@ -29,7 +29,7 @@ const BESIDE: [&str; 3] = ["-acknowledged", "-shm", "-wal"];
 /// itself a data folder, and appears only once it is complete.
 ///
 /// # Errors
-/// [`DataDirError::InUse`] for a sled store in use, [`DataDirError::InDatabase`], [`DataDirError::NotEmpty`],
+/// [`DataDirError::SledInUse`], [`DataDirError::InDatabase`], [`DataDirError::NotEmpty`],
 /// [`DataDirError::Inside`], [`DataDirError::NoStore`], [`DataDirError::Store`], [`DataDirError::Io`].
 pub async fn back_up(folder: &Path, backup: &Path, who: &str) -> Result<(Contents, FilesCopied), DataDirError> {
     let source = DataDir::open_read_only(folder, who)?;

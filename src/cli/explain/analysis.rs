@@ -1,11 +1,13 @@
 //! Analysis of a job in its JSON form.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 use tunesmith_algorithms::insight::{MetricInsight, TrialCounts};
 use tunesmith_algorithms::problem::{AlgorithmName, Origin};
 use tunesmith_api::ai_platform::job::ParameterAtBound;
+use tunesmith_views::SourceStudy;
 
 /// Analysis of a job. JSON field names are stable; fields may be added.
 #[derive(Debug, Serialize)]
@@ -23,6 +25,12 @@ pub(super) struct Explanation {
     pub(super) choice: Option<Choice>,
     /// Trial counts by origin, most frequent first; excludes trials with client-chosen parameters.
     pub(super) origins: Vec<OriginCount>,
+    /// How much each source study counts, the nearest last; absent without source studies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) source_studies: Vec<SourceStudy>,
+    /// Trial counts by parameter with a value that callers fixed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) fixed_parameters: BTreeMap<String, usize>,
     /// Seed as text: not every JSON parser keeps 64 bits.
     pub(super) seed: String,
     /// Early stopping rule; null without one.

@@ -78,7 +78,9 @@ fn without_global_options(lines: &[&str]) -> String {
 fn the_methods_of_each_protocol_are_documented() {
     let mut page = String::new();
     let mut service = "";
-    for method in tunesmith_vizier_server::methods() {
+    // `v1beta1` has the methods of `v1`.
+    let methods = tunesmith_vizier_server::methods();
+    for method in methods.into_iter().filter(|method| !method.service.contains(".v1beta1.")) {
         if method.service != service {
             service = method.service;
             let _ =
@@ -127,6 +129,14 @@ fn the_tools_for_agents_are_documented() {
             let _ = writeln!(details, "| `{argument}`{must} | {meaning} |");
         }
         let _ = write!(details, "\n```json\n{:#}\n```\n", tool.example);
+    }
+    details.push_str("\n## Prompts\n\n| prompt | purpose | arguments |\n|---|---|---|\n");
+    for prompt in tunesmith_mcp::prompts() {
+        let shown =
+            |(name, is_required): &(&str, bool)| format!("`{name}`{}", if *is_required { "" } else { " (optional)" });
+        let arguments: Vec<String> = prompt.arguments.iter().map(shown).collect();
+        let absent = if prompt.changes { " Absent with `--read-only`." } else { "" };
+        let _ = writeln!(details, "| `{}` | {}{absent} | {} |", prompt.name, prompt.description, arguments.join(", "));
     }
     assert_generated("docs/reference/mcp.md", &(page + &details));
 }

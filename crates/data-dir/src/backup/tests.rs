@@ -76,7 +76,7 @@ async fn folders_are_new_and_not_nested() {
     let at = |name: &str| root.path().join(name);
     let data = filled(&at("data"), StoreKind::Sled).await;
     let error = back_up(&at("data"), &at("backup"), "tunesmith backup").await.unwrap_err();
-    assert!(matches!(error, DataDirError::InUse { .. }), "{error}");
+    assert!(matches!(error, DataDirError::SledInUse { .. }), "{error}");
     drop(data);
     let error = back_up(&at("data"), &at("data/jobs/backup"), "tunesmith backup").await.unwrap_err();
     assert!(matches!(error, DataDirError::Inside { .. }), "{error}");
