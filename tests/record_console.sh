@@ -10,7 +10,7 @@ trap '[ -z "${server:-}" ] || kill "$server"; rm -rf "$work"' EXIT
 cd "$work"
 
 python3 -m venv environment
-environment/bin/pip install --quiet --disable-pip-version-check playwright==1.65.2 pillow==13.0.0
+environment/bin/pip install --quiet --disable-pip-version-check playwright==1.65.2 pillow==13.0.0 scikit-learn==1.9.1 joblib==1.6.0
 
 cat > train.py <<'TRAINER'
 import argparse, math, random
@@ -50,11 +50,46 @@ CONFIG
 tune digits_bayes GAUSSIAN_PROCESS_BANDIT 7
 tune digits_random RANDOM_SEARCH 7
 
-"$program" serve --data-dir data --listen 127.0.0.1:0 > serve.log &
+# A job whose best trial becomes a model.
+cat > iris.py <<'TRAINER'
+import os, sys
+import joblib
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+
+options = dict(argument.lstrip("-").split("=", 1) for argument in sys.argv[1:] if "=" in argument)
+X, y = load_iris(return_X_y=True)
+model = LogisticRegression(C=float(options["c"]), max_iter=1000).fit(X, y)
+folder = os.path.join(options["job-dir"], "model")
+os.makedirs(folder, exist_ok=True)
+joblib.dump(model, os.path.join(folder, "model.joblib"))
+print("accuracy=%.4f" % model.score(X, y))
+TRAINER
+cat > iris.yaml <<CONFIG
+trainingInput:
+  runtimeVersion: "2.11"
+  jobDir: $work/iris
+  hyperparameters:
+    goal: MAXIMIZE
+    hyperparameterMetricTag: accuracy
+    maxTrials: 3
+    algorithm: GRID_SEARCH
+    params:
+    - {parameterName: c, type: DISCRETE, discreteValues: [0.001, 0.1, 10]}
+  tunesmith: {metricFromStdout: true}
+CONFIG
+echo "{\"runtimeVersions\": {\"2.11\": {\"python\": \"$work/environment/bin/python\"}}}" > server.yaml
+"$program" run --config iris.yaml --data-dir data --job-id iris_search -- "$work/environment/bin/python" "$work/iris.py" > iris.log
+
+"$program" serve --data-dir data --listen 127.0.0.1:0 --server-config server.yaml > serve.log &
 server=$!
 until address="$(sed -n 's/^listening on //p' serve.log)" && [ -n "$address" ]; do
     kill -0 "$server"
 done
+
+"$program" models create iris --from-job iris_search --server "$address"
+curl --silent --fail --show-error --header 'content-type: application/json' "$address/v1/projects/local/models/iris/versions" \
+    --data '{"name": "first", "tunesmith": {"job": "iris_search", "trial": "1"}}' > /dev/null
 
 mkdir -p "$pictures" "$root/docs/images"
 cat > pictures.py <<'SCRIPT'
@@ -75,6 +110,8 @@ PAGES = {
     "trust-dark": (f"{JOB}/trust", "dark", 1280, 1200),
     "compare": (COMPARED, "light", 1280, 1300),
     "new-job": ("/console/new", "light", 1280, 1000),
+    "models": ("/console/models", "light", 1280, 400),
+    "model": ("/console/projects/local/models/iris", "light", 1280, 1000),
     "explore-narrow": (f"{JOB}/explore", "light", 390, 900),
     "../../images/console": (f"{JOB}/explore", "light", 1280, 1170),
 }
@@ -99,6 +136,17 @@ with sync_playwright() as playwright:
         page.set_default_timeout(120_000)
         page.goto(ADDRESS + path, wait_until="load")
         page.wait_for_function(DRAWN)
+        if name == "model":
+            page.get_by_label("Request in JSON").fill('{"instances": [[6.7, 3.1, 4.7, 1.5], [4.6, 3.1, 1.5, 0.2]]}')
+            page.get_by_role("button", name="Predict").click()
+            page.get_by_role("region", name="Response").get_by_text("predictions").wait_for()
+            row = page.get_by_role("row", name="v_iris_search_3")
+            row.locator("td").nth(3).get_by_text("1", exact=True).wait_for()
+        if name == "new-job":
+            text = page.get_by_label("Configuration in YAML or JSON")
+            text.evaluate("(field) => field.setSelectionRange(...Array(2).fill(field.value.indexOf('\\n    hyperparameterMetricTag')))")
+            text.press_sequentially("\n    en")
+            page.get_by_role("listbox").wait_for()
         page.screenshot(path=f"{FOLDER}/{name}.png")
         reduced(f"{FOLDER}/{name}.png")
         page.close()

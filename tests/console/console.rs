@@ -130,6 +130,7 @@ fn job_is_submitted_by_form_and_text_which_follow_each_other_and_by_keyboard() {
     let workspace = Workspace::new("");
     let server = Server::start(&workspace, &[]);
     browse("new_job.py", &server, &[]);
+    browse("completion.py", &server, &[]);
     browse("keyboard.py", &server, &[]);
 }
 

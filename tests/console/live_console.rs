@@ -102,6 +102,43 @@ fn running_job_is_shown_read_only_by_run_and_by_console() {
 }
 
 #[test]
+fn sled_store_is_shown_by_the_console_of_run_alone() {
+    let workspace = Workspace::new(CONFIG);
+    workspace.write("train.sh", TRAINER);
+    assert!(program("mkfifo").arg(workspace.path().join("release")).status().unwrap().success());
+    let arguments = ["--data-dir", "data", "--store", "sled", "--job-id", "j", "--console", "--", "sh", "train.sh"];
+    let mut run = workspace.run_command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Stays open: `run` writes to it until it ends.
+    let mut errors = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let (own, page) = link(&errors.find(|line| line.contains("console: ")).unwrap());
+    let get = |path: &str| exchange_with(own, "GET", path, "", "");
+    tunesmith_testing::paced::until(|| get(&format!("{page}/trials")).1.contains("0.4375"));
+
+    let holder = format!("in use by process {} (tunesmith run ", run.id());
+    for (args, way_out) in [
+        (&["console", "--data-dir", "data"][..], "`tunesmith run --console`"),
+        (&["jobs", "list", "--data-dir", "data"], "`tunesmith run --console`"),
+        (
+            &["serve", "--data-dir", "data", "--store", "sled", "--listen", "127.0.0.1:0"],
+            "start `tunesmith serve` on it",
+        ),
+        (&["jobs", "cancel", "j", "--data-dir", "data"], "start `tunesmith serve` on it"),
+    ] {
+        let refused = finished(workspace.command().args(args).output().unwrap());
+        assert_ne!(refused.code, Some(0), "{args:?}");
+        assert!(refused.stderr.contains(&holder) && refused.stderr.contains(way_out), "{args:?}: {}", refused.stderr);
+    }
+
+    std::fs::write(workspace.path().join("release"), "").unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(0));
+    let (mut ended, address, _) = console(&workspace);
+    let (_, text) = exchange_with(address, "GET", &page, "", "");
+    assert!(text.contains("Succeeded") && text.contains("0.25"), "{text}");
+    signal(&ended, Signal::TERM);
+    assert_eq!(ended.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn consoles_without_tokens_refuse_folders_with_tokens_and_other_addresses() {
     let workspace = Workspace::new(CONFIG);
     let refused = |args: &[&str]| finished(workspace.command().args(args).output().unwrap()).expect(2).stderr;

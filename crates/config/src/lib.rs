@@ -34,7 +34,7 @@ pub use server::{
     NamedExecutor, OpenIdConnect, RayConfig, Retention, ServerConfig, SlurmConfig, WebhookConfig, Words, load_server,
     parse_server, server_json_schema,
 };
-pub use study::{StudyDraft, parse_study};
+pub use study::{StudyDraft, parse_study, study_json_schema};
 
 use conversion::{Conversion, Locations};
 use diagnostic::{Finding, Source};

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use schemars::generate::SchemaSettings;
+use schemars::{Schema, json_schema};
 use serde_json::{Value, json};
 
 use super::conversion::Conversion;
@@ -16,6 +17,21 @@ const STUDY_CONFIG: &str = "studyConfig";
 
 static PLAIN: LazyLock<Shape> =
     LazyLock::new(|| Shape::of(&SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<StudyConfig>()));
+
+/// JSON Schema (draft 2020-12) of a study configuration: a `studyConfig`, plain or under its key.
+pub fn study_json_schema() -> Schema {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let plain = generator.subschema_for::<StudyConfig>();
+    let definitions = generator.take_definitions(true);
+    json_schema!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": STUDY_CONFIG,
+        "if": { "required": [STUDY_CONFIG] },
+        "then": { "type": "object", "additionalProperties": false, "properties": { STUDY_CONFIG: plain } },
+        "else": plain,
+        "$defs": definitions,
+    })
+}
 
 static WRAPPED: LazyLock<Shape> = LazyLock::new(|| Shape::Message {
     fields: [(STUDY_CONFIG.to_owned(), PLAIN.clone())].into(),

@@ -15,3 +15,5 @@ useActions();
 useTicks();
 keepUpToDate();
 keepTimes();
+// The page's own link is seen in a narrow window as well.
+document.querySelector(".top [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });

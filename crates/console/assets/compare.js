@@ -3,6 +3,7 @@
 import { clearPlot, drawPlot, offerSaving, onLookChange } from "./figure.js";
 import { colours as coloursOfPage } from "./plot_parts.js";
 import * as plots from "./compared.js";
+import { read, ViewError } from "./views.js";
 
 /**
  * @typedef {import("./plot_parts.js").Plot} Plot
@@ -25,20 +26,21 @@ const answers = new Map();
 /** @type {Map<HTMLElement, Plot>} */
 const shown = new Map();
 
-/** The view `name` of a study. The browser asks for an unchanged one with its ETag. @param {Study} study @param {string} name */
-async function read(study, name) {
-  const query = new URLSearchParams({ prettyPrint: "false", points: POINTS });
-  const response = await fetch(`${study.study}/views/${name}?${query}`, { headers: { accept: "application/json" } });
-  const answer = await response.json().catch(() => null);
-  if (!response.ok) throw new Error(`${study.name}: ${answer?.error?.message ?? `the server answered ${response.status}`}`);
-  return { name: study.name, total: answer.total, revision: answer.revision, view: answer.view };
+/** The view `name` of a study. @param {Study} study @param {string} name */
+async function entryOf(study, name) {
+  try {
+    const { total, revision, view } = await read(study.study, name, { points: POINTS });
+    return { name: study.name, total, revision, view };
+  } catch (error) {
+    throw error instanceof ViewError ? new ViewError(`${study.name}: ${error.message}`) : error;
+  }
 }
 
 /** Loads what a figure shows, and draws it if it differs. @param {HTMLElement} figure */
 async function load(figure) {
   const note = /** @type {HTMLElement} */ (figure.querySelector(".note"));
   try {
-    const found = await Promise.all(studies.map((study) => read(study, figure.dataset.view ?? "")));
+    const found = await Promise.all(studies.map((study) => entryOf(study, figure.dataset.view ?? "")));
     const revisions = (/** @type {Entry[] | undefined} */ entries) => entries?.map((entry) => entry.revision).join();
     if (revisions(found) === revisions(answers.get(figure))) return;
     answers.set(figure, found);

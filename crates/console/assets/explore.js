@@ -9,12 +9,14 @@ import { parallelCoordinates, valueOnLine } from "./parallel.js";
 import { colours as coloursOfPage } from "./plot_parts.js";
 import * as plots from "./plots.js";
 import { scaled } from "./scales.js";
+import { PAGE, parametersOf, parametersOfTable, selected } from "./selection.js";
 import { sketch } from "./sketch.js";
+import { read, ViewError } from "./views.js";
 
 /**
  * @typedef {import("./plot_parts.js").Plot} Plot
  * @typedef {import("./plot_parts.js").Brush} Brush
- * @typedef {{metrics: {name: string, isMaximized: boolean}[], parameters: {name: string}[]}} Space
+ * @typedef {import("./selection.js").Space} Space
  */
 
 /** The functions that draw, by the name of the plot. @type {Record<string, any>} */
@@ -28,9 +30,6 @@ const POLL_INTERVAL = 5000;
 
 /** Milliseconds for which plots and trials that come first are awaited before plotly.js is run, which halts the page. */
 const LONGEST_SKETCHING = 1000;
-
-/** Number of trials of a page of the table. */
-const PAGE = 25;
 
 const root = /** @type {HTMLElement} */ (document.getElementById("explore"));
 const study = root.dataset.study ?? "";
@@ -54,38 +53,6 @@ const visible = new Set();
 const drawn = new Map();
 /** The requests for what the page shows first. @type {Set<Promise<unknown>>} */
 const first = new Set();
-
-/** @param {string} name */
-function selected(name) {
-  return new URLSearchParams(location.search).get(name) ?? "";
-}
-
-/** An answer that is not a view. */
-class ViewError extends Error {}
-
-/**
- * The view `name` of the study under the filter of the page. The browser asks for an unchanged one with its ETag.
- * @param {string} name
- * @param {Record<string, string>} more
- */
-async function read(name, more) {
-  const query = new URLSearchParams({ prettyPrint: "false" });
-  for (const [key, value] of Object.entries({ filter: selected("filter"), ...more })) if (value !== "") query.set(key, value);
-  const response = await fetch(`${study}/views/${name}?${query}`, { headers: { accept: "application/json" } });
-  const answer = await response.json().catch(() => null);
-  if (!response.ok) throw new ViewError(answer?.error?.message ?? `the server answered ${response.status}`);
-  return answer;
-}
-
-/** The parameters of the view of a figure. @param {string} name @returns {Record<string, string>} */
-function parametersOf(name) {
-  const metric = selected("metric");
-  if (name === "slice") return { metric, parameter: selected("parameter") };
-  if (name === "contour" || name === "rank") return { metric, x: selected("x"), y: selected("y") };
-  if (name === "paretoFront") return { x: selected("mx"), y: selected("my") };
-  if (name === "timeline") return {};
-  return name === "parallelCoordinates" ? { metric, points: "400" } : { metric };
-}
 
 /**
  * Draws what the window shows, and then the figures near it: drawing halts the page, and what a visitor looks at comes first.
@@ -117,7 +84,7 @@ async function draw(figure) {
   const note = /** @type {HTMLElement} */ (figure.querySelector(".note"));
   canvas.setAttribute("aria-busy", "true");
   try {
-    const reading = read(view, parametersOf(view));
+    const reading = read(study, view, parametersOf(view));
     if (!hasLibrary()) first.add(reading);
     const answer = await reading;
     if (wanted !== version) return;
@@ -175,10 +142,8 @@ function addressOf(trial) {
 }
 
 const trialOf = remembered(async (trial) => {
-  const query = new URLSearchParams({ prettyPrint: "false", filter: `id = ${trial}`, limit: "1" });
-  const response = await fetch(`${study}/views/table?${query}`, { headers: { accept: "application/json" } });
-  if (!response.ok) throw new ViewError(`the server answered ${response.status}`);
-  return (await response.json()).view.rows[0];
+  const { view } = await read(study, "table", { filter: `id = ${trial}`, limit: "1" });
+  return view.rows[0];
 });
 
 /** @param {HTMLElement} figure @param {any} canvas */
@@ -252,11 +217,8 @@ function show() {
 async function table() {
   const wanted = version;
   const body = /** @type {HTMLElement} */ (document.querySelector("#matches tbody"));
-  const metric = selected("metric") || space.metrics[0]?.name || "";
-  const isMaximized = space.metrics.find((known) => known.name === metric)?.isMaximized;
   try {
-    const order = `${fieldOf("metric", metric)} ${isMaximized ? "desc" : "asc"}`;
-    const answer = await read("table", { orderBy: order, offset: String(offset), limit: String(PAGE) });
+    const answer = await read(study, "table", parametersOfTable(space, offset));
     if (wanted !== version) return;
     problem.textContent = "";
     delete root.dataset.problem;
@@ -283,9 +245,11 @@ async function table() {
 /** @param {any} trial */
 function rowOf(trial) {
   const results = space.metrics.map(({ name }) => trial.metrics[name]);
-  const row = tableRow([trial.id, trial.state, ...results, ...space.parameters.map(({ name }) => trial.parameters[name])]);
+  const state = trial.state.charAt(0) + trial.state.slice(1).toLowerCase();
+  const row = tableRow([trial.id, state, ...results, ...space.parameters.map(({ name }) => trial.parameters[name])]);
   const link = Object.assign(document.createElement("a"), { href: addressOf(trial.id), textContent: String(trial.id) });
   row.cells[0].replaceChildren(link);
+  row.cells[1].className = "";
   return row;
 }
 
@@ -337,7 +301,7 @@ onLookChange(() => {
 setInterval(async () => {
   if (document.hidden || revision === "") return;
   try {
-    const answer = await read("table", { limit: "1" });
+    const answer = await read(study, "table", { filter: selected("filter"), limit: "1" });
     if (answer.revision === revision) return;
     revision = answer.revision;
     drawn.clear();

@@ -2,6 +2,7 @@
 // which the server computes on demand.
 
 import { short } from "./plot_parts.js";
+import { answered } from "./views.js";
 
 /**
  * @typedef {{observed: number | null, predicted: number, lower: number, upper: number, trial: number | null}} Prediction
@@ -101,9 +102,9 @@ async function fill(name, toFindings) {
   }
 }
 
+// A model takes a processor for seconds: results come first.
+await answered();
 await Promise.all([
   fill("model", (answer) => findings(answer.view)),
   fill("sources", (answer) => sourceFindings(answer.sources)),
 ]);
-
-export {};

@@ -2,6 +2,7 @@
 // submit what the check has read.
 
 import { send } from "./actions.js";
+import { offerCompletion } from "./completion.js";
 import { withLineNumbers } from "./editor.js";
 import { onChange, showForm, showProblems } from "./job_form.js";
 import { offerUpload } from "./upload.js";
@@ -98,6 +99,7 @@ function newStudy(values, request) {
 if (form instanceof HTMLFormElement) {
   const field = /** @type {HTMLTextAreaElement} */ (form.elements.namedItem("text"));
   const markLines = withLineNumbers(field);
+  offerCompletion(field, form.dataset.schema ?? "");
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let latest = 0;

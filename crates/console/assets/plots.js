@@ -35,8 +35,9 @@ const FEW_TRIALS = 12;
  * @param {Axis[]} axes across and up
  * @param {Colours} colours
  * @param {boolean} [areShares] Whether a cell is as dark as its share of the trials of its column: columns have different widths.
+ * @param {object} [marker] The look of the trials.
  */
-function scatter(view, axes, colours, areShares = false) {
+function scatter(view, axes, colours, areShares = false, marker = {}) {
   const traces = [];
   if (view.density) {
     const { xEdges, yEdges, counts } = view.density;
@@ -64,7 +65,7 @@ function scatter(view, axes, colours, areShares = false) {
     mode: "markers",
     name: "trials",
     ...trialsAt(view.points, axes),
-    marker: { size: view.density ? 4 : 5, color: colours.accent, opacity: 0.7 },
+    marker: { size: view.density ? 4 : 5, color: colours.accent, opacity: 0.7, ...marker },
   });
   return traces;
 }
@@ -122,10 +123,18 @@ export function history(view, colours) {
   };
 }
 
-/** @param {any} view @param {Colours} colours @returns {Plot} */
+/**
+ * Results over a parameter. The colour of a trial is its number, which shows where the search was when.
+ * @param {any} view
+ * @param {Colours} colours
+ * @returns {Plot}
+ */
 export function slice(view, colours) {
+  const colorbar = { title: { text: "trial", side: "right", font: { color: colours.quiet, size: 12 } }, thickness: 10, outlinewidth: 0, tickfont: { color: colours.quiet } };
+  const byTrial = { color: view.points.trials, colorscale: worstToBest(colours), showscale: true, colorbar, opacity: 0.9 };
+  const isColoured = !view.density && view.points.trials.length > 1;
   return {
-    traces: scatter(view, [view.parameter, view.metric], colours),
+    traces: scatter(view, [view.parameter, view.metric], colours, false, isColoured ? byTrial : {}),
     layout: layout(colours, view.parameter, view.metric),
     scales: { y: { name: view.metric.name, isMaximized: view.isMaximized } },
     x: { root: "parameters", axis: view.parameter },

@@ -1,18 +1,16 @@
 // @ts-check
 // The picture of a job or study on its first page: results, importance and the five best trials. They are drawn without plotly.js.
 import { onLookChange, tableRow } from "./figure.js";
-import { fieldOf } from "./filters.js";
+import { leaders } from "./leaders.js";
 import { colours as coloursOfPage, count, short } from "./plot_parts.js";
 import { history } from "./plots.js";
 import { scaled } from "./scales.js";
 import { sketch } from "./sketch.js";
+import { read } from "./views.js";
 import { shellWord } from "./words.js";
 
 /** Number of parameters whose importance is shown. */
 const MOST_BARS = 8;
-
-/** Number of best trials. */
-const LEADERS = 5;
 
 /** Least time between two drawings in milliseconds. */
 const PAUSE = 2000;
@@ -20,7 +18,7 @@ const PAUSE = 2000;
 const root = /** @type {HTMLElement} */ (document.getElementById("picture"));
 /** @type {string[]} */
 const parameters = JSON.parse(root.dataset.parameters ?? "[]");
-const metric = root.dataset.metric ?? "";
+const { study = "", metric = "", direction = "" } = root.dataset;
 
 /** Parameters with a column: none if they are too many for a table. */
 const columns = parameters.length < 30 ? parameters : [];
@@ -28,19 +26,6 @@ const columns = parameters.length < 30 ? parameters : [];
 /** What there is to draw: a part of the page that follows the trials. */
 function drawable() {
   return document.getElementById("drawable")?.dataset ?? {};
-}
-
-/**
- * A view of the study.
- * @param {string} name
- * @param {Record<string, string>} more
- */
-async function read(name, more) {
-  const query = new URLSearchParams({ prettyPrint: "false", ...more });
-  const response = await fetch(`${root.dataset.study}/views/${name}?${query}`, { headers: { accept: "application/json" } });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer?.error?.message ?? `the server answered ${response.status}`);
-  return answer;
 }
 
 /** @param {string} plot */
@@ -56,7 +41,7 @@ function parts(plot) {
 async function drawHistory() {
   const { figure, canvas, note } = parts("history");
   try {
-    const { view } = await read("history", { metric });
+    const { view } = await read(study, "history", { metric });
     const plot = scaled(figure, history(view, coloursOfPage()), () => void drawHistory());
     const place = sketch(canvas, plot, coloursOfPage());
     if (place) showNew(canvas, place, view.points);
@@ -92,7 +77,7 @@ async function drawImportance() {
     return;
   }
   try {
-    const { view } = await read("importance", { metric });
+    const { view } = await read(study, "importance", { metric });
     const bars = view.parameters.slice(0, MOST_BARS);
     canvas.replaceChildren(...bars.flatMap(barOf));
     const rest = view.parameters.length - bars.length;
@@ -134,7 +119,7 @@ function entries(values) {
 
 async function showLeaders() {
   const section = /** @type {HTMLElement} */ (document.getElementById("leaders"));
-  const { view } = await read("table", { orderBy: `${fieldOf("metric", metric)} ${root.dataset.direction}`, limit: String(LEADERS) });
+  const { view } = await read(study, "table", leaders(metric, direction));
   const trials = view.rows.filter((/** @type {any} */ trial) => Number.isFinite(trial.metrics[metric]));
   const head = document.createElement("tr");
   head.append(...["Trial", metric, "Copy", ...columns].map((text, index) => {

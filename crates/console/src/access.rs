@@ -69,6 +69,8 @@ struct RoleRow {
     name: &'static str,
     meaning: &'static str,
     permissions: String,
+    /// Number of permissions.
+    count: usize,
 }
 
 struct PolicyRow {
@@ -166,12 +168,9 @@ fn role(role: Role) -> RoleRow {
         Role::ModelOwner => "everything on one model; its creator has this role",
         Role::ModelUser => "reads one model and predicts with it",
     };
-    let allowed = Permission::ALL.into_iter().filter(|permission| role.allows(*permission));
-    RoleRow {
-        name: role.as_str(),
-        meaning,
-        permissions: allowed.map(Permission::as_str).collect::<Vec<_>>().join(", "),
-    }
+    let allowed = Permission::ALL.into_iter().filter(|permission| role.allows(*permission)).map(Permission::as_str);
+    let allowed: Vec<&str> = allowed.collect();
+    RoleRow { name: role.as_str(), meaning, count: allowed.len(), permissions: allowed.join(", ") }
 }
 
 fn policy(job: &Job) -> Option<PolicyRow> {

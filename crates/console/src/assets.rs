@@ -23,6 +23,7 @@ pub(crate) const PATH: &str = "/console/assets/{hash}/{name}";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const IMAGE: &str = "image/svg+xml";
+const SCHEMA: &str = "application/schema+json";
 
 /// Name, content type and content of each file.
 const FILES: &[(&str, &str, &[u8])] = &[
@@ -30,10 +31,12 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("app.js", SCRIPT, include_bytes!("../assets/app.js")),
     ("axes.js", SCRIPT, include_bytes!("../assets/axes.js")),
     ("card.js", SCRIPT, include_bytes!("../assets/card.js")),
+    ("caret.js", SCRIPT, include_bytes!("../assets/caret.js")),
     ("chips.js", SCRIPT, include_bytes!("../assets/chips.js")),
     ("commands.js", SCRIPT, include_bytes!("../assets/commands.js")),
     ("compare.js", SCRIPT, include_bytes!("../assets/compare.js")),
     ("compared.js", SCRIPT, include_bytes!("../assets/compared.js")),
+    ("completion.js", SCRIPT, include_bytes!("../assets/completion.js")),
     ("console.css", STYLE, include_bytes!("../assets/console.css")),
     ("curve.js", SCRIPT, include_bytes!("../assets/curve.js")),
     ("editor.js", SCRIPT, include_bytes!("../assets/editor.js")),
@@ -41,10 +44,12 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("explore.js", SCRIPT, include_bytes!("../assets/explore.js")),
     ("figure.js", SCRIPT, include_bytes!("../assets/figure.js")),
     ("filters.js", SCRIPT, include_bytes!("../assets/filters.js")),
+    ("first_views.js", SCRIPT, include_bytes!("../assets/first_views.js")),
     ("health.js", SCRIPT, include_bytes!("../assets/health.js")),
     ("icon.svg", IMAGE, include_bytes!("../assets/icon.svg")),
     ("job_form.js", SCRIPT, include_bytes!("../assets/job_form.js")),
     ("keys.js", SCRIPT, include_bytes!("../assets/keys.js")),
+    ("leaders.js", SCRIPT, include_bytes!("../assets/leaders.js")),
     ("live.js", SCRIPT, include_bytes!("../assets/live.js")),
     ("model.js", SCRIPT, include_bytes!("../assets/model.js")),
     ("new_job.js", SCRIPT, include_bytes!("../assets/new_job.js")),
@@ -53,6 +58,8 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("plot_parts.js", SCRIPT, include_bytes!("../assets/plot_parts.js")),
     ("plots.js", SCRIPT, include_bytes!("../assets/plots.js")),
     ("scales.js", SCRIPT, include_bytes!("../assets/scales.js")),
+    ("schema.js", SCRIPT, include_bytes!("../assets/schema.js")),
+    ("selection.js", SCRIPT, include_bytes!("../assets/selection.js")),
     ("sketch.js", SCRIPT, include_bytes!("../assets/sketch.js")),
     ("summary.js", SCRIPT, include_bytes!("../assets/summary.js")),
     ("surface.js", SCRIPT, include_bytes!("../assets/surface.js")),
@@ -61,9 +68,18 @@ const FILES: &[(&str, &str, &[u8])] = &[
     ("times.js", SCRIPT, include_bytes!("../assets/times.js")),
     ("trial_form.js", SCRIPT, include_bytes!("../assets/trial_form.js")),
     ("upload.js", SCRIPT, include_bytes!("../assets/upload.js")),
+    ("views.js", SCRIPT, include_bytes!("../assets/views.js")),
     ("wheel.js", SCRIPT, include_bytes!("../assets/wheel.js")),
     ("words.js", SCRIPT, include_bytes!("../assets/words.js")),
 ];
+
+/// JSON schemas of the configurations that the pages of new jobs and studies complete.
+fn schemas() -> [(&'static str, String); 2] {
+    [
+        ("job.schema.json", tunesmith_config::json_schema().as_value().to_string()),
+        ("study.schema.json", tunesmith_config::study_json_schema().as_value().to_string()),
+    ]
+}
 
 struct Assets {
     hash: String,
@@ -75,22 +91,43 @@ struct Served {
     plain: Bytes,
     /// `None` if compression does not reduce the size.
     compressed: Option<Bytes>,
+    /// Modules that it imports, directly or indirectly.
+    imports: Vec<&'static str>,
 }
 
 fn assets() -> &'static Assets {
     static ASSETS: OnceLock<Assets> = OnceLock::new();
     ASSETS.get_or_init(|| {
+        let fixed = FILES.iter().map(|(name, kind, content)| (*name, *kind, Bytes::from_static(content)));
+        let all = fixed.chain(schemas().map(|(name, content)| (name, SCHEMA, Bytes::from(content))));
         let mut digest = Sha256::new();
-        for (name, _, content) in FILES {
+        let mut files = BTreeMap::new();
+        for (name, content_type, plain) in all {
             digest.update(name);
-            digest.update(content);
+            digest.update(&plain);
+            let compressed = compressed(&plain).filter(|compressed| compressed.len() < plain.len());
+            files.insert(name, Served { content_type, plain, compressed, imports: all_imports(name) });
         }
-        let files = FILES.iter().map(|(name, content_type, content)| {
-            let compressed = compressed(content).filter(|compressed| compressed.len() < content.len());
-            (*name, Served { content_type, plain: Bytes::from_static(content), compressed })
-        });
-        Assets { hash: hex::encode(&digest.finalize()[..8]), files: files.collect() }
+        Assets { hash: hex::encode(&digest.finalize()[..8]), files }
     })
+}
+
+/// Modules that the script `name` imports, directly or indirectly, nearest first.
+fn all_imports(name: &'static str) -> Vec<&'static str> {
+    let mut found = vec![name];
+    let mut next = 0;
+    while let Some(script) = found.get(next) {
+        let content = FILES.iter().find(|(name, kind, _)| name == script && *kind == SCRIPT);
+        let text = content.and_then(|(.., content)| str::from_utf8(content).ok()).unwrap_or_default();
+        for part in text.split(" from \"./").skip(1) {
+            let import = part.split('"').next().unwrap_or_default();
+            if !found.contains(&import) {
+                found.push(import);
+            }
+        }
+        next += 1;
+    }
+    found.split_off(1)
 }
 
 fn compressed(content: &[u8]) -> Option<Bytes> {
@@ -101,6 +138,11 @@ fn compressed(content: &[u8]) -> Option<Bytes> {
 
 pub(crate) fn address(name: &str) -> String {
     format!("/console/assets/{}/{name}", assets().hash)
+}
+
+/// Modules that the script `name` imports, directly or indirectly.
+pub(crate) fn imports(name: &str) -> &'static [&'static str] {
+    assets().files.get(name).map_or(&[], |file| &file.imports)
 }
 
 /// Serves a file. Public, since it is part of the program.
@@ -169,6 +211,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn scripts_name_all_that_they_import() {
+        assert_eq!(imports("completion.js"), ["caret.js", "schema.js"]);
+        let of_explore = imports("explore.js");
+        assert!(of_explore.contains(&"surface.js"), "imported by plots.js: {of_explore:?}");
+        assert!(of_explore.iter().all(|name| assets().files.contains_key(name)), "{of_explore:?}");
+        assert!(imports("console.css").is_empty());
+    }
+
     #[tokio::test]
     async fn file_is_served_under_the_hash_of_the_set_only() {
         let hash = assets().hash.clone();
@@ -179,6 +230,12 @@ mod tests {
         assert_eq!(served.status(), 200);
         assert_eq!(served.headers()[CONTENT_ENCODING], "gzip");
         assert_eq!(served.headers()[CONTENT_TYPE], "text/css; charset=utf-8");
+        for name in ["job.schema.json", "study.schema.json"] {
+            let served = asset(Path((hash.clone(), name.to_owned())), HeaderMap::new()).await;
+            let content = axum::body::to_bytes(served.into_body(), usize::MAX).await.unwrap();
+            let schema: serde_json::Value = serde_json::from_slice(&content).unwrap();
+            assert!(schema["then"].is_object() && schema["$defs"].is_object(), "{name}");
+        }
         for (hash, name) in [("0", "app.js"), (hash.as_str(), "none.js")] {
             let missing = asset(Path((hash.to_owned(), name.to_owned())), HeaderMap::new()).await;
             assert_eq!(missing.status(), 404);

@@ -93,7 +93,7 @@ async fn page(console: Console, visit: Visit, named: &Named, tab: Tab) -> Result
 }
 
 /// Prefetches the trials of `study`, which the plots of the page request next.
-fn read_ahead(console: &Console, study: &Study) {
+pub(crate) fn read_ahead(console: &Console, study: &Study) {
     let (studies, study) = (Arc::clone(&console.studies), study.clone());
     tokio::spawn(async move {
         // Requests of the plots read again and report errors.

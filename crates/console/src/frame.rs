@@ -96,6 +96,17 @@ impl Frame {
         assets::address(name)
     }
 
+    /// HTML that runs the script `name`, whose imports are loaded with it rather than one after the other.
+    pub(crate) fn script(&self, name: &str) -> String {
+        let mut html = String::new();
+        for import in assets::imports(name) {
+            let address = assets::address(import);
+            html.push_str(&format!("<link rel=\"modulepreload\" href=\"{address}\">\n"));
+        }
+        html.push_str(&format!("<script type=\"module\" src=\"{}\"></script>", assets::address(name)));
+        html
+    }
+
     /// Value of the page's `data-theme` attribute.
     pub(crate) fn theme_name(&self) -> &'static str {
         match self.theme {

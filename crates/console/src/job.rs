@@ -7,7 +7,7 @@ use super::actions::NewModel;
 use super::best_trial::{ParameterLine, WIDE, lines};
 use super::console::{Console, rendered};
 use super::errors::PageError;
-use super::explore::address_of;
+use super::explore::{address_of, read_ahead};
 use super::failure::Failure;
 use super::format::{Badge, Number, Span, Time, TrialLink, Value};
 use super::frame::{Frame, Section};
@@ -128,6 +128,9 @@ pub(crate) struct OptimalRow {
 
 pub(crate) async fn show(console: Console, visit: Visit, named: Named, (): ()) -> Result<Response, PageError> {
     let subject = console.subject(&named).await?;
+    if let Some(study) = subject.study() {
+        read_ahead(&console, study);
+    }
     let summary = Summary::of(&console, &subject, Some(subject.address())).await?;
     let mut head = subject.head(&visit.visitor, Tab::Summary);
     if let Some(job) = subject.job() {

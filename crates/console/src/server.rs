@@ -68,7 +68,9 @@ struct Limit {
 
 pub(crate) async fn show(console: Console, visit: Visit, (): ()) -> Result<Response, PageError> {
     let facts = console.server()?;
-    let metrics = metrics::rows(&telemetry().text());
+    let mut metrics = metrics::rows(&telemetry().text());
+    // The page shows both above.
+    metrics.retain(|row| !matches!(row.name.as_str(), "build" | "start_time_seconds"));
     let bytes =
         |name: &str| metrics::value(&metrics, name).filter(|bytes| *bytes > 0.0).map(|bytes| Size(bytes as u64));
     let load = console.jobs.load();

@@ -193,7 +193,10 @@ pub(crate) async fn show(
             .iter()
             .map(|constraint| (constraint.name.clone(), value(&constraint.name)))
             .collect(),
-        parameters: trial.parameters.iter().map(|(name, value)| (name.clone(), Value(value.clone()))).collect(),
+        parameters: trials::parameter_names(study)
+            .into_iter()
+            .filter_map(|name| trial.parameters.get(&name).cloned().map(|value| (name, Value(value))))
+            .collect(),
         flags: flags(&trial),
         origin: trial.origin.map_or_else(|| "A user".to_owned(), |origin| origin_text(origin.algorithm, origin.step)),
         fixed_parameters: trial.fixed_parameters.join(", "),

@@ -10,6 +10,12 @@ pub enum DataDirError {
     /// Another process has the folder open: wait for it, stop it, address it, or use another folder.
     #[error("data folder {path} is in use by {holder}; {}", holder.ways_out())]
     InUse { path: PathBuf, holder: Holder },
+    /// Another process has the folder open, and its store cannot be read meanwhile.
+    #[error(
+        "data folder {path} is in use by {holder}, and its store, sled, can be open in one process only; {}",
+        holder.ways_to_read()
+    )]
+    SledInUse { path: PathBuf, holder: Holder },
     #[error(
         "data folder {path} contains a store of kind {holds}, not {requested}: use --store {holds}, or another folder"
     )]

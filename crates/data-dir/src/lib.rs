@@ -165,8 +165,8 @@ impl DataDir {
     /// only one process, so the folder is locked as in [`Self::open`]. `who` is the command line.
     ///
     /// # Errors
-    /// [`DataDirError::NoStore`] if the folder or its store is missing; [`DataDirError::InUse`] for a sled store that
-    /// another process has open; [`DataDirError::UnknownMarker`], [`DataDirError::Io`].
+    /// [`DataDirError::NoStore`] if the folder or its store is missing; [`DataDirError::SledInUse`],
+    /// [`DataDirError::UnknownMarker`], [`DataDirError::Io`].
     pub fn open_read_only(path: &Path, who: &str) -> Result<Self, DataDirError> {
         let no_store = || DataDirError::NoStore { path: path.to_owned() };
         let path = match path.canonicalize() {
@@ -177,7 +177,10 @@ impl DataDir {
         let kind = marker::held_kind(&path)?.ok_or_else(no_store)?;
         let lock = match kind {
             StoreKind::Sqlite | StoreKind::Postgres => None,
-            StoreKind::Sled => Some(Lock::take(&path, who)?),
+            StoreKind::Sled => Some(Lock::take(&path, who).map_err(|error| match error {
+                DataDirError::InUse { path, holder } => DataDirError::SledInUse { path, holder },
+                other => other,
+            })?),
         };
         Ok(Self {
             path,

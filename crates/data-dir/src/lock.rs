@@ -57,6 +57,16 @@ impl Holder {
         }
     }
 
+    /// Options of a user who wants to read a folder whose store only the holder can open.
+    pub(super) fn ways_to_read(&self) -> String {
+        if self.command.starts_with("tunesmith serve") {
+            return self.ways_out();
+        }
+        "wait until it has ended; start a job with `tunesmith run --console` to see it while it runs, or in a folder with \
+         the store sqlite, which `tunesmith console` can read meanwhile"
+            .to_owned()
+    }
+
     /// The process holding a lock on `path`; a fallback if `LOCK` was removed.
     pub(super) fn of_file(path: &Path) -> Self {
         let pid = locking_process(path);

@@ -74,7 +74,14 @@ async fn read_only_opening_beside_a_writer_works_with_sqlite_but_not_with_sled()
     let data = DataDir::open(folder.path(), StoreKind::Sled, "run").unwrap();
     data.store().await.unwrap();
     let error = DataDir::open_read_only(folder.path(), "jobs list").unwrap_err();
-    assert!(matches!(error, DataDirError::InUse { .. }), "{error:?}");
+    assert!(matches!(error, DataDirError::SledInUse { .. }), "{error:?}");
+    let message = error.to_string();
+    assert!(message.contains("sled, can be open in one process only; wait until it has ended"), "{message}");
+    assert!(message.contains("tunesmith run --console"), "{message}");
+    drop(data);
+    let data = DataDir::open(folder.path(), StoreKind::Sled, "tunesmith serve --listen 127.0.0.1:8080").unwrap();
+    let message = DataDir::open_read_only(folder.path(), "jobs list").unwrap_err().to_string();
+    assert!(message.contains("use --server http://127.0.0.1:8080 in place of --data-dir"), "{message}");
     drop(data);
     DataDir::open_read_only(folder.path(), "jobs list").unwrap().store().await.unwrap();
 }

@@ -24,7 +24,7 @@ pub(crate) fn of_panic(panic: &(dyn std::any::Any + Send)) -> Refusal {
 
 pub(crate) fn of_folder(error: &DataDirError) -> Refusal {
     let code = match error {
-        DataDirError::InUse { .. } => Code::Unavailable,
+        DataDirError::InUse { .. } | DataDirError::SledInUse { .. } => Code::Unavailable,
         DataDirError::OtherKind { .. } | DataDirError::NoStore { .. } => Code::FailedPrecondition,
         _ => Code::Internal,
     };

@@ -173,6 +173,8 @@ fn open(path: &Path, purpose: Purpose) -> Result<DataDir, DataDirError> {
     // An existing folder keeps its store engine.
     let kind = match DataDir::open_read_only(path, WHO) {
         Ok(folder) => folder.kind(),
+        // Reading would be no way out.
+        Err(DataDirError::SledInUse { path, holder }) => return Err(DataDirError::InUse { path, holder }),
         Err(DataDirError::NoStore { .. }) if purpose != Purpose::Change => StoreKind::default(),
         Err(error) => return Err(error),
     };

@@ -132,7 +132,7 @@ pub(super) async fn store(data_dir: &Path) -> Finding {
         Err(DataDirError::NoStore { .. }) => {
             return Finding::ok(CHECK, format!("{} has none yet; the first job makes one", data_dir.display()));
         }
-        Err(error @ DataDirError::InUse { .. }) => {
+        Err(error @ (DataDirError::InUse { .. } | DataDirError::SledInUse { .. })) => {
             return Finding::warning(CHECK, error.to_string(), "end that process, or address it with --server");
         }
         Err(error) => return unreadable(data_dir, &anyhow::Error::from(error)),

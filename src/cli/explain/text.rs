@@ -33,6 +33,9 @@ pub(super) fn text(explanation: &Explanation, slices: bool, layout: &Layout) -> 
         let origins = explanation.origins.iter().map(|count| format!("{} {}", count.trials, count.origin));
         line(&mut text, "proposed by", &origins.collect::<Vec<_>>().join(", "));
     }
+    for source in &explanation.source_studies {
+        line(&mut text, "source study", &format!("{}: {}", source.study, source.description));
+    }
     if !explanation.fixed_parameters.is_empty() {
         let fixed = explanation.fixed_parameters.iter().map(|(name, trials)| format!("{name} in {trials}"));
         let fixed: Vec<_> = fixed.collect();

@@ -58,6 +58,10 @@ with opened(viewport={"width": 1280, "height": 900}, color_scheme="light") as pa
     low, high = sorted(rows)[1], sorted(rows)[0]
     assert low[0].startswith("low_3") and high[0].startswith("high_2"), rows
     assert low[3] == "0" and abs(float(high[3]) - (float(high[2].split()[0]) - float(low[2].split()[0]))) < 1e-4, rows
+    best = [cell.inner_text() for cell in page.locator("#parameters tbody tr").first.locator("th, td").all()]
+    heads = page.locator("#parameters thead th").all_inner_texts()
+    assert best[0] == "x" and sorted(heads[1:]) == ["high_2", "low_3"], (heads, best)
+    assert abs(float(best[1 + heads[1:].index("low_3")]) - float(low[2].split()[0])) < 1e-4, (best, low)
     with page.expect_download() as download:
         page.click("figure[data-plot=bestSoFar] [data-save=csv]")
     saved = list(csv.reader(io.StringIO(Path(download.value.path()).read_text())))

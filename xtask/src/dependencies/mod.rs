@@ -49,7 +49,7 @@ statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics plotly-js
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
-    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages prediction ray slurm store studies telemetry tracking vizier vizier-server webhooks
+    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages prediction ray slurm store studies telemetry tracking views vizier vizier-server webhooks
 python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
 testing:

@@ -1,5 +1,6 @@
 //! Compare page: several jobs side by side, and which is better.
 
+mod parameters;
 mod statistics;
 
 use std::collections::BTreeSet;
@@ -10,6 +11,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::json;
 
+use self::parameters::Parameters;
 use self::statistics::{Against, FEWEST_PAIRS, Outcome, Run, Setting, against_first, settings};
 use super::console::Console;
 use super::errors::PageError;
@@ -42,6 +44,10 @@ struct ComparePage {
     /// Number of trials after which the jobs are compared.
     common: usize,
     rows: Vec<Compared>,
+    /// Names of the compared jobs.
+    labels: Vec<String>,
+    /// Parameters of their best trials.
+    parameters: Parameters,
     tests: Vec<Test>,
     /// First setting, the reference for the others.
     reference: String,
@@ -139,6 +145,8 @@ pub(crate) async fn show(console: Console, visit: Visit, RawQuery(query): RawQue
         goal: "",
         common: 0,
         rows: Vec::new(),
+        labels: Vec::new(),
+        parameters: Parameters::default(),
         tests: Vec::new(),
         reference: String::new(),
         library: plotly::address(),
@@ -230,6 +238,13 @@ async fn fill(console: &Console, subjects: &[Subject], page: &mut ComparePage) -
             behind: own.zip(best).map(|(own, best)| Number((own - best).abs())),
         });
     }
+    let mut best_trials = Vec::with_capacity(subjects.len());
+    for (Subject { study, .. }, compared) in subjects.iter().zip(&page.rows) {
+        let best = compared.row.best.as_ref().map(|best| best.trial);
+        let trial = console.studies.trials_numbered(&study.id, best).await?.pop();
+        best_trials.push((study, trial));
+    }
+    page.parameters = Parameters::of(&best_trials);
     let settings = settings(&runs);
     let labels = labels(subjects);
     let names = |setting: &Setting| {
@@ -248,6 +263,7 @@ async fn fill(console: &Console, subjects: &[Subject], page: &mut ComparePage) -
     let studies: Vec<_> =
         studies.map(|(subject, label)| json!({"name": label, "study": explore::address_of(&subject.study)})).collect();
     page.studies = json!(studies).to_string();
+    page.labels = labels;
     (page.metric, page.goal, page.common) = (name.clone(), goal_word(*goal), common);
     Ok(())
 }

@@ -1,12 +1,15 @@
+use std::io::Write as _;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -28,6 +31,7 @@ use crate::routes::state::Api;
 /// A view, with the number of trials that it stands for.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "{T}View")]
 pub(super) struct View<T> {
     /// Revision of the study; changes with every change of its trials.
     revision: String,
@@ -43,17 +47,58 @@ pub(super) enum Viewed<T> {
     /// The client has the current version.
     Unchanged { etag: String },
     /// Rendered view.
-    New { etag: String, json: Bytes, of: PhantomData<fn() -> T> },
+    New { etag: String, content: Content, of: PhantomData<fn() -> T> },
 }
 
 impl<T> IntoResponse for Viewed<T> {
     fn into_response(self) -> Response {
-        let headers = |etag| [(ETAG, etag), (CACHE_CONTROL, "private, no-cache".to_owned())];
+        let headers = |etag| {
+            let fixed = [(CACHE_CONTROL, "private, no-cache"), (VARY, "accept-encoding")];
+            ([(ETAG, etag)], fixed)
+        };
         match self {
             Self::Unchanged { etag } => (StatusCode::NOT_MODIFIED, headers(etag)).into_response(),
-            Self::New { etag, json, .. } => (headers(etag), [(CONTENT_TYPE, "application/json")], json).into_response(),
+            Self::New { etag, content: Content { bytes, is_compressed }, .. } => {
+                let encoding = is_compressed.then_some([(CONTENT_ENCODING, "gzip")]);
+                (headers(etag), encoding, [(CONTENT_TYPE, "application/json")], bytes).into_response()
+            }
         }
     }
+}
+
+/// Minimum size for compressing a view, in bytes. A guess: smaller ones fit into a few packets.
+const LARGE: usize = 3000;
+
+/// JSON of a view.
+pub(super) struct Content {
+    bytes: Bytes,
+    /// Whether `bytes` are compressed with gzip.
+    is_compressed: bool,
+}
+
+impl Content {
+    /// `json`, compressed if it is large and the client accepts that.
+    fn of(json: Bytes, accepts_gzip: bool) -> Self {
+        let compressed = Some(&json).filter(|json| accepts_gzip && json.len() >= LARGE).and_then(|json| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(json).ok()?;
+            encoder.finish().ok()
+        });
+        match compressed {
+            Some(compressed) => Self { bytes: compressed.into(), is_compressed: true },
+            None => Self { bytes: json, is_compressed: false },
+        }
+    }
+}
+
+/// Whether a value of `Accept-Encoding` in `headers` lists gzip with a quality other than 0.
+fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|coding| {
+        let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
+        let is_refused = quality.trim().strip_prefix("q=").and_then(|quality| quality.parse().ok()) == Some(0.0);
+        name.trim().eq_ignore_ascii_case("gzip") && !is_refused
+    })
 }
 
 impl<T: JsonSchema> Output for Viewed<T> {
@@ -94,6 +139,7 @@ struct Viewing {
     filter: Filter,
     etag: String,
     limit: usize,
+    accepts_gzip: bool,
 }
 
 impl<Q: ViewQuery> ViewRequest<Q> {
@@ -108,7 +154,8 @@ impl<Q: ViewQuery> ViewRequest<Q> {
         let known = self.headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
         let is_known =
             !filter.is_relative() && known.flat_map(|value| value.split(',')).any(|known| known.trim() == etag);
-        Ok(if is_known { Err(etag) } else { Ok(Viewing { study, filter, etag, limit }) })
+        let accepts_gzip = accepts_gzip(&self.headers);
+        Ok(if is_known { Err(etag) } else { Ok(Viewing { study, filter, etag, limit, accepts_gzip }) })
     }
 
     /// Computes a view from the query, the trials and the maximum number of points.
@@ -119,7 +166,7 @@ impl<Q: ViewQuery> ViewRequest<Q> {
     where
         Q: Send + 'static,
     {
-        let Viewing { study, filter, etag, limit } = match self.viewing().await? {
+        let Viewing { study, filter, etag, limit, accepts_gzip } = match self.viewing().await? {
             Ok(viewing) => viewing,
             Err(etag) => return Ok(Viewed::Unchanged { etag }),
         };
@@ -130,21 +177,21 @@ impl<Q: ViewQuery> ViewRequest<Q> {
         let work = move || {
             let rows = columns.select(&filter).map_err(refused)?;
             let view = compute(&query, &columns, &rows, limit).map_err(unknown_field)?;
-            enveloped(&columns, &rows, view)
+            enveloped(&columns, &rows, view).map(|json| Content::of(json, accepts_gzip))
         };
-        let json = if is_small {
+        let content = if is_small {
             work()?
         } else {
             let _permit = long_work::permit().await;
             off_the_runtime(work).await??
         };
-        Ok(Viewed::New { etag, json, of: PhantomData })
+        Ok(Viewed::New { etag, content, of: PhantomData })
     }
 }
 
 impl ViewRequest<MetricQuery> {
     pub(super) async fn curves(self) -> Result<Viewed<views::Curves>, ApiError> {
-        let Viewing { study, filter, etag, limit } = match self.viewing().await? {
+        let Viewing { study, filter, etag, limit, accepts_gzip } = match self.viewing().await? {
             Ok(viewing) => viewing,
             Err(etag) => return Ok(Viewed::Unchanged { etag }),
         };
@@ -156,8 +203,11 @@ impl ViewRequest<MetricQuery> {
         })
         .await??;
         let read = self.api.studies.curves_of(&study.id, chosen).await?;
-        let curves = move || enveloped(&columns, &rows, views::curves(&columns, &rows, metric, &read, limit));
-        Ok(Viewed::New { etag, json: off_the_runtime(curves).await??, of: PhantomData })
+        let curves = move || {
+            let json = enveloped(&columns, &rows, views::curves(&columns, &rows, metric, &read, limit))?;
+            Ok::<_, ApiError>(Content::of(json, accepts_gzip))
+        };
+        Ok(Viewed::New { etag, content: off_the_runtime(curves).await??, of: PhantomData })
     }
 
     /// Computes a view from the model of the trials.
@@ -165,15 +215,18 @@ impl ViewRequest<MetricQuery> {
         self,
         compute: fn(&MetricInsight) -> T,
     ) -> Result<Viewed<T>, ApiError> {
-        let Viewing { study, filter, etag, limit } = match self.viewing().await? {
+        let Viewing { study, filter, etag, limit, accepts_gzip } = match self.viewing().await? {
             Ok(viewing) => viewing,
             Err(etag) => return Ok(Viewed::Unchanged { etag }),
         };
         let (insight, (revision, total, matched)) =
             insight_of(&self.api, &study, filter, &self.query.metric, limit).await?;
         let revision = revision.to_string();
-        let view = move || render(&View { revision, total, matched, view: compute(&insight) });
-        Ok(Viewed::New { etag, json: off_the_runtime(view).await??, of: PhantomData })
+        let view = move || {
+            let json = render(&View { revision, total, matched, view: compute(&insight) })?;
+            Ok::<_, ApiError>(Content::of(json, accepts_gzip))
+        };
+        Ok(Viewed::New { etag, content: off_the_runtime(view).await??, of: PhantomData })
     }
 }
 
@@ -222,4 +275,36 @@ fn unknown_field(error: ViewError) -> ApiError {
 fn enveloped<T: Serialize>(columns: &Columns, rows: &Rows, view: T) -> Result<Bytes, ApiError> {
     let (total, matched) = (columns.live().count(), rows.count());
     render(&View { revision: columns.revision().to_string(), total, matched, view })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn large_views_are_compressed_for_clients_that_accept_it() {
+        let large = Bytes::from("{\"x\": 1}".repeat(1000));
+        let content = Content::of(large.clone(), true);
+        assert!(content.is_compressed && content.bytes.len() < large.len() / 10);
+        let mut read = String::new();
+        flate2::read::GzDecoder::new(&content.bytes[..]).read_to_string(&mut read).unwrap();
+        assert_eq!(read, large);
+        for (json, accepts_gzip) in [(large, false), (Bytes::from_static(b"{}"), true)] {
+            let content = Content::of(json.clone(), accepts_gzip);
+            assert!(!content.is_compressed && content.bytes == json);
+        }
+    }
+
+    #[test]
+    fn encodings_are_read_from_headers() {
+        for (value, expected) in [("gzip, br", true), ("br;q=1, GZIP;q=0.5", true), ("gzip;q=0", false), ("br", false)]
+        {
+            let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static(value))]);
+            assert_eq!(accepts_gzip(&headers), expected, "{value}");
+        }
+    }
 }
