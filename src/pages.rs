@@ -103,12 +103,13 @@ fn mcp_routes(ended: watch::Receiver<bool>) -> impl FnOnce(std::sync::Arc<Access
                     address: "this server".to_owned(),
                     caller: caller.cloned(),
                     max_bytes: MCP_RESPONSE_BYTES,
-                    called_as: Some(called_as),
+                    called_as,
                 })
             };
             let services = tunesmith_mcp::Services {
                 connect: std::sync::Arc::new(connect),
                 project: tunesmith_domain::JobId::LOCAL_PROJECT.to_owned(),
+                upload: None,
                 is_read_only: false,
                 control: None,
             };

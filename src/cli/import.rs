@@ -12,6 +12,8 @@ use tunesmith_importers::{Imported, Options};
 
 use super::BAD_INPUT;
 use super::client::OptunaArgs;
+#[cfg(feature = "vizier")]
+use super::client::VizierArgs;
 use super::output::{notice, print};
 
 /// Make a configuration or a study from what another tool has.
@@ -19,10 +21,15 @@ use super::output::{notice, print};
 pub(super) enum ImportCommand {
     /// Create a study with the trials of a study of Optuna.
     Optuna(Box<OptunaArgs>),
+    /// Create a study with the trials of a study of OSS Vizier or Vertex AI.
+    #[cfg(feature = "vizier")]
+    Vizier(Box<VizierArgs>),
     /// Write a configuration from a sweep of Weights & Biases, in YAML or JSON.
     Wandb(ImportArgs),
     /// Write a configuration from an Experiment of Katib, in YAML or JSON.
     Katib(ImportArgs),
+    /// Write a configuration from an OptimizationJob of Kubeflow, in YAML or JSON.
+    Kubeflow(ImportArgs),
 }
 
 #[derive(Debug, Args)]
@@ -56,6 +63,12 @@ pub(super) fn wandb(args: &ImportArgs) -> anyhow::Result<ExitCode> {
 /// If the output cannot be written.
 pub(super) fn katib(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     run(args, "an Experiment of Katib", tunesmith_importers::katib)
+}
+
+/// # Errors
+/// If the output cannot be written.
+pub(super) fn kubeflow(args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    run(args, "an OptimizationJob of Kubeflow", tunesmith_importers::optimization_job)
 }
 
 fn run(args: &ImportArgs, tool: &str, import: Importer) -> anyhow::Result<ExitCode> {

@@ -223,8 +223,11 @@ pub fn main() -> ExitCode {
         Command::Local(local::LocalCommand::Predict(args)) => local_predict::predict(&args),
         Command::Init(args) => init::run(&args),
         Command::Import(import::ImportCommand::Optuna(args)) => client::run(client::Command::ImportOptuna(*args)),
+        #[cfg(feature = "vizier")]
+        Command::Import(import::ImportCommand::Vizier(args)) => client::run(client::Command::ImportVizier(*args)),
         Command::Import(import::ImportCommand::Wandb(args)) => import::wandb(&args),
         Command::Import(import::ImportCommand::Katib(args)) => import::katib(&args),
+        Command::Import(import::ImportCommand::Kubeflow(args)) => import::kubeflow(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Validate(args) => {
             validate::run(&args, &mut std::io::stdout(), &mut std::io::stderr()).map_err(anyhow::Error::from)

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tunesmith_http::document;
-use tunesmith_testing::Workspace;
+use tunesmith_testing::generator::{generate_client, generated_methods};
 use tunesmith_testing::python::interpreter;
 use tunesmith_testing::server::Server;
+use tunesmith_testing::{Workspace, finished, program};
 
 /// With `TUNESMITH_UPDATE_SCHEMA=1 cargo test --test api openapi::`, writes the file.
 #[test]
@@ -21,6 +22,16 @@ fn published_document_is_up_to_date() {
         fs::read_to_string(&path).unwrap_or_default() == generated,
         "schemas/openapi.json is out of date: set TUNESMITH_UPDATE_SCHEMA=1 and run this test again"
     );
+}
+
+/// `schemars` numbers messages of the same name: the number of one would change with the next.
+#[test]
+fn messages_have_names_of_their_own() {
+    let document = document();
+    let names = document["components"]["schemas"].as_object().unwrap().keys();
+    let numbered: Vec<&String> =
+        names.filter(|name| name.trim_end_matches("Input").ends_with(|c: char| c.is_ascii_digit())).collect();
+    assert_eq!(numbered, ["Int32", "Int64"]);
 }
 
 /// The methods of the document: HTTP method, path with names filled in, ID.
@@ -196,4 +207,28 @@ fn generated_client_has_every_operation() {
     let names = operations.map(|file| file.unwrap().file_name().into_string().unwrap());
     let generated = names.filter(|name| name.ends_with(".py") && name != "__init__.py").count();
     assert_eq!(generated, methods(&document()).len());
+}
+
+/// The other common generator, whose client checks every message against its schema.
+#[test]
+fn client_of_openapi_generator_tunes_with_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let python = generate_client("python", folder.path());
+    let api = folder.path().join("openapi_client/api/default_api.py");
+    let operations = generated_methods(&api, "    def ", "_with_http_info(");
+    let documented = methods(&document());
+    assert_eq!(operations.len(), documented.len());
+    for (_, _, id) in documented {
+        // `listOptimalTrials` is `list_optimal_trials`.
+        let is_same = |name: &&String| name.replace('_', "") == id.to_lowercase().replace(['.', '_'], "");
+        assert!(operations.iter().any(|name| is_same(&name)), "{id} was not generated");
+    }
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/clients/openapi_generator.py");
+    let mut command = program(python);
+    command.arg(script).arg(format!("http://{}", server.address)).env("PYTHONPATH", folder.path());
+    let output = finished(command.current_dir(workspace.path()).output().unwrap());
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "ok\n"), "{}", output.stderr);
+    assert_eq!(server.get("/v1/projects/p/locations/l/studies/s/trials/1").1["state"], "COMPLETED");
 }

@@ -1,7 +1,8 @@
-//! `tunesmith explain`, on a data folder.
+//! `tunesmith explain`, on a data folder and a server.
 #![expect(clippy::unwrap_used, reason = "the lint does not see that helpers of tests are tests")]
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use tunesmith_testing::server::Server;
 use tunesmith_testing::{Finished, Workspace, finished};
 
 /// 16 trials of `score = 10 a - b`, c without effect; the first one with b = 3 fails.
@@ -46,7 +47,7 @@ fn importance_and_optimum_are_reported() {
     let measured = states.iter().filter(|state| *state == "SUCCEEDED").count();
     assert_eq!((&json["job"], &json["state"]), (&Value::from("job_1"), &Value::from("SUCCEEDED")));
     assert_eq!((&json["algorithm"], &json["seed"]), (&Value::from("RANDOM_SEARCH"), &Value::from("3")));
-    assert_eq!(json["origins"], serde_json::json!([{"algorithm": "RANDOM_SEARCH", "trials": states.len()}]));
+    assert_eq!(json["origins"], json!([{"algorithm": "RANDOM_SEARCH", "trials": states.len()}]));
     assert_eq!(json["earlyStopping"], Value::Null);
     assert_eq!(json["trials"]["measured"], measured);
     assert_eq!(json["trials"]["infeasible"], 16 - measured);
@@ -111,7 +112,7 @@ fn origins_of_trials_are_reported() {
     let job: Value = serde_json::from_str(&finished(described).expect(0).stdout).unwrap();
     let outputs = job["trainingOutput"]["trials"].as_array().unwrap();
     let first = outputs.iter().find(|trial| trial["trialId"] == "1").unwrap();
-    let origin = serde_json::json!({"algorithm": "GAUSSIAN_PROCESS_BANDIT", "step": "START"});
+    let origin = json!({"algorithm": "GAUSSIAN_PROCESS_BANDIT", "step": "START"});
     assert_eq!(first["tunesmith"]["origin"], origin);
     assert!(outputs.iter().any(|trial| trial["tunesmith"]["origin"]["step"] != "START"), "{outputs:?}");
 }
@@ -186,4 +187,46 @@ awk -v x="${1#--x=}" -v y="${2#--y=}" 'BEGIN { print "loss=" x + y * y }'
     assert_eq!((&found["trial"], &found["value"]), (&Value::from(1), &Value::from(-1000.0)));
     assert!(found["ranges"].as_f64().unwrap() > 400.0, "{found}");
     assert_ne!(json["metrics"][0]["optimum"]["bestObserved"]["trial"], 1);
+}
+
+#[test]
+fn use_of_source_studies_is_stated() {
+    const STUDIES: &str = "/v1/projects/p/locations/us-central1/studies";
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let post = |path: &str, body: &Value| {
+        let (status, answer) = server.post(path, body);
+        assert_eq!(status, 200, "{answer}");
+        answer
+    };
+    for (id, sources, sign) in [("source", json!([]), 1.0), ("explained", json!(["source"]), -1.0)] {
+        let config = json!({
+            "algorithm": "GAUSSIAN_PROCESS_BANDIT",
+            "metrics": [{"metric": "loss", "goal": "MINIMIZE"}],
+            "parameters": [{"parameter": "x", "type": "DOUBLE", "doubleValueSpec": {"minValue": 0, "maxValue": 1}}],
+            "tunesmith": {"seed": "3", "priorStudies": sources}});
+        post(&format!("{STUDIES}?studyId={id}"), &json!({"studyConfig": config}));
+        for _ in 0..8 {
+            let body = json!({"clientId": "worker", "suggestionCount": 1});
+            let operation = post(&format!("{STUDIES}/{id}/trials:suggest"), &body);
+            let trial = server.wait(operation)["response"]["trials"][0].clone();
+            let x = trial["parameters"][0]["floatValue"].as_f64().unwrap();
+            let metrics = json!([{"metric": "loss", "value": sign * (x - 0.2).powi(2)}]);
+            let path = format!("/v1/{}:complete", trial["name"].as_str().unwrap());
+            post(&path, &json!({"finalMeasurement": {"metrics": metrics}}));
+        }
+    }
+    let (_, view) = server.get(&format!("{STUDIES}/explained/views/sourceStudies"));
+    let description = view["sources"][0]["description"].as_str().unwrap();
+    assert!(description.starts_with("8 trials without influence, rank correlation with the results -"), "{view}");
+    let target = format!("http://{}", server.address);
+    let study = ["--study", "explained", "--project", "p", "--region", "us-central1", "--server", &target];
+    let json: Value =
+        serde_json::from_str(&explain(&workspace, &[&study[..], &["--json"]].concat()).expect(0).stdout).unwrap();
+    assert_eq!(json["sourceStudies"], view["sources"]);
+    let text = explain(&workspace, &study).expect(0).stdout;
+    assert!(text.contains(&format!("source study source: {description}\n")), "{text}");
+    let study = ["--study", "source", "--project", "p", "--region", "us-central1", "--server", &target, "--json"];
+    let json: Value = serde_json::from_str(&explain(&workspace, &study).expect(0).stdout).unwrap();
+    assert_eq!(json.get("sourceStudies"), None);
 }

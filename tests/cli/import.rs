@@ -1,6 +1,6 @@
 //! `tunesmith import`: configurations from files of other tools.
 
-use tunesmith_testing::python::interpreter;
+use tunesmith_testing::python::{VIZIER_CLIENTS, interpreter};
 use tunesmith_testing::{Finished, Workspace, finished, program};
 
 fn import(workspace: &Workspace, arguments: &[&str]) -> Finished {
@@ -260,4 +260,91 @@ fn exports_are_read_by_optuna_and_pyarrow() {
         let reason = (expected_state == "FAIL").then_some("exit code 3");
         assert_eq!(found["reasons"][index].as_str(), reason);
     }
+}
+
+/// Trials in the database of an OSS Vizier service: completed, infeasible, active and requested.
+const VIZIER: &str = "
+import random
+import sqlalchemy
+from vizier._src.service import sql_datastore, study_pb2
+from vizier.service import pyvizier as vz
+store = sql_datastore.SQLDataStore(sqlalchemy.create_engine('sqlite:///vizier.db'))
+config = vz.StudyConfig(algorithm='RANDOM_SEARCH')
+root = config.search_space.root
+root.add_float_param('rate', 1e-4, 1.0, scale_type=vz.ScaleType.LOG)
+root.add_int_param('depth', 1, 9)
+root.add_discrete_param('batch', [16, 32, 64])
+kind = root.add_categorical_param('kind', ['tree', 'net'])
+kind.select_values(['net']).add_float_param('dropout', 0.0, 0.5)
+config.metric_information.append(vz.MetricInformation('score', goal=vz.ObjectiveMetricGoal.MAXIMIZE))
+for name in ['rates', 'empty']:
+    store.create_study(study_pb2.Study(name=f'owners/me/studies/{name}', display_name=name, study_spec=config.to_proto()))
+best = (0, 0, 0)
+for number in range(1, 10):
+    random.seed(number)
+    rate, depth, batch, kind = random.uniform(1e-4, 1), random.randint(1, 9), random.choice([16, 32, 64]), random.choice(['tree', 'net'])
+    parameters = {'rate': rate, 'depth': depth, 'batch': batch, 'kind': kind, **({'dropout': 0.25} if kind == 'net' else {})}
+    trial = vz.Trial(id=number, parameters=parameters, is_requested=number == 9)
+    if number == 3:
+        trial.complete(vz.Measurement(), infeasibility_reason='out of memory')
+    elif number < 8:
+        trial.measurements.append(vz.Measurement({'score': rate / 2}, steps=1))
+        trial.complete(vz.Measurement({'score': rate}, steps=4))
+        best = max(best, (rate, depth, batch))
+    elif number == 8:
+        trial.assigned_worker = 'w'
+    message = vz.TrialConverter.to_proto(trial)
+    message.name = f'owners/me/studies/rates/trials/{number}'
+    store.create_trial(message)
+print(*best)
+";
+
+#[test]
+fn studies_of_oss_vizier_keep_their_results() {
+    let workspace = Workspace::new("");
+    let mut command = program(interpreter(&VIZIER_CLIENTS));
+    let made = finished(command.args(["-c", VIZIER]).current_dir(workspace.path()).output().unwrap());
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let best: Vec<f64> = made.stdout.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let several = import(&workspace, &["vizier", "vizier.db", "--data-dir", "data"]);
+    let names = "\"owners/me/studies/empty\", \"owners/me/studies/rates\"";
+    assert!(several.code != Some(0) && several.stderr.contains(names), "{}", several.stderr);
+    let mut arguments =
+        vec!["vizier", "sqlite:///vizier.db", "--study", "owners/me/studies/rates", "--data-dir", "data"];
+    let strict = import(&workspace, &arguments);
+    assert_eq!(strict.code, Some(2), "{}", strict.stderr);
+    assert!(strict.stderr.contains("error: 1 trials are running"), "{}", strict.stderr);
+    arguments.push("--accept-losses");
+    let imported = import(&workspace, &arguments).expect(0);
+    assert!(imported.stderr.contains("created the study rates with 8 trials"), "{}", imported.stderr);
+    let list = ["trials", "list", "--study", "rates", "--data-dir", "data", "--format", "json", "--limit", "100"];
+    let list = finished(workspace.command().args(list).output().unwrap()).expect(0);
+    let trials: serde_json::Value = serde_json::from_str(&list.stdout).unwrap();
+    let trials = trials.as_array().unwrap();
+    let value = |trial: &serde_json::Value| trial["finalMeasurement"]["metrics"][0]["value"].as_f64();
+    let top = trials.iter().max_by(|a, b| value(a).partial_cmp(&value(b)).unwrap()).unwrap();
+    let parameter = |name: &str| {
+        let parameters = top["parameters"].as_array().unwrap();
+        parameters.iter().find(|parameter| parameter["parameter"] == name).unwrap().clone()
+    };
+    assert_eq!(value(top), Some(best[0]));
+    assert_eq!(parameter("rate")["floatValue"].as_f64(), Some(best[0]));
+    assert_eq!(parameter("depth")["intValue"], best[1].to_string());
+    assert_eq!(parameter("batch")["floatValue"].as_f64(), Some(best[2]));
+    assert_eq!(top["measurements"][0]["metrics"][0]["value"].as_f64(), Some(best[0] / 2.0));
+    let infeasible: Vec<_> = trials.iter().filter(|trial| trial["trialInfeasible"] == true).collect();
+    assert_eq!(infeasible.len(), 1);
+    assert_eq!(infeasible[0]["infeasibleReason"], "out of memory");
+    let queued: Vec<_> = trials.iter().filter(|trial| trial["state"] == "REQUESTED").collect();
+    assert_eq!(queued.len(), 1);
+    let suggest = ["trials", "suggest", "--study", "rates", "--data-dir", "data", "--client-id", "w"];
+    finished(workspace.command().args(suggest).output().unwrap()).expect(0);
+    workspace.write("broken.json", "{\"displayName\": \"d\", \"studySpec\": {\"metric\": []}}");
+    let refused = import(&workspace, &["vizier", "broken.json", "--data-dir", "data"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused.stderr.contains("broken.json:1") && refused.stderr.contains("studySpec.metric"),
+        "{}",
+        refused.stderr
+    );
 }

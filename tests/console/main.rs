@@ -1,7 +1,8 @@
-//! The console in a browser.
+//! The console in a browser, and what is made of the OpenAPI document with tools of JavaScript.
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions only, not their helpers")]
 
 mod administration;
+mod api_clients;
 mod browser;
 mod compare;
 mod console;

@@ -3,8 +3,9 @@
 use super::call::CalledAs;
 use super::use_cases::{
     ADD_JOB_TRIAL, ADD_MEASUREMENT, CANCEL_JOB, COMPLETE_TRIAL, CREATE_JOB, CREATE_STUDY, CREATE_TRIAL, GET_JOB,
-    GET_JOB_LOG, GET_OPERATION, GET_STUDY, LIST_JOB_LOGS, LIST_JOBS, LIST_STUDIES, LIST_TRIALS, PATCH_JOB, RETRY_JOB,
-    STOP_JOB_TRIAL, STOP_TRIAL, SUGGEST_TRIALS, UseCase, VIEW_IMPORTANCE, VIEW_RECOMMENDED, VIEW_TABLE, VIEW_TRUST,
+    GET_JOB_LOG, GET_OPERATION, GET_PACKAGE, GET_STUDY, LIST_JOB_LOGS, LIST_JOBS, LIST_STUDIES, LIST_TRIALS, PATCH_JOB,
+    RETRY_JOB, STOP_JOB_TRIAL, STOP_TRIAL, SUGGEST_TRIALS, UPLOAD_PACKAGE, UseCase, VIEW_IMPORTANCE, VIEW_RECOMMENDED,
+    VIEW_TABLE, VIEW_TRUST,
 };
 
 /// Header of a request that a tool sends over HTTP, with the name of the tool.
@@ -14,6 +15,7 @@ pub const TOOL_HEADER: &str = "tunesmith-tool";
 pub const TOOLS: &[(&str, &[UseCase])] = &[
     ("mcp.propose_config", &[]),
     ("mcp.validate_config", &[]),
+    ("mcp.upload_package", &[GET_PACKAGE, UPLOAD_PACKAGE]),
     ("mcp.submit_job", &[CREATE_JOB]),
     ("mcp.extend_job", &[PATCH_JOB, VIEW_TABLE, VIEW_RECOMMENDED]),
     ("mcp.cancel_job", &[CANCEL_JOB, GET_JOB]),

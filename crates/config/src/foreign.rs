@@ -84,6 +84,10 @@ impl<'a> Keys<'a> {
         }) {
             return Some((entry, "an Experiment of Katib", "`tunesmith import katib` makes a configuration of it"));
         }
+        if let Some(entry) = self.find(&["kind"]).filter(|_| self.text("kind") == "OptimizationJob") {
+            let advice = "`tunesmith import kubeflow` makes a configuration of it";
+            return Some((entry, "an OptimizationJob of Kubeflow", advice));
+        }
         if let Some(entry) = self.find(&["studyConfig"]) {
             return Some((
                 entry,
@@ -150,6 +154,7 @@ mod tests {
         refused("max_trial_count: 3\nparallel_trial_count: 1\ntrial_job_spec: {}\n", 3, "Vertex AI");
         refused("{\"displayName\": \"d\", \"maxTrialCount\": 3}", 1, "Vertex AI");
         refused("apiVersion: kubeflow.org/v1beta1\nkind: Experiment\nspec: {}\n", 2, "Katib");
+        refused("kind: OptimizationJob\nspec: {}\n", 1, "Kubeflow");
         refused("program: t.py\nmethod: bayes\nparameters: {x: {min: 0, max: 1}}\n", 2, "Weights & Biases");
         refused(
             "{\"hyperparameters\": {\"space\": [{\"class_name\": \"Float\", \"config\": {}}], \"values\": {}}}",

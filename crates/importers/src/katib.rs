@@ -5,14 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tunesmith_algorithms::early_stopping::StoppingRuleKind;
 use tunesmith_api::ai_platform::{
-    Algorithm, FinalMeasurement, GoalType, HyperparameterSpec, ParameterSpec, ReplicaConfig, ScaleTier, ScaleType,
-    TrainingInput,
+    Algorithm, FinalMeasurement, GoalType, HyperparameterSpec, ParameterSpec, ScaleType, TrainingInput,
 };
 use tunesmith_config::{ConfigErrors, Document};
 
 use crate::reading::{Fields, Findings, MAX_VALUES, categorical, discrete, double, integer, number, steps};
-use crate::resources::machine_type;
-use crate::{Imported, Options};
+use crate::{Imported, Options, container};
 
 /// Number of concurrent trials of an Experiment that names none.
 const DEFAULT_PARALLEL: i32 = 3;
@@ -338,47 +336,10 @@ fn container(
     let mut fields = Fields::of(value, path, found);
     fields.take("name");
     fields.take("imagePullPolicy");
-    let image = fields.text("image", found).unwrap_or_default().to_owned();
-    if image.is_empty() {
-        found.error(format!("{path}.image"), "is required");
-    }
-    let mut words = |name: &str| -> Vec<String> {
-        let words = fields.list(name, found);
-        let word = |(index, word): (usize, &Value)| {
-            let text = word.as_str().map_or_else(|| word.to_string(), str::to_owned);
-            substituted(&text, references).unwrap_or_else(|unknown| {
-                found.error(format!("{path}.{name}[{index}]"), format!("{unknown} names no trial parameter"));
-                String::new()
-            })
-        };
-        words.iter().enumerate().map(word).collect()
-    };
-    let (container_command, container_args) = (words("command"), words("args"));
-    for (index, variable) in fields.list("env", found).iter().enumerate() {
-        let path = format!("{path}.env[{index}]");
-        let mut variable = Fields::of(variable, &path, found);
-        let name = variable.text("name", found).unwrap_or_default().to_owned();
-        let value = variable.text("value", found).unwrap_or_default().to_owned();
-        variable.end(found);
-        if value.contains("${trial") {
-            found.error(
-                format!("{path}.value"),
-                "trial parameters have no counterpart in variables; allowed: in command and args",
-            );
-        }
-        input.tunesmith.environment.insert(name, value);
-    }
-    if !container_command.iter().chain(&container_args).any(|word| word.contains("{parameters.")) {
-        found.note("no argument names a trial parameter: the program gets them all as --name=value");
-    }
-    if let Some(name) = machine_type(fields.take("resources"), &format!("{path}.resources"), found) {
-        input.scale_tier = Some(ScaleTier::Custom);
-        input.master_type = name;
-    }
+    let substituted = |text: &str| substituted(text, references);
+    container::read(&mut fields, "resources", "${trial", &substituted, input, found);
     fields.lost(&["workingDir", "volumeMounts", "ports", "securityContext"], "is not set on the container", found);
     fields.end(found);
-    input.master_config =
-        Some(ReplicaConfig { image_uri: image, container_command, container_args, ..ReplicaConfig::default() });
 }
 
 /// `text` with `${trialParameters.NAME}` replaced; an unknown reference.

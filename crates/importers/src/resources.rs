@@ -28,7 +28,7 @@ pub(crate) fn machine_type(resources: Option<&Value>, path: &str, found: &mut Fi
     if name.is_empty() {
         return None;
     }
-    let name = format!("katib{name}");
+    let name = format!("pod{name}");
     let cpus = cpu.map(|cpu| match cpu.strip_suffix('m').and_then(|milli| milli.parse::<f64>().ok()) {
         Some(milli) => format!("cpus: {}", milli / 1000.0),
         None => format!("cpus: {cpu}"),

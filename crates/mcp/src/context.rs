@@ -23,7 +23,7 @@ pub(crate) struct Context {
 impl Context {
     /// Client for the resources of `project`, or of the default one.
     pub(crate) fn client(&self, project: Option<&str>) -> Client {
-        let transport = (self.services.connect)(CalledAs(self.method), self.caller.as_ref());
+        let transport = (self.services.connect)(Some(CalledAs(self.method)), self.caller.as_ref());
         Client::new(transport, project.unwrap_or(&self.services.project).to_owned())
     }
 

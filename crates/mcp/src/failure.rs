@@ -1,5 +1,6 @@
 //! Failed calls, as results that tell a model what to change.
 
+use rmcp::model::ErrorData;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tunesmith_client::ClientError;
@@ -110,6 +111,21 @@ impl Failure {
             problem.value = value_at(arguments, &problem.field).filter(|value| value.to_string().len() <= 200).cloned();
         }
         self
+    }
+
+    /// The failure as an error of the protocol, for methods other than calls of tools.
+    pub(crate) fn into_error(self) -> ErrorData {
+        let data = Some(self.to_json());
+        match self.code.as_str() {
+            "NOT_FOUND" => ErrorData::resource_not_found(self.message, data),
+            "INTERNAL" | "UNAVAILABLE" | "DEADLINE_EXCEEDED" => ErrorData::internal_error(self.message, data),
+            _ => ErrorData::invalid_params(self.message, data),
+        }
+    }
+
+    /// Whether the caller lacks a permission.
+    pub(crate) fn is_permission_denied(&self) -> bool {
+        self.code == "PERMISSION_DENIED"
     }
 
     /// The failure as structured content.

@@ -1,24 +1,26 @@
-//! Server of the protocol: tools and resources.
+//! Server of the protocol: tools, resources and prompts.
 
 use std::sync::{Arc, LazyLock};
 
 use axum::http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ErrorData, GetTaskParams, GetTaskResult,
-    Implementation, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, Tool as Definition, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, Tool as Definition, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use tunesmith_admission::Client as Caller;
+use tunesmith_client::Client;
 
 use crate::Services;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::resources;
 use crate::tasks;
 use crate::tool::Tool;
 use crate::tools::{self, wait};
+use crate::{jobs_as_resources, prompts, resources};
 
 const INSTRUCTIONS: &str = "Tunesmith tunes hyperparameters: a job runs a training program once per trial and searches for the \
 best parameters. Usual order: propose_config from the training script, validate_config, submit_job, wait_for_job, get_job, \
@@ -40,26 +42,42 @@ impl ToolServer {
     }
 
     fn tools(&self) -> impl Iterator<Item = &'static Tool> {
-        let is_read_only = self.services.is_read_only;
-        TOOLS.iter().filter(move |tool| !is_read_only || tool.reads_only())
+        TOOLS.iter().filter(|tool| self.is_offered(tool))
+    }
+
+    fn is_offered(&self, tool: &Tool) -> bool {
+        (tool.reads_only() || !self.services.is_read_only)
+            && (!tool.is_of_this_machine() || self.services.upload.is_some())
+    }
+
+    /// The caller of a message over HTTP.
+    fn caller(context: &RequestContext<RoleServer>) -> Option<Caller> {
+        let parts = context.extensions.get::<Parts>();
+        let caller = parts.and_then(|parts| parts.extensions.get::<Caller>());
+        // A cookie, which browsers send by themselves, is no credential here.
+        caller.map(|caller| Caller { session: None, ..caller.clone() })
+    }
+
+    /// Client for requests without a tool, whose audit records have the names of the methods.
+    fn client(&self, project: &str, context: &RequestContext<RoleServer>) -> Client {
+        Client::new((self.services.connect)(None, Self::caller(context).as_ref()), project.to_owned())
     }
 
     /// Context of a call of `method` in the request of `context`.
     fn context(&self, method: &'static str, context: &RequestContext<RoleServer>) -> Context {
-        let parts = context.extensions.get::<Parts>();
-        let caller = parts.and_then(|parts| parts.extensions.get::<Caller>());
-        // A cookie, which browsers send by themselves, is no credential here.
-        let caller = caller.map(|caller| Caller { session: None, ..caller.clone() });
+        let caller = Self::caller(context);
         let progress = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
         Context { services: self.services.clone(), caller, method, progress }
     }
 
     fn tool(&self, name: &str) -> Result<&'static Tool, ErrorData> {
         self.tools().find(|tool| tool.name() == name).ok_or_else(|| {
-            let is_absent = TOOLS.iter().any(|tool| tool.name() == name);
-            let text = match is_absent {
-                true => format!("tool {name} changes something, and this server is read-only"),
-                false => format!("there is no tool {name:?}; tools/list names them"),
+            let text = match TOOLS.iter().find(|tool| tool.name() == name) {
+                Some(tool) if !tool.reads_only() && self.services.is_read_only => {
+                    format!("tool {name} changes something, and this server is read-only")
+                }
+                Some(_) => format!("tool {name} opens files of its caller's machine: use it over tunesmith mcp"),
+                None => format!("there is no tool {name:?}; tools/list names them"),
             };
             ErrorData::invalid_params(text, None)
         })
@@ -68,7 +86,8 @@ impl ToolServer {
 
 impl ServerHandler for ToolServer {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_tasks().build();
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().enable_tasks().build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("tunesmith", env!("CARGO_PKG_VERSION")))
             .with_instructions(INSTRUCTIONS)
@@ -128,18 +147,57 @@ impl ServerHandler for ToolServer {
 
     async fn list_resources(
         &self,
+        page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = page.and_then(|page| page.cursor).unwrap_or_default();
+        let client = self.client(&self.services.project, &context);
+        let (jobs, next_cursor) = match jobs_as_resources::page(&client, &cursor).await {
+            Ok(page) => page,
+            // Lists have what the caller may read.
+            Err(failure) if failure.is_permission_denied() => (Vec::new(), None),
+            Err(failure) => return Err(failure.into_error()),
+        };
+        let mut listed = if cursor.is_empty() { resources::list() } else { Vec::new() };
+        listed.extend(jobs);
+        Ok(ListResourcesResult { next_cursor, ..ListResourcesResult::with_all_items(listed) })
+    }
+
+    async fn list_resource_templates(
+        &self,
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(resources::list()))
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(vec![jobs_as_resources::template()]))
     }
 
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(&request.uri).map(Into::into)
+        let Some((project, job)) = jobs_as_resources::parsed(&request.uri) else {
+            return resources::read(&request.uri).map(Into::into);
+        };
+        let client = self.client(project, &context);
+        jobs_as_resources::read(&client, job, &request.uri).await.map(Into::into)
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list(self.services.is_read_only)))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let arguments = request.arguments.unwrap_or_default();
+        prompts::get(&request.name, arguments, self.services.is_read_only).map(Into::into)
     }
 }
 

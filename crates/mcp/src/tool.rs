@@ -42,6 +42,8 @@ pub(crate) struct Tool {
     /// Use cases of its requests.
     use_cases: &'static [UseCase],
     effects: Effects,
+    /// Whether it opens files of the caller, who must be the user of this process.
+    is_of_this_machine: bool,
     input: Arc<JsonObject>,
     output: Arc<JsonObject>,
     example: Value,
@@ -56,6 +58,8 @@ pub struct ToolDescription {
     pub name: &'static str,
     /// Name in audit records.
     pub method: &'static str,
+    /// Whether it is absent at `POST /mcp`, because it opens files of the caller's machine.
+    pub is_of_this_machine: bool,
     /// Use cases of its requests; empty if it only needs a valid token.
     pub use_cases: &'static [UseCase],
     /// Message of `tools/list`.
@@ -87,7 +91,27 @@ impl Tool {
         };
         let (input, output) = (schema::<A>(false), schema::<R>(true));
         let use_cases = use_cases_of(method).unwrap_or_default();
-        Self { method, title, description, use_cases, effects, input, output, example, handler: Box::new(call) }
+        Self {
+            method,
+            title,
+            description,
+            use_cases,
+            effects,
+            is_of_this_machine: false,
+            input,
+            output,
+            example,
+            handler: Box::new(call),
+        }
+    }
+
+    /// Marks that the tool opens files of the caller.
+    pub(crate) fn of_this_machine(self) -> Self {
+        Self { is_of_this_machine: true, ..self }
+    }
+
+    pub(crate) fn is_of_this_machine(&self) -> bool {
+        self.is_of_this_machine
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -145,6 +169,7 @@ impl Tool {
         ToolDescription {
             name: self.name(),
             method: self.method,
+            is_of_this_machine: self.is_of_this_machine,
             use_cases: self.use_cases,
             definition: json!(self.definition()),
             example: self.example.clone(),

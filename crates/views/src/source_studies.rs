@@ -1,12 +1,12 @@
 //! Use of the source studies of a study by its search.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tunesmith_algorithms::transfer::SourceInfluence;
 use tunesmith_domain::{SourceRelation, StudyId};
 
 /// Source studies of a study, and how much each counts for the search.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceStudies {
     /// Source studies, the nearest last.
@@ -14,7 +14,7 @@ pub struct SourceStudies {
 }
 
 /// Source study of a study.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceStudy {
     /// ID of the source study within its location.
@@ -36,7 +36,7 @@ pub struct SourceStudy {
 }
 
 /// Relation of a source study to the study that it informs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Relation {
     /// Same program and metrics: its trials inside the search space count as those of the study.

@@ -8,11 +8,12 @@ mod transform;
 use std::fmt;
 use std::str::FromStr;
 
+use clap::Args;
 use serde_json::Value;
 
 use self::expression::Projection;
 use crate::cli::output::print;
-use crate::cli::table::{Column, Layout, Table};
+use crate::cli::table::{Column, Layout, Table, TableArgs};
 use tunesmith_client::Resource;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -59,22 +60,58 @@ pub(super) fn show(format: &Format, answer: &Value, table: impl FnOnce() -> Stri
     Ok(print(&text)?)
 }
 
-/// Prints resources as gcloud prints lists: JSON as an array, YAML as documents.
-///
-/// # Errors
-/// If the table layout selects an unknown column.
-pub(super) fn show_list(
-    format: &Format,
-    resources: &[Value],
-    table: impl FnOnce() -> anyhow::Result<String>,
-) -> anyhow::Result<()> {
-    let text = match format {
-        Format::Table => table()?,
-        Format::Yaml => printer::yaml_documents(resources)?,
-        Format::Json => format!("{}\n", serde_json::to_string_pretty(resources)?),
-        Format::Projection(projection) => printer::text(projection, resources, true)?,
-    };
-    Ok(print(&text)?)
+/// Flags of commands that list resources.
+#[derive(Debug, Args)]
+pub(super) struct ListOutputArgs {
+    /// Maximum number of entries.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
+    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
+    pub(super) format: Format,
+    #[command(flatten)]
+    table: TableArgs,
+}
+
+impl ListOutputArgs {
+    /// The first of `resources`, up to the limit.
+    pub(super) fn first<T>(&self, mut resources: Vec<T>) -> Vec<T> {
+        resources.truncate(self.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
+        resources
+    }
+
+    /// Prints `resources` as gcloud prints lists: JSON as an array, YAML as documents.
+    ///
+    /// # Errors
+    /// If the table layout selects an unknown column.
+    pub(super) fn show<T>(
+        &self,
+        resources: &[Resource<T>],
+        table: impl FnOnce(&Layout) -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        let values = || -> Vec<Value> { resources.iter().map(|resource| resource.json.clone()).collect() };
+        let text = match &self.format {
+            Format::Table => table(&self.table.layout())?,
+            Format::Yaml => printer::yaml_documents(&values())?,
+            Format::Json => format!("{}\n", serde_json::to_string_pretty(&values())?),
+            Format::Projection(projection) => printer::text(projection, &values(), true)?,
+        };
+        Ok(print(&text)?)
+    }
+
+    /// Prints the first of `resources`, as a table with a row for each by default.
+    ///
+    /// # Errors
+    /// As [`Self::show`].
+    pub(super) fn show_rows<T>(
+        &self,
+        resources: Vec<Resource<T>>,
+        header: &[&str],
+        row: impl FnMut(&Resource<T>) -> Vec<String>,
+    ) -> anyhow::Result<()> {
+        let resources = self.first(resources);
+        self.show(&resources, |layout| columns(header, resources.iter().map(row), layout))
+    }
 }
 
 /// Sorts `items` by `fields`, descending for fields with the prefix `~`. Missing values come last.
@@ -100,12 +137,6 @@ pub(super) fn sort_by<T>(
         });
     }
     Ok(())
-}
-
-/// At most `limit` resources as JSON.
-pub(super) fn limited<T>(resources: &mut Vec<Resource<T>>, limit: Option<u64>) -> Vec<Value> {
-    resources.truncate(limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX));
-    resources.iter().map(|resource| resource.json.clone()).collect()
 }
 
 /// Formats rows as plain columns, wrapping the last one if it does not fit.

@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::folder::Purpose;
-use super::format::{Format, columns, limited, show_list, sort_by};
+use super::format::{ListOutputArgs, sort_by};
 use super::target::TargetArgs;
 use crate::cli::output::print;
-use crate::cli::table::TableArgs;
 use tunesmith_api::ai_platform::job::JobResource;
 use tunesmith_client::Resource;
 
@@ -19,9 +18,6 @@ pub(in crate::cli) struct ListArgs {
     /// List only jobs that satisfy all terms, such as "state:FAILED AND jobId:census* AND labels.owner:me".
     #[arg(long, value_name = "EXPRESSION", default_value = "")]
     filter: String,
-    /// Maximum number of jobs.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
     /// Fields to sort by, such as createTime or ~trainingOutput.completedTrialCount; ~ sorts in descending order.
     /// Newest first by default.
     #[arg(long, value_name = "[~]FIELD", value_delimiter = ',', allow_hyphen_values = true)]
@@ -32,11 +28,8 @@ pub(in crate::cli) struct ListArgs {
     /// Number of jobs per request, 1 to 100.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100), default_value_t = 100)]
     page_size: u8,
-    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
-    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
-    format: Format,
     #[command(flatten)]
-    table: TableArgs,
+    output: ListOutputArgs,
 }
 
 pub(super) async fn list_jobs(args: &ListArgs) -> anyhow::Result<ExitCode> {
@@ -44,10 +37,9 @@ pub(super) async fn list_jobs(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let mut jobs = service.jobs(&args.filter, args.page_size).await?;
     jobs.sort_by_key(|job| std::cmp::Reverse(job.create_time));
     sort_by(&mut jobs, &args.sort_by, "job", |job| &job.json)?;
-    let shown = limited(&mut jobs, args.limit);
     if args.uri {
         let base = if service.folder().is_some() { String::new() } else { service.address() };
-        let uris = jobs.iter().map(|job| format!("{base}{}\n", service.job_path(&job.job_id)));
+        let uris = args.output.first(jobs).into_iter().map(|job| format!("{base}{}\n", service.job_path(&job.job_id)));
         print(&uris.collect::<String>())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -55,9 +47,6 @@ pub(super) async fn list_jobs(args: &ListArgs) -> anyhow::Result<ExitCode> {
         let created = job.create_time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         vec![job.job_id.clone(), job.state.to_string(), created, job.error_message.clone()]
     };
-    show_list(&args.format, &shown, || {
-        let header = ["JOB_ID", "STATE", "CREATED", "MESSAGE"];
-        columns(&header, jobs.iter().map(row), &args.table.layout())
-    })?;
+    args.output.show_rows(jobs, &["JOB_ID", "STATE", "CREATED", "MESSAGE"], row)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ mod export;
 mod export_source;
 mod folder;
 mod format;
-mod import_optuna;
+mod import_study;
 mod job_list;
 mod job_name;
 mod job_reopen;
@@ -39,7 +39,9 @@ use axum::body::Bytes;
 pub(super) use self::error::report;
 pub(super) use self::export::ExportCommand;
 use self::folder::Purpose;
-pub(super) use self::import_optuna::OptunaArgs;
+pub(super) use self::import_study::OptunaArgs;
+#[cfg(feature = "vizier")]
+pub(super) use self::import_study::VizierArgs;
 pub(super) use self::job_update::label;
 pub(super) use self::jobs::JobsCommand;
 pub(super) use self::models::ModelsCommand;
@@ -50,7 +52,8 @@ pub(super) use self::trials::TrialsCommand;
 pub(super) use self::versions::{PredictArgs, VersionsCommand};
 use super::results::Results;
 use super::study_view::StudyView;
-use tunesmith_domain::JobId;
+use tunesmith_domain::{JobId, StudyId};
+use tunesmith_views::SourceStudy;
 
 pub(super) enum Command {
     Jobs(JobsCommand),
@@ -61,6 +64,8 @@ pub(super) enum Command {
     Predict(PredictArgs),
     Export(ExportCommand),
     ImportOptuna(OptunaArgs),
+    #[cfg(feature = "vizier")]
+    ImportVizier(VizierArgs),
 }
 
 pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -74,7 +79,9 @@ pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
             Command::Versions(command) => versions::run(command).await,
             Command::Predict(args) => versions::predict(&args).await,
             Command::Export(command) => export::run(command).await,
-            Command::ImportOptuna(args) => import_optuna::run(&args).await,
+            Command::ImportOptuna(args) => import_study::from_optuna(&args).await,
+            #[cfg(feature = "vizier")]
+            Command::ImportVizier(args) => import_study::from_vizier(&args).await,
         }
     });
     // Abandons suggestions being computed ahead.
@@ -82,11 +89,32 @@ pub(super) fn run(command: Command) -> anyhow::Result<ExitCode> {
     outcome.or_else(report)
 }
 
-/// Reads a job with its trials. `location` is searched for a study to suggest if there is no such job.
-pub(super) async fn job_results(target: &TargetArgs, location: &LocationArgs, job: &JobId) -> anyhow::Result<Results> {
+/// Reads a job with its trials, and how much each source study counts for its search. `location` is searched for a study to
+/// suggest if there is no such job.
+pub(super) async fn explained_job(
+    target: &TargetArgs,
+    location: &LocationArgs,
+    job: &JobId,
+) -> anyhow::Result<(Results, Vec<SourceStudy>)> {
     let service = target.service_of(job, Purpose::Look).await?;
     let job = job_name::find_job_not_study(&service, &location.region, job).await?;
-    results::job_results(&service, &job).await
+    let results = results::job_results(&service, &job).await?;
+    let sources = match results.study {
+        Some(_) => results::source_studies(&service.study(StudyId::JOBS_LOCATION, &job.job_id)).await?,
+        None => Vec::new(),
+    };
+    Ok((results, sources))
+}
+
+/// Reads a study with its trials, and how much each source study counts for its search.
+pub(super) async fn explained_study(
+    target: &TargetArgs,
+    location: &LocationArgs,
+    study: &str,
+) -> anyhow::Result<(StudyView, Vec<SourceStudy>)> {
+    let service = target.service(Purpose::Look).await?;
+    let view = results::study_view(&service, &location.region, study).await?;
+    Ok((view, results::source_studies(&service.study(&location.region, study)).await?))
 }
 
 /// Reads a job's HTML report and ID. `location` is searched for a study to suggest if there is no such job.
@@ -104,9 +132,4 @@ pub(super) async fn job_report(
 pub(super) async fn study_report(target: &TargetArgs, location: &LocationArgs, study: &str) -> anyhow::Result<Bytes> {
     let service = target.service(Purpose::Look).await?;
     Ok(service.page(&["locations", &location.region, "studies", study, "report"]).await?)
-}
-
-pub(super) async fn study_view(target: &TargetArgs, location: &LocationArgs, study: &str) -> anyhow::Result<StudyView> {
-    let service = target.service(Purpose::Look).await?;
-    results::study_view(&service, &location.region, study).await
 }

@@ -6,14 +6,13 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, columns, limited, show, show_list};
+use super::format::{Format, ListOutputArgs, show};
 use super::job_name::find_job;
 use super::job_update::label;
 use super::target::{Service, TargetArgs};
 use super::versions::created_version;
 use crate::cli::local_predict::FrameworkArg;
 use crate::cli::output::notice;
-use crate::cli::table::TableArgs;
 use tunesmith_api::ai_platform::prediction::{ModelMessage, ModelOperation};
 use tunesmith_client::{ClientError, Resource};
 use tunesmith_domain::JobId;
@@ -82,14 +81,8 @@ pub(in crate::cli) struct ListArgs {
     /// List only models that satisfy all terms, such as "name:iris*".
     #[arg(long, value_name = "EXPRESSION", default_value = "")]
     filter: String,
-    /// Maximum number of models.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
-    /// Output format: table, yaml, json, or a gcloud format such as "value(name)".
-    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
-    format: Format,
     #[command(flatten)]
-    table: TableArgs,
+    output: ListOutputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -137,16 +130,12 @@ fn default_of(model: &ModelMessage) -> &str {
 
 async fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let service = args.target.service(Purpose::Look).await?;
-    let mut models = service.models(&args.filter).await?;
-    let shown = limited(&mut models, args.limit);
+    let models = service.models(&args.filter).await?;
     let row = |model: &Resource<ModelMessage>| {
         let versions = model.tunesmith.version_count.to_string();
         vec![short(&model.name).to_owned(), default_of(model).to_owned(), versions, model.description.clone()]
     };
-    show_list(&args.format, &shown, || {
-        let header = ["NAME", "DEFAULT_VERSION", "VERSIONS", "DESCRIPTION"];
-        columns(&header, models.iter().map(row), &args.table.layout())
-    })?;
+    args.output.show_rows(models, &["NAME", "DEFAULT_VERSION", "VERSIONS", "DESCRIPTION"], row)?;
     Ok(ExitCode::SUCCESS)
 }
 

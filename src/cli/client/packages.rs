@@ -1,5 +1,7 @@
 //! Package upload, deduplicated by content.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,6 +15,8 @@ use sha2::{Digest, Sha256};
 use crate::cli::output::notice;
 use tunesmith_client::Client;
 use tunesmith_jobs::packages::Packages;
+#[cfg(feature = "mcp")]
+use tunesmith_mcp::UploadError;
 use tunesmith_packages::SourceFolder;
 
 /// Shorter uploads show no progress.
@@ -32,17 +36,50 @@ pub(super) async fn upload_file(client: &Client, package: &str) -> anyhow::Resul
     if package.contains("://") {
         return Ok(package.to_owned());
     }
-    let bytes = std::fs::read(package).with_context(|| format!("package {package} cannot be read"))?;
-    let file_name = Path::new(package).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let sha256 = hex::encode(Sha256::digest(&bytes));
-    upload(client, &sha256, file_name, bytes).await
+    let (file_name, bytes) = read(Path::new(package))?;
+    upload(client, &hex::encode(Sha256::digest(&bytes)), &file_name, bytes).await
+}
+
+/// Uploads the package at `path`, a folder or a file, for an agent, and returns its URI for `packageUris`.
+#[cfg(feature = "mcp")]
+pub(super) async fn upload_for_agent(client: Client, path: std::path::PathBuf) -> Result<String, UploadError> {
+    let packed = tokio::task::spawn_blocking(move || -> anyhow::Result<_> {
+        if path.is_dir() {
+            let packed = SourceFolder::new(&path)?.pack()?;
+            return Ok((packed.sha256(), packed.file_name, packed.bytes));
+        }
+        let (file_name, bytes) = read(&path)?;
+        Ok((hex::encode(Sha256::digest(&bytes)), file_name, bytes))
+    });
+    let unreadable = |error: anyhow::Error| UploadError::File(format!("{error:#}"));
+    let (sha256, file_name, bytes) = packed.await.map_err(|error| unreadable(error.into()))?.map_err(unreadable)?;
+    let uploaded = upload(&client, &sha256, &file_name, bytes).await;
+    uploaded.map_err(|error| error.downcast().map_or_else(unreadable, UploadError::Api))
+}
+
+/// Name and content of the file `path`, up to one byte more than a package may have.
+fn read(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
+    let shown = path.display();
+    let unreadable = || format!("package {shown} cannot be read");
+    // Opening a pipe would wait for a writer.
+    if !std::fs::metadata(path).with_context(unreadable)?.is_file() {
+        bail!("package {shown} is not a file");
+    }
+    let mut bytes = Vec::new();
+    File::open(path)
+        .with_context(unreadable)?
+        .take(Packages::MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .with_context(unreadable)?;
+    let file_name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    Ok((file_name.to_owned(), bytes))
 }
 
 async fn upload(client: &Client, sha256: &str, file_name: &str, bytes: Vec<u8>) -> anyhow::Result<String> {
     let size = bytes.len();
     if size as u64 > Packages::MAX_BYTES {
         bail!(
-            "package {file_name} has {size} bytes, at most {} are allowed: put it into a bucket and give its URI",
+            "package {file_name} has more than the allowed {} bytes: put it into a bucket and give its URI",
             Packages::MAX_BYTES
         );
     }

@@ -12,6 +12,7 @@ use tunesmith_api::ai_platform::proto_json::known;
 use tunesmith_client::{Resource, StudyClient};
 use tunesmith_domain::{JobId, StudyId};
 use tunesmith_store::pages;
+use tunesmith_views::{SourceStudies, SourceStudy};
 
 pub(super) async fn job_results(service: &Service, job: &Resource<JobResource>) -> anyhow::Result<Results> {
     let id = JobId::new(service.project(), &job.job_id)?;
@@ -40,6 +41,10 @@ pub(super) async fn study_view(service: &Service, location: &str, study: &str) -
         return Ok(StudyView::of_store(&store.study(&id).await?, &trials));
     }
     study_of_server(&client, None).await?.with_context(|| foreign(service, "study", &study))
+}
+
+pub(super) async fn source_studies(study: &StudyClient) -> anyhow::Result<Vec<SourceStudy>> {
+    Ok(study.view::<SourceStudies>("sourceStudies", &[]).await?.sources)
 }
 
 /// Reads a study from a server. The inner result is an error if this version cannot decode the study.

@@ -8,9 +8,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, columns, limited, show, show_list, sort_by};
+use super::format::{Format, ListOutputArgs, show, sort_by};
 use super::target::{LocationArgs, TargetArgs};
-use crate::cli::table::TableArgs;
 use crate::cli::trial_count::TrialCount;
 use tunesmith_api::ai_platform::optimizer::{StudyConfig, StudyMessage, StudyRequest};
 use tunesmith_api::ai_platform::{GoalType, Int64};
@@ -57,17 +56,11 @@ pub(in crate::cli) struct ListArgs {
     /// Fields to sort by, such as ~createTime; ~ sorts in descending order. By name by default.
     #[arg(long, value_name = "[~]FIELD", value_delimiter = ',')]
     sort_by: Vec<String>,
-    /// Maximum number of studies.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
     /// List only studies that match this filter, such as "state = ACTIVE AND studyId:census*".
     #[arg(long, value_name = "EXPRESSION", default_value = "")]
     filter: String,
-    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
-    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
-    format: Format,
     #[command(flatten)]
-    table: TableArgs,
+    output: ListOutputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -124,20 +117,16 @@ async fn list_studies(args: &ListArgs) -> anyhow::Result<()> {
     let service = args.target.service(Purpose::Look).await?;
     let mut studies = service.studies(&args.region, &args.filter).await?;
     sort_by(&mut studies, &args.sort_by, "study", |study| &study.json)?;
-    let shown = limited(&mut studies, args.limit);
-    show_list(&args.format, &shown, || {
-        let row = |study: &Resource<StudyMessage>| {
-            let metrics = study.study_config.known().unwrap_or_default().metrics;
-            let metrics: Vec<String> =
-                metrics.iter().map(|metric| format!("{} {}", goal_name(metric.goal), metric.metric)).collect();
-            let segments: Vec<&str> = study.name.split('/').collect();
-            let segment = |at: usize| segments.get(at).copied().unwrap_or_default().to_owned();
-            let created = study.create_time.to_string();
-            vec![segment(5), segment(3), StudyState::from(study.state).to_string(), created, metrics.join(", ")]
-        };
-        let header = ["STUDY_ID", "LOCATION", "STATE", "CREATED", "METRICS"];
-        columns(&header, studies.iter().map(row), &args.table.layout())
-    })
+    let row = |study: &Resource<StudyMessage>| {
+        let metrics = study.study_config.known().unwrap_or_default().metrics;
+        let metrics: Vec<String> =
+            metrics.iter().map(|metric| format!("{} {}", goal_name(metric.goal), metric.metric)).collect();
+        let segments: Vec<&str> = study.name.split('/').collect();
+        let segment = |at: usize| segments.get(at).copied().unwrap_or_default().to_owned();
+        let created = study.create_time.to_string();
+        vec![segment(5), segment(3), StudyState::from(study.state).to_string(), created, metrics.join(", ")]
+    };
+    args.output.show_rows(studies, &["STUDY_ID", "LOCATION", "STATE", "CREATED", "METRICS"], row)
 }
 
 fn goal_name(goal: GoalType) -> &'static str {

@@ -10,13 +10,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use super::folder::Purpose;
-use super::format::{Format, limited, show, show_list};
+use super::format::{Format, ListOutputArgs, show};
 use super::measurement::MeasurementArgs;
 use super::study_target::{StudyArgs, checked};
 use super::trial_create::{self, CreateArgs};
 use super::trials_text::{csv, describe, parquet, sort, table};
 use crate::cli::output::print;
-use crate::cli::table::TableArgs;
 use tunesmith_api::ai_platform::optimizer::{
     CompleteTrialRequest, OperationResponse, SuggestTrialsRequest, TrialMessage,
 };
@@ -64,14 +63,8 @@ pub(in crate::cli) struct ListArgs {
     /// number by default.
     #[arg(long, value_name = "[~]FIELD", value_delimiter = ',')]
     sort_by: Vec<String>,
-    /// Maximum number of trials.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
-    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
-    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
-    format: Format,
     #[command(flatten)]
-    table: TableArgs,
+    output: ListOutputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -190,13 +183,13 @@ async fn list_trials(args: &ListArgs) -> anyhow::Result<()> {
         true => study.client.optimal_trials().await?,
         false => study.client.trials(args.filter.as_deref().unwrap_or_default()).await?,
     };
-    let mut trials = sort(list.message.trials, &args.sort_by)?;
-    let shown = limited(&mut trials, args.limit);
-    let config = match args.format {
+    let trials = sort(list.message.trials, &args.sort_by)?;
+    let trials = args.output.first(trials);
+    let config = match args.output.format {
         Format::Table => study.client.get().await?.study_config.known().unwrap_or_default(),
         Format::Yaml | Format::Json | Format::Projection(_) => Default::default(),
     };
-    show_list(&args.format, &shown, || table(&trials, &config, &args.table.layout()))
+    args.output.show(&trials, |layout| table(&trials, &config, layout))
 }
 
 async fn suggest(args: &SuggestArgs) -> anyhow::Result<()> {

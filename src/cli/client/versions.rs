@@ -8,14 +8,13 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, columns, limited, show, show_list};
+use super::format::{Format, ListOutputArgs, show};
 use super::job_update::label;
 use super::models::short;
 use super::target::{Service, TargetArgs};
 use crate::cli::instances::{InstanceFiles, print_predictions};
 use crate::cli::local_predict::FrameworkArg;
 use crate::cli::output::notice;
-use crate::cli::table::TableArgs;
 use tunesmith_api::ai_platform::prediction::{ModelOperation, VersionMessage};
 use tunesmith_client::Resource;
 
@@ -121,14 +120,8 @@ pub(in crate::cli) struct ListArgs {
     /// List only versions that satisfy all terms, such as "state:READY".
     #[arg(long, value_name = "EXPRESSION", default_value = "")]
     filter: String,
-    /// Maximum number of versions.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    limit: Option<u64>,
-    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
-    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
-    format: Format,
     #[command(flatten)]
-    table: TableArgs,
+    output: ListOutputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -205,17 +198,14 @@ fn show_version(version: &Resource<VersionMessage>, format: &Format) -> anyhow::
 
 async fn list(args: &ListArgs) -> anyhow::Result<ExitCode> {
     let service = args.target.service(Purpose::Look).await?;
-    let mut versions = service.versions(&args.model, &args.filter).await?;
-    let shown = limited(&mut versions, args.limit);
+    let versions = service.versions(&args.model, &args.filter).await?;
     let row = |version: &Resource<VersionMessage>| {
         let default = if version.is_default { "yes" } else { "" };
         let message = version.error_message.lines().next().unwrap_or_default();
         let origin = if message.is_empty() { &version.deployment_uri } else { message };
         vec![short(&version.name).to_owned(), version.state.clone(), default.to_owned(), origin.to_owned()]
     };
-    show_list(&args.format, &shown, || {
-        columns(&["NAME", "STATE", "DEFAULT", "ORIGIN"], versions.iter().map(row), &args.table.layout())
-    })?;
+    args.output.show_rows(versions, &["NAME", "STATE", "DEFAULT", "ORIGIN"], row)?;
     Ok(ExitCode::SUCCESS)
 }
 

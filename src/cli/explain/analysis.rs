@@ -6,6 +6,7 @@ use serde::Serialize;
 use tunesmith_algorithms::insight::{MetricInsight, TrialCounts};
 use tunesmith_algorithms::problem::{AlgorithmName, Origin};
 use tunesmith_api::ai_platform::job::ParameterAtBound;
+use tunesmith_views::SourceStudy;
 
 /// Analysis of a job. JSON field names are stable; fields may be added.
 #[derive(Debug, Serialize)]
@@ -23,6 +24,9 @@ pub(super) struct Explanation {
     pub(super) choice: Option<Choice>,
     /// Trial counts by origin, most frequent first; excludes trials with client-chosen parameters.
     pub(super) origins: Vec<OriginCount>,
+    /// How much each source study counts, the nearest last; absent without source studies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) source_studies: Vec<SourceStudy>,
     /// Seed as text: not every JSON parser keeps 64 bits.
     pub(super) seed: String,
     /// Early stopping rule; null without one.

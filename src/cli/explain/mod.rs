@@ -21,6 +21,7 @@ use super::study_view::StudyView;
 use super::table::Layout;
 use super::trial_view::TrialView;
 use tunesmith_domain::{Algorithm, JobId, best_at_bounds};
+use tunesmith_views::SourceStudy;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -68,20 +69,21 @@ struct Explained {
     subject: Subject,
     state: String,
     study: StudyView,
+    sources: Vec<SourceStudy>,
 }
 
 async fn read(args: &ExplainArgs) -> anyhow::Result<Explained> {
     let Some(job) = &args.job else {
         let name = args.study.clone().unwrap_or_default();
-        let study = client::study_view(&args.target, &args.location, &name).await?;
-        return Ok(Explained { subject: Subject::Study(name), state: study.state.to_string(), study });
+        let (study, sources) = client::explained_study(&args.target, &args.location, &name).await?;
+        return Ok(Explained { subject: Subject::Study(name), state: study.state.to_string(), study, sources });
     };
-    let Results { id, job, study, .. } = client::job_results(&args.target, &args.location, job).await?;
+    let (Results { id, job, study, .. }, sources) = client::explained_job(&args.target, &args.location, job).await?;
     let Some(study) = study else { bail!("job {id} has no hyperparameters, so there is nothing to explain") };
-    Ok(Explained { subject: Subject::Job(id.to_string()), state: job.state.to_string(), study })
+    Ok(Explained { subject: Subject::Job(id.to_string()), state: job.state.to_string(), study, sources })
 }
 
-fn explanation(Explained { subject, state, study }: &Explained) -> anyhow::Result<Explanation> {
+fn explanation(Explained { subject, state, study, sources }: &Explained) -> anyhow::Result<Explanation> {
     let (completed, pending) = study.history();
     let history = History { completed: &completed, pending: &pending };
     let trials = TrialCounts::of(history);
@@ -99,6 +101,7 @@ fn explanation(Explained { subject, state, study }: &Explained) -> anyhow::Resul
             Choice { algorithm: choice.algorithm, reason: choice.reason }
         }),
         origins: origins(&study.trials),
+        source_studies: sources.clone(),
         algorithm: study.algorithm.as_str(),
         seed: study.seed.to_string(),
         early_stopping: study.rule_name(),

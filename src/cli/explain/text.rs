@@ -33,6 +33,9 @@ pub(super) fn text(explanation: &Explanation, slices: bool, layout: &Layout) -> 
         let origins = explanation.origins.iter().map(|count| format!("{} {}", count.trials, count.origin));
         line(&mut text, "proposed by", &origins.collect::<Vec<_>>().join(", "));
     }
+    for source in &explanation.source_studies {
+        line(&mut text, "source study", &format!("{}: {}", source.study, source.description));
+    }
     line(&mut text, "trials", &counts(explanation.trials, explanation.early_stopping));
     for metric in &explanation.metrics {
         let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };

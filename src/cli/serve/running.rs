@@ -120,7 +120,7 @@ pub(super) async fn run(args: &ServeArgs, settings: ServerSettings, kept: Option
         #[cfg(feature = "console")]
         set_shown.send_replace(facts::settings(args, &_settings.allowed_folders));
     });
-    // Signals are handled, so that whoever reads the address may end the server.
+    // Signals are handled, so that a client that reads the address may end the server.
     listeners.announce()?;
     service_manager::started(&listeners.url);
     let serving = listeners.serve(args, router, clock, &ended);

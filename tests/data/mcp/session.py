@@ -218,7 +218,83 @@ async def resources(client):
         assert "there is no resource" in str(error), error
 
 
-async def session(client, trainer):
+async def jobs_as_resources(client):
+    listed, cursor = [], None
+    while cursor is not None or not listed:
+        page = await client.list_resources(cursor=cursor)
+        listed, cursor = listed + page.resources, page.next_cursor
+    by_uri = {str(resource.uri): resource for resource in listed}
+    job = by_uri["tunesmith://jobs/local/tune"]
+    assert job.name == "tune" and job.description.startswith("SUCCEEDED, ") and "best loss" in job.description, job
+    [template] = (await client.list_resource_templates()).resource_templates
+    assert template.uri_template == "tunesmith://jobs/{project}/{job}"
+    read = (await client.read_resource("tunesmith://jobs/local/tune")).contents[0]
+    found = json.loads(read.text)
+    assert found["job"] == "tune" and found["best"]["parameters"] and read.mime_type == "application/json", read
+    for uri in ("tunesmith://jobs/local/absent", "tunesmith://jobs/local"):
+        try:
+            await client.read_resource(uri)
+            raise AssertionError(f"{uri} was read")
+        except Exception as error:
+            assert "there is no resource" in str(error) or "absent" in str(error), error
+
+
+async def prompts(client):
+    listed = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
+    assert list(listed) == ["tune_script", "explain_job", "compare_jobs", "diagnose_job"]
+    required = {argument.name: argument.required for argument in listed["tune_script"].arguments}
+    assert required == {"script": True, "metric": True, "trials": False, "project": False}, required
+    got = await client.get_prompt("compare_jobs", {"a": "tune", "b": "slow", "project": "local"})
+    [message] = got.messages
+    assert message.role == "user" and 'a = {"job": "tune"}' in message.content.text, message
+    assert 'project "local"' in message.content.text and "NO_DIFFERENCE_SHOWN" in message.content.text
+    try:
+        await client.get_prompt("explain_job", {})
+        raise AssertionError("a prompt without its argument was made")
+    except Exception as error:
+        assert "job: is missing" in str(error), error
+
+
+PACKAGE = """
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--rate", type=float)
+print(f"loss={(parser.parse_args().rate - 0.1) ** 2}")
+"""
+
+
+async def package(agent, transport):
+    """A package of the agent's machine, which only a program on that machine can open."""
+    if transport == "http":
+        try:
+            await agent.client.call_tool("upload_package", {"path": "trainer"})
+            raise AssertionError("a server has opened a file of its caller")
+        except Exception as error:
+            assert "over tunesmith mcp" in str(error), error
+        return
+    os.makedirs("trainer", exist_ok=True)
+    for name, text in (("__init__.py", ""), ("task.py", PACKAGE)):
+        with open(os.path.join("trainer", name), "w") as file:
+            file.write(text)
+    uri = (await agent.call("upload_package", path="trainer"))["uri"]
+    assert uri.startswith("tunesmith://"), uri
+    assert (await agent.call("upload_package", path=os.path.abspath("trainer")))["uri"] == uri
+    for path in ("absent", "/dev/null", os.path.dirname(os.path.abspath("trainer")), ""):
+        [problem] = (await agent.fails("upload_package", path=path))["problems"]
+        assert problem["field"] == "path" and problem["value"] == path and problem["allowed"], problem
+    config = f"""
+packageUris: [{json.dumps(uri)}]
+pythonModule: trainer.task
+hyperparameters: {{goal: MINIMIZE, hyperparameterMetricTag: loss, maxTrials: 2, params: [{{parameterName: rate, type: DOUBLE, minValue: 0, maxValue: 1}}]}}
+tunesmith: {{metricFromStdout: true}}
+"""
+    await agent.call("submit_job", job="packaged", config=config)
+    state = await agent.call("wait_for_job", job="packaged", timeout_secs=300)
+    assert state["state"] == "SUCCEEDED", (state, await agent.call("get_job", job="packaged"))
+    assert (await agent.call("get_job", job="packaged"))["completed_trials"] == 2
+
+
+async def session(client, trainer, transport):
     assert "untrusted_text" in client.instructions
     agent = Agent(client)
     await tools(client)
@@ -230,6 +306,9 @@ async def session(client, trainer):
     await waiting(agent, trainer)
     await study(agent)
     await resources(client)
+    await jobs_as_resources(client)
+    await prompts(client)
+    await package(agent, transport)
 
 
 async def main():
@@ -241,7 +320,7 @@ async def main():
         mode, command, *arguments = rest
         target = StdioServerParameters(command=command, args=arguments, env=dict(os.environ))
         async with Client(target, mode=mode) as client:
-            await session(client, trainer)
+            await session(client, trainer, transport)
         return
     url, mode = rest
     token = os.environ.get("TUNESMITH_ACCESS_TOKEN")
@@ -249,7 +328,7 @@ async def main():
     async with httpx.AsyncClient(headers=headers, timeout=120) as http:
         async with Client(streamable_http_client(url, http_client=http), mode=mode) as client:
             assert client.protocol_version == {"auto": "2026-07-28", "legacy": "2025-11-25"}[mode]
-            await session(client, trainer)
+            await session(client, trainer, transport)
 
 
 asyncio.run(main())

@@ -51,6 +51,8 @@ async def main():
     async with Client(stdio("--server", SERVER, "--read-only")) as client:
         tools = (await client.list_tools()).tools
         assert tools and all(tool.annotations.read_only_hint for tool in tools)
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == [
+            "explain_job", "compare_jobs", "diagnose_job"]
         assert (await client.call_tool("list_jobs", {})).structured_content["jobs"][0]["job"] == "slow"
         try:
             await client.call_tool("cancel_job", {"job": "slow"})

@@ -72,7 +72,7 @@ pages! {
     kubernetes: "docs/guide/kubernetes.md", 4, &[];
     suggest_and_report: "docs/guide/suggest-and-report.md", 0, &["google-api-python-client==2.202.0"];
     optuna: "docs/guide/optuna.md", 5, &[];
-    import: "docs/guide/import.md", 1, &[];
+    import: "docs/guide/import.md", 2, &[];
     isolation: "docs/guide/isolation.md", 1, &[];
     training_loops: "docs/guide/training-loops.md", 3, &FRAMEWORKS;
     troubleshooting: "docs/guide/troubleshooting.md", 0, &[];

@@ -128,6 +128,14 @@ fn the_tools_for_agents_are_documented() {
         }
         let _ = write!(details, "\n```json\n{:#}\n```\n", tool.example);
     }
+    details.push_str("\n## Prompts\n\n| prompt | purpose | arguments |\n|---|---|---|\n");
+    for prompt in tunesmith_mcp::prompts() {
+        let shown =
+            |(name, is_required): &(&str, bool)| format!("`{name}`{}", if *is_required { "" } else { " (optional)" });
+        let arguments: Vec<String> = prompt.arguments.iter().map(shown).collect();
+        let absent = if prompt.changes { " Absent with `--read-only`." } else { "" };
+        let _ = writeln!(details, "| `{}` | {}{absent} | {} |", prompt.name, prompt.description, arguments.join(", "));
+    }
     assert_generated("docs/reference/mcp.md", &(page + &details));
 }
 

@@ -6,6 +6,7 @@ pub mod client;
 pub mod console;
 pub mod documents;
 pub mod environment;
+pub mod generator;
 pub mod paced;
 pub mod postgres;
 pub mod published_fields;

@@ -40,7 +40,7 @@ mcp: admission algorithms api client config domain statistics
 console: access admission algorithms api config domain filter jobs oidc plotly-js prediction statistics store studies telemetry views
 oidc: access
 optuna: admission domain telemetry
-importers: algorithms api config
+importers: algorithms api config vizier
 tracking: algorithms api client domain files jobs store
 vizier: algorithms api domain
 webhooks: algorithms client domain files filter store telemetry
@@ -49,7 +49,7 @@ statistics: algorithms
 benchmark: algorithms statistics
 harness: algorithms api benchmark config domain metrics plotly-js
 tunesmith: access admission agent algorithms api benchmark client config console data-dir domain \
-    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages prediction ray slurm store studies telemetry tracking vizier vizier-server webhooks
+    executor files harness http importers jobs kubernetes mcp metrics objects oidc optuna packages prediction ray slurm store studies telemetry tracking views vizier vizier-server webhooks
 python: algorithms api data-dir domain filter store studies views
 contract: algorithms domain executor store
 testing:

@@ -89,11 +89,12 @@ pub(super) fn types(document: &Value) -> String {
                 let meaning = cell(text(&property["description"]));
                 let _ = writeln!(page, "| `{field}` | {}{mark} | {meaning} |", shape(property));
             }
-        } else if schema["oneOf"].as_array().is_some_and(|values| values.iter().all(|value| value["const"].is_string()))
+        } else if let (Some(values), Some(descriptions)) =
+            (schema["enum"].as_array(), schema["x-enum-descriptions"].as_array())
         {
             page.push_str("| value | meaning |\n|---|---|\n");
-            for value in schema["oneOf"].as_array().into_iter().flatten() {
-                let _ = writeln!(page, "| `{}` | {} |", text(&value["const"]), cell(text(&value["description"])));
+            for (value, description) in values.iter().zip(descriptions) {
+                let _ = writeln!(page, "| `{}` | {} |", text(value), cell(text(description)));
             }
         } else {
             let _ = writeln!(page, "Type: {}", shape(schema));

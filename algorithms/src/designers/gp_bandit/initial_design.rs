@@ -6,6 +6,9 @@
 //! of those up and half down, as in a random balance design (Satterthwaite 1959): the model separates their effects
 //! later. Each remaining trial is the candidate farthest from all trials so far (maximin design, Johnson et al. 1990).
 //!
+//! With three metrics the steps are longer: those of 1/6 show a small part of the front, and the model extrapolates from it
+//! (measured, see docs/experiments/099).
+//!
 //! All steps start at the centre, not at the best trial so far as in the first simplex of COBYLA (Powell 1994). All of
 //! these choices are measured, see docs/experiments/001 and 021.
 //!
@@ -39,6 +42,8 @@ use crate::sampling::sobol_point;
 
 /// Step length as a share of the range (measured, see docs/experiments/001).
 const STEP: f64 = 1.0 / 6.0;
+/// The same with three metrics (measured, see docs/experiments/099).
+const STEP_OF_THREE_METRICS: f64 = 0.42;
 /// Maximum number of steps (measured, see docs/experiments/022).
 const MOST_STEPS: usize = 7;
 /// Number of equal results that make a plateau (measured, see docs/experiments/026).
@@ -68,6 +73,8 @@ pub(super) struct DesignContext<'a> {
     pub(super) measured: &'a [&'a [f64]],
     /// Whether all results are equal.
     pub(super) flat: bool,
+    /// Number of metrics.
+    pub(super) metrics: usize,
 }
 
 impl DesignContext<'_> {
@@ -103,7 +110,8 @@ pub(super) fn design_point(
     if spread.is_some() {
         return spread;
     }
-    let axes = AxisDesign::new(encoding, context.prior, seed);
+    let length = if context.metrics == 3 { STEP_OF_THREE_METRICS } else { STEP };
+    let axes = AxisDesign { length, ..AxisDesign::new(encoding, context.prior, seed) };
     let own = axes.points().into_iter().find(promising);
     let far = |allowed: &dyn Fn(&Vec<f64>) -> bool| maximin_point(encoding, allowed, context.points, seed, trial);
     own.or_else(|| far(&promising)).or_else(|| far(&unused))
@@ -116,6 +124,8 @@ pub(super) struct AxisDesign<'a> {
     encoding: &'a Encoding,
     prior: Option<&'a PriorDensity>,
     seed: u64,
+    /// Length of a step as a share of the range.
+    length: f64,
     axes: Vec<Axis>,
     middles: Vec<f64>,
     /// At least one.
@@ -138,7 +148,8 @@ impl<'a> AxisDesign<'a> {
         let active = encoding.active(&centers[0]);
         let blocks = if encoding.is_conditional() { vec![None; axes.len()] } else { block_lengths(&axes) };
         let stepped = (0..axes.len()).filter(|&j| active[j] && blocks[j].is_none()).collect();
-        Self { encoding, prior, seed, axes, middles, centers, active, steps: steps(stepped, seed), blocks }
+        let steps = steps(stepped, seed);
+        Self { encoding, prior, seed, length: STEP, axes, middles, centers, active, steps, blocks }
     }
 
     /// The centres and the steps from the first centre. Repeated with other levels until every level of every parameter
@@ -182,7 +193,7 @@ impl<'a> AxisDesign<'a> {
 
     /// Coordinate of feature `j` one step from `origin` in `direction`, 1 or -1; in the other one at the end of the range.
     fn moved(&self, j: usize, origin: f64, direction: f64) -> f64 {
-        let length = self.prior.and_then(|prior| prior.spread(j)).map_or(STEP, |spread| spread.min(STEP));
+        let length = self.prior.and_then(|prior| prior.spread(j)).map_or(self.length, |spread| spread.min(self.length));
         let target = origin + direction * length;
         match &self.axes[j] {
             Axis::Levels(_) => f64::from(u8::from(origin == 0.0)),

@@ -238,8 +238,16 @@ impl GpBandit {
         let prior = self.prior.as_ref().filter(|_| !trial.0.is_multiple_of(2));
         let (measured, failed) = state.outcomes.objectives[0].measured_and_failed_points();
         let flat = !state.outcomes.are_informative();
-        let context =
-            DesignContext { prior, used: &state.used, points: &points, failed: &failed, measured: &measured, flat };
+        let metrics = self.outputs.metrics.len();
+        let context = DesignContext {
+            prior,
+            used: &state.used,
+            points: &points,
+            failed: &failed,
+            measured: &measured,
+            flat,
+            metrics,
+        };
         initial_design::design_point(&self.encoding, &context, self.seed, trial)
     }
 

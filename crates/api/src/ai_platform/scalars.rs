@@ -181,6 +181,12 @@ impl<'de> Deserialize<'de> for Double {
     }
 }
 
+/// Pattern of the text of a finite number.
+pub(super) const FINITE: &str = r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?";
+
+/// Pattern of the text of other numbers.
+pub(super) const NOT_FINITE: &str = "NaN|-?Infinity";
+
 impl JsonSchema for Double {
     fn inline_schema() -> bool {
         true
@@ -193,13 +199,15 @@ impl JsonSchema for Double {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         if generator.contract().is_serialize() {
             return json_schema!({
-                "anyOf": [{ "type": "number", "format": "double" }, { "enum": ["NaN", "Infinity", "-Infinity"] }],
+                "type": ["number", "string"],
+                "format": "double",
+                "pattern": format!("^({NOT_FINITE})$"),
             });
         }
         json_schema!({
             "type": ["number", "string"],
             "format": "double",
-            "pattern": r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$",
+            "pattern": format!("^{FINITE}$"),
         })
     }
 }

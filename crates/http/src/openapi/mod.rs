@@ -5,6 +5,7 @@
 //! the suffix `Input` for requests.
 
 pub(crate) mod examples;
+mod forms;
 mod operation;
 mod parameters;
 mod schemas;

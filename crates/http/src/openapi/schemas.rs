@@ -4,9 +4,11 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+use super::forms::rewrite;
 use super::operation::SchemaOf;
 
-const HOME: &str = "#/components/schemas/";
+/// Start of references to named schemas.
+pub(super) const HOME: &str = "#/components/schemas/";
 
 pub(crate) struct Schemas {
     sent: SchemaGenerator,
@@ -52,12 +54,12 @@ impl Schemas {
     /// Renames request schemas whose name a different response schema has.
     pub(crate) fn finish(mut self) -> Finished {
         let mut sent = self.sent.take_definitions(true);
-        for schema in sent.values_mut() {
-            allow_null(schema);
-            remove_defaults_of_messages(schema);
-        }
+        sent.values_mut().for_each(allow_null);
         let mut definitions = self.returned.take_definitions(true);
-        definitions.values_mut().for_each(remove_defaults_of_messages);
+        for schemas in [&mut sent, &mut definitions] {
+            rewrite(schemas);
+            schemas.values_mut().for_each(remove_defaults_of_messages);
+        }
         let mut renamed = BTreeSet::new();
         loop {
             let more: Vec<String> = sent
@@ -145,11 +147,12 @@ fn remove_defaults_of_messages(schema: &mut Value) {
     });
 }
 
-fn visit(schema: &mut Value, each: &mut impl FnMut(&mut Map<String, Value>)) {
+/// Calls `each` on all objects in `schema`, the inner ones first.
+pub(super) fn visit(schema: &mut Value, each: &mut impl FnMut(&mut Map<String, Value>)) {
     match schema {
         Value::Object(object) => {
-            each(object);
             object.values_mut().for_each(|value| visit(value, each));
+            each(object);
         }
         Value::Array(items) => items.iter_mut().for_each(|item| visit(item, each)),
         _ => {}

@@ -54,8 +54,8 @@ fn experiment_becomes_a_job() {
         json!(["python3", "/opt/train.py", "--lr={parameters.lr}", "--run={trial}"])
     );
     assert_eq!(master["containerArgs"], json!(["--optimizer", "{parameters.optimizer}"]));
-    assert_eq!((&input["masterType"], &input["scaleTier"]), (&json!("katib-cpu-500m-memory-1gi"), &json!("CUSTOM")));
-    let entry = "machineTypes: {katib-cpu-500m-memory-1gi: {cpus: 0.5, memory: 1GiB}}";
+    assert_eq!((&input["masterType"], &input["scaleTier"]), (&json!("pod-cpu-500m-memory-1gi"), &json!("CUSTOM")));
+    let entry = "machineTypes: {pod-cpu-500m-memory-1gi: {cpus: 0.5, memory: 1GiB}}";
     assert!(imported.notes.iter().any(|note| note.ends_with(entry)), "{:?}", imported.notes);
     let spec = &input["hyperparameters"];
     assert_eq!((&spec["algorithm"], &spec["maxTrials"]), (&json!("GAUSSIAN_PROCESS_BANDIT"), &json!(12)));

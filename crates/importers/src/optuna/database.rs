@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags, Row};
 use serde_json::Value;
 
 use super::distribution::Distribution;
 use super::{FIXED, METRIC_NAMES, OptunaState, OptunaStudy, OptunaTrial, REASON};
+use crate::sqlite::{self, each};
 
 /// Versions of Optuna's tables that are read.
 const VERSIONS: std::ops::RangeInclusive<i64> = 12..=12;
@@ -26,8 +26,7 @@ pub enum DatabaseError {
 /// # Errors
 /// [`DatabaseError`].
 pub fn database(path: &Path) -> Result<Vec<OptunaStudy>, DatabaseError> {
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let connection = sqlite::open(path)?;
     // One state of the database, though workers may write to it.
     let connection = &connection.unchecked_transaction()?;
     let version = connection.query_row("SELECT schema_version FROM version_info", [], |row| row.get(0))?;
@@ -122,17 +121,4 @@ fn number(value: Option<f64>, kind: &str) -> f64 {
         "INF_NEG" => f64::NEG_INFINITY,
         _ => value.unwrap_or(f64::NAN),
     }
-}
-
-fn each(
-    connection: &Connection,
-    query: &str,
-    mut visit: impl FnMut(&Row<'_>) -> rusqlite::Result<()>,
-) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(query)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        visit(row)?;
-    }
-    Ok(())
 }

@@ -11,13 +11,14 @@ mod tests;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use tunesmith_api::ai_platform::optimizer::StudyConfig;
 
 #[cfg(feature = "sqlite")]
 pub use database::{DatabaseError, database};
 use distribution::Distribution;
 pub use journal::journal;
 use space::Space;
+
+use crate::ImportedStudy;
 
 /// A study of Optuna.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,17 +64,6 @@ const METRIC_NAMES: &str = "study:metric_names";
 const FIXED: &str = "fixed_params";
 /// Attribute that an export of Tunesmith gives to an infeasible trial.
 const REASON: &str = "tunesmith:reason";
-
-/// A study with trials, for the API of studies.
-#[derive(Debug)]
-pub struct ImportedStudy {
-    pub config: StudyConfig,
-    /// Bodies of requests that create the trials.
-    pub trials: Vec<Value>,
-    /// Kinds of content left out, each with its count.
-    pub losses: Vec<String>,
-    pub notes: Vec<String>,
-}
 
 /// Converts `study`.
 ///

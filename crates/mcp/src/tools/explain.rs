@@ -59,6 +59,9 @@ struct Explanation {
     best_may_be_lucky: bool,
     /// Whether equal parameters have different results.
     is_noisy: bool,
+    /// How much each source study counts for the search; absent without source studies.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    source_studies: Vec<SourceStudy>,
     /// Whether predictions of trials from the others agree with their results.
     reliable: bool,
     /// Reason for `reliable`.
@@ -72,6 +75,20 @@ struct Importance {
     share: f64,
     low: f64,
     high: f64,
+}
+
+/// Use of a source study by the search.
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct SourceStudy {
+    study: String,
+    /// Share in the variance of the search's model, from 0 to 1; 0 if it is not used.
+    share: f64,
+    description: String,
+}
+
+#[derive(Deserialize)]
+struct SourceStudies {
+    sources: Vec<SourceStudy>,
 }
 
 /// A point with its result and prediction.
@@ -205,6 +222,7 @@ async fn explain(context: Context, arguments: Arguments) -> Result<Explanation, 
     let importances: View<Importances> = subject.study.view("importance", query).await?;
     let recommendation = Recommendation::read(&subject.study, query).await?;
     let trust: View<Trust> = subject.study.view("trust", query).await?;
+    let sources: SourceStudies = subject.study.view("sourceStudies", &[]).await?;
     let (reliable, why) = trust.view.reliability();
     let Importances { metric, modelled, parameters, explained_variance } = importances.view;
     let Recommendation { recommended, best, best_may_be_lucky, is_noisy } = recommendation;
@@ -226,6 +244,7 @@ async fn explain(context: Context, arguments: Arguments) -> Result<Explanation, 
         best,
         best_may_be_lucky,
         is_noisy,
+        source_studies: sources.sources,
         reliable,
         why,
     })

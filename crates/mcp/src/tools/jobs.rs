@@ -60,8 +60,8 @@ struct JobPage {
 
 /// A job in short.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct JobSummary {
-    pub(super) job: String,
+pub(crate) struct JobSummary {
+    pub(crate) job: String,
     /// QUEUED, PREPARING, RUNNING, SUCCEEDED, FAILED, CANCELLING or CANCELLED.
     pub(super) state: String,
     create_time: String,
@@ -104,6 +104,15 @@ impl From<&JobResource> for JobSummary {
     }
 }
 
+impl JobSummary {
+    /// State and best result in one line.
+    pub(crate) fn line(&self) -> String {
+        let trials = self.max_trials.map(|most| format!(", {} of {most} trials have a result", self.completed_trials));
+        let best = self.metric.as_ref().zip(self.best_value).map(|(metric, value)| format!(", best {metric} {value}"));
+        format!("{}{}{}", self.state, trials.unwrap_or_default(), best.unwrap_or_default())
+    }
+}
+
 /// Number of trials of `job`; `None` without hyperparameters.
 pub(super) fn max_trials(job: &JobResource) -> Option<u64> {
     let hyperparameters = job.training_input.get("hyperparameters").filter(|value| value.is_object())?;
@@ -137,7 +146,7 @@ impl JobArguments {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(super) struct JobDetails {
+pub(crate) struct JobDetails {
     #[serde(flatten)]
     summary: JobSummary,
     failed_trials: u64,
@@ -202,7 +211,7 @@ async fn get_job(context: Context, arguments: JobArguments) -> Result<JobDetails
 }
 
 /// `job` with the results of its trials.
-pub(super) async fn details(client: &Client, job: JobResource) -> Result<JobDetails, Failure> {
+pub(crate) async fn details(client: &Client, job: JobResource) -> Result<JobDetails, Failure> {
     let study = client.study(StudyId::JOBS_LOCATION, &job.job_id);
     let mut details = JobDetails {
         summary: JobSummary::from(&job),

@@ -5,7 +5,8 @@ mod configuration;
 mod diagnosis;
 mod explain;
 mod job_changes;
-mod jobs;
+pub(crate) mod jobs;
+pub(crate) mod packages;
 mod proposals;
 mod studies;
 mod trials;
@@ -17,6 +18,7 @@ use crate::tool::Tool;
 pub(crate) fn all() -> Vec<Tool> {
     let groups = [
         configuration::tools(),
+        packages::tools(),
         job_changes::tools(),
         jobs::tools(),
         wait::tools(),

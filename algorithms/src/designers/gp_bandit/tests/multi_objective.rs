@@ -76,6 +76,17 @@ fn search_covers_the_whole_front_of_two_objectives() {
 }
 
 #[test]
+fn steps_of_the_design_are_longer_with_three_metrics() {
+    for (metrics, step) in [(2, 1.0 / 6.0), (3, 0.42), (4, 1.0 / 6.0)] {
+        let completed = run(&minimized(metrics), 3, first(metrics));
+        let points: Vec<Vec<f64>> = completed.iter().map(|trial| coordinates(&trial.parameters)).collect();
+        for (point, expected) in points.iter().zip([[0.5, 0.5], [0.5 + step, 0.5], [0.5, 0.5 + step]]) {
+            assert!(point.iter().zip(expected).all(|(u, e)| (u - e).abs() < 1e-9), "{metrics}: {points:?}");
+        }
+    }
+}
+
+#[test]
 fn suggestions_do_not_depend_on_order_units_or_signs_of_metrics() {
     for count in [2, 3, 4] {
         let reference = suggest(&GpBandit::new(minimized(count), 7).unwrap(), &history(12, first(count)), &[], 2);

@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::FieldViolation;
+use crate::ai_platform::scalars::{FINITE, NOT_FINITE};
 use crate::ai_platform::{Double, Int64, ProtoDuration};
 use tunesmith_domain::{Measurement, MetricValue, ReportKey};
 
@@ -43,7 +44,7 @@ fn value_schema(generator: &mut SchemaGenerator) -> Schema {
     if generator.contract().is_serialize() {
         return Double::json_schema(generator);
     }
-    json_schema!({ "anyOf": [Double::json_schema(generator), { "enum": ["NaN", "Infinity", "-Infinity"] }] })
+    json_schema!({ "type": ["number", "string"], "pattern": format!("^({FINITE}|{NOT_FINITE})$") })
 }
 
 impl MeasurementMessage {

@@ -34,6 +34,21 @@ pub struct TrialParameter {
     pub string_value: Option<String>,
 }
 
+impl TrialParameter {
+    /// The `value` of the parameter `name`.
+    pub fn new(name: &str, value: &ParameterValue) -> Self {
+        let mut parameter = Self { parameter: name.to_owned(), ..Self::default() };
+        match value {
+            ParameterValue::Double(value) | ParameterValue::Discrete(value) => {
+                parameter.float_value = Some(Number::from(*value));
+            }
+            ParameterValue::Integer(value) => parameter.int_value = Some(Int64(*value)),
+            ParameterValue::Categorical(value) => parameter.string_value = Some(value.clone()),
+        }
+        parameter
+    }
+}
+
 /// Trial in a request. Fields set only by the service are accepted and ignored.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -255,17 +270,8 @@ impl TrialMessage {
     }
 
     fn with(study: &StudyId, names: &PublishedNames<'_>, trial: &Trial, curve: &[Measurement]) -> Self {
-        let parameters = trial.parameters.iter().map(|(name, value)| {
-            let mut parameter = TrialParameter { parameter: names.published(name).to_owned(), ..Default::default() };
-            match value {
-                ParameterValue::Double(value) | ParameterValue::Discrete(value) => {
-                    parameter.float_value = Some(Number::from(*value));
-                }
-                ParameterValue::Integer(value) => parameter.int_value = Some(Int64(*value)),
-                ParameterValue::Categorical(value) => parameter.string_value = Some(value.clone()),
-            }
-            parameter
-        });
+        let parameters = trial.parameters.iter();
+        let parameters = parameters.map(|(name, value)| TrialParameter::new(names.published(name), value));
         Self {
             name: trial_name(study, trial),
             state: match trial.state {

@@ -29,7 +29,6 @@ pub struct ModelOperation {
 /// Request of an operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "OperationMetadata")]
 pub struct ModelOperationMetadata {
     /// Name of the message.
     #[serde(rename = "@type")]

@@ -120,7 +120,7 @@ pub struct AutoScaling {
 /// Target of utilization.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(rename = "MetricSpec")]
+#[schemars(rename = "AutoScalingMetric")]
 pub struct Metric {
     /// `CPU_USAGE` or `GPU_DUTY_CYCLE`.
     pub name: String,

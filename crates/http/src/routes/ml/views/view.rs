@@ -31,6 +31,7 @@ use crate::routes::state::Api;
 /// A view, with the number of trials that it stands for.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "{T}View")]
 pub(super) struct View<T> {
     /// Revision of the study; changes with every change of its trials.
     revision: String,
