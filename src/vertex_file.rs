@@ -11,6 +11,7 @@ use tunesmith_config::{ConfigErrors, Document, HptuningConfig, JobFormat};
 use tunesmith_domain::ProgramPlan;
 use tunesmith_vizier::json as messages;
 use tunesmith_vizier::messages::vertex::{CustomJob, HyperparameterTuningJob};
+use tunesmith_vizier::names::vertex::{CUSTOM_JOBS, TUNING_JOBS};
 use tunesmith_vizier::vertex::{JobContext, JobOfVertex, custom_job, tuning_job};
 
 /// Settings of the command line that complete a file.
@@ -126,6 +127,19 @@ impl VertexFile {
             warnings: self.document.warnings(warnings),
             without_effect: Vec::new(),
         })
+    }
+
+    /// Collection of the job, and its message in JSON.
+    ///
+    /// # Errors
+    /// If the message cannot be JSON, which is a defect.
+    pub(crate) fn message(&self) -> anyhow::Result<(&'static str, Value)> {
+        let (collection, written) = match &self.job {
+            Job::Tuning(job) => (TUNING_JOBS, messages::write(&**job, &HyperparameterTuningJob::full_name())),
+            Job::Custom(job) => (CUSTOM_JOBS, messages::write(&**job, &CustomJob::full_name())),
+        };
+        let written = written.map_err(|refusal| anyhow::anyhow!(refusal.message))?;
+        Ok((collection, serde_json::from_slice(&written)?))
     }
 
     fn errors(&self, violations: Vec<FieldViolation>) -> ConfigErrors {

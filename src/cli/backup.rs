@@ -8,8 +8,9 @@ use clap::{Args, Subcommand};
 
 use super::folder_args::{DEFAULT_DATA_DIR, StoreArgs};
 use super::output::{notice, print};
-use tunesmith_data_dir::{FilesCopied, back_up, copy_store, restore};
-use tunesmith_store::Contents;
+use tunesmith_data_dir::{DataDir, FilesCopied, back_up, copy_store, restore};
+use tunesmith_prediction::{CopiedModels, copy_models};
+use tunesmith_store::{Contents, Documents, FolderDocuments};
 
 #[derive(Debug, Args)]
 pub(super) struct BackupArgs {
@@ -66,14 +67,42 @@ pub(super) fn restore_folder(args: &RestoreArgs) -> anyhow::Result<ExitCode> {
 pub(super) fn store(command: &StoreCommand) -> anyhow::Result<ExitCode> {
     let StoreCommand::Copy(args) = command;
     let target = args.store.source()?;
-    let copied = run(async {
+    let (contents, files, models) = run(async {
         #[cfg(feature = "postgres")]
         fetch_packages(&args.from).await?;
-        Ok::<_, anyhow::Error>(copy_store(&args.from, &args.to, target, "tunesmith store copy").await?)
+        copy_store(&args.from, &args.to, target, "tunesmith store copy", add_models).await
     })?;
-    report("Copied", copied)?;
+    report("Copied", (contents, files))?;
+    let CopiedModels { models, versions, operations } = models;
+    if models + operations > 0 {
+        print(&format!("Models: {models} with {versions} versions and {operations} operations.\n"))?;
+    }
     notice_copy();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Copies models, whose documents are in the database of a folder, or in the folder itself.
+async fn add_models(from: &DataDir, to: &DataDir) -> anyhow::Result<CopiedModels> {
+    let documents = to.models().join("documents");
+    match std::fs::remove_dir_all(&documents) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(error).with_context(|| format!("cannot remove {}", documents.display()));
+        }
+        _ => {}
+    }
+    let (target, is_shared) = documents_of(to);
+    let files = from.models().join("files");
+    let folder = is_shared.then_some(files.as_path());
+    Ok(copy_models(&*documents_of(from).0, &*target, folder).await?)
+}
+
+/// Documents of the models of a folder, and whether servers share them. The store of the folder is open.
+fn documents_of(data_dir: &DataDir) -> (Box<dyn Documents>, bool) {
+    #[cfg(feature = "postgres")]
+    if let Some(shared) = data_dir.shared_store() {
+        return (Box::new(tunesmith_store::PostgresDocuments::new(shared)), true);
+    }
+    (Box::new(FolderDocuments::new(data_dir.models().join("documents"))), false)
 }
 
 /// Fetches the packages of a database into the data folder `from`.
@@ -81,7 +110,7 @@ pub(super) fn store(command: &StoreCommand) -> anyhow::Result<ExitCode> {
 async fn fetch_packages(from: &std::path::Path) -> anyhow::Result<()> {
     use std::sync::Arc;
 
-    use tunesmith_data_dir::{DataDir, StoreKind};
+    use tunesmith_data_dir::StoreKind;
     use tunesmith_jobs::packages::Packages;
     use tunesmith_store::PostgresDocuments;
 

@@ -21,11 +21,11 @@ pub(super) struct Pair {
 }
 
 /// Returns the certificate and key in `folder`. If there are none, creates a certificate for this machine's name, its
-/// loopback addresses, `listen`, and `public_host`.
+/// loopback addresses, `listen`, and `hosts`.
 ///
 /// # Errors
 /// If a file cannot be written, or if only one of the two exists.
-pub(super) fn pair(folder: &Path, listen: IpAddr, public_host: Option<&str>) -> anyhow::Result<Pair> {
+pub(super) fn pair(folder: &Path, listen: IpAddr, hosts: impl Iterator<Item = String>) -> anyhow::Result<Pair> {
     let pair = Pair { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
     match (pair.certificate.try_exists()?, pair.key.try_exists()?) {
         (true, true) => return Ok(pair),
@@ -35,7 +35,7 @@ pub(super) fn pair(folder: &Path, listen: IpAddr, public_host: Option<&str>) -> 
             folder.display()
         ),
     }
-    let names = names(listen, public_host);
+    let names = names(listen, hosts);
     let mut params = CertificateParams::new(names.clone()).context("a name of the certificate is invalid")?;
     params.distinguished_name.push(DnType::CommonName, "tunesmith");
     params.is_ca = IsCa::ExplicitNoCa;
@@ -62,7 +62,7 @@ pub(super) fn pair(folder: &Path, listen: IpAddr, public_host: Option<&str>) -> 
     Ok(pair)
 }
 
-fn names(listen: IpAddr, public_host: Option<&str>) -> Vec<String> {
+fn names(listen: IpAddr, hosts: impl Iterator<Item = String>) -> Vec<String> {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let loopback = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
     let mut names = vec!["localhost".to_owned()];
@@ -70,7 +70,7 @@ fn names(listen: IpAddr, public_host: Option<&str>) -> Vec<String> {
     names.extend((!listen.is_unspecified()).then(|| listen.to_string()));
     let is_name = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c));
     names.extend(Some(host.as_str()).filter(|name| !name.is_empty()).filter(is_name).map(str::to_owned));
-    names.extend(public_host.map(|name| name.trim_matches(['[', ']']).to_owned()));
+    names.extend(hosts.map(|name| name.trim_matches(['[', ']']).to_owned()));
     let mut known = std::collections::BTreeSet::new();
     names.retain(|name| known.insert(name.clone()));
     names

@@ -23,6 +23,8 @@ pub(super) struct TrialView {
     pub(super) parameters: ParameterValues,
     pub(super) client_id: String,
     pub(super) origin: Option<Origin>,
+    /// Parameters whose values the caller fixed.
+    pub(super) fixed_parameters: Vec<String>,
     pub(super) result: Option<Values>,
     /// Last measurement of a trial without a result.
     last: Option<Values>,
@@ -68,6 +70,7 @@ impl TrialView {
             parameters,
             client_id: message.client_id.clone(),
             origin: message.tunesmith.origin,
+            fixed_parameters: message.tunesmith.fixed_parameters.clone(),
             result: message.final_measurement.as_ref().map(Values::of),
             last: message.measurements.last().filter(|_| !message.trial_infeasible).map(Values::of),
             measurement_count: message.measurements.len() + omitted.unwrap_or(0),

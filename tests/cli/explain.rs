@@ -118,6 +118,46 @@ fn origins_of_trials_are_reported() {
 }
 
 #[test]
+fn parameters_that_callers_fixed_are_reported() {
+    let workspace = Workspace::new("");
+    let server = Server::start(&workspace, &[]);
+    let send = |path: &str, body: Value| {
+        let path = format!("/vertex/v1/{path}");
+        let (status, reply) = server.send("POST", &path, "content-type: application/json\r\n", &body.to_string());
+        assert_eq!(status, 200, "{reply}");
+        reply
+    };
+    let spec = json!({
+        "metrics": [{"metricId": "loss", "goal": "MINIMIZE"}],
+        "parameters": [
+            {"parameterId": "x", "doubleValueSpec": {"maxValue": 1}},
+            {"parameterId": "kind", "categoricalValueSpec": {"values": ["tree", "net"]}},
+        ],
+    });
+    let study =
+        send("projects/local/locations/local/studies", json!({"displayName": "fixed", "studySpec": spec}))["name"]
+            .clone();
+    let study = study.as_str().unwrap();
+    let context = json!({"parameters": [{"parameterId": "kind", "value": "net"}]});
+    for number in 0..12 {
+        let contexts = if number % 3 == 0 { vec![context.clone()] } else { Vec::new() };
+        let request = json!({"suggestionCount": 1, "clientId": "w", "contexts": contexts});
+        let suggested = send(&format!("{study}/trials:suggest"), request);
+        let trial = &suggested["response"]["trials"][0];
+        let x = trial["parameters"].as_array().unwrap().iter().find_map(|it| it["value"].as_f64()).unwrap();
+        let result = json!({"finalMeasurement": {"metrics": [{"metricId": "loss", "value": x * x}]}});
+        send(&format!("{}:complete", trial["name"].as_str().unwrap()), result);
+    }
+    let id = study.rsplit('/').next().unwrap();
+    let address = format!("http://{}", server.address);
+    let mut command = workspace.command();
+    let explained =
+        finished(command.args(["explain", "--study", id, "--server", &address]).output().unwrap()).expect(0);
+    let line = "kind in 4 (values given by callers)";
+    assert!(explained.stdout.contains(line), "{}", explained.stdout);
+}
+
+#[test]
 fn same_trials_give_the_same_explanation() {
     let workspace = explained_job("GAUSSIAN_PROCESS_BANDIT");
     let once = explain(&workspace, &["job_1", "--json"]).expect(0).stdout;

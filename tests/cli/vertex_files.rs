@@ -113,3 +113,94 @@ fn another_job_like_one_of_vertex_ai_is_a_valid_configuration() {
     assert_eq!(status, 200, "{page}");
     assert!(page.contains("MODE: fast") && !page.contains("displayName"), "{page}");
 }
+
+/// A command in a workspace whose server or data folder finds no container engine.
+fn without_containers(workspace: &Workspace, arguments: &[&str]) -> tunesmith_testing::Finished {
+    let folder = workspace.path().join("bin");
+    let _ = std::fs::create_dir(&folder);
+    for name in ["sh", "mkdir", "dirname", "cat"] {
+        let _ = std::os::unix::fs::symlink(format!("/bin/{name}"), folder.join(name));
+    }
+    finished(workspace.command().args(arguments).env("PATH", folder).output().unwrap())
+}
+
+#[test]
+fn command_lines_of_gcloud_run_custom_jobs() {
+    let workspace = Workspace::new("");
+    workspace.write("train.sh", "echo \"$AIP_MODEL_DIR $CLOUD_ML_REGION $*\"\n");
+    let pool =
+        "--worker-pool-spec=machine-type=n1-standard-4,replica-count=1,container-image-uri=gcr.io/none/trainer:1";
+    let ran = without_containers(
+        &workspace,
+        &[
+            "jobs",
+            "submit",
+            "custom",
+            "--display-name=digits",
+            "--region=us-central1",
+            pool,
+            "--command=sh,train.sh",
+            "--args=--rate=0.5,two",
+            "--labels=team=vision",
+            "--service-account=a@b",
+            "--data-dir=data",
+            "--stream-logs",
+            "--format=json",
+        ],
+    );
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains(" us-central1 --rate=0.5 two"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("\"team\": \"vision\"") && ran.stdout.contains("\"displayName\": \"digits\""),
+        "{ran:?}"
+    );
+    assert!(ran.stderr.contains("serviceAccount"), "{}", ran.stderr);
+    // The flags override the file.
+    let spec = "workerPoolSpecs:\n- replicaCount: 1\n  containerSpec: {command: [sh, none.sh], args: [old]}\n\
+                baseOutputDirectory: {outputUriPrefix: out}\n";
+    workspace.write("spec.yaml", spec);
+    let flags = ["jobs", "submit", "custom", "--config=spec.yaml", "--data-dir=data", "--command=sh,train.sh"];
+    let ran = without_containers(&workspace, &[&flags[..], &["--args=new", "--stream-logs"]].concat());
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stdout.contains("/out/model/  new\n") || ran.stdout.contains("out/model/ local new\n"),
+        "{}",
+        ran.stdout
+    );
+    for (arguments, part) in [
+        (&["--display-name=x"][..], "--config <FILE>"),
+        (&["--display-name=x", "--worker-pool-spec=speed=1"], "unknown key \"speed\""),
+        (&["--worker-pool-spec=container-image-uri=x"], "give --display-name"),
+        (&["--display-name=x", "--worker-pool-spec=replica-count=2,container-image-uri=x"], "replicaCount"),
+    ] {
+        let refused =
+            without_containers(&workspace, &[&["jobs", "submit", "custom", "--data-dir=data"], arguments].concat());
+        assert_ne!(refused.code, Some(0));
+        assert!(refused.stderr.contains(part), "{arguments:?}: {}", refused.stderr);
+    }
+}
+
+#[test]
+fn command_lines_of_gcloud_run_tuning_jobs_on_a_server() {
+    let workspace = Workspace::new("");
+    workspace.write("train.sh", TRAINER);
+    let container = "{command: [sh, train.sh]}";
+    workspace.write("job.yaml", &tuning_job("max_trial_count: 9\n", container));
+    let server = Server::start(&workspace, &[]);
+    let address = format!("http://{}", server.address);
+    let flags = ["jobs", "submit", "hp-tuning", "--config=job.yaml", "--display-name=tune", "--server", &address];
+    let more =
+        ["--max-trial-count=3", "--parallel-trial-count=2", "--algorithm=random-search", "--region=r", "--stream-logs"];
+    let mut command = workspace.command();
+    let ran = finished(command.args(flags).args(more).output().unwrap());
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let name = ran.stdout.lines().find_map(|line| line.strip_prefix("name: ")).unwrap();
+    assert!(name.starts_with("projects/local/locations/r/hyperparameterTuningJobs/"), "{name}");
+    let (status, job) = server.send("GET", &format!("/vertex/v1/{name}"), "", "");
+    assert_eq!((status, &job["displayName"], &job["maxTrialCount"]), (200, &"tune".into(), &3.into()), "{job}");
+    assert_eq!(job["studySpec"]["algorithm"], "RANDOM_SEARCH");
+    assert_eq!(job["trials"].as_array().unwrap().len(), 3, "{job}");
+    let custom =
+        finished(workspace.command().args(["jobs", "submit", "custom", "--config=job.yaml"]).output().unwrap());
+    assert!(custom.stderr.contains("use `jobs submit hp-tuning`"), "{}", custom.stderr);
+}

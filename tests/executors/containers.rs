@@ -121,6 +121,26 @@ fn trial_in_a_container_gets_its_arguments_environment_and_folders() {
 }
 
 #[test]
+fn container_of_vertex_ai_finds_buckets_that_have_a_folder() {
+    let workspace = Workspace::new(
+        "jobSpec:
+  workerPoolSpecs:
+  - replicaCount: 1
+    containerSpec:
+      imageUri: localhost/busybox:1
+      command: [sh, -c, 'test \"$(cat /gcs/training-data/in)\" = hello && echo out > /gcs/training-data/out']
+",
+    );
+    let bucket = workspace.path().join("bucket");
+    std::fs::create_dir(&bucket).unwrap();
+    std::fs::write(bucket.join("in"), "hello\n").unwrap();
+    std::fs::write(workspace.path().join("server.yaml"), format!("buckets: {{training-data: {bucket:?}}}\n")).unwrap();
+    let run = Podman::new().run(&workspace, &["--server-config", "server.yaml"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(workspace.read("bucket/out"), "out\n");
+}
+
+#[test]
 fn exit_code_of_a_failed_container_is_reported() {
     let workspace = Workspace::new(&config("exit 7", ""));
     let run = Podman::new().run(&workspace, &[]).expect(1);

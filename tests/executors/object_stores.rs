@@ -54,8 +54,13 @@ impl Objects {
     }
 
     /// Writes the object `path` of the form `BUCKET/NAME`.
-    pub(crate) fn put(&self, path: &str, body: &str) {
+    pub(crate) fn put(&self, path: &str, body: impl Into<Vec<u8>>) {
         self.request(reqwest::Method::PUT, path, body);
+    }
+
+    /// The text of the object `path` of the form `BUCKET/NAME`.
+    pub(crate) fn get(&self, path: &str) -> String {
+        self.request(reqwest::Method::GET, path, "")
     }
 
     /// The names of all objects below `prefix` in the bucket `models`, as the server lists them.
@@ -63,8 +68,8 @@ impl Objects {
         self.request(reqwest::Method::GET, &format!("models?list-type=2&prefix={prefix}"), "")
     }
 
-    fn request(&self, method: reqwest::Method, path: &str, body: &str) -> String {
-        let (url, body) = (format!("{}/{path}", self.endpoint), body.to_owned());
+    fn request(&self, method: reqwest::Method, path: &str, body: impl Into<Vec<u8>>) -> String {
+        let (url, body) = (format!("{}/{path}", self.endpoint), body.into());
         let request = async move {
             let request = reqwest::Client::builder()
                 .no_proxy()

@@ -12,20 +12,20 @@ use tunesmith_testing::{Workspace, finished, program};
 
 use crate::prediction::{deploy, server, train, version, workers};
 
-const JOBS: &str = "/v1/projects/p/jobs";
+pub(crate) const JOBS: &str = "/v1/projects/p/jobs";
 
 /// Rows of the iris data set of the classes 0, 1 and 2.
 const ROWS: [&str; 3] = ["4.6, 3.1, 1.5, 0.2", "6.7, 3.1, 4.7, 1.5", "6.3, 3.3, 6.0, 2.5"];
 
 /// Instances, three of each kind in turn, padded with spaces so that they fill several shards.
-const INSTANCES: usize = 9_000;
+pub(crate) const INSTANCES: usize = 9_000;
 
-fn instances() -> String {
+pub(crate) fn instances() -> String {
     let line = |index: usize| format!("[{}{}]\n", ROWS[index % 3], " ".repeat(1000));
     (0..INSTANCES).map(line).collect()
 }
 
-fn input(workspace: &Workspace, more: &Value) -> Value {
+pub(crate) fn input(workspace: &Workspace, more: &Value) -> Value {
     let mut input = json!({
         "modelName": "projects/p/models/m",
         "dataFormat": "JSON",
@@ -38,7 +38,7 @@ fn input(workspace: &Workspace, more: &Value) -> Value {
 }
 
 /// The lines of the files of `folder` whose names begin with `prefix`, in the order of the names.
-fn lines(folder: &Path, prefix: &str) -> Vec<String> {
+pub(crate) fn lines(folder: &Path, prefix: &str) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.retain(|path| path.file_name().unwrap().to_str().unwrap().starts_with(prefix));
     names.sort();
@@ -69,8 +69,7 @@ fn each_instance_is_predicted_once_although_workers_and_the_server_are_killed() 
     let (status, created) = first.post(JOBS, &job);
     assert_eq!(status, 200, "{created}");
     let predicted = workspace.path().join("predicted");
-    let is_complete = |path: &fs::DirEntry| path.file_name().to_str().unwrap().starts_with("prediction.results-");
-    let finished_shards = || fs::read_dir(&predicted).into_iter().flatten().flatten().filter(is_complete).count();
+    let finished_shards = || finished_shards(&predicted);
     until(|| finished_shards() > 0);
     first.kill();
     let before = finished_shards();
@@ -83,7 +82,17 @@ fn each_instance_is_predicted_once_although_workers_and_the_server_are_killed() 
         // It may have ended.
         let _ = kill_process(worker, Signal::KILL);
     }
-    let ended = second.until_ended(&path);
+    expect_all(&second.until_ended(&path), &predicted);
+}
+
+/// Number of result files in `folder`.
+pub(crate) fn finished_shards(folder: &Path) -> usize {
+    let is_complete = |path: &fs::DirEntry| path.file_name().to_str().unwrap().starts_with("prediction.results-");
+    fs::read_dir(folder).into_iter().flatten().flatten().filter(is_complete).count()
+}
+
+/// Checks that the ended job has predicted each of [`instances`] once.
+pub(crate) fn expect_all(ended: &Value, predicted: &Path) {
     assert_eq!(ended["state"], "SUCCEEDED", "{ended}");
     let output = &ended["predictionOutput"];
     assert_eq!(
@@ -92,8 +101,8 @@ fn each_instance_is_predicted_once_although_workers_and_the_server_are_killed() 
         "{ended}"
     );
     let expected: Vec<String> = (0..INSTANCES).map(|index| (index % 3).to_string()).collect();
-    assert_eq!(lines(&predicted, "prediction.results-"), expected);
-    assert_eq!(lines(&predicted, "prediction.errors-"), Vec::<String>::new());
+    assert_eq!(lines(predicted, "prediction.results-"), expected);
+    assert_eq!(lines(predicted, "prediction.errors-"), Vec::<String>::new());
 }
 
 #[test]

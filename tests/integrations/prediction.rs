@@ -25,13 +25,18 @@ joblib.dump(LogisticRegression(max_iter=1000).fit(*load_iris(return_X_y=True)), 
 
 /// A server whose runtime version 2.11 has the packages of the models.
 pub(crate) fn server(workspace: &Workspace, more: &[&str]) -> Server {
-    let python = interpreter(&MODEL_PACKAGES);
-    let config = json!({"runtimeVersions": {"2.11": {"python": python}}});
-    workspace.write("server.yaml", &config.to_string());
+    configure(workspace);
     Server::start(workspace, &[&["--server-config", "server.yaml"], more].concat())
 }
 
-const MODEL: &str = "/v1/projects/p/models/m";
+/// Writes the configuration of [`server`].
+pub(crate) fn configure(workspace: &Workspace) -> PathBuf {
+    let python = interpreter(&MODEL_PACKAGES);
+    let config = json!({"runtimeVersions": {"2.11": {"python": python}}});
+    workspace.write("server.yaml", &config.to_string())
+}
+
+pub(crate) const MODEL: &str = "/v1/projects/p/models/m";
 
 /// Creates the model `m` with the version `v1`, which is `READY`.
 pub(crate) fn deploy(server: &Server, version: &Value) {
@@ -48,7 +53,7 @@ pub(crate) fn version(folder: &Path) -> Value {
 
 const ROWS: &str = "[[6.7, 3.1, 4.7, 1.5], [4.6, 3.1, 1.5, 0.2]]";
 
-fn predict(server: &Server) -> (u16, Value) {
+pub(crate) fn predict(server: &Server) -> (u16, Value) {
     let body = format!("{{\"instances\": {ROWS}}}");
     server.send("POST", &format!("{MODEL}:predict"), "content-type: application/json\r\n", &body)
 }
@@ -281,6 +286,12 @@ fn best_trial_of_a_job_becomes_a_version() {
     let created = cli(&runs).expect(0);
     assert_eq!(created.stdout, "best  READY, the default\n", "{}", created.stderr);
     let number = best["trialId"].as_str().unwrap();
+    // Two results are too few for a model of them.
+    let second = ["models", "create", "second", "--from-job", "iris_1", "--version", "v1", "--trial", "recommended"];
+    let few = cli(&second);
+    assert_eq!(few.code, Some(2), "{}", few.stdout);
+    assert!(few.stderr.contains("\"accuracy\" was measured at 2 different points, and 5 are needed"), "{}", few.stderr);
+    assert_eq!(cli(&["models", "describe", "second"]).code, Some(2));
     let (_, version) = server.get("/v1/projects/p/models/iris/versions/best");
     let folder: PathBuf = workspace.path().join("output").join(number).join("model");
     assert_eq!(version["deploymentUri"], json!(folder.canonicalize().unwrap()), "{version}");

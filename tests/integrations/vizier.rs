@@ -51,6 +51,46 @@ fn clients_of_vertex_ai_work_unchanged_over_http() {
 }
 
 #[test]
+fn clients_of_v1beta1_work_unchanged() {
+    let workspace = Workspace::new("");
+    let server = server_without_containers(&workspace, &[]);
+    let endpoint = format!("http://{}/vertex", server.address);
+    let http = [&*endpoint, "rest", "client", "discovery", "v1beta1"];
+    assert_eq!(run(&VIZIER_CLIENTS, "vertex_ai.py", &http, &[]), "ok");
+    run_jobs(&workspace, &VIZIER_CLIENTS, &http, &[]);
+    let workspace = Workspace::new("");
+    let server = server_without_containers(&workspace, &[]);
+    let grpc = [&*server.address.to_string(), "grpc", "client", "v1beta1"];
+    assert_eq!(run(&VIZIER_CLIENTS, "vertex_ai.py", &grpc, &[]), "ok");
+    run_jobs(&workspace, &VIZIER_CLIENTS, &grpc, &[]);
+}
+
+#[test]
+fn processes_find_buckets_that_have_a_folder() {
+    let workspace = Workspace::new("");
+    std::fs::create_dir(workspace.path().join("bucket")).unwrap();
+    let settings = format!("buckets: {{training-data: {:?}}}\n", workspace.path().join("bucket"));
+    std::fs::write(workspace.path().join("server.yaml"), settings).unwrap();
+    let server = server_without_containers(&workspace, &["--server-config", "server.yaml"]);
+    let endpoint = format!("http://{}/vertex", server.address);
+    run_jobs(&workspace, &VIZIER_CLIENTS, &[&endpoint, "rest", "buckets"], &[]);
+}
+
+#[test]
+fn regional_hosts_are_those_of_their_api_and_location() {
+    let workspace = Workspace::new("");
+    let hosts = ["us-central1-aiplatform.googleapis.com", "aiplatform.googleapis.com", "us-central1-ml.googleapis.com"];
+    let flags = hosts.iter().flat_map(|host| ["--allowed-host", host]);
+    let arguments: Vec<&str> = ["--tls-self-signed", "tls"].into_iter().chain(flags).collect();
+    let server = Server::start(&workspace, &arguments);
+    let certificate = workspace.path().join("tls/certificate.pem");
+    let certificate = certificate.to_str().unwrap();
+    let trust = [("REQUESTS_CA_BUNDLE", certificate), ("HTTPLIB2_CA_CERTS", certificate)];
+    let arguments = [&*server.address.port().to_string(), certificate];
+    assert_eq!(run(&VIZIER_CLIENTS, "regional_hosts.py", &arguments, &trust), "ok");
+}
+
+#[test]
 fn earlier_clients_of_vertex_ai_work_unchanged_over_http() {
     for (requirements, parts) in [(SDK_1_71, &["client", "sdk", "discovery"][..]), (SDK_1_44, &["client", "discovery"])]
     {

@@ -48,6 +48,7 @@ async fn write(store: &dyn Store, study: &StudyId, pairs: usize) -> Result<Vec<f
             parameters: [("x".to_owned(), ParameterValue::Double(0.5))].into(),
             origin: None,
             fallback_reason: None,
+            fixed_parameters: Vec::new(),
             client_id: "client".to_owned(),
             start: TrialStart::Started { lease: None },
             create_time: now,

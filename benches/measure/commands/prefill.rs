@@ -33,6 +33,7 @@ pub(super) async fn complete(store: &dyn Store, study: &str, count: usize) -> Re
             parameters: point.parameters,
             origin: Some(point.origin),
             fallback_reason: None,
+            fixed_parameters: Vec::new(),
             client_id: "client".to_owned(),
             create_time: now,
             request_key: None,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::use_cases::UseCase;
-use tunesmith_domain::Refusal;
+use tunesmith_domain::{Refusal, StudyId};
 
 #[derive(Debug, Clone)]
 pub struct Call {
@@ -20,6 +20,22 @@ pub struct Call {
     pub idempotency_key: Option<String>,
 }
 
+impl Call {
+    /// Checks that the resource is at the location that its client addresses, if the host names one.
+    pub(crate) fn check_location(&self) -> Result<(), Refusal> {
+        let Some(addressed) = &self.client.location else { return Ok(()) };
+        let mut segments = self.resource.split('/').skip_while(|segment| *segment != "locations");
+        let named = segments.nth(1).and_then(|segment| segment.split(':').next()).unwrap_or_default();
+        // The studies of jobs are at every location.
+        if named.is_empty() || named == addressed || named == StudyId::JOBS_LOCATION {
+            return Ok(());
+        }
+        let text =
+            format!("The provided location ID doesn't match the endpoint. The valid location ID is `{addressed}`.");
+        Err(Refusal::invalid("name", text))
+    }
+}
+
 #[derive(Clone, Default)]
 pub struct Client {
     pub address: Option<IpAddr>,
@@ -31,6 +47,8 @@ pub struct Client {
     pub session: Option<SessionSecrets>,
     /// Instruction for sending `TOKEN` in the protocol of the call.
     pub advice: &'static str,
+    /// Location that the host in the request names: `us-central1` in `us-central1-ml.googleapis.com`.
+    pub location: Option<String>,
 }
 
 /// Name of a call that this process makes for a client of another protocol: of the tool that an agent has called.
@@ -70,5 +88,39 @@ impl IdempotencyKey {
 impl From<IdempotencyKey> for String {
     fn from(key: IdempotencyKey) -> Self {
         key.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::use_cases;
+
+    #[test]
+    fn location_is_that_of_the_host() {
+        let check = |location: Option<&str>, resource: &str| {
+            let call = Call {
+                use_case: use_cases::GET_STUDY,
+                project: "p".to_owned(),
+                job: None,
+                resource: resource.to_owned(),
+                client: Client { location: location.map(str::to_owned), ..Client::default() },
+                idempotency_key: None,
+            };
+            call.check_location().map_err(|refusal| refusal.message)
+        };
+        let study = "projects/p/locations/us-central1/studies/s";
+        for (location, resource) in [
+            (None, study),
+            (Some("us-central1"), study),
+            (Some("us-central1"), "projects/p/locations/us-central1"),
+            (Some("us-central1"), "projects/p/locations/jobs/studies/j/trials/1"),
+            (Some("us-central1"), "projects/p/locations"),
+            (Some("us-central1"), "projects/p/jobs/j"),
+        ] {
+            assert_eq!(check(location, resource), Ok(()), "{location:?} {resource}");
+        }
+        let refused = check(Some("europe-west4"), study).unwrap_err();
+        assert!(refused.contains("The valid location ID is `europe-west4`."), "{refused}");
     }
 }

@@ -185,6 +185,9 @@ impl AccessControl {
         let end = tokio::time::Instant::now() + limit;
         let admitted = tokio::time::timeout_at(end, self.check(&call)).await;
         let (caller, permit) = admitted.map_err(|_| Refusal::timed_out(limit, false))??;
+        call.check_location().inspect_err(|refusal| {
+            self.record(&call, caller.principal(), &Outcome::of_refusal(refusal));
+        })?;
         let key = call.idempotency_key.as_deref().filter(|_| call.use_case.takes_key());
         let key = key.map(IdempotencyKey::new).transpose().inspect_err(|refusal| {
             self.record(&call, caller.principal(), &Outcome::of_refusal(refusal));

@@ -80,7 +80,7 @@ impl Client {
         format!("{}{}", self.address().trim_end_matches('/'), self.path_below("/console", segments))
     }
 
-    fn path_below(&self, root: &str, segments: &[&str]) -> String {
+    pub(super) fn path_below(&self, root: &str, segments: &[&str]) -> String {
         let encode = |segment: &str| utf8_percent_encode(segment, SEGMENT).to_string();
         let mut path = format!("{root}/projects/{}", encode(&self.project));
         for segment in segments {

@@ -43,6 +43,16 @@ impl Client {
         self.post(&self.path(&["jobs"]), &[], job).await
     }
 
+    /// Creates the job `message` of Vertex AI in `collection` at `location`.
+    pub async fn create_vertex_job(
+        &self,
+        location: &str,
+        collection: &str,
+        message: &Value,
+    ) -> Result<Value, ClientError> {
+        self.post(&self.path_below("/vertex/v1", &["locations", location, collection]), &[], message).await
+    }
+
     pub async fn job(&self, id: &str) -> Result<Resource<JobResource>, ClientError> {
         self.get(&self.job_path(id), &[]).await
     }

@@ -206,6 +206,9 @@ impl Console {
 
     /// Like [`Self::look`], for all models. Concurrent streams share the result.
     async fn look_at_models(&self) -> Result<u64, PageError> {
+        if let Some(seen) = self.models.state_number() {
+            return Ok(seen);
+        }
         let mut last = self.streams.models.lock().await;
         if let Some(seen) = recent(*last) {
             return Ok(seen);

@@ -46,6 +46,8 @@ struct TrialPage {
     /// Parameters as trainer flags.
     flags: Vec<String>,
     origin: String,
+    /// Parameters whose values the caller fixed, separated by commas.
+    fixed_parameters: String,
     attempts: u64,
     lost: u64,
     preempted: u64,
@@ -197,6 +199,7 @@ pub(crate) async fn show(
             .collect(),
         flags: flags(&trial),
         origin: trial.origin.map_or_else(|| "A user".to_owned(), |origin| origin_text(origin.algorithm, origin.step)),
+        fixed_parameters: trial.fixed_parameters.join(", "),
         attempts: trial.attempt,
         lost: trial.lost_attempts,
         preempted: trial.preempted_attempts,

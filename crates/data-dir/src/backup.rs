@@ -82,18 +82,20 @@ pub async fn restore(backup: &Path, folder: &Path, who: &str) -> Result<(Content
 }
 
 /// Copies the data folder `from`, which nothing else may use, to the new folder `to` with the store `target`, and compares
-/// all records. Records that `target` has received remain in a database after an error.
+/// all records. Records that `target` has received remain in a database after an error. `add` copies what else the stores of
+/// both folders have.
 ///
 /// # Errors
 /// [`DataDirError::Copy`] for a database that is not empty, or a source that changes meanwhile. [`DataDirError::InUse`],
 /// [`DataDirError::NotEmpty`], [`DataDirError::Inside`], [`DataDirError::NoStore`], [`DataDirError::Store`],
 /// [`DataDirError::Io`].
-pub async fn copy_store(
+pub async fn copy_store<T, E: From<DataDirError>>(
     from: &Path,
     to: &Path,
     target: StoreSource,
     who: &str,
-) -> Result<(Contents, FilesCopied), DataDirError> {
+    add: impl AsyncFnOnce(&DataDir, &DataDir) -> Result<T, E>,
+) -> Result<(Contents, FilesCopied, T), E> {
     // Opened for reading first, since opening for writing creates a missing store.
     let kind = DataDir::open_read_only(from, who)?.kind();
     let source = DataDir::open(from, kind, who)?;
@@ -108,11 +110,13 @@ pub async fn copy_store(
     })
     .await?;
     let copy = DataDir::open(new.path(), target, who)?;
-    let contents = tunesmith_store::copy(&*source.store().await?, &*copy.store().await?).await?;
+    let contents = tunesmith_store::copy(&*source.store().await?, &*copy.store().await?).await;
+    let contents = contents.map_err(DataDirError::from)?;
+    let added = add(&source, &copy).await?;
     drop(copy);
     remove_lock(new.path())?;
     new.finish()?;
-    Ok((contents, files))
+    Ok((contents, files, added))
 }
 
 fn start(from: &Path, to: &Path) -> Result<NewFolder, DataDirError> {

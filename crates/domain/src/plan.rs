@@ -189,6 +189,9 @@ pub enum TrainerContract {
         output_directory: Option<String>,
         /// Flags of parameters whose name is not their own, by name.
         flags: BTreeMap<String, String>,
+        /// Folders of the server's machine that stand for buckets, which programs look for at `/gcs/BUCKET`.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        buckets: BTreeMap<String, PathBuf>,
     },
 }
 

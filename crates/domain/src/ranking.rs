@@ -188,6 +188,7 @@ mod tests {
             start,
             origin: None,
             fallback_reason: None,
+            fixed_parameters: Vec::new(),
             client_id: String::new(),
             create_time: Timestamp::UNIX_EPOCH,
             request_key: None,

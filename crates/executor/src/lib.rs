@@ -310,13 +310,16 @@ pub struct Replica {
     /// them, or does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<String>>,
+    /// Further host folders of a container, by their path in it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub volumes: BTreeMap<String, PathBuf>,
 }
 
 impl Replica {
     /// Replica without resource requests.
     pub fn new(role: Role, index: u32, program: Program) -> Self {
-        let (variables, resources) = (BTreeMap::new(), Resources::default());
-        Self { role, index, program, variables, resources, devices: None }
+        let (variables, volumes, resources) = (BTreeMap::new(), BTreeMap::new(), Resources::default());
+        Self { role, index, program, variables, resources, devices: None, volumes }
     }
 }
 

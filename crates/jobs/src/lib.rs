@@ -4,6 +4,7 @@ mod agent_reports;
 pub mod allowed_folders;
 pub mod artifacts;
 mod batch_predictions;
+mod bucket_folders;
 mod events;
 mod filter;
 pub mod job_logs;

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use tunesmith_store::{OptionalExtension, Store, StoreError, pages, plan_document};
 
 use super::allowed_folders::PackageReader;
+use super::bucket_folders;
 use super::plan_check::{self, PlanProblem};
 use super::runner::{JobServices, replica_resources};
 use super::trainer::placement;
@@ -143,6 +144,7 @@ pub(super) async fn submit(
         plan_check::run_as_processes(&mut submission.plan)
             .map_err(|problem| SubmitError::NotRunnable(vec![problem]))?;
     }
+    bucket_folders::place(&mut submission.plan, is_here, |folder| allowed_folders.allows(project, folder));
     if submission.plan.job_dir_flag.is_some() && submission.plan.job_dir.is_none() {
         if !is_here {
             let message =

@@ -18,6 +18,7 @@ use tunesmith_executor::{
 };
 
 use crate::allowed_folders::JobFolder;
+use crate::bucket_folders;
 use crate::resource_pool::Grant;
 
 /// Inputs for starting a program.
@@ -146,7 +147,11 @@ impl Launch<'_> {
                 mounts: self.plan.local_job_dir().into_iter().chain([self.directory.clone()]).collect(),
             },
         };
-        Replica::new(role, index, program)
+        let volumes = match &program {
+            Program::Container { .. } => bucket_folders::volumes(self.plan),
+            Program::Command { .. } => BTreeMap::new(),
+        };
+        Replica { volumes, ..Replica::new(role, index, program) }
     }
 
     fn environment(&self) -> BTreeMap<String, String> {
@@ -387,6 +392,7 @@ mod tests {
             .into(),
             origin: None,
             fallback_reason: None,
+            fixed_parameters: Vec::new(),
             client_id: "c".into(),
             start: TrialStart::Given,
             create_time: Timestamp::UNIX_EPOCH,

@@ -21,11 +21,16 @@ pub struct ObjectFile {
 }
 
 impl ObjectFolder {
-    /// Lists the files below the folder, by name, at most the first `limit` that the store returns.
+    /// Lists the files below the folder that `accepts` selects, by name, at most the first `limit` that the store returns.
+    /// `None` ends the listing.
     ///
     /// # Errors
     /// If they cannot be listed.
-    pub async fn files(&self, limit: usize) -> Result<Vec<ObjectFile>, ObjectError> {
+    pub async fn files(
+        &self,
+        limit: usize,
+        mut accepts: impl FnMut(&str) -> Option<bool> + Send,
+    ) -> Result<Vec<ObjectFile>, ObjectError> {
         let mut listing = self.store.list(Some(&self.prefix));
         let mut found = Vec::new();
         while let Some(object) = listing.try_next().await.map_err(|error| self.failed("listed", error))? {
@@ -34,10 +39,13 @@ impl ObjectFolder {
             if name.is_empty() {
                 continue;
             }
-            if found.len() == limit {
+            let Some(is_accepted) = accepts(name) else { break };
+            if is_accepted {
+                found.push(ObjectFile { name: name.to_owned(), size: object.size });
+            }
+            if found.len() >= limit {
                 break;
             }
-            found.push(ObjectFile { name: name.to_owned(), size: object.size });
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found)

@@ -102,6 +102,10 @@ impl ObjectFolder {
             object_store::Error::NotFound { .. } if operation != "read" => {
                 ObjectError::NoBucket { url, operation, bucket: self.address.bucket().to_owned() }
             }
+            // Listings fail with the response.
+            _ if reason.contains("<Code>NoSuchBucket</Code>") => {
+                ObjectError::NoBucket { url, operation, bucket: self.address.bucket().to_owned() }
+            }
             _ => ObjectError::Failed { url, operation, reason },
         }
     }

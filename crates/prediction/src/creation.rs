@@ -267,8 +267,7 @@ impl Models {
             StartError::System(text) => Failure::not_loaded(text, ""),
         })?;
         if self.0.services.is_shared {
-            let names = ["model", "packages", "bin"];
-            shared_files::publish(self.0.services.documents.as_ref(), &version.uid, folder.path(), &names)
+            shared_files::publish(self.0.services.documents.as_ref(), &version.uid, folder.path())
                 .await
                 .map_err(|error| Failure::from(Refusal::from(error)))?;
         }

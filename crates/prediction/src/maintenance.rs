@@ -76,8 +76,10 @@ impl Models {
                     self.rescale(version);
                 }
                 VersionState::Ready if self.0.services.is_shared => self.rescale(version),
-                // A deletion of this process is never seen here in the first round.
-                VersionState::Deleting if is_first => self.finish_deletion(project, &model.name, version).await?,
+                // Another server may have ended in the middle. A deletion by this process is complete after both.
+                VersionState::Deleting if is_first || self.0.services.is_shared => {
+                    self.finish_deletion(project, &model.name, version).await?;
+                }
                 VersionState::Creating | VersionState::Ready | VersionState::Failed | VersionState::Deleting => {}
             }
         }

@@ -1,6 +1,7 @@
 //! Storage of models: documents, by project.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +26,7 @@ use crate::pool::Pool;
 use crate::records::Model;
 
 /// Kind of the documents that name the projects with models.
-const PROJECTS: &str = "model-projects";
+pub(crate) const PROJECTS: &str = "model-projects";
 
 /// Age after which a model is read again, if other servers may change it.
 const SHARED_FOR: Duration = Duration::from_secs(1);
@@ -148,6 +149,28 @@ impl Models {
         Ok(found)
     }
 
+    /// Number that changes with the models, their workers and their requests, without a read of the store; `None` if other
+    /// servers may change the models.
+    pub fn state_number(&self) -> Option<u64> {
+        if self.0.services.is_shared {
+            return None;
+        }
+        let hashed = |value: &dyn Fn(&mut DefaultHasher)| {
+            let mut hasher = DefaultHasher::new();
+            value(&mut hasher);
+            hasher.finish()
+        };
+        let pools = self.0.pools.lock();
+        let workers = pools.iter().filter_map(|(uid, cell)| Some((uid, cell.get()?.status())));
+        // A sum, since the order of the pools may change.
+        let workers = workers.map(|(uid, status)| {
+            let numbers = (status.ready, status.starting, status.waiting, status.requests, status.failures);
+            hashed(&|hasher| (uid, numbers).hash(hasher))
+        });
+        let changes = self.0.changes.load(Ordering::Acquire);
+        Some(workers.fold(hashed(&|hasher| changes.hash(hasher)), u64::wrapping_add))
+    }
+
     /// Maximum number of workers of all versions on this server.
     pub fn max_nodes(&self) -> usize {
         self.0.services.max_nodes
@@ -264,7 +287,7 @@ impl Inner {
     }
 }
 
-fn kind(project: &str) -> String {
+pub(crate) fn kind(project: &str) -> String {
     format!("models/{project}")
 }
 
@@ -275,7 +298,7 @@ fn encoded(model: &Model) -> Result<Vec<u8>, Refusal> {
     })
 }
 
-fn decoded(project: &str, name: &str, body: &[u8]) -> Result<Model, Refusal> {
+pub(crate) fn decoded(project: &str, name: &str, body: &[u8]) -> Result<Model, Refusal> {
     serde_json::from_slice(body).map_err(|error| {
         tracing::error!(model = name, project, %error, "a stored model cannot be read");
         Refusal::new(

@@ -169,7 +169,7 @@ impl Drop for Running {
     }
 }
 
-fn kind(project: &str) -> String {
+pub(crate) fn kind(project: &str) -> String {
     format!("model-operations/{project}")
 }
 

@@ -1,20 +1,19 @@
 //! Workers of one version: queue of requests, scaling, restarts.
 
+mod serving;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 use tunesmith_telemetry::telemetry;
 
-use crate::container::{ContainerWorker, SLOTS};
+use self::serving::{Reason, Unusable};
 use crate::nodes::{Nodes, PredictionTimes, Use};
 use crate::pool_status::{Counts, PoolStatus, PredictError};
-use crate::python_worker::PythonWorker;
 use crate::runner::LoadReport;
 use crate::worker::{Content, Reply, StartError, Worker, WorkerSettings};
 
@@ -27,9 +26,6 @@ const STABLE: Duration = Duration::from_secs(10);
 /// Bounds of the delay between starts.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// Longest wait for the notice that a container has ended.
-const END_NOTICED: Duration = Duration::from_millis(500);
 
 type ReplySender = oneshot::Sender<Result<Reply, PredictError>>;
 
@@ -51,6 +47,8 @@ pub(crate) struct Pool {
     queued: Notify,
     /// Number of workers, including those that start.
     live: watch::Sender<usize>,
+    /// Whether starts are cancelled.
+    closed: watch::Sender<bool>,
     counts: Counts,
 }
 
@@ -82,8 +80,9 @@ impl Pool {
         max: usize,
     ) -> Self {
         let state = State { min, max, ..State::default() };
-        let (live, counts) = (watch::channel(0).0, Counts::default());
-        Self { name, settings, times, nodes, state: Mutex::new(state), queued: Notify::new(), live, counts }
+        let (live, closed) = (watch::channel(0).0, watch::channel(false).0);
+        let (state, queued, counts) = (Mutex::new(state), Notify::new(), Counts::default());
+        Self { name, settings, times, nodes, state, queued, live, closed, counts }
     }
 
     /// Starts a first worker and returns how it has loaded the model.
@@ -132,7 +131,7 @@ impl Pool {
         self.queued.notify_waiters();
     }
 
-    /// Ends all workers. Requests that wait are refused, those in workers are answered first.
+    /// Ends all workers. Requests that wait are refused, those in workers are answered first. Starts are cancelled.
     pub(crate) async fn close(&self) {
         let waiting = {
             let mut state = self.state.lock();
@@ -143,6 +142,7 @@ impl Pool {
             let _ = request.reply.send(Err(PredictError::Closed));
         }
         self.queued.notify_waiters();
+        self.closed.send_replace(true);
         let mut live = self.live.subscribe();
         let _ = live.wait_for(|live| *live == 0).await;
     }
@@ -216,18 +216,14 @@ impl Pool {
 
     /// Runs one worker from its start to its end.
     async fn run(self: Arc<Self>, not_before: Option<Instant>) {
-        if let Some(until) = not_before {
-            tokio::time::sleep_until(until).await;
-        }
-        let permit = self.nodes.acquire(Use::Online).await;
-        let is_needed = {
-            let state = self.state.lock();
-            !state.is_closed && (state.live <= state.min || !state.queue.is_empty())
+        let mut closed = self.closed.subscribe();
+        let started = tokio::select! {
+            started = self.started(not_before) => started,
+            _ = closed.wait_for(|closed| *closed) => None,
         };
-        let Some(permit) = permit.filter(|_| is_needed) else { return self.ended(Duration::MAX, None) };
-        let begin = Instant::now();
-        match Worker::start(&self.settings, self.times.load).await {
-            Ok(worker) => {
+        match started {
+            None => self.ended(Duration::MAX, None),
+            Some(Ok((worker, permit))) => {
                 {
                     let mut state = self.state.lock();
                     state.ready += 1;
@@ -236,17 +232,31 @@ impl Pool {
                 telemetry().prediction_workers.inc();
                 self.serve_and_end(worker, permit).await;
             }
-            Err(error) => {
-                drop(permit);
-                let failure = match error {
-                    StartError::NotLoaded { text, detail } if detail.is_empty() => text,
-                    StartError::NotLoaded { text, detail } => format!("{text}\n{detail}"),
-                    StartError::System(text) => text,
-                };
+            Some(Err((time, failure))) => {
                 tracing::warn!(version = self.name, failure, "a worker cannot be started");
-                self.ended(begin.elapsed().min(STABLE / 2), Some(failure));
+                self.ended(time.min(STABLE / 2), Some(failure));
             }
         }
+    }
+
+    /// Starts a worker, unless it is no longer needed (`None`). An error is the time of the start, and the reason.
+    async fn started(
+        &self,
+        not_before: Option<Instant>,
+    ) -> Option<Result<(Worker, OwnedSemaphorePermit), (Duration, String)>> {
+        if let Some(until) = not_before {
+            tokio::time::sleep_until(until).await;
+        }
+        let permit = self.nodes.acquire(Use::Online).await?;
+        {
+            let state = self.state.lock();
+            if state.is_closed || (state.live > state.min && state.queue.is_empty()) {
+                return None;
+            }
+        }
+        let begin = Instant::now();
+        let started = Worker::start(&self.settings, self.times.load).await;
+        Some(started.map(|worker| (worker, permit)).map_err(|error| (begin.elapsed(), error.reason())))
     }
 
     async fn serve_and_end(self: Arc<Self>, mut worker: Worker, permit: OwnedSemaphorePermit) {
@@ -283,144 +293,6 @@ impl Pool {
         self.ended(life, Some(text));
     }
 
-    /// Answers requests one by one until the worker is no longer needed (`None`), or unusable.
-    async fn serve_singly(&self, worker: &mut PythonWorker) -> Option<Unusable> {
-        let mut wanted = self.nodes.wanted();
-        loop {
-            let request = match self.next(worker.ended(), &mut wanted, 1, true).await {
-                Next::Request(request) => request,
-                Next::Stop => return None,
-                Next::Ended => return Some(Unusable { unanswered: Vec::new(), reason: Reason::Ended }),
-            };
-            match tokio::time::timeout_at(request.deadline, worker.predict(&request.content.body)).await {
-                Ok(Ok(reply)) => {
-                    let _ = request.reply.send(Ok(reply));
-                }
-                Ok(Err(_)) => return Some(Unusable { unanswered: vec![request.reply], reason: Reason::Ended }),
-                Err(_) => {
-                    let _ = request.reply.send(Err(PredictError::TimedOut(self.times.request)));
-                    return Some(Unusable { unanswered: Vec::new(), reason: Reason::Late });
-                }
-            }
-        }
-    }
-
-    /// Passes requests on, several at a time, until the container is no longer needed (`None`), or unusable.
-    async fn serve_concurrently(&self, worker: &ContainerWorker) -> Option<Unusable> {
-        let mut wanted = self.nodes.wanted();
-        let (mut running, mut unanswered) = (FuturesUnordered::new(), Vec::new());
-        let (stop, stopped) = watch::channel(false);
-        let unhealthy = worker.unhealthy();
-        let mut unhealthy = std::pin::pin!(unhealthy);
-        let reason = loop {
-            let (free, is_unused) = (SLOTS - running.len(), running.is_empty());
-            let next = tokio::select! {
-                Some(left) = running.next() => {
-                    unanswered.extend(left);
-                    continue;
-                }
-                how = &mut unhealthy => break Reason::Unhealthy(how),
-                next = self.next(worker.ended(), &mut wanted, free, is_unused), if free > 0 => next,
-            };
-            match next {
-                Next::Request(request) => running.push(self.pass_on(worker, request, stopped.clone())),
-                Next::Stop => {
-                    while let Some(left) = running.next().await {
-                        unanswered.extend(left);
-                    }
-                    if unanswered.is_empty() {
-                        return None;
-                    }
-                    break Reason::Ended;
-                }
-                Next::Ended => break Reason::Ended,
-            }
-        };
-        stop.send_replace(true);
-        while let Some(left) = running.next().await {
-            unanswered.extend(left);
-        }
-        Some(Unusable { unanswered, reason })
-    }
-
-    /// Passes a request on. Returns where to state the reason if the container ended or is to be replaced.
-    async fn pass_on(
-        &self,
-        worker: &ContainerWorker,
-        request: Waiting,
-        mut stopped: watch::Receiver<bool>,
-    ) -> Option<ReplySender> {
-        let Waiting { content, deadline, reply } = request;
-        let predicted = tokio::select! {
-            predicted = tokio::time::timeout_at(deadline, worker.predict(&content)) => predicted,
-            () = worker.ended() => return Some(reply),
-            _ = stopped.wait_for(|stopped| *stopped) => return Some(reply),
-        };
-        let result = match predicted {
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(failure)) => {
-                // The status of a container that ended is the better reason, and follows within moments.
-                if tokio::time::timeout(END_NOTICED, worker.ended()).await.is_ok() {
-                    return Some(reply);
-                }
-                Err(PredictError::Died(failure))
-            }
-            Err(_) => Err(PredictError::TimedOut(self.times.request)),
-        };
-        let _ = reply.send(result);
-        None
-    }
-
-    /// The next request of a worker with `free` slots. A worker that `is_unused` stops if it is not needed.
-    async fn next(
-        &self,
-        ended: impl Future<Output = ()>,
-        wanted: &mut watch::Receiver<u64>,
-        free: usize,
-        is_unused: bool,
-    ) -> Next {
-        let mut idle_until = Instant::now() + self.times.idle;
-        let mut ended = std::pin::pin!(ended);
-        loop {
-            let queued = self.queued.notified();
-            let mut queued = std::pin::pin!(queued);
-            queued.as_mut().enable();
-            {
-                let mut state = self.state.lock();
-                while let Some(request) = state.queue.pop_front() {
-                    if !request.reply.is_closed() && request.deadline > Instant::now() {
-                        return Next::Request(request);
-                    }
-                }
-                let is_wanted_elsewhere = is_unused && state.live > state.min && self.nodes.has_waiting();
-                if state.is_closed || is_wanted_elsewhere || state.live > state.max.max(state.min) {
-                    return Next::Stop;
-                }
-                state.idle += free;
-            }
-            let idle = Idle { state: &self.state, slots: free };
-            let mut is_spare = false;
-            let has_ended = tokio::select! {
-                () = queued => false,
-                () = &mut ended => true,
-                () = tokio::time::sleep_until(idle_until) => { is_spare = true; false }
-                Ok(()) = wanted.changed() => { is_spare = true; false }
-            };
-            drop(idle);
-            if has_ended {
-                return Next::Ended;
-            }
-            let state = self.state.lock();
-            if is_spare && is_unused && state.live > state.min && state.queue.is_empty() {
-                return Next::Stop;
-            }
-            if idle_until <= Instant::now() {
-                // At the minimum, a worker waits on.
-                idle_until = Instant::now() + self.times.idle;
-            }
-        }
-    }
-
     /// Notes the end of a worker after `life`, and starts another one if it is needed.
     fn ended(self: &Arc<Self>, life: Duration, failure: Option<String>) {
         let mut refused = Vec::new();
@@ -449,34 +321,6 @@ impl Pool {
     }
 }
 
-/// A worker that cannot go on.
-struct Unusable {
-    /// Requests that wait for the reason.
-    unanswered: Vec<ReplySender>,
-    reason: Reason,
-}
-
-#[derive(PartialEq, Eq)]
-enum Reason {
-    Ended,
-    /// A request exceeded its time.
-    Late,
-    /// Health checks of a container failed: how.
-    Unhealthy(String),
-}
-
-/// Counts free slots of a worker as idle until it is dropped.
-struct Idle<'a> {
-    state: &'a Mutex<State>,
-    slots: usize,
-}
-
-impl Drop for Idle<'_> {
-    fn drop(&mut self) {
-        self.state.lock().idle -= self.slots;
-    }
-}
-
 /// A first worker, which is not live if its start is cancelled.
 struct Cancelled<'a>(&'a Pool);
 
@@ -485,10 +329,4 @@ impl Drop for Cancelled<'_> {
         self.0.state.lock().live -= 1;
         self.0.live.send_modify(|live| *live -= 1);
     }
-}
-
-enum Next {
-    Request(Waiting),
-    Stop,
-    Ended,
 }

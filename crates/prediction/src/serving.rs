@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 use tunesmith_domain::{Code, Refusal};
 use tunesmith_executor::local::Identity;
+use tunesmith_store::StoreError;
 
 use crate::changes::found;
 use crate::container::{ContainerSettings, own_variables};
@@ -129,17 +130,17 @@ impl Models {
         }
     }
 
+    /// Ends the workers of a version. A concurrent call waits as well.
     pub(crate) async fn end_workers(&self, uid: &str) {
-        let pool = self.0.pools.lock().remove(uid).and_then(|cell| cell.get().cloned());
+        let pool = self.running_pool(uid);
         if let Some(pool) = pool {
             pool.close().await;
         }
+        self.0.pools.lock().remove(uid);
     }
 
     pub(crate) async fn remove_files(&self, project: &str, uid: &str) -> Result<(), Refusal> {
-        if self.0.services.is_shared {
-            shared_files::remove(self.0.services.documents.as_ref(), uid).await?;
-        }
+        shared_files::remove(self.0.services.documents.as_ref(), uid).await?;
         let folder = self.0.folder(project, uid);
         let removed = tokio::task::spawn_blocking(move || folder.remove()).await;
         removed.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(|error| {
@@ -211,21 +212,21 @@ impl Inner {
         }
     }
 
-    /// Gets the files of a version that another server has created.
+    /// Gets the files of a version from the documents: another server has created it, or its store is a copy.
     pub(crate) async fn fetch(&self, project: &str, version: &Version, folder: &VersionFolder) -> Result<(), Refusal> {
-        if !self.services.is_shared {
-            let text = format!(
-                "the files of the version are missing in {}: create the version again",
-                folder.path().display()
-            );
-            return Err(Refusal::new(Code::Internal, text));
-        }
         let failed = |error: std::io::Error| {
             tracing::error!(%error, "the files of a version cannot be written");
             Refusal::new(Code::Internal, "the files of the version cannot be written; see the server's log")
         };
         folder.start_over().map_err(failed)?;
-        shared_files::fetch(self.services.documents.as_ref(), &version.uid, folder.path()).await?;
+        match shared_files::fetch(self.services.documents.as_ref(), &version.uid, folder.path()).await {
+            Err(StoreError::NotFound { .. }) => {
+                let place = folder.path().display();
+                let text = format!("the files of the version are missing in {place}: create the version again");
+                return Err(Refusal::new(Code::Internal, text));
+            }
+            fetched => fetched?,
+        }
         let (folder, identity) = (folder.clone(), self.identity(project).cloned());
         let is_public = version.spec.container.is_some();
         let finished = tokio::task::spawn_blocking(move || folder.finish(identity.as_ref(), is_public)).await;

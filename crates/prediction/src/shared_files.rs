@@ -9,7 +9,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tunesmith_store::{Documents, StoreError};
 
-const KIND: &str = "model-files";
+pub(crate) const KIND: &str = "model-files";
+
+/// Folders of a version that are stored.
+const FOLDERS: [&str; 3] = ["model", "packages", "bin"];
 
 /// Size of a content part.
 const PART_BYTES: usize = 1 << 20;
@@ -21,15 +24,10 @@ struct Listed {
     size: u64,
 }
 
-/// Stores the files of the folders `names` below `folder` under `uid`.
-pub(crate) async fn publish(
-    documents: &dyn Documents,
-    uid: &str,
-    folder: &Path,
-    names: &[&str],
-) -> Result<(), StoreError> {
+/// Stores the files of the version `uid`, whose folder is `folder`.
+pub(crate) async fn publish(documents: &dyn Documents, uid: &str, folder: &Path) -> Result<(), StoreError> {
     let mut paths = Vec::new();
-    for name in names {
+    for name in FOLDERS {
         find(folder, &folder.join(name), &mut paths).map_err(failed)?;
     }
     let mut listed = Vec::with_capacity(paths.len());
@@ -123,7 +121,7 @@ mod tests {
         fs::write(from.join("model/large"), &large).unwrap();
         fs::write(from.join("model/a/empty"), "").unwrap();
         fs::write(from.join("model/small"), "12").unwrap();
-        publish(&documents, "u", &from, &["model", "packages"]).await.unwrap();
+        publish(&documents, "u", &from).await.unwrap();
         fetch(&documents, "u", &to).await.unwrap();
         assert_eq!(fs::read(to.join("model/large")).unwrap(), large);
         assert_eq!(fs::read(to.join("model/a/empty")).unwrap(), b"");

@@ -346,6 +346,45 @@ async fn creation_is_cancelled() {
     assert_eq!(fixture.version("v1").await.state, VersionState::Failed);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn deletion_cancels_the_start_of_a_worker() {
+    let fixture = Fixture::new(TIMES);
+    let marker = fixture.folder.path().join("loaded");
+    // The second load does not end.
+    let code = format!(
+        "
+import os, time
+class Model:
+    @classmethod
+    def from_path(cls, model_dir):
+        if os.path.exists({marker:?}):
+            print('loading again as', os.getpid(), flush=True)
+            time.sleep(600)
+        open({marker:?}, 'w').close()
+        return cls()
+    def predict(self, instances):
+        return instances
+"
+    );
+    let created = fixture.create("v1", fixture.routine("slow", &code)).await;
+    assert!(matches!(created, Outcome::Version(_)), "{created:?}");
+    let version = fixture.version("v1").await;
+    let change = VersionChange { min_nodes: Some(2), ..VersionChange::default() };
+    fixture.models.change_version("p", "m", "v1", change).await.unwrap();
+    let process = loop {
+        let log = fixture.models.log("p", &version, 1000).await.unwrap();
+        if let Some((_, process)) = log.trim_end().split_once("loading again as ") {
+            break process.parse().unwrap();
+        }
+        tokio::task::yield_now().await;
+    };
+    let deletion = fixture.models.delete_version("p", "m", "v1");
+    let deleted = tokio::time::timeout(TIMES.load / 2, deletion).await.expect("the load is not waited for");
+    assert_eq!(deleted.unwrap().outcome, Some(Outcome::Empty));
+    let process = rustix::process::Pid::from_raw(process).unwrap();
+    assert!(rustix::process::test_kill_process(process).is_err(), "the process has ended");
+}
+
 /// Uses up what its process may have.
 const GREEDY: &str = "
 import os, subprocess, sys, time

@@ -39,6 +39,15 @@ pub(crate) enum StartError {
     System(String),
 }
 
+impl StartError {
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::NotLoaded { text, detail } if !detail.is_empty() => format!("{text}\n{detail}"),
+            Self::NotLoaded { text, .. } | Self::System(text) => text,
+        }
+    }
+}
+
 /// Settings of the workers of a version.
 #[derive(Debug, Clone)]
 pub(crate) enum WorkerSettings {

@@ -176,6 +176,7 @@ impl Studies {
                 parameters,
                 origin: Some(origin),
                 fallback_reason: suggestions.failure.clone(),
+                fixed_parameters: Vec::new(),
                 client_id: client_id.to_owned(),
                 start: TrialStart::Started {
                     lease: lease.map(|duration| Lease::starting(duration, self.clock.steady())),

@@ -198,6 +198,7 @@ pub async fn add_trial<E: From<StoreError>>(
             parameters: parameters.clone(),
             origin: None,
             fallback_reason: None,
+            fixed_parameters: Vec::new(),
             client_id: client_id.clone(),
             start: start(&study)?,
             create_time,

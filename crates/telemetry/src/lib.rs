@@ -29,6 +29,7 @@ pub struct Telemetry {
     suggestions: Family<SourceLabels, Counter>,
     trials_waiting: Family<WaitLabels, Gauge>,
     prediction_seconds: Family<ResultLabels, Histogram, Buckets>,
+    batch_instances: Family<ResultLabels, Counter>,
     trials: Family<StateLabels, Counter>,
     jobs: Family<StateLabels, Counter>,
     webhook_deliveries: Family<WebhookLabels, Counter>,
@@ -200,6 +201,9 @@ impl Telemetry {
         let prediction_seconds = Family::new_with_constructor(Buckets);
         let help = "Time of online predictions by result";
         registry.register_with_unit("prediction", help, Unit::Seconds, prediction_seconds.clone());
+        let batch_instances = Family::default();
+        let help = "Instances of finished shards of batch predictions by result";
+        registry.register("batch_prediction_instances", help, batch_instances.clone());
         let prediction_workers = Gauge::default();
         registry.register("prediction_workers", "Processes that have loaded a model", prediction_workers.clone());
         let [memory_held, memory_resident] = [(); 2].map(|()| Gauge::default());
@@ -224,6 +228,7 @@ impl Telemetry {
             webhook_events_pending,
             trials_waiting,
             prediction_seconds,
+            batch_instances,
             prediction_workers,
             commit_seconds,
             changes_committed,
@@ -303,6 +308,13 @@ impl Telemetry {
     /// Records an online prediction with `result`.
     pub fn predicted(&self, result: &'static str, time: Duration) {
         self.prediction_seconds.get_or_create(&ResultLabels { result }).observe(time.as_secs_f64());
+    }
+
+    /// Records a finished shard of a batch prediction.
+    pub fn batch_predicted(&self, predictions: u64, errors: u64) {
+        for (result, count) in [("success", predictions), ("error", errors)] {
+            self.batch_instances.get_or_create(&ResultLabels { result }).inc_by(count);
+        }
     }
 
     /// Records a store transaction of `changes` changes.

@@ -43,6 +43,7 @@ pub(crate) async fn start_trial(store: &dyn Store, id: u64) -> Trial {
         parameters: [("x".to_owned(), ParameterValue::Double(0.5))].into_iter().collect(),
         origin: None,
         fallback_reason: None,
+        fixed_parameters: Vec::new(),
         client_id: "c".into(),
         start: TrialStart::Started { lease: None },
         create_time: at(0),

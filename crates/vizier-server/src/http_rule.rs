@@ -16,7 +16,11 @@ pub(crate) struct HttpRule {
     pub(crate) variable: &'static str,
     pub(crate) body: Body,
     text: &'static str,
+    is_beta: bool,
 }
+
+/// First segments of the paths of `v1` and of `v1beta1`.
+const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Part of the message in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,21 +56,33 @@ impl HttpRule {
         let mut segments: Vec<Segment> = before.split('/').filter(|it| !it.is_empty()).map(fixed).collect();
         segments.extend(pattern.split('/').map(|pattern| Segment { pattern, is_in_variable: true }));
         segments.extend(after.split('/').filter(|it| !it.is_empty()).map(fixed));
-        Some(Self { verb: verb.parse().ok()?, segments, custom, variable, body, text })
+        Some(Self { verb: verb.parse().ok()?, segments, custom, variable, body, text, is_beta: false })
+    }
+
+    /// The same request of `v1beta1`.
+    pub(crate) fn in_beta(&self) -> Self {
+        let [v1, v1beta1] = VERSIONS;
+        let mut rule = self.clone();
+        for segment in rule.segments.iter_mut().filter(|segment| segment.pattern == v1) {
+            segment.pattern = v1beta1;
+        }
+        Self { is_beta: true, ..rule }
     }
 
     /// Value of the variable in `path`; `None` if the path is another one.
     pub(crate) fn value(&self, path: &str) -> Option<String> {
-        let mut given: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+        let path = path.strip_prefix('/')?;
+        // Most rules are of other lengths or versions.
+        if path.split('/').count() != self.segments.len() || !path.starts_with(self.segments.first()?.pattern) {
+            return None;
+        }
+        let mut given: Vec<&str> = path.split('/').collect();
         if let Some(custom) = self.custom {
             let (last, method) = given.pop()?.rsplit_once(':')?;
             if method != custom {
                 return None;
             }
             given.push(last);
-        }
-        if given.len() != self.segments.len() {
-            return None;
         }
         let mut values = Vec::new();
         for (segment, given) in self.segments.iter().zip(given) {
@@ -89,7 +105,11 @@ impl HttpRule {
 impl fmt::Display for HttpRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = self.text.split(' ');
-        write!(f, "{} {}", parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+        let (verb, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        match path.strip_prefix("/v1/").filter(|_| self.is_beta) {
+            Some(rest) => write!(f, "{verb} /{}/{rest}", VERSIONS[1]),
+            None => write!(f, "{verb} {path}"),
+        }
     }
 }
 
@@ -115,5 +135,12 @@ mod tests {
         );
         assert_eq!(get.value("/v1/projects/p/locations/l/studies/7:lookup"), None);
         assert_eq!(get.value("/v1/projects/p%2Fq/locations/l/studies/7"), None);
+        let beta = get.in_beta();
+        assert_eq!(beta.to_string(), "GET /v1beta1/{name=projects/*/locations/*/studies/*}");
+        assert_eq!(beta.value("/v1/projects/p/locations/l/studies/7"), None);
+        assert_eq!(
+            beta.value("/v1beta1/projects/p/locations/l/studies/7").as_deref(),
+            Some("projects/p/locations/l/studies/7")
+        );
     }
 }

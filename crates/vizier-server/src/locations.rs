@@ -22,6 +22,7 @@ pub(crate) fn methods() -> Vec<Method> {
             list,
         )
         .http("GET /v1/{name=projects/*}/locations")
+        .http("GET /v1beta1/{name=projects/*}/locations")
         .http("GET /ui/{name=projects/*}/locations"),
         Method::new(
             "google.cloud.location.Locations.GetLocation",
@@ -30,6 +31,7 @@ pub(crate) fn methods() -> Vec<Method> {
             get,
         )
         .http("GET /v1/{name=projects/*/locations/*}")
+        .http("GET /v1beta1/{name=projects/*/locations/*}")
         .http("GET /ui/{name=projects/*/locations/*}"),
     ]
 }

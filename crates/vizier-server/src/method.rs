@@ -10,8 +10,8 @@ use prost::{DecodeError, Message, Name};
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 use tunesmith_admission::{Admission, Call, Client, Outcome, UseCase, long_work};
 use tunesmith_domain::{Code, JobId, Refusal};
-use tunesmith_vizier::json;
 use tunesmith_vizier::names::vertex as names;
+use tunesmith_vizier::{Version, json};
 
 use crate::grpc;
 use crate::http_rule::HttpRule;
@@ -27,6 +27,8 @@ pub(crate) struct Method {
     /// Named as the method in logs and audit records.
     pub(crate) use_case: UseCase,
     pub(crate) http: Vec<HttpRule>,
+    /// Full name in `v1beta1`, if it is there, too.
+    beta: Option<&'static str>,
     /// Types of the request and of the response.
     request: String,
     response: String,
@@ -42,6 +44,7 @@ pub(crate) struct Decoded {
     /// The resource that it names.
     named: String,
     bytes: usize,
+    version: Version,
     handle: Box<dyn FnOnce(Context) -> Handling + Send>,
 }
 
@@ -70,13 +73,14 @@ impl Method {
                 let handling = handler(context, message);
                 Box::pin(async move { Ok(handling.await?.map(|message| message.encode_to_vec().into())) })
             };
-            Ok(Decoded { named, bytes, handle: Box::new(handle) })
+            Ok(Decoded { named, bytes, version: Version::V1, handle: Box::new(handle) })
         };
         Self {
             service,
             name,
             use_case: use_case.shown_as(full_name),
             http: Vec::new(),
+            beta: None,
             request: M::full_name(),
             response: R::full_name(),
             decode: Arc::new(decode),
@@ -88,6 +92,27 @@ impl Method {
     pub(crate) fn http(mut self, rule: &'static str) -> Self {
         self.http.extend(HttpRule::parse(rule));
         self
+    }
+
+    /// Serves the method in `v1beta1`, too, where its name is `full_name`.
+    pub(crate) fn beta(self, full_name: &'static str) -> Self {
+        Self { beta: Some(full_name), ..self }
+    }
+
+    /// The method in `v1beta1`, if it is there: the same handler, with the messages of that version.
+    pub(crate) fn in_beta(&self) -> Option<Self> {
+        let (service, name) = self.beta?.rsplit_once('.')?;
+        let decode = Arc::clone(&self.decode);
+        Some(Self {
+            service,
+            name,
+            use_case: self.use_case.shown_as(self.beta?),
+            http: self.http.iter().map(HttpRule::in_beta).collect(),
+            beta: None,
+            request: Version::V1Beta1.message(&self.request),
+            response: Version::V1Beta1.message(&self.response),
+            decode: Arc::new(move |encoded| Ok(Decoded { version: Version::V1Beta1, ..decode(encoded)? })),
+        })
     }
 
     pub(crate) fn request(&self) -> Result<MessageDescriptor, Refusal> {
@@ -132,13 +157,13 @@ impl Decoded {
         services: Arc<Services>,
         client: Client,
     ) -> Result<Reply<Bytes>, Refusal> {
-        let Self { named, bytes, handle } = self;
+        let Self { named, bytes, version, handle } = self;
         let admission = services.control.admit(call(use_case, &named, client)).await?;
         let handle = |admission: Admission| async move {
             if use_case.changes() {
                 admission.begin_change();
             }
-            handle(Context { services, admission }).await
+            handle(Context { services, admission, version }).await
         };
         let outcome = |reply: &Result<Reply<Bytes>, Refusal>| match reply {
             Ok(reply) => Outcome { status: 200, resource: reply.created.clone() },

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use prost::{Message, Name};
+use prost_types::Any;
 use tokio::time::Instant;
 use tunesmith_admission::use_cases;
 use tunesmith_api::ai_platform::optimizer::{OperationName, SuggestTrialsRequest};
@@ -16,10 +18,10 @@ use tunesmith_vizier::messages::longrunning::{
 use tunesmith_vizier::messages::oss;
 use tunesmith_vizier::messages::vertex as messages;
 use tunesmith_vizier::names::{self, parts};
-use tunesmith_vizier::{oss as of_oss, std_duration, timestamp, vertex};
+use tunesmith_vizier::{Version, oss as of_oss, std_duration, timestamp, vertex};
 
 use crate::method::Method;
-use crate::refusals::{any, status_message, violation};
+use crate::refusals::{any, any_of, status_message, violation};
 use crate::services::{Context, Reply};
 use crate::trials;
 
@@ -38,11 +40,35 @@ const NAMES: [&str; 5] = [
     "projects/*/locations/*/studies/*/trials/*/operations/*",
 ];
 
+/// End of the IDs of operations of `v1beta1`. Both versions read operations by the same methods, and accept only their
+/// own messages.
+const BETA: &str = "~v1beta1";
+
 /// Protocol of an operation's name and messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
-    VertexAi,
+    VertexAi(Version),
     OssVizier,
+}
+
+impl Protocol {
+    /// Protocol of the operation of Vertex AI with this name.
+    fn of_vertex(name: &str) -> Self {
+        Self::VertexAi(if name.ends_with(BETA) { Version::V1Beta1 } else { Version::V1 })
+    }
+
+    /// `message` with the type that its clients expect.
+    fn any<T: Message + Name>(self, message: &T) -> Any {
+        match self {
+            Self::VertexAi(version) => any_of(version, message),
+            Self::OssVizier => any(message),
+        }
+    }
+
+    fn id(self, name: &OperationName) -> String {
+        let id = name.id();
+        if self == Self::VertexAi(Version::V1Beta1) { id + BETA } else { id }
+    }
 }
 
 pub(crate) fn methods() -> Vec<Method> {
@@ -55,6 +81,7 @@ pub(crate) fn methods() -> Vec<Method> {
             let method: Method = $method;
             method$(
                 .http(concat!($verb, " /v1/{name=projects/*/locations/*/", $below, "operations/*}", $custom, $body))
+                .http(concat!($verb, " /v1beta1/{name=projects/*/locations/*/", $below, "operations/*}", $custom, $body))
                 .http(concat!($verb, " /ui/{name=projects/*/locations/*/", $below, "operations/*}", $custom, $body))
             )*
         }};
@@ -64,6 +91,7 @@ pub(crate) fn methods() -> Vec<Method> {
             let method: Method = $method;
             method$(
                 .http(concat!("GET /v1/{name=projects/*/locations/*", $parent, "}/operations"))
+                .http(concat!("GET /v1beta1/{name=projects/*/locations/*", $parent, "}/operations"))
                 .http(concat!("GET /ui/{name=projects/*/locations/*", $parent, "}/operations"))
             )*
         }};
@@ -152,7 +180,7 @@ pub(crate) async fn suggest_in_contexts(
     let suggested = context.studies().suggest_in_contexts(&study.id, &operation.request, contexts).await?;
     let end_time = context.services.clock.now();
     let progress = SuggestionProgress::Done { suggested: Box::new(suggested), end_time };
-    suggestion(context, Protocol::VertexAi, &study, &operation, progress).await
+    suggestion(context, Protocol::VertexAi(context.version), &study, &operation, progress).await
 }
 
 /// The operation of a valid request.
@@ -207,13 +235,13 @@ async fn suggested_message(
     let study_state = vertex::study_state((*state).into()).into();
     let (start_time, end_time) = (Some(time(*started)), Some(time(*ended)));
     let response = match protocol {
-        Protocol::VertexAi => {
-            any(&messages::SuggestTrialsResponse { trials: messages, study_state, start_time, end_time })
+        Protocol::VertexAi(_) => {
+            protocol.any(&messages::SuggestTrialsResponse { trials: messages, study_state, start_time, end_time })
         }
         Protocol::OssVizier => {
             let trials = trials.iter().zip(messages);
             let trials = trials.map(|(trial, message)| of_oss::message_of_trial(study, trial, message)).collect();
-            any(&oss::SuggestTrialsResponse { trials, study_state, start_time, end_time })
+            protocol.any(&oss::SuggestTrialsResponse { trials, study_state, start_time, end_time })
         }
     };
     Ok(message(protocol, study, name, Some(operation::Result::Response(response))))
@@ -228,8 +256,9 @@ pub(crate) fn early_stopping(context: &Context, study: &Study, trial: TrialId, s
         should_stop,
         started: context.services.clock.now().as_millisecond(),
     };
-    let response = any(&messages::CheckTrialEarlyStoppingStateResponse { should_stop });
-    message(Protocol::VertexAi, study, &name, Some(operation::Result::Response(response)))
+    let protocol = Protocol::VertexAi(context.version);
+    let response = protocol.any(&messages::CheckTrialEarlyStoppingStateResponse { should_stop });
+    message(protocol, study, &name, Some(operation::Result::Response(response)))
 }
 
 fn message(protocol: Protocol, study: &Study, name: &OperationName, result: Option<operation::Result>) -> Operation {
@@ -243,7 +272,7 @@ fn message(protocol: Protocol, study: &Study, name: &OperationName, result: Opti
         OperationName::Suggest { client, started, .. } | OperationName::Suggested { client, started, .. } => {
             let generic_metadata = Some(metadata(*started));
             let metadata = messages::SuggestTrialsMetadata { generic_metadata, client_id: client.clone() };
-            (of_study, any(&metadata))
+            (of_study, protocol.any(&metadata))
         }
         OperationName::CheckEarlyStopping { trial, started, .. } => {
             let parent = format!("{of_study}/trials/{trial}");
@@ -252,15 +281,15 @@ fn message(protocol: Protocol, study: &Study, name: &OperationName, result: Opti
                 study: of_study,
                 trial: trial.to_string(),
             };
-            (parent, any(&metadata))
+            (parent, protocol.any(&metadata))
         }
     };
     let parent = match protocol {
-        Protocol::VertexAi => parent,
+        Protocol::VertexAi(_) => parent,
         Protocol::OssVizier => format!("owners/{}", study.id.parts().0),
     };
-    let metadata = Some(metadata).filter(|_| protocol == Protocol::VertexAi);
-    Operation { name: format!("{parent}/operations/{}", name.id()), metadata, done: result.is_some(), result }
+    let metadata = Some(metadata).filter(|_| protocol != Protocol::OssVizier);
+    Operation { name: format!("{parent}/operations/{}", protocol.id(name)), metadata, done: result.is_some(), result }
 }
 
 fn time(millisecond: i64) -> prost_types::Timestamp {
@@ -275,8 +304,9 @@ fn not_found(name: &str) -> Refusal {
 /// The operation `name`, whose study must be in the named project and, in Vertex AI, location.
 fn named(protocol: Protocol, name: &str) -> Result<(OperationName, StudyId), Refusal> {
     let id = name.rsplit('/').next().unwrap_or_default();
+    let id = id.strip_suffix(BETA).filter(|_| protocol != Protocol::OssVizier).unwrap_or(id);
     let place = match protocol {
-        Protocol::VertexAi => NAMES.iter().find_map(|pattern| match pattern.matches('*').count() {
+        Protocol::VertexAi(_) => NAMES.iter().find_map(|pattern| match pattern.matches('*').count() {
             3 => parts::<3>(name, pattern).map(|[project, location, _]| (project, Some(location))),
             4 => parts::<4>(name, pattern).map(|[project, location, ..]| (project, Some(location))),
             _ => parts::<5>(name, pattern).map(|[project, location, ..]| (project, Some(location))),
@@ -305,7 +335,7 @@ pub(crate) async fn read(context: &Context, protocol: Protocol, name: &str) -> R
     }
     Ok(match operation {
         OperationName::CheckEarlyStopping { should_stop, .. } => {
-            let response = any(&messages::CheckTrialEarlyStoppingStateResponse { should_stop });
+            let response = protocol.any(&messages::CheckTrialEarlyStoppingStateResponse { should_stop });
             message(protocol, &study, &operation, Some(operation::Result::Response(response)))
         }
         _ => {
@@ -316,7 +346,7 @@ pub(crate) async fn read(context: &Context, protocol: Protocol, name: &str) -> R
 }
 
 async fn get(context: Context, request: GetOperationRequest) -> Result<Reply<Operation>, Refusal> {
-    Ok(read(&context, Protocol::VertexAi, &request.name).await?.into())
+    Ok(read(&context, Protocol::of_vertex(&request.name), &request.name).await?.into())
 }
 
 async fn wait(context: Context, request: WaitOperationRequest) -> Result<Reply<Operation>, Refusal> {
@@ -328,7 +358,7 @@ async fn wait(context: Context, request: WaitOperationRequest) -> Result<Reply<O
     };
     let end = Instant::now() + limit;
     loop {
-        let operation = read(&context, Protocol::VertexAi, &request.name).await?;
+        let operation = read(&context, Protocol::of_vertex(&request.name), &request.name).await?;
         if operation.done || Instant::now() >= end {
             return Ok(operation.into());
         }
@@ -348,12 +378,12 @@ async fn list(_: Context, request: ListOperationsRequest) -> Result<Reply<ListOp
 }
 
 async fn delete(_: Context, request: DeleteOperationRequest) -> Result<Reply<()>, Refusal> {
-    named(Protocol::VertexAi, &request.name)?;
+    named(Protocol::of_vertex(&request.name), &request.name)?;
     Ok(().into())
 }
 
 async fn cancel(context: Context, request: CancelOperationRequest) -> Result<Reply<()>, Refusal> {
-    let (name, study) = named(Protocol::VertexAi, &request.name)?;
+    let (name, study) = named(Protocol::of_vertex(&request.name), &request.name)?;
     if let Some(operation) = name.pending(study) {
         context.studies().cancel_suggestion(&operation);
     }

@@ -10,9 +10,9 @@ use prost_types::Any;
 use tonic::Code;
 use tunesmith_api::ai_platform::rpc::{self, ErrorResponse};
 use tunesmith_domain::Refusal;
-use tunesmith_vizier::duration;
 use tunesmith_vizier::messages::rpc::bad_request::FieldViolation;
 use tunesmith_vizier::messages::rpc::{BadRequest, ErrorInfo, RetryInfo, Status};
+use tunesmith_vizier::{Version, duration};
 
 /// Header and gRPC metadata with notices.
 pub(crate) const NOTICE: &str = "tunesmith-notice";
@@ -46,7 +46,13 @@ pub(crate) fn status_message(refusal: &Refusal) -> Status {
 
 /// `message` as an `Any` with the type URL that Google's clients expect.
 pub(crate) fn any<T: Message + Name>(message: &T) -> Any {
-    Any { type_url: format!("type.googleapis.com/{}", T::full_name()), value: message.encode_to_vec() }
+    any_of(Version::V1, message)
+}
+
+/// `message` as an `Any` with its type in `version`.
+pub(crate) fn any_of<T: Message + Name>(version: Version, message: &T) -> Any {
+    let name = version.message(&T::full_name());
+    Any { type_url: format!("type.googleapis.com/{name}"), value: message.encode_to_vec() }
 }
 
 pub(crate) fn grpc_status(refusal: &Refusal) -> tonic::Status {

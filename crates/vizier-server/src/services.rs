@@ -10,6 +10,7 @@ use tunesmith_jobs::Jobs;
 use tunesmith_jobs::packages::Packages;
 use tunesmith_studies::Studies;
 use tunesmith_studies::clock::Clock;
+use tunesmith_vizier::Version;
 
 /// Use cases behind the protocols.
 pub struct Services {
@@ -29,6 +30,8 @@ pub struct Services {
 pub(crate) struct Context {
     pub(crate) services: Arc<Services>,
     pub(crate) admission: Admission,
+    /// Version of the API that the call is one of.
+    pub(crate) version: Version,
 }
 
 impl Context {

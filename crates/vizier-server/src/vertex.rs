@@ -1,4 +1,4 @@
-//! `VizierService` and `JobService` of `google.cloud.aiplatform.v1`.
+//! `VizierService` and `JobService` of `google.cloud.aiplatform.v1` and `v1beta1`.
 
 mod job_filter;
 mod jobs;
@@ -14,6 +14,8 @@ use crate::method::Method;
 pub(crate) fn methods() -> Vec<Method> {
     let mut methods = of_studies();
     methods.extend(of_jobs());
+    let beta: Vec<Method> = methods.iter().filter_map(Method::in_beta).collect();
+    methods.extend(beta);
     methods
 }
 
@@ -25,6 +27,7 @@ macro_rules! method {
             |request: &$request| &request.$field,
             $handler,
         )
+        .beta(concat!("google.cloud.aiplatform.v1beta1.", $name))
     };
 }
 

@@ -167,6 +167,7 @@ fn trial(revision: u64, view: &TrialView, message: &TrialMessage) -> Trial {
         stopped_early: view.stopped_early,
         predicted_final: None,
         fallback_reason: message.tunesmith.fallback_reason.clone(),
+        fixed_parameters: view.fixed_parameters.clone(),
         request_keys: Vec::new(),
         metadata: Default::default(),
         revision,

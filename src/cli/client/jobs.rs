@@ -15,6 +15,8 @@ use super::log_stream::{LogStream, SelectionArgs};
 use super::results::job_results;
 use super::submit::{self, SubmitCommand};
 use super::submit_prediction;
+#[cfg(feature = "vizier")]
+use super::submit_vertex;
 use super::target::TargetArgs;
 use crate::cli::output::notice;
 use crate::cli::table::TableArgs;
@@ -88,6 +90,10 @@ pub(super) async fn run(command: JobsCommand) -> anyhow::Result<ExitCode> {
     match command {
         JobsCommand::Submit(SubmitCommand::Training(args)) => submit::training(&args).await,
         JobsCommand::Submit(SubmitCommand::Prediction(args)) => submit_prediction::prediction(&args).await,
+        #[cfg(feature = "vizier")]
+        JobsCommand::Submit(SubmitCommand::Custom(args)) => submit_vertex::custom(&args).await,
+        #[cfg(feature = "vizier")]
+        JobsCommand::Submit(SubmitCommand::HpTuning(args)) => submit_vertex::tuning(&args).await,
         JobsCommand::List(args) => job_list::list_jobs(&args).await,
         JobsCommand::Describe(args) => describe(&args).await,
         JobsCommand::Cancel(args) => cancel(&args).await,

@@ -26,6 +26,8 @@ mod study_target;
 mod submit;
 mod submit_flags;
 mod submit_prediction;
+#[cfg(feature = "vizier")]
+mod submit_vertex;
 mod target;
 mod trial_create;
 mod trials;

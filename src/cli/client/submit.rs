@@ -18,6 +18,8 @@ use super::notices::print_notices;
 use super::packages::{upload_file, upload_folder};
 use super::submit_flags::{FLAGS, TrainingFlags};
 use super::submit_prediction::PredictionArgs;
+#[cfg(feature = "vizier")]
+use super::submit_vertex::{CustomArgs, TuningArgs};
 use super::target::{Service, TargetArgs};
 use crate::cli::output::notice;
 use crate::cli::results::shell_word;
@@ -42,6 +44,12 @@ pub(in crate::cli) enum SubmitCommand {
     /// that fails goes to a file of errors.
     #[command(disable_version_flag = true)]
     Prediction(Box<PredictionArgs>),
+    /// Submit a custom job of Vertex AI, with the flags of `gcloud ai custom-jobs create`.
+    #[cfg(feature = "vizier")]
+    Custom(Box<CustomArgs>),
+    /// Submit a hyperparameter tuning job of Vertex AI, with the flags of `gcloud ai hp-tuning-jobs create`.
+    #[cfg(feature = "vizier")]
+    HpTuning(Box<TuningArgs>),
 }
 
 #[derive(Debug, Args)]

@@ -185,7 +185,7 @@ impl TrainingFlags {
 }
 
 /// Converts gcloud's spelling to the API's: `nvidia-tesla-t4` to `NVIDIA_TESLA_T4`.
-fn constant(text: &str) -> String {
+pub(super) fn constant(text: &str) -> String {
     text.to_ascii_uppercase().replace('-', "_")
 }
 

@@ -1,5 +1,6 @@
 //! Analysis of a job in its JSON form.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
@@ -27,6 +28,9 @@ pub(super) struct Explanation {
     /// How much each source study counts, the nearest last; absent without source studies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) source_studies: Vec<SourceStudy>,
+    /// Trial counts by parameter with a value that callers fixed.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) fixed_parameters: BTreeMap<String, usize>,
     /// Seed as text: not every JSON parser keeps 64 bits.
     pub(super) seed: String,
     /// Early stopping rule; null without one.

@@ -5,6 +5,7 @@ mod analysis;
 mod sparkline;
 mod text;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -102,6 +103,7 @@ fn explanation(Explained { subject, state, study, sources }: &Explained) -> anyh
         }),
         origins: origins(&study.trials),
         source_studies: sources.clone(),
+        fixed_parameters: fixed_parameters(&study.trials),
         algorithm: study.algorithm.as_str(),
         seed: study.seed.to_string(),
         early_stopping: study.rule_name(),
@@ -109,6 +111,15 @@ fn explanation(Explained { subject, state, study, sources }: &Explained) -> anyh
         best_at_bounds: best_at_bounds(&study.problem, &study.trials).into_iter().map(Into::into).collect(),
         metrics: metrics.with_context(counted)?,
     })
+}
+
+/// Counts `trials` by parameter whose value their callers fixed.
+fn fixed_parameters(trials: &[TrialView]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for name in trials.iter().flat_map(|trial| &trial.fixed_parameters) {
+        *counts.entry(name.clone()).or_default() += 1;
+    }
+    counts
 }
 
 /// Counts `trials` by origin, most frequent first, ties by first trial.

@@ -36,6 +36,11 @@ pub(super) fn text(explanation: &Explanation, slices: bool, layout: &Layout) -> 
     for source in &explanation.source_studies {
         line(&mut text, "source study", &format!("{}: {}", source.study, source.description));
     }
+    if !explanation.fixed_parameters.is_empty() {
+        let fixed = explanation.fixed_parameters.iter().map(|(name, trials)| format!("{name} in {trials}"));
+        let fixed: Vec<_> = fixed.collect();
+        line(&mut text, "fixed", &format!("{} (values given by callers)", fixed.join(", ")));
+    }
     line(&mut text, "trials", &counts(explanation.trials, explanation.early_stopping));
     for metric in &explanation.metrics {
         let goal = if metric.goal == Goal::Maximize { "maximize" } else { "minimize" };

@@ -26,6 +26,8 @@ use tunesmith_admission::Access;
 use tunesmith_data_dir::DataDir;
 use tunesmith_http::server::{self, Connections, ServerIdentity};
 use tunesmith_studies::clock::Clock;
+#[cfg(feature = "vizier")]
+use tunesmith_vizier_server::{WithoutPrefix, without_prefix};
 
 /// Bound listeners, which accept connections once they are served.
 pub(super) struct Listeners {
@@ -107,9 +109,11 @@ impl Listeners {
         let idle_timeout = Duration::from_secs(args.idle_timeout);
         #[cfg(feature = "vizier")]
         let vertex = OptionFuture::from(self.vertex.map(|(connections, _)| {
-            let router = tunesmith_vizier_server::without_prefix(router.clone());
+            let router = without_prefix(router.clone(), WithoutPrefix::All);
             server::serve(connections, router, idle_timeout, until_ended(ended.clone()))
         }));
+        #[cfg(feature = "vizier")]
+        let router = without_prefix(router, WithoutPrefix::ByHost);
         let serving = server::serve(self.http, router, idle_timeout, until_ended(ended.clone()));
         #[cfg(feature = "vizier")]
         let serving = futures::future::join(serving, vertex);
@@ -162,7 +166,8 @@ async fn listen(
 fn certificate(args: &ServeArgs) -> anyhow::Result<Option<(PathBuf, PathBuf)>> {
     if let Some(folder) = &args.tls_self_signed {
         let host = args.public_url.as_ref().and_then(Url::host_str);
-        let pair = self_signed::pair(folder, args.listen.ip(), host)?;
+        let names = args.allowed_host.iter().map(ToString::to_string).chain(host.map(str::to_owned));
+        let pair = self_signed::pair(folder, args.listen.ip(), names)?;
         return Ok(Some((pair.certificate, pair.key)));
     }
     Ok(args.tls_certificate.clone().zip(args.tls_key.clone()))

@@ -213,6 +213,7 @@ pub fn new_trial(id: u64) -> NewTrial {
         ]),
         origin: Some(Origin::with_step(AlgorithmName::GaussianProcessBandit, Step::TrustRegion)),
         fallback_reason: Some("the matrix is singular".to_owned()),
+        fixed_parameters: vec!["kind".to_owned()],
         client_id: format!("client {id}"),
         start: TrialStart::Given,
         create_time: at(1),

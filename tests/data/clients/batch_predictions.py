@@ -79,6 +79,35 @@ assert job["predictionOutput"]["predictionCount"] == "150", job
 job = submitted("folder", modelName="", uri=os.path.join(folder, "model"), runtimeVersion="2.11")
 assert job["predictionOutput"]["predictionCount"] == "150", job
 
+# A cancelled job keeps the files and the counts of its finished shards.
+with open(os.path.join(folder, "many.json"), "w") as file:
+    for number in range(9000):
+        file.write("[%s%s]\n" % (", ".join(map(str, X[number % 150])), " " * 1000))
+given = {
+    "modelName": PROJECT + "/models/iris",
+    "dataFormat": "JSON",
+    "inputPaths": [os.path.join(folder, "many.json")],
+    "outputPath": os.path.join(folder, "cancelled"),
+    "region": "us-central1",
+    "batchSize": "1",
+    "maxWorkerCount": "1",
+}
+jobs.create(parent=PROJECT, body={"jobId": "cancelled", "predictionInput": given}).execute()
+job = {}
+while int(job.get("predictionOutput", {}).get("predictionCount", 0)) == 0:
+    job = jobs.get(name=PROJECT + "/jobs/cancelled").execute()
+    assert job["state"] in ("QUEUED", "PREPARING", "RUNNING"), job
+assert jobs.cancel(name=PROJECT + "/jobs/cancelled").execute() == {}
+while job["state"] != "CANCELLED":
+    job = jobs.get(name=PROJECT + "/jobs/cancelled").execute()
+    assert job["state"] in ("RUNNING", "CANCELLING", "CANCELLED"), job
+place = os.path.join(folder, "cancelled")
+while any(name.startswith(".") for name in os.listdir(place)):
+    time.sleep(0.1)
+predicted, count = read("cancelled", "prediction.results-"), int(job["predictionOutput"]["predictionCount"])
+assert 0 < count <= len(predicted) < 9000, (count, len(predicted))
+assert [json.loads(line) for line in predicted[:150]] == [int(label) for label in model.predict(X)]
+
 listed = jobs.list(parent=PROJECT, filter="labels.kind=batch").execute()["jobs"]
 assert sorted(entry["jobId"] for entry in listed) == ["all", "folder", "version"], listed
 assert all("predictionInput" in entry for entry in listed), listed

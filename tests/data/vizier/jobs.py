@@ -1,22 +1,27 @@
 """Google's clients of Vertex AI's jobs against a server without container engines: generated clients, the SDK, googleapiclient.
 
 Arguments: the endpoint, the transport (`rest`, `grpc` without TLS, or `tls`), the trainer, and the parts: `client`, `sdk`,
-`discovery`.
+`discovery`, `buckets`; with `v1beta1`, the clients of that version.
 """
 
+import importlib
 import json
+import os
 import sys
 import time
+import urllib.request
 
 from google.api_core import exceptions
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import aiplatform
 from google.cloud.aiplatform import hyperparameter_tuning as hpt
-from google.cloud.aiplatform_v1 import JobServiceClient, VizierServiceClient, types
-from google.cloud.aiplatform_v1.types.job_state import JobState
 
 ENDPOINT, TRANSPORT, TRAINER, *PARTS = sys.argv[1:]
+VERSION = "v1beta1" if "v1beta1" in PARTS else "v1"
+package = importlib.import_module(f"google.cloud.aiplatform_{VERSION}")
+JobServiceClient, VizierServiceClient, types = package.JobServiceClient, package.VizierServiceClient, package.types
+JobState = package.JobState
 PARENT = "projects/p/locations/us-central1"
 BAD = exceptions.BadRequest if TRANSPORT == "rest" else exceptions.InvalidArgument
 ENDED = exceptions.BadRequest if TRANSPORT == "rest" else exceptions.FailedPrecondition
@@ -193,6 +198,37 @@ def check_deletion(api, tuning, custom):
     refused(exceptions.NotFound, lambda: api.get_custom_job(name=custom.name), "does not exist")
 
 
+def check_buckets(api):
+    """Processes find a bucket for which the server has a folder, `bucket` here."""
+    folder = os.path.join(os.getcwd(), "bucket")
+    spec = pool("--in=/gcs/training-data/in.csv", "/gcs/other/x", env=[{"name": "DATA", "value": "/gcs/training-data"}])
+    spec = {"worker_pool_specs": [spec], "base_output_directory": {"output_uri_prefix": "gs://training-data/out"}}
+    made = api.create_custom_job(parent=PARENT, custom_job={"display_name": "buckets", "job_spec": spec})
+    done = ended(lambda: api.get_custom_job(name=made.name))
+    assert done.state == JobState.JOB_STATE_SUCCEEDED, done.error
+    assert done.job_spec == types.CustomJobSpec(spec), done.job_spec
+    with open("pool-workerpool0-0.json") as file:
+        seen = json.load(file)
+    assert seen["args"] == [f"--in={folder}/in.csv", "/gcs/other/x"], seen["args"]
+    assert seen["environment"]["DATA"] == folder
+    assert seen["environment"]["AIP_MODEL_DIR"] == f"{folder}/out/model/"
+    job = f"{ENDPOINT.removesuffix('/vertex')}/v1/projects/p/jobs/vertex_{made.name.rsplit('/', 1)[1]}"
+    with urllib.request.urlopen(job) as response:
+        job = response.read().decode()
+    assert f"/gcs/training-data is {folder} in arguments and variables" in job, job
+    assert "/gcs/other stays as it is" in job, job
+
+
+def check_beta(api):
+    """A field that only v1beta1 has: it comes back, and has no effect."""
+    machine = {"machine_type": "n1-standard-4", "min_gpu_driver_version": "535"}
+    spec = {"worker_pool_specs": [{**pool("one"), "machine_spec": machine}]}
+    made = api.create_custom_job(parent=PARENT, custom_job={"display_name": "beta", "job_spec": spec})
+    read = api.get_custom_job(name=made.name)
+    assert read.job_spec.worker_pool_specs[0].machine_spec.min_gpu_driver_version == "535", read.job_spec
+    assert ended(lambda: api.get_custom_job(name=made.name)).state == JobState.JOB_STATE_SUCCEEDED
+
+
 def check_sdk():
     # The pause between two looks at a job, 5 s.
     aiplatform.jobs._JOB_WAIT_TIME = 0.2
@@ -232,7 +268,7 @@ def check_discovery():
     from googleapiclient import discovery
 
     api = discovery.build(
-        "aiplatform", "v1", client_options={"api_endpoint": ENDPOINT}, static_discovery=True, credentials=AnonymousCredentials(),
+        "aiplatform", VERSION, client_options={"api_endpoint": ENDPOINT}, static_discovery=True, credentials=AnonymousCredentials(),
     )
     jobs = api.projects().locations().customJobs()
     container = {"imageUri": "i", "command": [sys.executable, TRAINER, "one"]}
@@ -252,6 +288,10 @@ if "client" in PARTS:
     custom, failed = check_custom(api)
     check_lists(api, tuning, custom, failed)
     check_deletion(api, tuning, custom)
+    if VERSION == "v1beta1":
+        check_beta(api)
+if "buckets" in PARTS:
+    check_buckets(client())
 if "sdk" in PARTS:
     check_sdk()
 if "discovery" in PARTS:

@@ -1,26 +1,32 @@
 """Google's clients of Vertex AI's Vizier against a server: the generated client, the SDK, and googleapiclient.
 
-Arguments: the endpoint, the transport (`rest`, `grpc` without TLS, or `tls`), and the parts: `client`, `sdk`, `discovery`.
+Arguments: the endpoint, the transport (`rest`, `grpc` without TLS, or `tls`), and the parts: `client`, `sdk`, `discovery`;
+with `v1beta1`, the clients of that version.
 """
 
+import importlib
+import json
 import sys
+import urllib.request
 
 from google.api_core import exceptions
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import aiplatform
-from google.cloud.aiplatform_v1 import VizierServiceClient, types
 
 ENDPOINT, TRANSPORT, *PARTS = sys.argv[1:]
+VERSION = "v1beta1" if "v1beta1" in PARTS else "v1"
+package = importlib.import_module(f"google.cloud.aiplatform_{VERSION}")
+VizierServiceClient, types = package.VizierServiceClient, package.types
 PARENT = "projects/p/locations/us-central1"
 
 
 def client():
     if TRANSPORT == "grpc":
         import grpc
-        from google.cloud.aiplatform_v1.services.vizier_service.transports import VizierServiceGrpcTransport
 
-        return VizierServiceClient(transport=VizierServiceGrpcTransport(channel=grpc.insecure_channel(ENDPOINT)))
+        channel = grpc.insecure_channel(ENDPOINT)
+        return VizierServiceClient(transport=VizierServiceClient.get_transport_class("grpc")(channel=channel))
     more = {"transport": "rest"} if TRANSPORT == "rest" else {}
     options = ClientOptions(api_endpoint=ENDPOINT)
     return VizierServiceClient(credentials=AnonymousCredentials(), client_options=options, **more)
@@ -125,6 +131,13 @@ def check_trials(api, study):
     again = suggest(2, "worker")
     assert [trial.name for trial in again.trials] == [trial.name for trial in first.trials]
     trial = first.trials[0]
+    # As a client reads an operation that was not complete.
+    started = api.suggest_trials(request={"parent": study.name, "suggestion_count": 2, "client_id": "worker"})
+    read = api.transport.operations_client.get_operation(started.operation.name)
+    assert read.response.type_url.endswith(f"aiplatform.{VERSION}.SuggestTrialsResponse"), read
+    assert read.metadata.type_url.endswith(f"aiplatform.{VERSION}.SuggestTrialsMetadata"), read
+    response = types.SuggestTrialsResponse.pb(types.SuggestTrialsResponse())
+    assert read.response.Unpack(response) and [trial.id for trial in response.trials] == ["1", "2"]
     values = {parameter.parameter_id: parameter.value for parameter in trial.parameters}
     assert values["n"] == 2 and 0.1 <= values["m"] <= 0.9, values
     assert trial.state == types.Trial.State.ACTIVE and trial.client_id == "worker" and trial.id == "1"
@@ -209,10 +222,36 @@ def check_contexts(api):
         ({"n": "five"}, "contexts[0].parameters[0].value"),
     ]:
         refused(BAD, lambda: suggest("d", context), part)
+    if ENDPOINT.endswith("/vertex"):
+        trials = f"{ENDPOINT.removesuffix('/vertex')}/v1/{study.name}/trials"
+        with urllib.request.urlopen(trials) as response:
+            known = {trial["name"].rsplit("/", 1)[1]: trial.get("tunesmith", {}) for trial in json.load(response)["trials"]}
+        fixed = {name: known[name].get("fixedParameters") for name in ["1", "2", "3", "4"]}
+        assert fixed == {"1": ["kind", "m", "n"], "2": ["kind", "w"], "3": ["lr"], "4": None}, fixed
     request = {"parent": study.name, "suggestion_count": 2, "client_id": "d", "contexts": [{}]}
     refused(BAD, lambda: api.suggest_trials(request=request), "contexts")
     assert len(list(api.list_trials(request={"parent": study.name}))) == 4
     api.delete_study(name=study.name)
+
+
+def check_beta(api):
+    """Fields that only v1beta1 has."""
+    made = api.create_study(
+        parent=PARENT,
+        study={
+            "display_name": "beta",
+            "study_spec": {
+                "metrics": [{"metric_id": "acc"}],
+                "parameters": [{"parameter_id": "x", "double_value_spec": {"max_value": 1.0}}],
+                "convex_stop_config": {"max_num_steps": 50, "min_num_steps": 5},
+                "transfer_learning_config": {"disable_transfer_learning": True},
+            },
+        },
+    )
+    assert made.study_spec.transfer_learning_config.disable_transfer_learning is True
+    assert made.study_spec.convex_automated_stopping_spec.max_step_count == 50, made.study_spec
+    assert api.get_study(name=made.name) == made
+    api.delete_study(name=made.name)
 
 
 def check_sdk():
@@ -254,7 +293,7 @@ def check_discovery():
 
     api = discovery.build(
         "aiplatform",
-        "v1",
+        VERSION,
         client_options={"api_endpoint": ENDPOINT},
         static_discovery=True,
         credentials=AnonymousCredentials(),
@@ -287,6 +326,8 @@ if "client" in PARTS:
     check_refusals(api)
     check_trials(api, study)
     check_contexts(api)
+    if VERSION == "v1beta1":
+        check_beta(api)
 if "sdk" in PARTS:
     check_sdk()
 if "discovery" in PARTS:

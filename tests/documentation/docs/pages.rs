@@ -61,7 +61,7 @@ pages! {
     server_for_a_team: "docs/guide/server-for-a-team.md", 9, &[];
     from_ai_platform: "docs/guide/from-ai-platform.md", 1, &[];
     from_oss_vizier: "docs/guide/from-oss-vizier.md", 0, &VIZIER_CLIENTS;
-    from_vertex_ai: "docs/guide/from-vertex-ai.md", 0, &VIZIER_CLIENTS;
+    from_vertex_ai: "docs/guide/from-vertex-ai.md", 1, &VIZIER_CLIENTS;
     slurm: "docs/guide/slurm.md", 1, &[];
     ray: "docs/guide/ray.md", 1, &[];
     // `clients/python/tests/ray_tune` and `clients/hydra/tests` run the examples of these.

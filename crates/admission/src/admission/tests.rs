@@ -47,6 +47,7 @@ fn call(use_case: UseCase, project: &str, token: Option<&str>) -> Call {
             token: token.map(str::to_owned),
             session: None,
             advice: "send TOKEN",
+            location: None,
         },
         idempotency_key: None,
     }

@@ -11,7 +11,7 @@ use super::plan::CommandLine;
 use super::violations::Violations;
 use super::without_effect::names_machine;
 use super::{Severity, TrainingInput, Violation, check, without_effect};
-use tunesmith_domain::{Job, MachineNotice, RESUME_PREVIOUS_JOB};
+use tunesmith_domain::{Job, MachineNotice};
 
 /// Request field without effect, or with an unexpected one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -61,12 +61,13 @@ fn input_notices(input: &Value, machines: Option<&[MachineNotice]>) -> Vec<Notic
     // Input stored by an older version may be unreadable. It was checked on creation.
     let Ok(input) = TrainingInput::deserialize(input) else { return Vec::new() };
     let fields = effect_notices(&input, machines);
-    let sources = machines.unwrap_or_default().iter().filter(|notice| notice.field == RESUME_PREVIOUS_JOB);
-    let sources = sources.map(|notice| Notice {
-        field: format!("trainingInput.{RESUME_PREVIOUS_JOB}"),
+    // Those about names of machines are among `fields`.
+    let others = machines.unwrap_or_default().iter().filter(|notice| !names_machine(&notice.field));
+    let others = others.map(|notice| Notice {
+        field: format!("trainingInput.{}", notice.field),
         description: notice.description.clone(),
     });
-    let fields = fields.chain(sources);
+    let fields = fields.chain(others);
     let warnings = check(&input).into_iter().filter(|violation| violation.severity == Severity::Warning);
     fields.chain(warnings.map(|warning| Notice::of_warning("trainingInput.", warning))).collect()
 }

@@ -49,6 +49,9 @@ pub(super) struct ServerFile {
     /// Folders and buckets that jobs may name as `jobDir` and in `packageUris` on a server with tokens, in addition to those of
     /// `--allowed-folder`: `[PROJECT=]/FOLDER`, `[PROJECT=]gs://BUCKET[/FOLDER]` or `[PROJECT=]s3://BUCKET[/FOLDER]`.
     pub(super) allowed_folders: Vec<String>,
+    /// By name of a bucket: the folder of this machine that stands for it. Jobs of Vertex AI find it at `/gcs/BUCKET`, and
+    /// `gs://BUCKET` as their `baseOutputDirectory` is the folder.
+    pub(super) buckets: BTreeMap<String, String>,
     /// Limits on what runs and waits at the same time.
     pub(super) limits: LimitsFile,
     /// The longest time in which a trial with several replicas gets places for all of them, where each has a place of its own. It then

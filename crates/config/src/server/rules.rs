@@ -1,7 +1,7 @@
 //! Rules of a server configuration beyond its shape.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use super::file::{
     AcceleratorsFile, AuditFile, LimitsFile, MachineTypeFile, OpenIdConnectFile, PlacementFile, ResourcesFile,
@@ -34,6 +34,16 @@ const CPUS: &str = "a number of processors from 0.001 to 1000000";
 
 /// Wildcard for any kind in [`ServerFile::accelerators`].
 const ANY: &str = "any";
+
+/// Whether container engines mount `folder` as it is written.
+fn is_plain_folder(folder: &str) -> bool {
+    let path = Path::new(folder);
+    let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    path.is_absolute()
+        && path.parent().is_some()
+        && path.components().all(is_plain)
+        && !folder.contains(|c: char| c.is_control() || ",\"".contains(c))
+}
 
 pub(super) struct Rules<'a> {
     locations: &'a Locations,
@@ -110,6 +120,7 @@ impl<'a> Rules<'a> {
             let runtime = Runtime { python: entry.python.map(Into::into), image: entry.image };
             machines.runtimes.insert(name, runtime);
         }
+        machines.buckets = self.buckets(file.buckets);
         executor.placement_timeout = file.placement_timeout.map(|timeout| timeout.0);
         if executor.placement_timeout.is_some_and(|timeout| timeout.is_zero()) {
             self.report("placementTimeout", "is zero", "longer than 0s");
@@ -134,6 +145,21 @@ impl<'a> Rules<'a> {
             retention: Retention { jobs: days(job_days), studies: days(study_days) },
             webhooks: file.webhooks,
         }
+    }
+
+    fn buckets(&mut self, given: BTreeMap<String, String>) -> BTreeMap<String, PathBuf> {
+        for (bucket, folder) in &given {
+            let is_name = bucket.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c));
+            if !is_name || !(3..=63).contains(&bucket.len()) {
+                let text = format!("{bucket:?} is not a name of a bucket");
+                let allowed = "3 to 63 lower case letters, digits, dots, hyphens and underscores";
+                self.report(&format!("buckets.{bucket}"), text, allowed);
+            } else if !is_plain_folder(folder) {
+                let text = format!("{folder:?} is not the path of a folder");
+                self.report(&format!("buckets.{bucket}"), text, "an absolute path without .., commas and quotes");
+            }
+        }
+        given.into_iter().map(|(bucket, folder)| (bucket, folder.trim_end_matches('/').into())).collect()
     }
 
     fn open_id_connect(&mut self, file: OpenIdConnectFile) -> OpenIdConnect {

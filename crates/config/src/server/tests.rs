@@ -37,6 +37,23 @@ fn entries_are_merged_with_the_published_ones() {
 }
 
 #[test]
+fn buckets_have_folders() {
+    let machines = parse("buckets: {training-data: /mnt/data/}").unwrap().machines;
+    assert_eq!(machines.buckets["training-data"], Path::new("/mnt/data"));
+    let found = errors("buckets:\n  ab: /x\n  UPPER: /x\n  none: data\n  above: /x/../y\n  root: /\n  comma: '/a,b'\n");
+    let shown: Vec<(usize, &str)> = found.iter().map(|(line, _, message, _)| (*line, message.as_str())).collect();
+    let expected = [
+        (2, "\"ab\" is not a name of a bucket"),
+        (3, "\"UPPER\" is not a name of a bucket"),
+        (4, "\"data\" is not the path of a folder"),
+        (5, "\"/x/../y\" is not the path of a folder"),
+        (6, "\"/\" is not the path of a folder"),
+        (7, "\"/a,b\" is not the path of a folder"),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
 fn every_error_names_its_place_and_the_allowed_values() {
     let found = errors(
         "resources:\n  cpus: -2\n  memory: lots\n  devices: [{id: '0'}, {id: '0'}]\nmachineTypes:\n  big: {cpus: 0}\n  \
@@ -60,7 +77,9 @@ fn every_error_names_its_place_and_the_allowed_values() {
     assert_eq!(found[4].3, "one of BASIC, STANDARD_1, PREMIUM_1, BASIC_GPU, BASIC_TPU");
     assert!(found[5].3.contains("n1-standard-4, "), "{}", found[5].3);
     assert!(
-        found[6].3.starts_with("one of accelerators, allowedFolders, audit, executor, executors, kubernetes, "),
+        found[6]
+            .3
+            .starts_with("one of accelerators, allowedFolders, audit, buckets, executor, executors, kubernetes, "),
         "{}",
         found[6].3
     );

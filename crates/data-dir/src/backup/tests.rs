@@ -92,7 +92,9 @@ async fn store_is_copied_to_another_kind_and_back() {
     let at = |name: &str| root.path().join(name);
     drop(filled(&at("a"), StoreKind::Sqlite).await);
     for (from, to, kind) in [("a", "b", StoreKind::Sled), ("b", "c", StoreKind::Sqlite)] {
-        let (contents, files) = copy_store(&at(from), &at(to), kind.into(), "tunesmith store").await.unwrap();
+        let add = async |_: &DataDir, _: &DataDir| Ok::<_, DataDirError>(());
+        let copied = copy_store(&at(from), &at(to), kind.into(), "tunesmith store", add).await;
+        let (contents, files, ()) = copied.unwrap();
         assert_eq!((contents, files.files), (FILLED, 3), "{kind}");
     }
     let copy = DataDir::open(&at("c"), StoreKind::Sqlite, "tunesmith serve").unwrap();

@@ -16,6 +16,8 @@ pub struct NewTrial {
     pub origin: Option<Origin>,
     /// Error of the study's algorithm, if random search stepped in.
     pub fallback_reason: Option<String>,
+    /// Names of the parameters whose values the caller fixed; the algorithm chose the others.
+    pub fixed_parameters: Vec<String>,
     /// Owner; empty for a queued trial.
     pub client_id: String,
     /// Initial state.

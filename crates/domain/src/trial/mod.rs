@@ -123,6 +123,8 @@ pub struct TrialFields {
     pub predicted_final: Option<f64>,
     /// Error of the study's algorithm, if random search stepped in.
     pub fallback_reason: Option<String>,
+    /// Names of the parameters whose values the caller fixed; the algorithm chose the others.
+    pub fixed_parameters: Vec<String>,
     /// Requests of the last day that changed the trial and had an idempotency key, newest last. They identify retries.
     pub request_keys: Vec<RecordedRequest>,
     /// Values attached by clients.

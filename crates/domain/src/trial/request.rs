@@ -107,6 +107,7 @@ mod tests {
             parameters: ParameterValues::new(),
             origin: None,
             fallback_reason: None,
+            fixed_parameters: Vec::new(),
             client_id: String::new(),
             start: TrialStart::Requested,
             create_time: Timestamp::UNIX_EPOCH,

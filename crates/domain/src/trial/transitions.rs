@@ -45,6 +45,7 @@ impl Trial {
             stopped_early: false,
             predicted_final: None,
             fallback_reason: new.fallback_reason,
+            fixed_parameters: new.fixed_parameters,
             request_keys: new
                 .request_key
                 .map(|request| RecordedRequest::new(request, new.create_time))

@@ -81,6 +81,10 @@ impl Engine {
         for mount in mounts {
             line.arg("--volume").arg(same_path(mount));
         }
+        for (path, folder) in &replica.volumes {
+            // Unlike `--volume`, docker creates no missing folder.
+            line.arg("--mount").arg(format!("type=bind,source={},target={path}", folder.display()));
+        }
         line.args(&self.run_options);
         if let Some((entry_point, rest)) = command.split_first() {
             line.arg("--entrypoint").arg(entry_point).arg(image).args(rest);

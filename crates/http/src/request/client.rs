@@ -7,6 +7,7 @@ use rand::Rng;
 use tunesmith_access::{CSRF_HEADER, SESSION_COOKIE};
 use tunesmith_admission::{Client, SessionSecrets};
 
+use super::web_pages::host;
 use crate::server::Peer;
 
 /// Request ID header, optionally set by the client. Part of the response and the logs.
@@ -28,7 +29,16 @@ pub(crate) fn client(request: &Request) -> Client {
             csrf: text(HeaderName::from_static(CSRF_HEADER)).map(str::to_owned),
         }),
         advice: "send the header `authorization: Bearer TOKEN`",
+        location: host(request).as_deref().and_then(location_of).map(str::to_owned),
     }
+}
+
+/// Ends of the names of regional hosts, after the location.
+const REGIONAL_HOSTS: [&str; 2] = ["-ml.googleapis.com", "-aiplatform.googleapis.com"];
+
+/// Location of a regional host of Google, which reaches this server through a proxy or a table of hosts.
+fn location_of(host: &str) -> Option<&str> {
+    REGIONAL_HOSTS.iter().find_map(|end| host.strip_suffix(end)).filter(|location| !location.is_empty())
 }
 
 /// Request ID from the header if it has 1 to 128 printable ASCII characters without spaces; otherwise a random one.
@@ -50,7 +60,16 @@ fn session_cookie(headers: &HeaderMap) -> Option<&str> {
 mod tests {
     use axum::http::HeaderMap;
 
-    use super::{REQUEST_ID, request_id};
+    use super::{REQUEST_ID, location_of, request_id};
+
+    #[test]
+    fn regional_hosts_name_their_location() {
+        assert_eq!(location_of("us-central1-ml.googleapis.com"), Some("us-central1"));
+        assert_eq!(location_of("europe-west4-aiplatform.googleapis.com"), Some("europe-west4"));
+        for host in ["ml.googleapis.com", "aiplatform.googleapis.com", "-ml.googleapis.com", "localhost", ""] {
+            assert_eq!(location_of(host), None, "{host}");
+        }
+    }
 
     #[test]
     fn valid_id_of_the_client_is_kept() {

@@ -163,6 +163,14 @@ impl AllowedHosts {
     }
 }
 
+/// Host that `request` addresses, in lower case.
+pub(crate) fn host(request: &Request) -> Option<String> {
+    let header = || request.headers().get(HOST)?.to_str().ok();
+    // HTTP/2 sends the host before the path.
+    let given = request.uri().authority().map(Authority::as_str).or_else(header)?;
+    host_and_port(given).map(|(host, _)| host)
+}
+
 /// Host in lower case and port of `text`; `None` unless it is `HOST` or `HOST:PORT`.
 fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
     let authority: Authority = text.parse().ok()?;

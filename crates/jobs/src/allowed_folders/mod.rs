@@ -110,6 +110,11 @@ impl AllowedFolders {
         Some(self.restriction()?.areas.join(project))
     }
 
+    /// Whether programs of `project` may use the folder `path` of this machine.
+    pub(crate) fn allows(&self, project: &str, path: &Path) -> bool {
+        self.restriction().is_none_or(|restriction| restriction.path(project, path, true).is_some())
+    }
+
     fn restriction(&self) -> Option<&Restriction> {
         self.restriction.as_ref().filter(|restriction| (restriction.applies)())
     }

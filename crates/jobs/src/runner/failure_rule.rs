@@ -128,6 +128,7 @@ mod tests {
             parameters: Default::default(),
             origin: None,
             fallback_reason: None,
+            fixed_parameters: Vec::new(),
             client_id: "c".into(),
             start: TrialStart::Given,
             create_time: Timestamp::UNIX_EPOCH,

@@ -44,6 +44,11 @@ impl Reach<'_> {
         };
         let mut spec = launch.spec();
         spec.environment.extend(variables);
+        let services = &runner.services;
+        for replica in &mut spec.replicas {
+            // The list may have changed since the submission of the job.
+            replica.volumes.retain(|_, folder| services.allowed_folders.allows(job.id.parts().0, folder));
+        }
         match self.call(|| runner.services.executor.submit(&spec)).await {
             Ok(()) => Ok(None),
             Err(ExecutorError::Rejected { reason, .. }) => Ok(Some(not_started(reason))),

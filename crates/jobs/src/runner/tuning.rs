@@ -260,6 +260,7 @@ impl Tuning {
                 parameters,
                 origin: Some(origin),
                 fallback_reason: None,
+                fixed_parameters: Vec::new(),
                 client_id: CLIENT_ID.to_owned(),
                 start: TrialStart::Given,
                 create_time: services.clock.now(),

@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 use tunesmith_domain::{Job, JobChange, PredictionCounts};
 use tunesmith_jobs::{BatchError, BatchPredictions, BatchRun};
 use tunesmith_store::StoreError;
+use tunesmith_telemetry::telemetry;
 
 pub use self::plan::{BatchModel, BatchRequest, DEFAULT_BATCH_SIZE, DEFAULT_MAX_WORKERS, InputFormat, OutputFormat};
 
@@ -39,7 +40,7 @@ use crate::python_worker::PythonSettings;
 use crate::worker_log::WorkerLog;
 
 /// Kind of the documents with the inputs (part 0) and the results of shards (the following parts) of jobs.
-const KIND: &str = "batch-predictions";
+pub(crate) const KIND: &str = "batch-predictions";
 
 /// Size from which on a batch has no further instance. A guess.
 const MAX_BATCH_BYTES: usize = 4 << 20;
@@ -113,6 +114,7 @@ impl BatchPredictions for Models {
                     // Held for the change, so that the counts of the job do not run backwards.
                     let mut total = batch.total.lock().await;
                     total.add(&result);
+                    telemetry().batch_predicted(result.predictions, result.errors);
                     let counts = JobChange::CountPredictions { counts: counts(&total) };
                     store.change_job(&id, counts).await?;
                 }
@@ -137,9 +139,18 @@ impl BatchPredictions for Models {
 
     async fn end(&self, job: &Job) {
         let Ok(plan) = plan_of(job) else { return };
-        let folder = self.0.folder(job.id.parts().0, &plan.uid);
-        let removed = tokio::task::spawn_blocking(move || folder.remove()).await;
-        if let Ok(Err(error)) = removed {
+        let (project, id) = (job.id.parts().0, job.id.clone());
+        let folder = self.0.folder(project, &plan.uid);
+        let output = Output::new(&self.0, project, &plan.output_path, &plan.uid);
+        let remove = move || {
+            if let Err(error) = folder.remove() {
+                tracing::warn!(job.id = %id, %error, "files of a batch prediction remain");
+            }
+            if let Ok(Err(error)) = output.map(|output| output.clear()) {
+                tracing::warn!(job.id = %id, %error, "temporary files of a batch prediction remain");
+            }
+        };
+        if let Err(error) = tokio::task::spawn_blocking(remove).await {
             tracing::warn!(job.id = %job.id, %error, "files of a batch prediction remain");
         }
     }
@@ -261,6 +272,12 @@ impl Batch {
         self.models.0.services.documents.put(KIND, &self.plan.uid, index as u64 + 1, stored).await?;
         Ok(result)
     }
+}
+
+/// Number of parts of the document with `inputs`, of which those of missing shards do not exist. `None` if it cannot be
+/// read.
+pub(crate) fn parts(inputs: &[u8]) -> Option<u64> {
+    serde_json::from_slice::<Inputs>(inputs).ok().map(|inputs| inputs.shards.len() as u64 + 1)
 }
 
 /// Line of the file of errors.

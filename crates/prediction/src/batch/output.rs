@@ -32,11 +32,43 @@ pub(super) enum Output {
 /// File in the making.
 pub(super) struct OutputFile {
     name: String,
-    /// Local path of the temporary file.
-    temporary: RootedPath,
+    temporary: Temporary,
     file: Arc<File>,
     buffer: Vec<u8>,
     size: u64,
+}
+
+/// Local temporary file, which a job that is cancelled leaves to its destructor.
+struct Temporary {
+    path: RootedPath,
+    /// Whether it has its final name.
+    is_finished: bool,
+}
+
+impl Temporary {
+    fn rename(mut self, name: &str) -> Result<(), OpenError> {
+        self.path.rename(name)?;
+        self.is_finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            let path = self.path.clone();
+            let remove = move || match path.remove() {
+                Err(error) if !error.is_not_found() => {
+                    tracing::warn!(path = %path.path().display(), %error, "a temporary file of a batch prediction remains");
+                }
+                _ => {}
+            };
+            match tokio::runtime::Handle::try_current() {
+                Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+                Err(_) => remove(),
+            }
+        }
+    }
 }
 
 /// Name of the file with the predictions of shard `index` of `count`.
@@ -98,15 +130,11 @@ impl Output {
                     created.create_folder().map_err(failed)?;
                     folder.check_writable().map_err(failed)?;
                     for entry in folder.entries().map_err(failed)? {
-                        let Some(name) = entry.name.to_str() else { continue };
-                        if is_new && is_result(name) {
+                        if is_new && entry.name.to_str().is_some_and(is_result) {
                             return Err(occupied(path.display().to_string()));
                         }
-                        if name.starts_with(&temporary) {
-                            folder.join(name).remove().map_err(failed)?;
-                        }
                     }
-                    Ok(())
+                    remove_temporary(&folder, &temporary).map_err(failed)
                 })
                 .await
             }
@@ -120,12 +148,27 @@ impl Output {
                     return Ok(());
                 }
                 folder.probe().await.map_err(|error| BatchError::Failed(format!("outputPath: {error}")))?;
-                let found = folder.files(MAX_LISTED).await.map_err(unwritten)?;
-                match found.iter().any(|file| is_result(&file.name)) {
-                    true => Err(occupied(folder.url().to_owned())),
-                    false => Ok(()),
+                let mut left = MAX_LISTED;
+                let is_result = |name: &str| {
+                    left = left.checked_sub(1)?;
+                    Some(is_result(name))
+                };
+                match folder.files(1, is_result).await.map_err(unwritten)?[..] {
+                    [] => Ok(()),
+                    _ => Err(occupied(folder.url().to_owned())),
                 }
             }
+        }
+    }
+
+    /// Removes temporary files of killed runs from the folder of results.
+    pub(super) fn clear(&self) -> Result<(), OpenError> {
+        match self {
+            Self::Here { folder, temporary } => match remove_temporary(folder, temporary) {
+                Err(error) if error.is_not_found() => Ok(()),
+                removed => removed,
+            },
+            Self::Objects { .. } => Ok(()),
         }
     }
 
@@ -135,9 +178,12 @@ impl Output {
             Self::Here { folder, temporary } => folder.join(format!("{temporary}{server}.{name}")),
             Self::Objects { temporary, .. } => RootedPath::new(temporary, name.clone()),
         };
-        let place = temporary.clone();
-        let create = move || place.create().map_err(|error| files("create", place.path(), std::io::Error::from(error)));
-        let file = Arc::new(blocking(create).await?);
+        let create = move || {
+            let created = temporary.create();
+            let file = created.map_err(|error| files("create", temporary.path(), std::io::Error::from(error)))?;
+            Ok((Temporary { path: temporary, is_finished: false }, Arc::new(file)))
+        };
+        let (temporary, file) = blocking(create).await?;
         Ok(OutputFile { name, temporary, file, buffer: Vec::new(), size: 0 })
     }
 
@@ -148,22 +194,19 @@ impl Output {
         match self {
             Self::Here { .. } => {
                 blocking(move || {
-                    let failed = |source| files("write", temporary.path(), source);
+                    let path = temporary.path.path();
+                    let failed = |source| files("write", path.clone(), source);
                     file.sync_all().map_err(failed)?;
                     temporary.rename(&name).map_err(|error| failed(std::io::Error::from(error)))
                 })
                 .await
             }
             Self::Objects { folder, .. } => {
-                let place = temporary.clone();
+                let place = temporary.path.clone();
                 let open =
                     move || place.open().map_err(|error| files("read", place.path(), std::io::Error::from(error)));
                 let content = blocking(open).await?;
-                folder.upload(&name, content, size).await.map_err(unwritten)?;
-                blocking(move || {
-                    temporary.remove().map_err(|error| files("remove", temporary.path(), std::io::Error::from(error)))
-                })
-                .await
+                folder.upload(&name, content, size).await.map_err(unwritten)
             }
         }
     }
@@ -194,6 +237,19 @@ fn missing(folder: &RootedPath, user: Option<&ProgramUser>) -> RootedPath {
     RootedPath::new(existing, below).with_rights_of(user.map(|user| Arc::new(user.files())))
 }
 
+/// Removes the files of `folder` whose names begin with `prefix`. Blocks.
+fn remove_temporary(folder: &RootedPath, prefix: &str) -> Result<(), OpenError> {
+    for entry in folder.entries()? {
+        if let Some(name) = entry.name.to_str().filter(|name| name.starts_with(prefix)) {
+            match folder.join(name).remove() {
+                Err(error) if !error.is_not_found() => return Err(error),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Objects of an output folder that are looked at.
 const MAX_LISTED: usize = 10_000;
 
@@ -208,7 +264,7 @@ impl OutputFile {
     async fn flush(&mut self) -> Result<(), BatchError> {
         let buffer = std::mem::take(&mut self.buffer);
         self.size += buffer.len() as u64;
-        let (file, path) = (Arc::clone(&self.file), self.temporary.path());
+        let (file, path) = (Arc::clone(&self.file), self.temporary.path.path());
         blocking(move || (&*file).write_all(&buffer).map_err(|source| files("write", path, source))).await
     }
 }

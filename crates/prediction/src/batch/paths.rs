@@ -3,6 +3,7 @@
 //! `*` and `?` match within a name, `**` as a whole name matches any number of folders. Names that begin with a dot are
 //! matched by patterns that begin with one.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tunesmith_files::{OpenError, RootedPath};
@@ -91,21 +92,19 @@ impl Inner {
     /// Files of `paths`, by path and without duplicates.
     pub(super) async fn input_files(&self, project: &str, paths: &[String]) -> Result<Vec<InputFile>, BatchError> {
         let user = self.program_user(project);
-        let mut files = Vec::new();
+        let mut files = BTreeMap::new();
         for path in paths {
             let found = self.files_of(project, path, user.as_ref()).await?;
             if found.is_empty() {
                 return Err(BatchError::Failed(format!("inputPaths: {path} matches no file")));
             }
-            files.extend(found);
+            files.extend(found.into_iter().map(|file| (file.path, file.size)));
+            if files.len() > MAX_FILES {
+                let text = format!("inputPaths: more than {MAX_FILES} files, the maximum, with those of {path}");
+                return Err(BatchError::Failed(text));
+            }
         }
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        files.dedup_by(|a, b| a.path == b.path);
-        if files.len() > MAX_FILES {
-            let text = format!("inputPaths has {} files; allowed: up to {MAX_FILES}", files.len());
-            return Err(BatchError::Failed(text));
-        }
-        Ok(files)
+        Ok(files.into_iter().map(|(path, size)| InputFile { path, size }).collect())
     }
 
     async fn files_of(
@@ -125,15 +124,22 @@ impl Inner {
                 look.await.map_err(|error| failed(error.to_string()))?.map_err(failed)
             }
             ModelFolder::Objects(url) => {
-                let failed = |error: ObjectError| failed(error.to_string());
+                let failed_text = failed;
+                let failed = |error: ObjectError| failed_text(error.to_string());
                 let folder = self.services.buckets.folder(&url).map_err(failed)?;
                 if pattern.rest.is_none()
                     && let Some(size) = folder.size().await.map_err(failed)?
                 {
                     return Ok(vec![InputFile { path: url, size }]);
                 }
-                let mut files = folder.files(MAX_LOOKED_AT).await.map_err(failed)?;
-                files.retain(|file| matches(pattern.rest.unwrap_or("*"), &file.name));
+                let pattern = pattern.rest.unwrap_or("*");
+                let mut left = MAX_LOOKED_AT;
+                let accepts = |name: &str| {
+                    left = left.checked_sub(1)?;
+                    Some(matches(pattern, name))
+                };
+                let files = folder.files(MAX_FILES + 1, accepts).await.map_err(failed)?;
+                check_found(path, files.len(), left > 0).map_err(failed_text)?;
                 let input = |file: tunesmith_objects::ObjectFile| InputFile {
                     path: format!("{}/{}", folder.url(), file.name),
                     size: file.size,
@@ -216,16 +222,11 @@ fn local_files(place: &RootedPath, pattern: Option<&str>) -> Result<Vec<InputFil
     while let Some((folder, prefix, depth)) = folders.pop() {
         for entry in folder.entries().map_err(|error| unreadable(&folder, error))? {
             looked_at += 1;
-            if looked_at > MAX_LOOKED_AT {
-                return Err(format!("{pattern} looks at more than {MAX_LOOKED_AT} files"));
-            }
+            check_found(pattern, found.len(), looked_at <= MAX_LOOKED_AT)?;
             let Some(name) = entry.name.to_str() else { continue };
             let (path, relative) = (folder.join(name), format!("{prefix}{name}"));
             if entry.is_file && matches(pattern, &relative) {
                 found.push(input(&path)?);
-                if found.len() > MAX_FILES {
-                    return Err(format!("{pattern} matches more than {MAX_FILES} files, the maximum"));
-                }
             }
             let may_match = match is_deep {
                 true => depth < MAX_DEPTH && !name.starts_with('.'),
@@ -236,7 +237,19 @@ fn local_files(place: &RootedPath, pattern: Option<&str>) -> Result<Vec<InputFil
             }
         }
     }
+    check_found(pattern, found.len(), true)?;
     Ok(found)
+}
+
+/// Checks the number of files that `pattern` has found, and whether it has not looked at too many.
+fn check_found(pattern: &str, found: usize, is_bounded: bool) -> Result<(), String> {
+    if found > MAX_FILES {
+        return Err(format!("{pattern} matches more than {MAX_FILES} files, the maximum"));
+    }
+    if !is_bounded {
+        return Err(format!("{pattern} looks at more than {MAX_LOOKED_AT} files, the maximum"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -305,6 +318,13 @@ mod tests {
         assert_eq!(found(&place, Some("de*/*")), "deep/4.json");
         assert_eq!(found(&place, Some("**/*.json")), "1.json 2.json deep/4.json deep/er/5.json");
         assert_eq!(found(&place.join("x.csv"), None), "x.csv");
+        let many = root.path().join("many");
+        std::fs::create_dir(&many).unwrap();
+        for number in 0..=MAX_FILES {
+            std::fs::write(many.join(number.to_string()), "").unwrap();
+        }
+        let error = local_files(&RootedPath::new(root.path(), "many"), Some("**")).unwrap_err();
+        assert_eq!(error, "** matches more than 1000 files, the maximum");
         let error = local_files(&place.join("none"), None).unwrap_err();
         assert!(error.ends_with("/in/none does not exist"), "{error}");
     }

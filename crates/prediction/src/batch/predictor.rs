@@ -15,7 +15,7 @@ use crate::models::Models;
 use crate::nodes::BatchNode;
 use crate::python_worker::{PythonSettings, PythonWorker};
 use crate::records::VersionState;
-use crate::worker::{Reply, StartError};
+use crate::worker::Reply;
 
 /// Time for which a worker is kept although an online prediction waits for one. A guess, above the time of most loads.
 const HELD_FOR: Duration = Duration::from_secs(5);
@@ -182,9 +182,7 @@ impl Predictor {
                     telemetry().prediction_workers.inc();
                     return Ok((worker, node, Instant::now()));
                 }
-                Err(StartError::NotLoaded { text, detail }) if detail.is_empty() => text,
-                Err(StartError::NotLoaded { text, detail }) => format!("{text}\n{detail}"),
-                Err(StartError::System(text)) => text,
+                Err(error) => error.reason(),
             };
             // The files of a deleted version are missing.
             self.check_model().await?;

@@ -12,9 +12,9 @@ use tunesmith_store::{MemoryStore, Store};
 use super::*;
 use crate::tests::{Fixture, TIMES};
 
-/// Doubles numbers; fails for texts, and ends its process for null.
+/// Doubles numbers; fails for texts, ends its process for null, and hangs for 99.
 const DOUBLES: &str = "
-import os
+import os, time
 class Model:
     @classmethod
     def from_path(cls, folder):
@@ -23,6 +23,8 @@ class Model:
         print('call', len(instances))
         if None in instances:
             os._exit(3)
+        while 99 in instances:
+            time.sleep(1)
         return [instance * 2 + 0 for instance in instances]
 ";
 
@@ -162,6 +164,37 @@ async fn interrupted_job_continues_after_its_finished_shards() {
     assert_eq!(fixture.outputs().len(), 4, "{:?}", fixture.outputs());
     fixture.fixture.models.forget(&run.job).await.unwrap();
     assert_eq!(documents.part(KIND, &plan.uid, 0).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_job_keeps_finished_shards_and_leaves_no_temporary_files() {
+    let fixture = BatchFixture::new().await;
+    fs::write(fixture.root().join("a"), "1\n2\n").unwrap();
+    fs::write(fixture.root().join("b"), "\"x\"\n3\n4\n5\n99\n").unwrap();
+    let request = BatchRequest { max_workers: Some(1), ..fixture.request(&["a", "b"]) };
+    let run = Arc::new(fixture.submit("j", request).await);
+    let models = &fixture.fixture.models;
+    models.prepare(&run).await.unwrap();
+    let work = tokio::spawn({
+        let (models, run) = (models.clone(), Arc::clone(&run));
+        async move { BatchPredictions::run(&models, &run).await }
+    });
+    let is_temporary = |name: &String| name.starts_with(".prediction.");
+    // Results and errors of the second shard are being written.
+    while fixture.outputs().iter().filter(|name| is_temporary(name)).count() < 2 {
+        tokio::task::yield_now().await;
+    }
+    work.abort();
+    assert!(work.await.unwrap_err().is_cancelled());
+    models.end(&run.job).await;
+    while fixture.outputs().iter().any(is_temporary) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fixture.outputs(), ["prediction.results-00000-of-00002"]);
+    assert_eq!(fixture.read("prediction.results-00000-of-00002"), "2\n4\n");
+    let job = fixture.store.job(&run.job.id).await.unwrap();
+    let counts = job.prediction.as_ref().unwrap().counts;
+    assert_eq!((counts.predictions, counts.errors), (2, 0));
 }
 
 #[tokio::test]

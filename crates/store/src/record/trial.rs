@@ -80,6 +80,8 @@ struct TrialRecord {
     predicted_final: Option<f64>,
     #[serde(default, skip_serializing_if = "is_default")]
     fallback_reason: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    fixed_parameters: Vec<String>,
     #[serde(default, skip_serializing_if = "is_default", with = "As::<Vec<Text>>")]
     request_keys: Vec<RecordedRequest>,
     #[serde(default, skip_serializing_if = "is_default", with = "As::<MetadataRecord>")]

@@ -112,6 +112,7 @@ impl Studies {
                 parameters: found.point.parameters,
                 origin: Some(found.point.origin),
                 fallback_reason: found.failure,
+                fixed_parameters: context.values().keys().cloned().collect(),
                 client_id: request.client_id.clone(),
                 start: TrialStart::Started {
                     lease: lease.map(|duration| Lease::starting(duration, self.clock.steady())),

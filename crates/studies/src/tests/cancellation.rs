@@ -34,6 +34,7 @@ async fn studies(max_time: Duration) -> (Arc<Studies>, StudyId) {
             parameters: [("x".to_owned(), ParameterValue::Double(x))].into(),
             origin: None,
             fallback_reason: None,
+            fixed_parameters: Vec::new(),
             client_id: "before".to_owned(),
             start: TrialStart::Started { lease: None },
             create_time: Timestamp::UNIX_EPOCH,

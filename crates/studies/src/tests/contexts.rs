@@ -35,6 +35,9 @@ async fn contexts_get_their_own_queued_or_new_trials_in_order() {
         first.iter().map(|trial| &trial.parameters["level"]).skip(1).collect::<Vec<_>>(),
         [&level("a"), &level("b")]
     );
+    // The queued trial was chosen by its creator.
+    let fixed = first.iter().map(|trial| trial.fixed_parameters.join(",")).collect::<Vec<_>>();
+    assert_eq!(fixed, ["", "level", ""]);
     assert_eq!(first[2].id, queued.id);
     assert_eq!(first[2].state, TrialState::Active);
     let again = studies.suggest_in_contexts(&study.id, &three, &contexts).await.unwrap().trials;

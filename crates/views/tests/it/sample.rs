@@ -98,6 +98,7 @@ pub(crate) fn trial(number: usize, sample: &Sample) -> Trial {
         stopped_early: false,
         predicted_final: None,
         fallback_reason: None,
+        fixed_parameters: Vec::new(),
         request_keys: Vec::new(),
         metadata: Metadata::default(),
         revision: number as u64,

@@ -29,7 +29,7 @@ use tunesmith_vizier::vertex::{
 use super::job_filter::JobFilter;
 use super::read_mask::masked;
 use crate::paging::Page;
-use crate::refusals::{any, violation, violations};
+use crate::refusals::{any, any_of, violation, violations};
 use crate::services::{Context, Reply};
 
 /// Number of jobs per page, if the client does not say, and at most.
@@ -283,7 +283,7 @@ async fn delete(context: &Context, name: String, collection: &str) -> Result<Rep
     };
     let operation = Operation {
         name: format!("{name}/operations/{}", now.as_millisecond()),
-        metadata: Some(any(&DeleteOperationMetadata { generic_metadata: Some(generic_metadata) })),
+        metadata: Some(any_of(context.version, &DeleteOperationMetadata { generic_metadata: Some(generic_metadata) })),
         done: true,
         result: Some(operation::Result::Response(any(&()))),
     };

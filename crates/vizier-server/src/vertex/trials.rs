@@ -37,7 +37,7 @@ pub(super) async fn suggest(
     let contexts = contexts(&study, &request)?;
     let (count, client) = (request.suggestion_count, request.client_id);
     let operation = if contexts.iter().all(|context| context.values().is_empty()) {
-        operations::suggest(&context, Protocol::VertexAi, study, count, client).await?
+        operations::suggest(&context, Protocol::VertexAi(context.version), study, count, client).await?
     } else {
         operations::suggest_in_contexts(&context, study, (count, client), &contexts).await?
     };

@@ -64,11 +64,46 @@ pub fn study_config(spec: &StudySpec) -> Result<(StudyConfig, Vec<Notice>), Vec<
         }
         config.tunesmith.vizier.should_stop_asap = rules.should_stop_asap;
     }
+    if let Some(transfer) = &spec.transfer_learning_config {
+        if !transfer.disable_transfer_learning {
+            let text = "other studies are used only if tunesmith.priorStudies of a study of ml v1 names them";
+            reading.notice("transferLearningConfig", text);
+        }
+        if !transfer.prior_study_names.is_empty() {
+            let field = format!("{FIELD}.transferLearningConfig.priorStudyNames");
+            reading.notices.push(Notice::set_by_service(&field));
+        }
+        config.tunesmith.vizier.disable_transfer_learning = Some(transfer.disable_transfer_learning);
+    }
     let start = defaults(&spec.parameters, &config, &format!("{FIELD}.parameters"), &mut reading.violations);
     if !start.is_empty() {
         config.tunesmith.initial_trials = vec![start];
     }
     if reading.violations.is_empty() { Ok((config, reading.notices)) } else { Err(reading.violations) }
+}
+
+fn stopping(use_elapsed_time: bool) -> Option<StoppingConfig> {
+    Some(StoppingConfig { use_elapsed_time })
+}
+
+/// Enters the convex rule `spec` with the thresholds `settings`.
+fn convex(
+    config: &mut StudyConfig,
+    spec: &ConvexAutomatedStoppingSpec,
+    settings: EarlyStoppingSettings,
+) -> AutomatedStoppingConfig {
+    config.tunesmith.early_stopping_settings = settings;
+    config.tunesmith.vizier.convex_stopping = Some(ConvexStopping {
+        max_step_count: Int64(spec.max_step_count),
+        min_step_count: Int64(spec.min_step_count),
+        min_measurement_count: Int64(spec.min_measurement_count),
+        learning_rate_parameter_name: spec.learning_rate_parameter_name.clone(),
+        update_all_stopped_trials: spec.update_all_stopped_trials,
+    });
+    AutomatedStoppingConfig {
+        decay_curve_stopping_config: stopping(spec.use_elapsed_duration),
+        ..AutomatedStoppingConfig::default()
+    }
 }
 
 #[derive(Default)]
@@ -123,7 +158,6 @@ impl Reading {
     }
 
     fn early_stopping(&mut self, rule: &AutomatedStoppingSpec, config: &mut StudyConfig) {
-        let stopping = |use_elapsed_time| Some(StoppingConfig { use_elapsed_time });
         let automated = match rule {
             AutomatedStoppingSpec::DecayCurveStoppingSpec(spec) => AutomatedStoppingConfig {
                 decay_curve_stopping_config: stopping(spec.use_elapsed_duration),
@@ -134,26 +168,33 @@ impl Reading {
                 ..AutomatedStoppingConfig::default()
             },
             AutomatedStoppingSpec::ConvexAutomatedStoppingSpec(spec) => {
-                config.tunesmith.early_stopping_settings = self.convex(spec);
-                config.tunesmith.vizier.convex_stopping = Some(ConvexStopping {
-                    max_step_count: Int64(spec.max_step_count),
-                    min_step_count: Int64(spec.min_step_count),
-                    min_measurement_count: Int64(spec.min_measurement_count),
-                    learning_rate_parameter_name: spec.learning_rate_parameter_name.clone(),
-                    update_all_stopped_trials: spec.update_all_stopped_trials,
-                });
-                AutomatedStoppingConfig {
-                    decay_curve_stopping_config: stopping(spec.use_elapsed_duration),
-                    ..AutomatedStoppingConfig::default()
+                let settings = self.convex(spec, ["convexAutomatedStoppingSpec", "maxStepCount", "minStepCount"]);
+                convex(config, spec, settings)
+            }
+            AutomatedStoppingSpec::ConvexStopConfig(given) => {
+                let place = "convexStopConfig";
+                if given.autoregressive_order != 0 {
+                    self.notice(&format!("{place}.autoregressiveOrder"), "has no effect on this service");
                 }
+                self.notice(place, "is deprecated, and returned as convexAutomatedStoppingSpec");
+                let spec = ConvexAutomatedStoppingSpec {
+                    max_step_count: given.max_num_steps,
+                    min_step_count: given.min_num_steps,
+                    learning_rate_parameter_name: given.learning_rate_parameter_name.clone(),
+                    use_elapsed_duration: given.use_seconds,
+                    ..ConvexAutomatedStoppingSpec::default()
+                };
+                let settings = self.convex(&spec, [place, "maxNumSteps", "minNumSteps"]);
+                convex(config, &spec, settings)
             }
         };
         config.automated_stopping_config = Some(automated);
     }
 
     /// Thresholds of the decay curve rule, which stands for the convex one: both extrapolate the curve of a trial.
-    fn convex(&mut self, spec: &ConvexAutomatedStoppingSpec) -> EarlyStoppingSettings {
-        let place = "convexAutomatedStoppingSpec";
+    /// The names are those of the rule and of its limits.
+    fn convex(&mut self, spec: &ConvexAutomatedStoppingSpec, names: [&str; 3]) -> EarlyStoppingSettings {
+        let [place, last_name, first_name] = names;
         let mut count = |field: &str, value: i64| {
             if value < 0 {
                 self.refuse(
@@ -163,13 +204,13 @@ impl Reading {
             }
             u32::try_from(value).ok().filter(|value| *value > 0)
         };
-        let (last, first) = (count("maxStepCount", spec.max_step_count), count("minStepCount", spec.min_step_count));
+        let (last, first) = (count(last_name, spec.max_step_count), count(first_name, spec.min_step_count));
         let reports = count("minMeasurementCount", spec.min_measurement_count);
         if let (Some(last), Some(first)) = (last, first)
             && first > last
         {
-            let text = format!("{first} is above maxStepCount; allowed: at most {last}");
-            self.refuse(&format!("{place}.minStepCount"), text);
+            let text = format!("{first} is above {last_name}; allowed: at most {last}");
+            self.refuse(&format!("{place}.{first_name}"), text);
         }
         let progress = first.zip(last).map(|(first, last)| (f64::from(first) / f64::from(last)).min(1.0));
         self.notice(place, "is applied as the rule DECAY_CURVE, which extrapolates the curves of trials, too");

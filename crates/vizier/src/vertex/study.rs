@@ -23,11 +23,19 @@ use crate::time::{duration, timestamp};
 /// # Errors
 /// If its configuration cannot be read by this version.
 pub fn message_of_study(study: &Study) -> Result<vertex::Study, Refusal> {
+    let config = config_of(study)?;
+    let mut spec = spec_of(&config);
+    if !config.tunesmith.prior_studies.is_empty() {
+        let (project, location, _) = study.id.parts();
+        let name = |id: &String| format!("projects/{project}/locations/{location}/studies/{id}");
+        let transfer = spec.transfer_learning_config.get_or_insert_default();
+        transfer.prior_study_names = config.tunesmith.prior_studies.iter().map(name).collect();
+    }
     let inactive = Some(&study.state_reason).filter(|_| study.state == StudyState::Inactive);
     Ok(vertex::Study {
         name: names::vertex::of_study(&study.id),
         display_name: display_name(study).to_owned(),
-        study_spec: Some(spec_of(&config_of(study)?)),
+        study_spec: Some(spec),
         state: study_state(study.state).into(),
         create_time: Some(timestamp(study.create_time)),
         inactive_reason: inactive.cloned().unwrap_or_default(),
@@ -64,6 +72,9 @@ pub(crate) fn spec_of(config: &StudyConfig) -> StudySpec {
         }
         .into(),
         study_stopping_config: study_stopping(config),
+        transfer_learning_config: additions.vizier.disable_transfer_learning.map(|disable_transfer_learning| {
+            study_spec::TransferLearningConfig { disable_transfer_learning, prior_study_names: Vec::new() }
+        }),
         automated_stopping_spec: early_stopping(config),
     }
 }

@@ -5,6 +5,7 @@ use tunesmith_api::ai_platform::optimizer::study_plan;
 
 use super::{path_of_spec, point, spec_of, study_config, violations_of_spec};
 use crate::json;
+use crate::messages::vertex::study_spec::{AutomatedStoppingSpec, ConvexAutomatedStoppingSpec, TransferLearningConfig};
 use crate::messages::vertex::{StudySpec, trial::Parameter};
 
 /// Specification in the JSON of proto3.
@@ -55,6 +56,43 @@ fn specification_comes_back_as_it_was_sent() {
     assert_eq!(first.keys().collect::<Vec<_>>(), ["kind", "lr", "m", "n", "w"]);
     let fields: Vec<&str> = notices.iter().map(|notice| notice.field.as_str()).collect();
     assert_eq!(fields, ["studySpec.convexAutomatedStoppingSpec", "studySpec.studyStoppingConfig.shouldStopAsap"]);
+}
+
+#[test]
+fn v1beta1_has_more_fields() {
+    let text = r#"{"metrics": [{"metricId": "loss"}], "parameters": [{"parameterId": "x", "doubleValueSpec": {"maxValue": 1}}],
+        "convexStopConfig": {"maxNumSteps": 100, "minNumSteps": "20", "autoregressiveOrder": 2, "useSeconds": true},
+        "transferLearningConfig": {"priorStudyNames": ["projects/p/locations/l/studies/s"]}}"#;
+    let descriptor = json::descriptor("google.cloud.aiplatform.v1.StudySpec").unwrap();
+    let refused = json::read(text.as_bytes(), descriptor, "").unwrap_err();
+    assert!(refused.message.starts_with("convexStopConfig: unknown field"), "{}", refused.message);
+    let descriptor = json::descriptor("google.cloud.aiplatform.v1beta1.StudySpec").unwrap();
+    let sent: StudySpec = json::read(text.as_bytes(), descriptor, "").unwrap().transcode_to().unwrap();
+    let (config, notices) = study_config(&sent).unwrap();
+    let fields: Vec<&str> = notices.iter().map(|notice| notice.field.trim_start_matches("studySpec.")).collect();
+    assert_eq!(
+        fields,
+        [
+            "convexStopConfig.autoregressiveOrder",
+            "convexStopConfig",
+            "convexStopConfig",
+            "transferLearningConfig",
+            "transferLearningConfig.priorStudyNames"
+        ]
+    );
+    let returned = spec_of(&config);
+    assert_eq!(returned.transfer_learning_config, Some(TransferLearningConfig::default()));
+    let expected = ConvexAutomatedStoppingSpec {
+        max_step_count: 100,
+        min_step_count: 20,
+        use_elapsed_duration: true,
+        ..ConvexAutomatedStoppingSpec::default()
+    };
+    assert_eq!(returned.automated_stopping_spec, Some(AutomatedStoppingSpec::ConvexAutomatedStoppingSpec(expected)));
+    let mut reversed = sent;
+    let Some(AutomatedStoppingSpec::ConvexStopConfig(rule)) = &mut reversed.automated_stopping_spec else { panic!() };
+    rule.min_num_steps = 101;
+    assert_eq!(study_config(&reversed).unwrap_err()[0].field, "studySpec.convexStopConfig.minNumSteps");
 }
 
 #[test]

@@ -169,6 +169,7 @@ pub(super) async fn a_repeated_report_is_applied_once(medium: &impl Medium) {
     let created = store.create_trial(&study, samples::new_trial(1)).await.unwrap();
     assert_eq!(created.has_recorded(&samples::request_key("create-1", 1)), Ok(true));
     assert_eq!(created.fallback_reason.as_deref(), Some("the matrix is singular"));
+    assert_eq!(created.fixed_parameters, ["kind"]);
     store.change_trial(&study, id, samples::begin(1)).await.unwrap();
     let report = |step, key: &str| TrialChange::Report {
         attempt: 1,

@@ -84,6 +84,8 @@ pub struct MachineMap {
     pub counted: Counted,
     /// Resources accounted for on the server's machine.
     pub counted_here: Counted,
+    /// Folders of the server's machine that stand for buckets.
+    pub buckets: BTreeMap<String, PathBuf>,
     /// Whether unknown names are rejected. Otherwise they have no effect and cause a notice.
     pub is_strict: bool,
 }
@@ -103,6 +105,7 @@ impl MachineMap {
             kinds: BTreeMap::new(),
             counted: Counted::default(),
             counted_here: Counted::default(),
+            buckets: BTreeMap::new(),
             is_strict: false,
         }
     }

@@ -104,6 +104,9 @@ pub struct VizierSettings {
     /// Vertex AI's `shouldStopAsap`. No effect: running trials end by themselves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub should_stop_asap: Option<bool>,
+    /// `disableTransferLearning` of Vertex AI's `v1beta1`. Other studies are used only if `priorStudies` names them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disable_transfer_learning: Option<bool>,
 }
 
 /// Vertex AI's `convexAutomatedStoppingSpec`.

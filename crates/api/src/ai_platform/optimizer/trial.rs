@@ -179,6 +179,9 @@ pub struct TrialAdditions {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known_origin")]
     #[schemars(schema_with = "origin_schema")]
     pub origin: Option<Origin>,
+    /// Parameters whose values the caller fixed, as a context of Vertex AI does; the algorithm chose the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixed_parameters: Vec<String>,
     /// End of the lease, unless a request of the client renews it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_end_time: Option<Timestamp>,
@@ -301,6 +304,7 @@ impl TrialMessage {
                 stopped_early: trial.stopped_early,
                 violated_constraints: Vec::new(),
                 fallback_reason: trial.fallback_reason.clone(),
+                fixed_parameters: trial.fixed_parameters.iter().map(|it| names.published(it).to_owned()).collect(),
                 notices: Vec::new(),
             },
         }

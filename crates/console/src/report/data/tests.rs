@@ -57,6 +57,7 @@ fn trial(number: usize, parameters: usize) -> Trial {
         stopped_early: false,
         predicted_final: None,
         fallback_reason: None,
+        fixed_parameters: Vec::new(),
         request_keys: Vec::new(),
         metadata: Metadata::default(),
         revision: number as u64,

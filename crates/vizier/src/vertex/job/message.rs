@@ -6,6 +6,7 @@ use tunesmith_api::ai_platform::job::display_name;
 use tunesmith_domain::{Code, Job, JobPlan, JobState, ProgramPlan, Refusal, Role, Study, Variable};
 
 use super::super::{config_of, spec_of};
+use super::KEPT;
 use crate::json;
 use crate::messages::rpc::Status;
 use crate::messages::vertex::worker_pool_spec::Task;
@@ -40,6 +41,25 @@ fn error_of_job(job: &Job) -> Option<Status> {
     Some(Status { code: code.number(), message: job.error_message.clone(), details: Vec::new() })
 }
 
+/// Message of the type `$message` with what all messages of jobs have, and the given fields.
+macro_rules! message {
+    ($message:ident, $job:expr, $location:expr, { $($fields:tt)* }) => {
+        wire::$message {
+            name: names::vertex::of_job($job, $location),
+            display_name: display_name($job).to_owned(),
+            state: state_of_job($job.state).into(),
+            create_time: Some(timestamp($job.create_time)),
+            start_time: $job.start_time.map(timestamp),
+            end_time: $job.end_time.map(timestamp),
+            update_time: Some(update_time($job)),
+            error: error_of_job($job),
+            labels: $job.labels.clone(),
+            $($fields)*
+            ..wire::$message::default()
+        }
+    };
+}
+
 /// Message for `job`, which has no study, at `location`.
 ///
 /// # Errors
@@ -50,20 +70,7 @@ pub fn message_of_custom_job(job: &Job, location: &str) -> Result<wire::CustomJo
         Some(given) => (given.job_spec, given.encryption_spec),
         None => (specification(job), None),
     };
-    Ok(wire::CustomJob {
-        name: names::vertex::of_job(job, location),
-        display_name: display_name(job).to_owned(),
-        job_spec,
-        state: state_of_job(job.state).into(),
-        create_time: Some(timestamp(job.create_time)),
-        start_time: job.start_time.map(timestamp),
-        end_time: job.end_time.map(timestamp),
-        update_time: Some(update_time(job)),
-        error: error_of_job(job),
-        labels: job.labels.clone(),
-        encryption_spec,
-        ..wire::CustomJob::default()
-    })
+    Ok(message!(CustomJob, job, location, { job_spec, encryption_spec, }))
 }
 
 /// Message for `job` with `study`, at `location`, and `trials`.
@@ -83,25 +90,15 @@ pub fn message_of_tuning_job(
     let count = |count: fn(&JobPlan) -> u64| {
         job.plan.as_ref().ok().and_then(|plan| i32::try_from(count(plan)).ok()).unwrap_or_default()
     };
-    Ok(wire::HyperparameterTuningJob {
-        name: names::vertex::of_job(job, location),
-        display_name: display_name(job).to_owned(),
+    Ok(message!(HyperparameterTuningJob, job, location, {
         study_spec,
+        trial_job_spec,
+        encryption_spec,
+        trials,
         max_trial_count: count(|plan| plan.max_trials),
         parallel_trial_count: count(|plan| plan.max_parallel_trials),
         max_failed_trial_count: count(|plan| plan.max_failed_trials),
-        trial_job_spec,
-        trials,
-        state: state_of_job(job.state).into(),
-        create_time: Some(timestamp(job.create_time)),
-        start_time: job.start_time.map(timestamp),
-        end_time: job.end_time.map(timestamp),
-        update_time: Some(update_time(job)),
-        error: error_of_job(job),
-        labels: job.labels.clone(),
-        encryption_spec,
-        ..wire::HyperparameterTuningJob::default()
-    })
+    }))
 }
 
 /// Latest known change of `job`.
@@ -120,7 +117,7 @@ fn given<M: prost::Message + Name + Default>(job: &Job) -> Result<Option<M>, Ref
         let text = format!("what was submitted as job {} cannot be read by this version: {error}", job.id);
         Refusal::new(Code::Internal, text)
     };
-    let message = json::read(document.as_bytes(), json::descriptor(&M::full_name())?, "");
+    let message = json::read(document.as_bytes(), json::descriptor(&KEPT.message(&M::full_name()))?, "");
     let message = message.map_err(|refusal| unreadable(&refusal.message))?;
     message.transcode_to().map(Some).map_err(|error| unreadable(&error))
 }

@@ -29,6 +29,7 @@ use tunesmith_domain::{JobPlan, ProgramPlan, StudySpec, TrainerContract};
 
 use self::pools::Pools;
 use super::{study_config, violations_of_spec};
+use crate::Version;
 use crate::json;
 use crate::messages::vertex::scheduling::Strategy;
 use crate::messages::vertex::{self as wire, CustomJobSpec};
@@ -36,6 +37,9 @@ use crate::time::std_duration;
 
 pub use message::{location_of_job, message_of_custom_job, message_of_tuning_job, state_of_job};
 pub use paths::path_of_job;
+
+/// Version of the messages that are kept: the one with all fields.
+pub(super) const KEPT: Version = Version::V1Beta1;
 
 /// Maximum length of the name of a job for display, in characters.
 const MAX_DISPLAY_NAME: usize = 128;
@@ -152,7 +156,7 @@ impl Reading {
 
     /// `message` as it is kept with the job.
     fn document<M: Message + Name>(&mut self, message: &M) -> Option<Value> {
-        let written = json::write(message, &M::full_name());
+        let written = json::write(message, &KEPT.message(&M::full_name()));
         let read = written
             .map_err(|refusal| refusal.message)
             .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
@@ -339,7 +343,8 @@ impl Reading {
             flags.filter(|(name, flag)| name != flag).collect()
         });
         let output_directory = plan.job_dir.clone();
-        plan.contract = TrainerContract::VertexAi { output_directory, flags: flags.unwrap_or_default() };
+        let buckets = job_context.machines.buckets.clone();
+        plan.contract = TrainerContract::VertexAi { output_directory, flags: flags.unwrap_or_default(), buckets };
         pools.enter(&mut plan, job_context.machines);
         for notice in &plan.machines.notices {
             let Some(path) = Some(translate(&notice.field)).filter(|path| path != "parent") else { continue };

@@ -133,6 +133,8 @@ impl Reading {
         let ignored = [
             ("tpuTopology", !machine.tpu_topology.is_empty()),
             ("gpuPartitionSize", !machine.gpu_partition_size.is_empty()),
+            ("multihostGpuNodeCount", machine.multihost_gpu_node_count != 0),
+            ("minGpuDriverVersion", !machine.min_gpu_driver_version.is_empty()),
             ("reservationAffinity", machine.reservation_affinity.is_some()),
         ];
         for (name, _) in ignored.into_iter().filter(|(_, is_given)| *is_given) {

@@ -56,7 +56,7 @@ fn tuning_job_of_the_sdk_becomes_a_job_with_its_study() {
     assert_eq!(plan.program, ProgramPlan::Container { image, command, args });
     assert_eq!(plan.variables, [Variable { name: "A".into(), value: "1".into() }]);
     assert_eq!(plan.max_running_time.unwrap().as_secs(), 60);
-    let TrainerContract::VertexAi { output_directory, flags } = &plan.contract else { panic!("another contract") };
+    let TrainerContract::VertexAi { output_directory, flags, .. } = &plan.contract else { panic!("another contract") };
     assert_eq!(output_directory.as_deref(), Some("gs://b/aiplatform-custom-job-2026-11-25-14:18:57.917"));
     assert_eq!(flags.iter().collect::<Vec<_>>(), [(&"n#2".to_owned(), &"n".to_owned())]);
     let study = job.study.as_ref().unwrap();
