@@ -81,7 +81,8 @@ CONFIG
 echo "{\"runtimeVersions\": {\"2.11\": {\"python\": \"$work/environment/bin/python\"}}}" > server.yaml
 "$program" run --config iris.yaml --data-dir data --job-id iris_search -- "$work/environment/bin/python" "$work/iris.py" > iris.log
 
-"$program" serve --data-dir data --listen 127.0.0.1:0 --server-config server.yaml > serve.log &
+: > serve.log
+"$program" serve --data-dir data --listen 127.0.0.1:0 --server-config server.yaml >> serve.log &
 server=$!
 until address="$(sed -n 's/^listening on //p' serve.log)" && [ -n "$address" ]; do
     kill -0 "$server"
