@@ -298,10 +298,10 @@ def filter_of(bound):
 
 def listed(page, expression):
     """Seconds from the change of the filter of the page Trials, which loads it anew, to the paint of the selected trials."""
-    begun = page.evaluate(LISTED, expression)
+    started = page.evaluate(LISTED, expression)
     page.wait_for_url("**filter=*")
     painted(page, OUR_LIMIT)
-    return page.evaluate("performance.timeOrigin + seen") / 1000 - begun / 1000
+    return page.evaluate("performance.timeOrigin + seen") / 1000 - started / 1000
 
 
 OUR_START = """document.querySelector("figure[data-plot=history] .canvas svg") && document.querySelector("#leaders tbody tr")"""
@@ -324,9 +324,9 @@ SEEN = """
 LISTED = """(filter) => {
   const form = document.querySelector("form[role=search]");
   form.elements.filter.value = filter;
-  const begun = performance.timeOrigin + performance.now();
+  const started = performance.timeOrigin + performance.now();
   form.requestSubmit();
-  return begun;
+  return started;
 }"""
 # All figures near the window show the present selection. The model behind the importance takes seconds, and comes after.
 ALL_DRAWN = """() => {
