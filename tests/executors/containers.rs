@@ -37,6 +37,18 @@ pub(crate) struct Podman {
     folder: TempDir,
 }
 
+impl Drop for Podman {
+    /// Removes containers with their forwarded ports, which outlive the folder: connections to such a port of this machine fail
+    /// from then on, whatever listens there.
+    fn drop(&mut self) {
+        let mut command = tunesmith_testing::program("podman");
+        command.args(self.options().split(' ')).args(["rm", "--all", "--force", "--time", "0"]);
+        let removed = finished(command.stdin(Stdio::null()).output().unwrap());
+        // A failed test has panicked already.
+        assert!(removed.code == Some(0) || std::thread::panicking(), "{removed:?}");
+    }
+}
+
 impl Podman {
     pub(crate) fn new() -> Self {
         let podman = Self { folder: TempDir::new().unwrap() };

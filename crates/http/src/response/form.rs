@@ -4,7 +4,7 @@
 
 use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::Request;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::Bytes;
@@ -20,7 +20,8 @@ const NOTICE: HeaderName = HeaderName::from_static("tunesmith-notice");
 /// Minimum size in bytes for formatting a response on a blocking thread (a guess: 1 ms).
 const LONG_BYTES: usize = 256 << 10;
 
-/// Formats the response of `handle` as requested. Ignores unparsable parameters: routing refuses the request.
+/// Formats the response of `handle` as requested, unless it is compressed. Ignores unparsable parameters: routing refuses the
+/// request.
 pub(crate) async fn respond(request: Request, handle: impl AsyncFnOnce(Request) -> Response) -> Response {
     let pairs = query::pairs(request.uri().query().unwrap_or_default()).unwrap_or_default();
     let mut response = handle(request).await;
@@ -33,7 +34,7 @@ pub(crate) async fn respond(request: Request, handle: impl AsyncFnOnce(Request) 
     }
     let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|value| value == "application/json");
     let is_compact = pairs.iter().any(|(name, value)| name == "prettyPrint" && matches!(value.as_str(), "false" | "0"));
-    if !is_json || is_compact {
+    if !is_json || is_compact || response.headers().contains_key(CONTENT_ENCODING) {
         return response;
     }
     let (mut parts, body) = response.into_parts();
@@ -74,4 +75,21 @@ async fn indented(body: Body) -> Body {
         indent(indenter, &given)
     });
     work.await.unwrap_or_else(|_| whole.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn compressed_responses_are_not_indented() {
+        let request = || Request::builder().uri("/v1/x").body(Body::empty()).unwrap();
+        let json = || ([(CONTENT_TYPE, "application/json")], "{\"a\":1}").into_response();
+        let compressed = || ([(CONTENT_ENCODING, "gzip"), (CONTENT_TYPE, "application/json")], "{,}").into_response();
+        let body = |response: Response| async { to_bytes(response.into_body(), usize::MAX).await.unwrap() };
+        assert_eq!(body(respond(request(), async |_| json()).await).await, "{\n  \"a\": 1\n}\n");
+        assert_eq!(body(respond(request(), async |_| compressed()).await).await, "{,}");
+    }
 }
