@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use prost::{Message, Name};
+use prost::Name;
 use serde_json::{Value, json};
 use tunesmith_api::ai_platform::TuningSpec;
 use tunesmith_api::ai_platform::machines::MachineMap;
 use tunesmith_api::ai_platform::rpc::FieldViolation;
 use tunesmith_config::{ConfigErrors, Document, HptuningConfig, JobFormat};
 use tunesmith_domain::ProgramPlan;
+use tunesmith_importers::vizier::message;
 use tunesmith_vizier::json as messages;
 use tunesmith_vizier::messages::vertex::{CustomJob, HyperparameterTuningJob};
 use tunesmith_vizier::names::vertex::{CUSTOM_JOBS, TUNING_JOBS};
@@ -54,9 +55,10 @@ impl VertexFile {
             JobFormat::CustomJobSpec => json!({ "jobSpec": document.value() }),
             JobFormat::TuningJob | JobFormat::CustomJob => document.value(),
         };
+        let path = |path: &str| path_in_file(format, path);
         let mut job = match format {
-            JobFormat::TuningJob => Job::Tuning(message(&document, format, &value)?),
-            JobFormat::CustomJob | JobFormat::CustomJobSpec => Job::Custom(message(&document, format, &value)?),
+            JobFormat::TuningJob => Job::Tuning(Box::new(message(&document, &value, path)?)),
+            JobFormat::CustomJob | JobFormat::CustomJobSpec => Job::Custom(Box::new(message(&document, &value, path)?)),
         };
         let (display_name, spec) = match &mut job {
             Job::Tuning(job) => {
@@ -148,40 +150,14 @@ impl VertexFile {
 
     /// Path in the file, for a path in the message.
     fn path(&self, path: &str) -> String {
-        match (self.format, path.strip_prefix("jobSpec.")) {
-            (JobFormat::CustomJobSpec, Some(rest)) => rest.to_owned(),
-            _ => path.to_owned(),
-        }
+        path_in_file(self.format, path)
     }
 }
 
-/// Reads `value` as a message.
-fn message<M: Message + Name + Default>(
-    document: &Document,
-    format: JobFormat,
-    value: &Value,
-) -> Result<Box<M>, ConfigErrors> {
-    let refuse = |field: &str, text: &str| document.errors([(field.to_owned(), text.to_owned())]);
-    let descriptor = messages::descriptor(&M::full_name()).map_err(|refusal| refuse("", &refusal.message))?;
-    let read = messages::read(value.to_string().as_bytes(), descriptor, "").map_err(|refusal| {
-        document.errors(refusal.violations.into_iter().map(|it| {
-            let field = match format {
-                JobFormat::CustomJobSpec => it.field.strip_prefix("jobSpec.").unwrap_or(&it.field),
-                _ => &it.field,
-            };
-            fault(field, &it.description)
-        }))
-    })?;
-    let message = read.transcode_to().map_err(|error| refuse("", &error.to_string()))?;
-    Ok(Box::new(message))
-}
-
-/// Path and text of a field that cannot be read, without the place in the JSON of the file.
-fn fault(field: &str, text: &str) -> (String, String) {
-    let text = text.split(" at line ").next().unwrap_or(text);
-    match text.strip_prefix("unrecognized field name '").and_then(|rest| rest.strip_suffix('\'')) {
-        Some(name) if field.is_empty() || field == "body" => (name.to_owned(), "is not a known field".to_owned()),
-        Some(name) => (format!("{field}.{name}"), "is not a known field".to_owned()),
-        None => (field.to_owned(), text.to_owned()),
+/// Path in a file of `format`, for a path in the message.
+fn path_in_file(format: JobFormat, path: &str) -> String {
+    match (format, path.strip_prefix("jobSpec.")) {
+        (JobFormat::CustomJobSpec, Some(rest)) => rest.to_owned(),
+        _ => path.to_owned(),
     }
 }

@@ -1,14 +1,12 @@
 //! Descriptions of studies and HyperparameterTuningJobs of Vertex AI, in JSON or YAML.
 
-use prost::{Message, Name};
 use serde_json::{Value, json};
 use tunesmith_api::ai_platform::rpc::FieldViolation;
 use tunesmith_config::{ConfigErrors, Document};
-use tunesmith_vizier::json;
 use tunesmith_vizier::messages::vertex::{HyperparameterTuningJob, Study};
 use tunesmith_vizier::vertex::{study_config, violations_of_spec};
 
-use super::imported;
+use super::{imported, message};
 use crate::ImportedStudy;
 
 /// Fields that only a HyperparameterTuningJob has, without underscores and in lower case.
@@ -29,13 +27,13 @@ pub fn description(document: &Document) -> Result<(String, ImportedStudy), Confi
     };
     let is_job = fields.keys().any(|name| OF_JOBS.contains(&plain(name).as_str()));
     let (display_name, spec, trials) = if is_job {
-        let job: HyperparameterTuningJob = message(document, &Value::Object(fields))?;
+        let job: HyperparameterTuningJob = message(document, &Value::Object(fields), str::to_owned)?;
         (job.display_name, job.study_spec, job.trials)
     } else {
         let trials = fields.remove("trials").unwrap_or_default();
-        let study: Study = message(document, &Value::Object(fields))?;
+        let study: Study = message(document, &Value::Object(fields), str::to_owned)?;
         // A job's message has the same trials.
-        let holder: HyperparameterTuningJob = message(document, &json!({ "trials": trials }))?;
+        let holder: HyperparameterTuningJob = message(document, &json!({ "trials": trials }), str::to_owned)?;
         (study.display_name, study.study_spec, holder.trials)
     };
     let Some(spec) = spec else {
@@ -54,27 +52,4 @@ pub fn description(document: &Document) -> Result<(String, ImportedStudy), Confi
 
 fn plain(name: &str) -> String {
     name.replace('_', "").to_lowercase()
-}
-
-/// Reads `value`, fields of `document`, as a message.
-///
-/// # Errors
-/// The first field that is unknown or has a value of the wrong form, with its place.
-pub(crate) fn message<M: Message + Name + Default>(document: &Document, value: &Value) -> Result<M, ConfigErrors> {
-    let refuse = |field: &str, text: &str| document.errors([(field.to_owned(), text.to_owned())]);
-    let descriptor = json::descriptor(&M::full_name()).map_err(|refusal| refuse("", &refusal.message))?;
-    let read = json::read(value.to_string().as_bytes(), descriptor, "").map_err(|refusal| {
-        document.errors(refusal.violations.into_iter().map(|it| fault(&it.field, &it.description)))
-    })?;
-    read.transcode_to().map_err(|error| refuse("", &error.to_string()))
-}
-
-/// Path and text of a field that cannot be read, without the place in the JSON of the file.
-fn fault(field: &str, text: &str) -> (String, String) {
-    let text = text.split(" at line ").next().unwrap_or(text);
-    match text.strip_prefix("unrecognized field name '").and_then(|rest| rest.strip_suffix('\'')) {
-        Some(name) if field.is_empty() || field == "body" => (name.to_owned(), "is not a known field".to_owned()),
-        Some(name) => (format!("{field}.{name}"), "is not a known field".to_owned()),
-        None => (field.to_owned(), text.to_owned()),
-    }
 }

@@ -3,6 +3,7 @@
 #[cfg(feature = "sqlite")]
 mod database;
 mod description;
+mod message;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use crate::ImportedStudy;
 #[cfg(feature = "sqlite")]
 pub use database::{DatabaseError, database};
 pub use description::description;
+pub use message::message;
 
 /// A study of OSS Vizier with its trials, in the order of their numbers.
 #[derive(Debug, Clone, Default, PartialEq)]
