@@ -66,10 +66,11 @@ impl Supervisor {
         Ok(())
     }
 
-    /// If a signal killed the program, waits for this process to receive one. An engine signals all processes of an
-    /// attempt, possibly the program first.
+    /// If a signal ended the program, waits for this process to receive one. An engine signals all processes of an
+    /// attempt, possibly the program first. SIGKILL ends this process, so that the attempt is lost, not failed.
     pub(super) fn await_own_signal(&mut self) -> io::Result<()> {
-        let died = self.master_end == Some(ProgramEnd::Signaled(Caught::SIGTERM as i32));
+        let of_engines = [Caught::SIGTERM as i32, Caught::SIGKILL as i32];
+        let died = matches!(self.master_end, Some(ProgramEnd::Signaled(signal)) if of_engines.contains(&signal));
         if self.watch.is_none() || !died || self.stopped.is_some() {
             return Ok(());
         }
