@@ -1,4 +1,4 @@
-//! What others make of the OpenAPI document in JavaScript: a client in TypeScript, and a page of reference in a browser.
+//! Uses of the OpenAPI document in JavaScript: a client in TypeScript, and a page of reference in a browser.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -16,7 +16,7 @@ fn expected() -> (u16, Value) {
     (200, json!({"predictions": [1, 0]}))
 }
 
-/// What every server must know of models: versions, defaults and operations.
+/// Versions, defaults and operations of a model, which every server must know.
 fn facts(server: &Server) -> Value {
     let (status, models) = server.get("/v1/projects/p/models");
     assert_eq!(status, 200, "{models}");

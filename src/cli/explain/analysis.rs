@@ -25,7 +25,7 @@ pub(super) struct Explanation {
     pub(super) choice: Option<Choice>,
     /// Trial counts by origin, most frequent first; excludes trials with client-chosen parameters.
     pub(super) origins: Vec<OriginCount>,
-    /// How much each source study counts, the nearest last; absent without source studies.
+    /// Influence of each source study on the search, the nearest last; absent without source studies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) source_studies: Vec<SourceStudy>,
     /// Trial counts by parameter with a value that callers fixed.

@@ -59,7 +59,7 @@ struct Explanation {
     best_may_be_lucky: bool,
     /// Whether equal parameters have different results.
     is_noisy: bool,
-    /// How much each source study counts for the search; absent without source studies.
+    /// Influence of each source study on the search; absent without source studies.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     source_studies: Vec<SourceStudy>,
     /// Whether predictions of trials from the others agree with their results.
