@@ -67,7 +67,7 @@ fn history_of(designer: &dyn Designer, problem: &ProblemStatement, n: usize) -> 
     let request = SuggestRequest { first_trial_id: TrialId::FIRST, count: NonZeroUsize::new(n).unwrap() };
     let points = designer.suggest(History::default(), request).unwrap();
     let complete = |(index, parameters): (usize, ParameterValues)| {
-        let outcome = TrialOutcome::Measured { values: vec![loss(&encoding, &parameters)], stopped_early: false };
+        let outcome = TrialOutcome::measured(vec![loss(&encoding, &parameters)]);
         CompletedTrial { id: TrialId::FIRST.offset(index as u64), parameters, outcome }
     };
     points.into_iter().map(|suggestion| suggestion.parameters).enumerate().map(complete).collect()

@@ -35,12 +35,12 @@ pub fn expected_gain(problem: &ProblemStatement, history: History<'_>) -> Option
     trials.sort_by_key(|trial| trial.id);
     let (mut points, mut values, mut finished) = (Vec::new(), Vec::new(), Vec::new());
     for trial in trials {
-        let TrialOutcome::Measured { values: measured, stopped_early } = &trial.outcome else { continue };
+        let TrialOutcome::Measured { values: measured, fidelity } = &trial.outcome else { continue };
         let value = goal.to_maximized(*measured.first()?);
         if value.is_finite() {
             points.push(encoding.encode(&trial.parameters).ok()?);
             values.push(value);
-            finished.push(!stopped_early);
+            finished.push(fidelity.is_full());
         }
     }
     if encoding.dimensions() == 0 || values.len() < fewest_points(encoding.dimensions()) {
@@ -100,7 +100,7 @@ mod tests {
         let trial = |(number, &x): (u64, &f64)| CompletedTrial {
             id: TrialId(number),
             parameters: [("x".to_owned(), ParameterValue::Double(x))].into(),
-            outcome: TrialOutcome::Measured { values: vec![value(x)], stopped_early: false },
+            outcome: TrialOutcome::measured(vec![value(x)]),
         };
         (1..).zip(points).map(trial).collect()
     }
@@ -130,7 +130,7 @@ mod tests {
         assert!(gain(Goal::Minimize, &five).is_some());
         five[2].outcome = TrialOutcome::Infeasible;
         assert_eq!(gain(Goal::Minimize, &five), None);
-        five[2].outcome = TrialOutcome::Measured { values: vec![f64::NAN], stopped_early: false };
+        five[2].outcome = TrialOutcome::measured(vec![f64::NAN]);
         assert_eq!(gain(Goal::Minimize, &five), None);
     }
 
@@ -140,7 +140,7 @@ mod tests {
         let mut trials = trials(&points, |x| 10.0 * (x - 0.37) * (x - 0.37));
         let before = gain(Goal::Minimize, &trials).unwrap();
         // A curve below all results when its trial was stopped.
-        trials[11].outcome = TrialOutcome::Measured { values: vec![-5.0], stopped_early: true };
+        trials[11].outcome = TrialOutcome::Measured { values: vec![-5.0], fidelity: Fidelity::Partial };
         let after = gain(Goal::Minimize, &trials).unwrap();
         assert!(after > before, "{after} {before}");
     }

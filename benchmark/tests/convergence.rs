@@ -32,7 +32,7 @@ fn simulate(designer: &dyn Designer, function: &TestFunction, trials: usize) -> 
         let parameters = suggestion.parameters;
         let value = function.value(&parameters);
         values.push(value);
-        let outcome = TrialOutcome::Measured { values: vec![value], stopped_early: false };
+        let outcome = TrialOutcome::measured(vec![value]);
         completed.push(CompletedTrial { id, parameters, outcome });
     }
     values

@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow};
 use tunesmith_algorithms::designer::History;
 use tunesmith_algorithms::encoding::{AtBound, Bound};
 use tunesmith_algorithms::insight::{InsightModel, Recommendation, SuspiciousTrial};
-use tunesmith_algorithms::problem::{CompletedTrial, PendingTrial, ProblemStatement, TrialOutcome};
+use tunesmith_algorithms::problem::{CompletedTrial, Fidelity, PendingTrial, ProblemStatement, TrialOutcome};
 use tunesmith_algorithms::rounded::RoundedValue;
 
 use super::trial_view::TrialView;
@@ -114,7 +114,10 @@ impl StudyView {
             }
             let values = self.problem.value_names().map(|name| trial.value(name)).collect::<Option<Vec<f64>>>();
             let outcome = match values.filter(|_| trial.state == TrialState::Succeeded) {
-                Some(values) => TrialOutcome::Measured { values, stopped_early: trial.stopped_early },
+                Some(values) => {
+                    let fidelity = if trial.stopped_early { Fidelity::Partial } else { Fidelity::Full };
+                    TrialOutcome::Measured { values, fidelity }
+                }
                 None => TrialOutcome::Infeasible,
             };
             completed.push(CompletedTrial { id, parameters, outcome });

@@ -273,7 +273,7 @@ mod tests {
             let y = (id as f64 * 0.414_213_562_373_095).fract();
             let parameters = [("x", x), ("y", y)].map(|(name, value)| (name.to_owned(), ParameterValue::Double(value)));
             let values = vec![(x - 0.3).powi(2) + (y - 0.6).powi(2)];
-            let outcome = TrialOutcome::Measured { values, stopped_early: false };
+            let outcome = TrialOutcome::measured(values);
             CompletedTrial { id: TrialId(id), parameters: parameters.into(), outcome }
         };
         (1..=count).map(trial).collect()
@@ -326,7 +326,7 @@ mod tests {
         let with = |value: &dyn Fn(usize) -> f64| {
             let mut trials = trials(40);
             for (place, trial) in trials.iter_mut().enumerate() {
-                trial.outcome = TrialOutcome::Measured { values: vec![value(place)], stopped_early: false };
+                trial.outcome = TrialOutcome::measured(vec![value(place)]);
             }
             trials
         };

@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn measured(id: usize, parameters: ParameterValues, loss: f64) -> CompletedTrial {
-        let outcome = TrialOutcome::Measured { values: vec![loss], stopped_early: false };
+        let outcome = TrialOutcome::measured(vec![loss]);
         CompletedTrial { id: TrialId(id as u64), parameters, outcome }
     }
 

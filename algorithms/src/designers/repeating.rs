@@ -13,8 +13,8 @@ use crate::designer::{Capabilities, Designer, DesignerError, History, SuggestReq
 use crate::encoding::{Encoding, EncodingError, Key};
 use crate::interruption::Interruption;
 use crate::problem::{
-    AlgorithmName, CompletedTrial, Origin, ParameterValue, ParameterValues, PendingTrial, ProblemStatement, Repeats,
-    SearchSpace, TrialId, TrialOutcome, TrialSuggestion,
+    AlgorithmName, CompletedTrial, Fidelity, Origin, ParameterValue, ParameterValues, PendingTrial, ProblemStatement,
+    Repeats, SearchSpace, TrialId, TrialOutcome, TrialSuggestion,
 };
 use crate::transfer::SourceInfluence;
 
@@ -122,7 +122,7 @@ impl Repeating {
 
     /// Maximised result of a trial that may lead; `None` if it failed, was stopped early, or violates a constraint.
     fn result(&self, outcome: &TrialOutcome) -> Option<f64> {
-        let TrialOutcome::Measured { values, stopped_early: false } = outcome else { return None };
+        let TrialOutcome::Measured { values, fidelity: Fidelity::Full } = outcome else { return None };
         let metrics = self.searched.metrics();
         let mut limits = self.searched.constraints().iter().zip(values.get(metrics.len()..)?);
         let result = metrics.first()?.goal.to_maximized(*values.first()?);

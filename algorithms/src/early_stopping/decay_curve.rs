@@ -33,6 +33,9 @@ const EXPONENTS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
 const FEWEST_FINISHED: usize = 2;
 /// Default number of reports before a decision (measured, see docs/experiments/048).
 const USUAL_REPORTS: usize = 1;
+/// Progress from which no trial is stopped: a later stop saves little and is a prediction short of a result (measured, see
+/// docs/experiments/101 and 102).
+const LATEST_PROGRESS: f64 = 0.75;
 /// Smallest deviation relative to the range of all values; below it rounding errors would decide.
 const DEVIATION_FLOOR: f64 = 1e-9;
 
@@ -178,8 +181,7 @@ impl PreparedDecayCurveRule {
         let Some(length) = self.length else { return EarlyStopDecision::TooEarly };
         let curve = progress(self.goal, &candidate, self.origin, Some(length));
         let Some(last) = curve.last().copied() else { return EarlyStopDecision::TooEarly };
-        // After the usual end there is nothing to predict and little time to save.
-        if last.t < self.rule.min_progress || last.t >= 1.0 {
+        if last.t < self.rule.min_progress || last.t >= LATEST_PROGRESS {
             return EarlyStopDecision::TooEarly;
         }
         let cut = |curve: &'_ Vec<Progress>| curve.partition_point(|point| point.t <= last.t);
@@ -210,9 +212,11 @@ impl PreparedDecayCurveRule {
         match probability {
             None => EarlyStopDecision::TooEarly,
             Some(probability) if probability < self.rule.probability && reached < self.best => {
-                EarlyStopDecision::Stop(StopEvidence::DecayCurve { probability, predicted, best })
+                EarlyStopDecision::Stop(StopEvidence::DecayCurve { probability, predicted, deviation, best })
             }
-            Some(probability) => EarlyStopDecision::Continue(StopEvidence::DecayCurve { probability, predicted, best }),
+            Some(probability) => {
+                EarlyStopDecision::Continue(StopEvidence::DecayCurve { probability, predicted, deviation, best })
+            }
         }
     }
 }

@@ -31,4 +31,6 @@ pub use curve::{CompletedCurve, CurvePoint};
 pub use decay_curve::{DecayCurveRule, PreparedDecayCurveRule};
 pub use kind::{StoppingRuleKind, UnknownStoppingRule};
 pub use median::{MedianRule, PreparedMedianRule};
-pub use rule::{EarlyStopDecision, PreparedStoppingRule, StopEvidence, StoppingRule, StoppingRuleError};
+pub use rule::{
+    EarlyStopDecision, FinalPrediction, PreparedStoppingRule, StopEvidence, StoppingRule, StoppingRuleError,
+};

@@ -155,6 +155,8 @@ pub enum StopEvidence {
         probability: f64,
         /// Predicted final value.
         predicted: f64,
+        /// Standard deviation of the final value, not negative.
+        deviation: f64,
         /// Best final value of a trial.
         best: f64,
     },
@@ -173,9 +175,11 @@ pub enum StopEvidence {
 
 impl StopEvidence {
     /// Final value that the trial would have reached, if the rule predicts it.
-    pub fn predicted_final(&self) -> Option<f64> {
-        match self {
-            Self::DecayCurve { predicted, .. } => Some(*predicted).filter(|value| value.is_finite()),
+    pub fn predicted_final(&self) -> Option<FinalPrediction> {
+        match *self {
+            Self::DecayCurve { predicted: value, deviation, .. } => {
+                Some(FinalPrediction { value, deviation }).filter(FinalPrediction::is_finite)
+            }
             Self::Median { .. } | Self::Asha { .. } => None,
         }
     }
@@ -187,7 +191,7 @@ impl StopEvidence {
                 let (best, median) = (Rounded(*best), Rounded(*median));
                 format!("its best {metric} {best} is worse than the median {median} of the others")
             }
-            Self::DecayCurve { probability, predicted, best } => format!(
+            Self::DecayCurve { probability, predicted, best, .. } => format!(
                 "its {metric} is expected to end at {}, with a chance of {:.2}% to beat the best, {}",
                 Rounded(*predicted),
                 probability * 100.0,
@@ -199,6 +203,22 @@ impl StopEvidence {
                 Rounded(*cutoff)
             ),
         }
+    }
+}
+
+/// Prediction of the final value of a trial from its first reports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FinalPrediction {
+    /// Expected final value, finite.
+    pub value: f64,
+    /// Standard deviation of the final value, finite, at least 0.
+    pub deviation: f64,
+}
+
+impl FinalPrediction {
+    /// Whether both numbers are finite.
+    pub fn is_finite(&self) -> bool {
+        self.value.is_finite() && self.deviation.is_finite()
     }
 }
 

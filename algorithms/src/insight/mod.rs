@@ -53,9 +53,9 @@ impl TrialCounts {
         let mut counts = Self { pending: history.pending.len(), ..Self::default() };
         for trial in history.completed {
             match trial.outcome {
-                TrialOutcome::Measured { stopped_early, .. } => {
+                TrialOutcome::Measured { fidelity, .. } => {
                     counts.measured += 1;
-                    counts.stopped_early += usize::from(stopped_early);
+                    counts.stopped_early += usize::from(!fidelity.is_full());
                 }
                 TrialOutcome::Infeasible => counts.infeasible += 1,
             }

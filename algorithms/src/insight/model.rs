@@ -268,7 +268,7 @@ fn rows(
     let mut groups: Vec<(Row, Vec<f64>)> = Vec::new();
     for trial in trials {
         let foreign = |reason| InsightError::ForeignTrial { trial: trial.id, reason };
-        let TrialOutcome::Measured { values, stopped_early } = &trial.outcome else { continue };
+        let TrialOutcome::Measured { values, fidelity } = &trial.outcome else { continue };
         if values.len() != metrics {
             return Err(foreign(format!("it has {} values for {metrics} metrics and constraints", values.len())));
         }
@@ -278,7 +278,7 @@ fn rows(
         }
         let key = encoding.key(&trial.parameters).map_err(|error| foreign(error.to_string()))?;
         let point = encoding.encode(&trial.parameters).map_err(|error| foreign(error.to_string()))?;
-        let finished = !stopped_early;
+        let finished = fidelity.is_full();
         let mut constraints = problem.constraints().iter().zip(&values[objectives..]);
         let feasible = constraints.all(|(constraint, value)| constraint.holds(*value));
         let row = Row {

@@ -11,8 +11,8 @@ use crate::designer::History;
 use crate::encoding::Encoding;
 use crate::gp::Posterior;
 use crate::problem::{
-    CompletedTrial, ConstraintSpec, MetricSpec, ObservationNoise, ParameterKind, ParameterSpec, ParameterValue,
-    ParameterValues, ScaleType, SearchSpace, TrialId,
+    CompletedTrial, ConstraintSpec, Fidelity, MetricSpec, ObservationNoise, ParameterKind, ParameterSpec,
+    ParameterValue, ParameterValues, ScaleType, SearchSpace, TrialId,
 };
 use crate::sampling::sobol_point;
 
@@ -38,7 +38,7 @@ fn trials(problem: &ProblemStatement, count: u64, f: impl Fn(&ParameterValues) -
     let encoding = Encoding::new(problem.search_space());
     let trial = |id| {
         let parameters = encoding.decode(&sobol_point(&encoding, 5, TrialId(id)));
-        let outcome = TrialOutcome::Measured { values: vec![f(&parameters)], stopped_early: false };
+        let outcome = TrialOutcome::measured(vec![f(&parameters)]);
         CompletedTrial { id: TrialId(id), parameters, outcome }
     };
     (1..=count).map(trial).collect()
@@ -172,8 +172,8 @@ fn leave_one_out_equals_a_fit_without_the_point() {
     // A repeated point and a trial that was stopped early have weights other than 1.
     let twice = CompletedTrial { id: TrialId(16), ..trials[3].clone() };
     trials.push(twice);
-    if let TrialOutcome::Measured { stopped_early, .. } = &mut trials[5].outcome {
-        *stopped_early = true;
+    if let TrialOutcome::Measured { fidelity, .. } = &mut trials[5].outcome {
+        *fidelity = Fidelity::Partial;
     }
     let model = InsightModel::new(&problem, history(&trials), "loss").unwrap();
     assert_eq!((model.points(), model.data.noise_weights[3], model.data.noise_weights[5]), (15, 0.5, 4.0));
@@ -255,10 +255,7 @@ fn errors_state_what_is_missing() {
     let equal: Vec<_> = trials
         .iter()
         .cloned()
-        .map(|trial| CompletedTrial {
-            outcome: TrialOutcome::Measured { values: vec![4.0], stopped_early: false },
-            ..trial
-        })
+        .map(|trial| CompletedTrial { outcome: TrialOutcome::measured(vec![4.0]), ..trial })
         .collect();
     let equal = explain(&problem_, history(&equal), "loss").unwrap_err();
     assert_eq!(equal, InsightError::AllEqual { metric: "loss".into(), points: 24 });
@@ -277,7 +274,7 @@ fn infeasible_trials_are_counted_but_not_modelled() {
     for (place, trial) in trials[12..].iter_mut().enumerate() {
         trial.outcome = match place % 2 {
             0 => TrialOutcome::Infeasible,
-            _ => TrialOutcome::Measured { values: vec![f64::NAN], stopped_early: true },
+            _ => TrialOutcome::Measured { values: vec![f64::NAN], fidelity: Fidelity::Partial },
         };
     }
     assert_eq!(explain(&problem, history(&trials), "loss").unwrap(), plain);
@@ -332,7 +329,8 @@ fn noisy_bowl(noise: f64, count: u64) -> (ProblemStatement, Vec<CompletedTrial>)
 }
 
 fn set(trial: &mut CompletedTrial, value: f64, stopped: bool) {
-    trial.outcome = TrialOutcome::Measured { values: vec![value], stopped_early: stopped };
+    let fidelity = if stopped { Fidelity::Partial } else { Fidelity::Full };
+    trial.outcome = TrialOutcome::Measured { values: vec![value], fidelity };
 }
 
 fn value(trial: &CompletedTrial) -> f64 {
@@ -427,7 +425,7 @@ fn luck_is_claimed_beyond_the_uncertainty_of_the_difference_only() {
 #[test]
 fn result_too_good_to_be_true_is_reported_and_not_recommended() {
     let (problem, mut trials) = additive(Goal::Maximize);
-    trials[7].outcome = TrialOutcome::Measured { values: vec![200.0], stopped_early: false };
+    trials[7].outcome = TrialOutcome::measured(vec![200.0]);
     let model = InsightModel::new(&problem, history(&trials), "loss").unwrap();
     let [suspicious] = model.suspicious_trials() else { panic!("{:?}", model.suspicious_trials()) };
     assert_eq!((suspicious.trial, suspicious.value), (TrialId(8), 200.0));

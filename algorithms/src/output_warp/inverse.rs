@@ -3,7 +3,7 @@
 //! Medians and other quantiles of a prediction commute with the strictly increasing map. Means and deviations do not
 //! and must not be mapped.
 
-use super::yeo_johnson::inverse_yeo_johnson;
+use super::yeo_johnson::{inverse_yeo_johnson, yeo_johnson};
 use super::{Centered, HalfRank, Standardization, centered, has_low_outlier, power_transform, range, standardize};
 use super::{median, standardize_range};
 
@@ -62,6 +62,13 @@ impl Warp {
         (Self { constant: 0.0, steps: Some(steps) }, targets)
     }
 
+    /// Standard deviation of the target of a value with the standard deviation `deviation` (not negative): half the distance
+    /// between the targets of `value - deviation` and `value + deviation`.
+    pub fn deviation(&self, value: f64, deviation: f64) -> f64 {
+        let Some(steps) = &self.steps else { return 0.0 };
+        0.5 * (steps.target(value + deviation) - steps.target(value - deviation))
+    }
+
     /// Value whose target is `target`: non-decreasing in `target`, finite, at most ten ranges of the values away from
     /// them.
     ///
@@ -80,7 +87,23 @@ impl Warp {
     }
 }
 
+impl Steps {
+    /// Target of `value`, which is moved to at most ten ranges of the fitted values away from them.
+    fn target(&self, value: f64) -> f64 {
+        let (low, high) = self.limits;
+        let mut target = (value / self.largest - self.center).max(low).min(high);
+        if let Some(half_rank) = &self.half_rank {
+            target = half_rank.apply(target);
+        }
+        self.after.apply(yeo_johnson(self.before.apply(target), self.lambda))
+    }
+}
+
 impl Standardization {
+    fn apply(self, value: f64) -> f64 {
+        (value / self.unit - self.mean) * self.scale
+    }
+
     fn undo(self, value: f64) -> f64 {
         if self.scale == 0.0 { self.mean * self.unit } else { (value / self.scale + self.mean) * self.unit }
     }

@@ -24,4 +24,4 @@ pub use parameter::{MAX_DISCRETE_VALUES, ParameterKind, ParameterSpec, Parameter
 pub use prior::{ParameterPrior, SMALLEST_SPREAD};
 pub use repeats::{Repeats, RepeatsError};
 pub use search_space::{ParameterValues, SearchSpace, SearchSpaceError, ValueError};
-pub use trial::{CompletedTrial, PendingTrial, TrialId, TrialOutcome, TrialSuggestion};
+pub use trial::{CompletedTrial, Fidelity, PendingTrial, TrialId, TrialOutcome, TrialSuggestion};

@@ -64,10 +64,38 @@ pub enum TrialOutcome {
     Measured {
         /// One value per metric, in the problem's order, then one per constraint, likewise.
         values: Vec<f64>,
-        /// Whether the trial was stopped early: the values are those of its last report, or predicted final ones.
-        stopped_early: bool,
+        /// Relation of the values to those at the end of the trial.
+        fidelity: Fidelity,
     },
     /// The trial has no usable value: the program failed, or a metric or constraint was missing or not finite. The
     /// point must not be tried again.
     Infeasible,
+}
+
+impl TrialOutcome {
+    /// Result of a trial that ran to its end.
+    pub fn measured(values: Vec<f64>) -> Self {
+        Self::Measured { values, fidelity: Fidelity::Full }
+    }
+}
+
+/// Relation of the values of a trial to those at its end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fidelity {
+    /// The trial ran to its end.
+    Full,
+    /// The trial was stopped early, and the values are those of its last report.
+    Partial,
+    /// The trial was stopped early by a rule that predicts the objective, which is the first value.
+    Predicted {
+        /// Standard deviation of the final value, in units of the objective: finite, at least 0.
+        deviation: f64,
+    },
+}
+
+impl Fidelity {
+    /// Whether the trial ran to its end.
+    pub fn is_full(self) -> bool {
+        self == Self::Full
+    }
 }

@@ -4,7 +4,7 @@ use crate::designers::{Automatic, GpBandit};
 use crate::encoding::Encoding;
 use crate::interruption::Interruption;
 use crate::problem::{
-    AlgorithmName, CompletedTrial, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue,
+    AlgorithmName, CompletedTrial, Fidelity, Goal, MetricSpec, Origin, ParameterKind, ParameterSpec, ParameterValue,
     ProblemStatement, ScaleType, SearchSpace, Step, TrialId, TrialOutcome,
 };
 use crate::testing::designer_contract;
@@ -27,7 +27,7 @@ fn trial(id: u64, parameters: &[(&str, ParameterValue)], value: f64) -> Complete
     CompletedTrial {
         id: TrialId(id),
         parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
-        outcome: TrialOutcome::Measured { values: vec![value], stopped_early: false },
+        outcome: TrialOutcome::measured(vec![value]),
     }
 }
 
@@ -50,7 +50,7 @@ fn trials_are_translated_by_name_and_value() {
         )
     };
     let mut stopped = row(5, 0.01, "32", 5.0);
-    stopped.outcome = TrialOutcome::Measured { values: vec![2.0], stopped_early: true };
+    stopped.outcome = TrialOutcome::Measured { values: vec![2.0], fidelity: Fidelity::Partial };
     let mut failed = row(6, 0.01, "32", 0.0);
     failed.outcome = TrialOutcome::Infeasible;
     let completed = vec![
@@ -113,7 +113,7 @@ fn source_study(problem: &ProblemStatement, sign: f64) -> SourceStudy {
     let value = |point: &[f64]| sign * point.iter().map(|u| -(u - 0.3).powi(2)).sum::<f64>();
     let completed = (points.take(12).zip(1..)).map(|(point, id)| CompletedTrial {
         id: TrialId(id),
-        outcome: TrialOutcome::Measured { values: vec![value(&point)], stopped_early: false },
+        outcome: TrialOutcome::measured(vec![value(&point)]),
         parameters: encoding.decode(&point),
     });
     SourceStudy { problem: problem.clone(), completed: completed.collect() }
@@ -130,11 +130,7 @@ fn run(designer: &dyn Designer, trials: u64) -> Vec<CompletedTrial> {
             _ => f64::NAN,
         };
         let values = vec![-parameters.values().map(distance).sum::<f64>()];
-        completed.push(CompletedTrial {
-            id,
-            parameters,
-            outcome: TrialOutcome::Measured { values, stopped_early: false },
-        });
+        completed.push(CompletedTrial { id, parameters, outcome: TrialOutcome::measured(values) });
     }
     completed
 }

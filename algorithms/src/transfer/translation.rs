@@ -5,12 +5,12 @@ use nalgebra::DMatrix;
 use super::source_study::SourceStudy;
 use crate::encoding::Encoding;
 use crate::gp::{TrainingSet, representative_subset};
-use crate::output_warp::warp;
+use crate::output_warp::Warp;
 use crate::prior::{PriorDensity, middle};
 use crate::problem::{
-    CompletedTrial, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, SearchSpace, TrialOutcome,
+    CompletedTrial, Fidelity, ParameterKind, ParameterSpec, ParameterValue, ProblemStatement, SearchSpace, TrialOutcome,
 };
-use crate::stopped_early::NOISE_FACTOR;
+use crate::stopped_early::{NOISE_FACTOR, prediction_noise};
 
 /// Maximum number of trials per study (chosen for time, since every suggestion evaluates the models of all studies).
 const LARGEST_STUDY: usize = 400;
@@ -31,25 +31,32 @@ pub(super) fn translate(
     let middles: Vec<f64> = (0..axes.len()).map(|feature| middle(prior, encoding, feature)).collect();
     let mut trials: Vec<&CompletedTrial> = study.completed.iter().collect();
     trials.sort_by_key(|trial| trial.id);
-    let (mut points, mut values, mut noise_weights) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut points, mut values) = (Vec::new(), Vec::new());
+    let (mut noise_weights, mut deviations) = (Vec::new(), Vec::new());
     for trial in trials {
-        let TrialOutcome::Measured { values: measured, stopped_early } = &trial.outcome else { continue };
+        let TrialOutcome::Measured { values: measured, fidelity } = &trial.outcome else { continue };
         let Some(value) = measured.get(place).filter(|value| value.is_finite()) else { continue };
         let Some((point, imputed)) = translated_point(encoding, &axes, &middles, trial) else { continue };
         points.push(point);
         values.push(metric.goal.to_maximized(*value));
+        deviations.push(match fidelity {
+            Fidelity::Predicted { deviation } if place == 0 => *deviation,
+            _ => 0.0,
+        });
         let factor = |when: bool, factor: f64| if when { factor } else { 1.0 };
-        noise_weights.push(factor(imputed, IMPUTED_NOISE) * factor(*stopped_early, NOISE_FACTOR));
+        noise_weights.push(factor(imputed, IMPUTED_NOISE) * factor(!fidelity.is_full(), NOISE_FACTOR));
     }
-    let values = warp(&values, false);
-    let first = *values.first()?;
-    if values.iter().all(|value| *value == first) {
+    let (warp, targets) = Warp::fit(&values, false);
+    let first = *targets.first()?;
+    if targets.iter().all(|target| *target == first) {
         return None;
     }
+    let noise = |(value, deviation): (&f64, &f64)| prediction_noise(&warp, *value, *deviation);
+    let added_noise = values.iter().zip(&deviations).map(noise).collect();
     let data = TrainingSet {
         points: DMatrix::from_fn(points.len(), encoding.dimensions(), |row, j| points[row][j]),
-        values,
-        added_noise: vec![0.0; noise_weights.len()],
+        values: targets,
+        added_noise,
         noise_weights,
         noise: Default::default(),
         categorical: encoding.categorical(),

@@ -164,16 +164,16 @@ impl<'a> Kit<'a> {
                     panic!("{context}: {parameters:?} is not a point of the space: {error}");
                 }
                 let id = history.next_id();
-                let measured =
-                    |stopped_early| TrialOutcome::Measured { values: vec![(id.0 as f64).cos()], stopped_early };
-                let outcome = match id.0 % 5 {
+                let measured = |fidelity| TrialOutcome::Measured { values: vec![(id.0 as f64).cos()], fidelity };
+                let outcome = match id.0 % 6 {
                     0 => {
                         history.pending.push(PendingTrial { id, parameters });
                         continue;
                     }
                     1 => TrialOutcome::Infeasible,
-                    2 => measured(true),
-                    _ => measured(false),
+                    2 => measured(Fidelity::Partial),
+                    3 => measured(Fidelity::Predicted { deviation: 0.1 }),
+                    _ => measured(Fidelity::Full),
                 };
                 let outcome = with_all_values(problem, outcome);
                 history.completed.push(CompletedTrial { id, parameters, outcome });

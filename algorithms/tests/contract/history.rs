@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use crate::designer::{Designer, History, SuggestRequest};
 use crate::designers::RandomSearch;
-use crate::problem::{CompletedTrial, PendingTrial, ProblemStatement, TrialId, TrialOutcome};
+use crate::problem::{CompletedTrial, Fidelity, PendingTrial, ProblemStatement, TrialId, TrialOutcome};
 
 /// Number of trials of a history, unless a finite space is too small.
 const TRIALS: usize = 12;
@@ -108,11 +108,11 @@ pub(super) fn everyday_history(problem: &ProblemStatement) -> OwnedHistory {
 }
 
 fn measured(value: f64) -> TrialOutcome {
-    TrialOutcome::Measured { values: vec![value], stopped_early: false }
+    TrialOutcome::measured(vec![value])
 }
 
 fn stopped(value: f64) -> TrialOutcome {
-    TrialOutcome::Measured { values: vec![value], stopped_early: true }
+    TrialOutcome::Measured { values: vec![value], fidelity: Fidelity::Partial }
 }
 
 fn wave(index: usize) -> f64 {

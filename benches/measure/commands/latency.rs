@@ -243,7 +243,7 @@ fn evaluated(problem: &dyn Problem, id: TrialId, parameters: ParameterValues) ->
     let evaluation = problem.evaluate(&parameters, Draw { seed: SEED, trial: id });
     let (outcome, values, constraints) = match evaluation.outcome {
         EvaluationOutcome::Measured { observed, constraints, .. } => {
-            (TrialOutcome::Measured { values: observed.clone(), stopped_early: false }, Some(observed), constraints)
+            (TrialOutcome::measured(observed.clone()), Some(observed), constraints)
         }
         EvaluationOutcome::Infeasible { .. } => (TrialOutcome::Infeasible, None, Vec::new()),
     };

@@ -128,11 +128,7 @@ fn source_study(problem: &BbobProblem, function: u8, source: Source, instance: u
         };
         let values = vec![value(&point)];
         let parameters = names.iter().zip(&point).map(|(name, at)| ((*name).to_owned(), ParameterValue::Double(*at)));
-        CompletedTrial {
-            id: TrialId(id),
-            parameters: parameters.collect(),
-            outcome: TrialOutcome::Measured { values, stopped_early: false },
-        }
+        CompletedTrial { id: TrialId(id), parameters: parameters.collect(), outcome: TrialOutcome::measured(values) }
     };
     SourceStudy { problem: problem.statement().clone(), completed: (1..=SOURCE_TRIALS).map(trial).collect() }
 }

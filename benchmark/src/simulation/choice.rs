@@ -37,7 +37,7 @@ mod tests {
         let metric = MetricSpec { name: "loss".into(), goal: Goal::Minimize };
         let trial = |index: usize| {
             let x = -1.0 + index as f64 / 15.0;
-            let outcome = TrialOutcome::Measured { values: vec![x * x + noise(index)], stopped_early: false };
+            let outcome = TrialOutcome::measured(vec![x * x + noise(index)]);
             let parameters = [("x".to_owned(), ParameterValue::Double(x))].into();
             CompletedTrial { id: TrialId(index as u64 + 1), parameters, outcome }
         };

@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use tunesmith_algorithms::designer::{Designer, History, SuggestRequest};
 use tunesmith_algorithms::designers::RandomSearch;
-use tunesmith_algorithms::early_stopping::{self, CompletedCurve, EarlyStopDecision, StoppingRule};
-use tunesmith_algorithms::problem::{CompletedTrial, ParameterValues, PendingTrial, TrialId, TrialOutcome};
+use tunesmith_algorithms::early_stopping::{self, CompletedCurve, EarlyStopDecision, FinalPrediction, StoppingRule};
+use tunesmith_algorithms::problem::{CompletedTrial, Fidelity, ParameterValues, PendingTrial, TrialId, TrialOutcome};
 
 use self::choice::chosen;
 use self::hyperband::Hyperband;
@@ -299,11 +299,16 @@ impl<'a> Study<'a> {
         let feasible = ended.values.is_some() && ended.constraints.iter().all(|constraint| *constraint <= 0.0);
         let outcome = match &ended.values {
             Some(values) if feasible => {
+                let (mut values, mut fidelity) = (values.clone(), Fidelity::Full);
                 // i-Epoch values come from the same report and are comparable.
-                let stopped_early = ended.stopped_early && self.epochs().is_none();
+                if ended.stopped_early && self.epochs().is_none() {
+                    fidelity = Fidelity::Partial;
+                }
                 // As in the service, the search learns from the final value that a rule predicts.
-                let values = ended.predicted_final.map_or_else(|| values.clone(), |predicted| vec![predicted]);
-                TrialOutcome::Measured { values, stopped_early }
+                if let Some(FinalPrediction { value, deviation }) = ended.predicted_final {
+                    (values, fidelity) = (vec![value], Fidelity::Predicted { deviation });
+                }
+                TrialOutcome::Measured { values, fidelity }
             }
             _ => TrialOutcome::Infeasible,
         };

@@ -1,6 +1,6 @@
 //! Running trials, their next events and the virtual clock.
 
-use tunesmith_algorithms::early_stopping::CurvePoint;
+use tunesmith_algorithms::early_stopping::{CurvePoint, FinalPrediction};
 use tunesmith_algorithms::problem::{ParameterValues, TrialId};
 
 use crate::problem::{Evaluation, EvaluationOutcome};
@@ -22,7 +22,7 @@ struct RunningTrial {
     /// Number of reports so far.
     reported: usize,
     stopped: bool,
-    predicted_final: Option<f64>,
+    predicted_final: Option<FinalPrediction>,
 }
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) struct Ended {
     pub(super) constraints: Vec<f64>,
     pub(super) stopped_early: bool,
     /// Final value predicted by the rule that stopped the trial.
-    pub(super) predicted_final: Option<f64>,
+    pub(super) predicted_final: Option<FinalPrediction>,
     pub(super) reports: Vec<CurvePoint>,
     /// Complete evaluation of a trial that was stopped early and may resume.
     pub(super) whole: Option<Box<Evaluation>>,
@@ -131,7 +131,7 @@ impl Running {
     }
 
     /// Ends `trial` now; its last report becomes its result.
-    pub(super) fn stop(&mut self, trial: TrialId, predicted_final: Option<f64>) {
+    pub(super) fn stop(&mut self, trial: TrialId, predicted_final: Option<FinalPrediction>) {
         if let Some(running) = self.trials.iter_mut().find(|running| running.trial == trial) {
             running.stopped = true;
             running.predicted_final = predicted_final;

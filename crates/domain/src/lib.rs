@@ -53,7 +53,7 @@ pub use trial::{
     ReplicaNode, RequestKey, Trial, TrialChange, TrialFields, TrialStart, TrialState,
 };
 pub use tunesmith_algorithms::designers::Algorithm;
-pub use tunesmith_algorithms::early_stopping::{StoppingRule, StoppingRuleKind};
+pub use tunesmith_algorithms::early_stopping::{FinalPrediction, StoppingRule, StoppingRuleKind};
 pub use tunesmith_algorithms::problem::{FixedParameters, TrialId};
 pub use waiting::{WaitKind, Waiting};
 

@@ -9,7 +9,7 @@ use futures::TryStreamExt;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tunesmith_algorithms::early_stopping::{
-    CompletedCurve, CurvePoint, EarlyStopDecision, PreparedStoppingRule, StoppingRule,
+    CompletedCurve, CurvePoint, EarlyStopDecision, FinalPrediction, PreparedStoppingRule, StoppingRule,
 };
 use tunesmith_algorithms::problem::{MetricSpec, TrialId};
 
@@ -44,7 +44,7 @@ pub struct Stop {
     /// For display.
     pub reason: String,
     /// Final value that the trial would have reached, if the rule predicts it.
-    pub predicted_final: Option<f64>,
+    pub predicted_final: Option<FinalPrediction>,
 }
 
 impl EarlyStopping {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tunesmith_algorithms::insight::{
     Estimate, Interval, MetricInsight, PredictedPoint, SuspiciousTrial, fewest_points,
 };
-use tunesmith_algorithms::problem::{CompletedTrial, TrialId, TrialOutcome};
+use tunesmith_algorithms::problem::{CompletedTrial, Fidelity, TrialId, TrialOutcome};
 
 use super::reduction::sample;
 use super::{Axis, Cell, Columns, Rows};
@@ -149,7 +149,7 @@ pub fn modelled(columns: &Columns, rows: &Rows, metric: usize, limit: usize) -> 
                 .map(|metric| columns.metric(metric, row).unwrap_or(f64::NAN))
                 .chain((0..constraints).map(|constraint| columns.constraint(constraint, row).unwrap_or(f64::NAN)))
                 .collect(),
-            stopped_early: columns.stopped_early(row),
+            fidelity: if columns.stopped_early(row) { Fidelity::Partial } else { Fidelity::Full },
         },
     };
     chosen.into_iter().map(|row| completed(row as usize)).collect()

@@ -36,7 +36,7 @@ fn numbers(values: &ParameterValues) -> Vec<f64> {
 }
 
 fn measured(id: TrialId, parameters: ParameterValues, value: f64) -> CompletedTrial {
-    CompletedTrial { id, parameters, outcome: TrialOutcome::Measured { values: vec![value], stopped_early: false } }
+    CompletedTrial { id, parameters, outcome: TrialOutcome::measured(vec![value]) }
 }
 
 /// History after `budget` trials, one generation of the first run at a time.

@@ -12,9 +12,9 @@ use crate::acquisition::TrialResult;
 use crate::designer::{DesignerError, History};
 use crate::encoding::{Encoding, Key};
 use crate::gp::TrainingSet;
-use crate::output_warp::{failure_target, standardized, warp};
-use crate::problem::{ObservationNoise, TrialId, TrialOutcome};
-use crate::stopped_early::NOISE_FACTOR;
+use crate::output_warp::{Warp, failure_target, standardized};
+use crate::problem::{Fidelity, ObservationNoise, TrialId, TrialOutcome};
+use crate::stopped_early::{NOISE_FACTOR, prediction_noise};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -34,6 +34,8 @@ struct Observation {
     /// Maximised, finite; `None` if infeasible.
     value: Option<f64>,
     stopped_early: bool,
+    /// Standard deviation of a predicted value, otherwise 0.
+    deviation: f64,
     /// Whether the trial was measured and violates no constraint.
     usable: bool,
 }
@@ -63,19 +65,15 @@ impl Observations {
     ) -> Result<Vec<Self>, DesignerError> {
         let mut completed = Vec::with_capacity(history.completed.len());
         for trial in history.completed {
-            let (values, stopped_early) = match &trial.outcome {
-                TrialOutcome::Infeasible => (None, false),
+            let (values, fidelity) = match &trial.outcome {
+                TrialOutcome::Infeasible => (None, Fidelity::Full),
                 TrialOutcome::Measured { values, .. } if values.len() != outputs.count() => {
                     let (metrics, constraints) = (outputs.metrics.len(), outputs.constraints.len());
                     let reason =
                         format!("it has {} values for {metrics} metrics and {constraints} constraints", values.len());
                     return Err(DesignerError::foreign(trial.id)(reason));
                 }
-                TrialOutcome::Measured { values, stopped_early } => {
-                    let values = outputs.read(values);
-                    let stopped_early = *stopped_early && values.is_some();
-                    (values, stopped_early)
-                }
+                TrialOutcome::Measured { values, fidelity } => (outputs.read(values), *fidelity),
             };
             let slacks = |values: &Vec<f64>| values[outputs.metrics.len()..].iter().all(|slack| *slack >= 0.0);
             let observation = Observation {
@@ -83,7 +81,11 @@ impl Observations {
                 key: encoding.key(&trial.parameters).map_err(DesignerError::foreign(trial.id))?,
                 point: encoding.encode(&trial.parameters).map_err(DesignerError::foreign(trial.id))?,
                 value: None,
-                stopped_early,
+                stopped_early: values.is_some() && !fidelity.is_full(),
+                deviation: match fidelity {
+                    Fidelity::Predicted { deviation } if outputs.metrics.len() == 1 => deviation,
+                    _ => 0.0,
+                },
                 usable: values.as_ref().is_some_and(slacks),
             };
             completed.push((observation, values));
@@ -106,6 +108,7 @@ impl Observations {
                 .iter()
                 .map(|(observation, values)| Observation {
                     value: values.as_ref().map(|values| values[output]),
+                    deviation: if output == 0 { observation.deviation } else { 0.0 },
                     ..observation.clone()
                 })
                 .collect(),
@@ -221,6 +224,7 @@ impl Observations {
             // A value is never NaN.
             hash.update(observation.value.unwrap_or(f64::NAN).to_bits().to_le_bytes());
             hash.update([u8::from(observation.stopped_early)]);
+            hash.update(observation.deviation.to_bits().to_le_bytes());
         }
         hash.finalize().into()
     }
@@ -248,13 +252,20 @@ impl Observations {
         }
         let failures = rows.len() - raw.len();
         let mut threshold = 0.0;
+        let mut added_noise = vec![0.0; rows.len()];
         let mut values = match self.kind {
             Kind::Slack => {
                 let (values, zero) = slack_targets(&raw);
                 threshold = zero;
                 values
             }
-            Kind::Objective => warp(&raw, failures > 0),
+            Kind::Objective => {
+                let (warp, values) = Warp::fit(&raw, failures > 0);
+                for ((added, row), value) in added_noise.iter_mut().zip(&rows).zip(&raw) {
+                    *added = prediction_noise(&warp, *value, row.deviation);
+                }
+                values
+            }
             Kind::OneOfSeveral => standardized(&raw, failures > 0),
         };
         if failures > 0 {
@@ -270,7 +281,7 @@ impl Observations {
                 points: DMatrix::from_fn(rows.len(), encoding.dimensions(), |row, j| rows[row].point[j]),
                 values,
                 noise_weights: rows.iter().map(|row| row.noise_weight).collect(),
-                added_noise: vec![0.0; rows.len()],
+                added_noise,
                 noise: self.noise,
                 categorical: encoding.categorical(),
             },
@@ -288,6 +299,8 @@ struct Row {
     point: Vec<f64>,
     value: Option<f64>,
     stopped_early: bool,
+    /// Mean standard deviation of predicted values, otherwise 0.
+    deviation: f64,
     noise_weight: f64,
 }
 
@@ -295,19 +308,21 @@ impl Row {
     /// Merges `trials` (at least one, same point) into their mean and weight. Failures count only if no trial was
     /// measured, and trials stopped early only if none was finished.
     fn merge(trials: Vec<&Observation>) -> Self {
-        let values = |stopped_early: bool| -> Vec<(TrialId, f64)> {
+        let values = |stopped_early: bool| -> Vec<(&Observation, f64)> {
             let kept = trials.iter().filter(|trial| trial.stopped_early == stopped_early);
-            kept.filter_map(|trial| trial.value.map(|value| (trial.id, value))).collect()
+            kept.filter_map(|trial| trial.value.map(|value| (*trial, value))).collect()
         };
         let (finished, stopped) = (values(false), values(true));
         let (used, factor) = if finished.is_empty() { (&stopped, NOISE_FACTOR) } else { (&finished, 1.0) };
         let count = used.len() as f64;
         Self {
-            trials: used.iter().map(|(trial, _)| *trial).collect(),
+            trials: used.iter().map(|(trial, _)| trial.id).collect(),
             point: trials[0].point.clone(),
             // Dividing first prevents overflow of the sum.
             value: (!used.is_empty()).then(|| used.iter().map(|(_, value)| value / count).sum()),
             stopped_early: finished.is_empty(),
+            // The errors of predictions for one point are alike, so their mean errs as much as each of them.
+            deviation: used.iter().map(|(trial, _)| trial.deviation / count).sum(),
             noise_weight: if used.is_empty() { 1.0 } else { factor / count },
         }
     }

@@ -52,7 +52,7 @@ fn check(parameters: Vec<ParameterSpec>, points: usize) {
                 assert_eq!(problem.search_space().check(&suggestion.parameters), Ok(()), "{name}");
                 assert!(seen.insert(format!("{:?}", suggestion.parameters)), "{name}: {:?}", suggestion.parameters);
                 let id = TrialId(completed.len() as u64 + 1);
-                let outcome = TrialOutcome::Measured { values: vec![(id.0 as f64).sin()], stopped_early: false };
+                let outcome = TrialOutcome::measured(vec![(id.0 as f64).sin()]);
                 completed.push(CompletedTrial { id, parameters: suggestion.parameters, outcome });
             }
         }
@@ -101,7 +101,7 @@ fn reverse_log_that_doubles_cannot_resolve_repeats_and_does_not_fail() {
             let suggestions = designer.suggest(history, SuggestRequest::one(TrialId(id)));
             let suggestions = suggestions.unwrap_or_else(|error| panic!("{name}: {error}"));
             let [suggestion] = &suggestions[..] else { panic!("{name}: {suggestions:?}") };
-            let outcome = TrialOutcome::Measured { values: vec![1.0], stopped_early: false };
+            let outcome = TrialOutcome::measured(vec![1.0]);
             completed.push(CompletedTrial { id: TrialId(id), parameters: suggestion.parameters.clone(), outcome });
         }
     }

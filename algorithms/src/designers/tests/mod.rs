@@ -190,7 +190,7 @@ fn priors_affect_exactly_the_designers_that_declare_it() {
         CompletedTrial {
             id: TrialId(id),
             parameters: [x, ("y".to_owned(), ParameterValue::Integer(y))].into(),
-            outcome: TrialOutcome::Measured { values, stopped_early: false },
+            outcome: TrialOutcome::measured(values),
         }
     };
     let priors: Vec<bool> = all

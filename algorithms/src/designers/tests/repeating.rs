@@ -33,7 +33,7 @@ fn point(x: i64, seed: i64) -> ParameterValues {
 }
 
 fn trial(id: u64, x: i64, seed: i64, loss: f64) -> CompletedTrial {
-    let outcome = TrialOutcome::Measured { values: vec![loss], stopped_early: false };
+    let outcome = TrialOutcome::measured(vec![loss]);
     CompletedTrial { id: TrialId(id), parameters: point(x, seed), outcome }
 }
 
@@ -114,12 +114,14 @@ fn batch_crosses_from_search_to_repetition_and_pending_repetitions_are_not_given
 fn failed_stopped_and_infeasible_points_are_no_leaders() {
     let limit = ConstraintSpec::new("size", Goal::Minimize, 1.0);
     let problem = problem(3, 2, 4).with_constraints(vec![limit]).unwrap();
-    let measured = |id: u64, x: i64, size: f64, stopped_early: bool| {
-        let outcome = TrialOutcome::Measured { values: vec![x as f64, size], stopped_early };
+    let measured = |id: u64, x: i64, size: f64, fidelity: Fidelity| {
+        let outcome = TrialOutcome::Measured { values: vec![x as f64, size], fidelity };
         CompletedTrial { outcome, ..trial(id, x, 11, 0.0) }
     };
     let failed = CompletedTrial { outcome: TrialOutcome::Infeasible, ..trial(3, 2, 11, 0.0) };
-    let completed = [measured(1, 0, 0.5, true), measured(2, 1, 1.5, false), failed, measured(4, 8, 0.5, false)];
+    let stopped = measured(1, 0, 0.5, Fidelity::Partial);
+    let (infeasible, good) = (measured(2, 1, 1.5, Fidelity::Full), measured(4, 8, 0.5, Fidelity::Full));
+    let completed = [stopped, infeasible, failed, good];
     let request = SuggestRequest { first_trial_id: TrialId(5), count: NonZeroUsize::new(2).unwrap() };
     let found = designer(&problem).suggest(History { completed: &completed, pending: &[] }, request).unwrap();
     assert_eq!(pair(&found[0].parameters), (8, 12));

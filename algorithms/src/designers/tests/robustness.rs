@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use super::super::*;
 use crate::designer::{Designer, History, SuggestRequest};
 use crate::problem::{
-    CompletedTrial, Condition, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues,
-    PendingTrial, ProblemStatement, ScaleType, SearchSpace, TrialId, TrialOutcome,
+    CompletedTrial, Condition, Fidelity, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue,
+    ParameterValues, PendingTrial, ProblemStatement, ScaleType, SearchSpace, TrialId, TrialOutcome,
 };
 
 const SEED: u64 = 11;
@@ -52,7 +52,7 @@ fn learners(problem: &ProblemStatement) -> Vec<Box<dyn Designer>> {
 }
 
 fn measured(value: f64) -> TrialOutcome {
-    TrialOutcome::Measured { values: vec![value], stopped_early: false }
+    TrialOutcome::measured(vec![value])
 }
 
 fn request(first: u64, count: usize) -> SuggestRequest {
@@ -239,7 +239,10 @@ fn outcomes() -> impl Strategy<Value = Option<TrialOutcome>> {
         1 => Just(Some(measured(0.5))),
         1 => Just(Some(TrialOutcome::Infeasible)),
         1 => (-2.0..2.0_f64)
-            .prop_map(|value| Some(TrialOutcome::Measured { values: vec![value], stopped_early: true })),
+            .prop_map(|value| Some(TrialOutcome::Measured { values: vec![value], fidelity: Fidelity::Partial })),
+        1 => (-2.0..2.0_f64, 0.0..f64::MAX).prop_map(|(value, deviation)| {
+            Some(TrialOutcome::Measured { values: vec![value], fidelity: Fidelity::Predicted { deviation } })
+        }),
         1 => Just(None),
     ]
 }

@@ -50,12 +50,12 @@ impl Groups {
         for trial in history.completed {
             let point = encode(trial.id, &trial.parameters)?;
             match &trial.outcome {
-                TrialOutcome::Measured { values, stopped_early } => match values[..] {
+                TrialOutcome::Measured { values, fidelity } => match values[..] {
                     [value] if value.is_finite() => measured.push(Measured {
                         id: trial.id,
                         point,
                         value: goal.to_maximized(value),
-                        stopped_early: *stopped_early,
+                        stopped_early: !fidelity.is_full(),
                     }),
                     [_] => others.push((trial.id, point)),
                     _ => {

@@ -6,8 +6,8 @@ use super::mixture::{Component, Mixture};
 use super::*;
 use crate::encoding::FeatureKind;
 use crate::problem::{
-    CompletedTrial, Condition, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, PendingTrial, ScaleType,
-    SearchSpace, TrialOutcome,
+    CompletedTrial, Condition, Fidelity, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, PendingTrial,
+    ScaleType, SearchSpace, TrialOutcome,
 };
 
 fn problem(kinds: Vec<(&str, ParameterKind)>) -> ProblemStatement {
@@ -33,8 +33,7 @@ fn component(point: &[f64]) -> Component {
 }
 
 fn completed(encoding: &Encoding, id: u64, point: &[f64], value: Option<f64>) -> CompletedTrial {
-    let outcome = value
-        .map_or(TrialOutcome::Infeasible, |value| TrialOutcome::Measured { values: vec![value], stopped_early: false });
+    let outcome = value.map_or(TrialOutcome::Infeasible, |value| TrialOutcome::measured(vec![value]));
     CompletedTrial { id: TrialId(id), parameters: encoding.decode(point), outcome }
 }
 
@@ -200,8 +199,8 @@ fn good_trials_are_the_best_and_include_one_that_was_not_stopped() {
     assert!(good.windows(2).all(|pair| pair[0] > pair[1]), "{good:?}");
     assert!(bad.contains(&0.01) && bad.contains(&0.02), "failed and pending trials are not good: {bad:?}");
     for trial in &mut trials[3..20] {
-        if let TrialOutcome::Measured { stopped_early, .. } = &mut trial.outcome {
-            *stopped_early = true;
+        if let TrialOutcome::Measured { fidelity, .. } = &mut trial.outcome {
+            *fidelity = Fidelity::Partial;
         }
     }
     let (good, _) = groups(&trials);
@@ -227,16 +226,16 @@ fn only_one_of_equal_values_is_good_and_the_plateau_is_reported() {
     assert_eq!(groups(&same), (vec![coordinate(1)], true));
     // Equal values outside the good group are no plateau.
     for (trial, value) in trials.iter_mut().zip([9.0, 8.0, 7.0]) {
-        trial.outcome = TrialOutcome::Measured { values: vec![value], stopped_early: false };
+        trial.outcome = TrialOutcome::measured(vec![value]);
     }
     assert_eq!(groups(&trials), ([1, 2, 3].map(coordinate).to_vec(), false));
     // If all good trials were stopped early, the best one that was not replaces the last, even with an equal value.
     for trial in &mut trials[..5] {
-        if let TrialOutcome::Measured { stopped_early, .. } = &mut trial.outcome {
-            *stopped_early = true;
+        if let TrialOutcome::Measured { fidelity, .. } = &mut trial.outcome {
+            *fidelity = Fidelity::Partial;
         }
     }
-    trials[5].outcome = TrialOutcome::Measured { values: vec![7.0], stopped_early: false };
+    trials[5].outcome = TrialOutcome::measured(vec![7.0]);
     assert_eq!(groups(&trials), ([1, 2, 6].map(coordinate).to_vec(), false));
 }
 

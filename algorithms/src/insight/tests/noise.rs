@@ -19,7 +19,7 @@ fn narrow_valley_that_the_model_takes_for_noise_is_exact() {
     let trial = |(point, id): (&[f64; 2], u64)| {
         let [x, y] = *point;
         let parameters = [("x", x), ("y", y)].map(|(name, value)| (name.to_owned(), ParameterValue::Double(value)));
-        let outcome = TrialOutcome::Measured { values: vec![rosenbrock(x, y)], stopped_early: false };
+        let outcome = TrialOutcome::measured(vec![rosenbrock(x, y)]);
         CompletedTrial { id: TrialId(id), parameters: parameters.into(), outcome }
     };
     let trials: Vec<CompletedTrial> = VALLEY.iter().zip(1..).map(trial).collect();

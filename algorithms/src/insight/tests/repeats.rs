@@ -11,7 +11,7 @@ fn best_mean_of_the_repeated_points_is_recommended_with_its_standard_error() {
     let problem = plain.with_repeats(Some(repeats)).unwrap();
     let trial = |id: u64, x: f64, seed: i64, loss: f64| {
         let parameters = [("x", ParameterValue::Double(x)), ("seed", ParameterValue::Integer(seed))];
-        let outcome = TrialOutcome::Measured { values: vec![loss], stopped_early: false };
+        let outcome = TrialOutcome::measured(vec![loss]);
         CompletedTrial {
             id: TrialId(id),
             parameters: parameters.map(|(name, value)| (name.into(), value)).into(),

@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 
 use tunesmith_algorithms::designer::{Designer, DesignerError, History, SuggestRequest};
 use tunesmith_algorithms::problem::{
-    CompletedTrial, ConstraintSpec, Goal, ParameterValues, PendingTrial, ProblemStatement, TrialId, TrialOutcome,
+    CompletedTrial, ConstraintSpec, Fidelity, Goal, ParameterValues, PendingTrial, ProblemStatement, TrialId,
+    TrialOutcome,
 };
 use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialResult};
 
@@ -67,9 +68,11 @@ impl Optimizer for InProcess {
         pending.retain(|trial| trial.id != result.trial.id);
         let mut trial = result.trial.clone();
         if let (true, Some(values)) = (*sees_constraints, &result.values) {
-            let stopped_early = matches!(trial.outcome, TrialOutcome::Measured { stopped_early: true, .. });
-            trial.outcome =
-                TrialOutcome::Measured { values: [&values[..], &result.constraints].concat(), stopped_early };
+            let fidelity = match trial.outcome {
+                TrialOutcome::Measured { fidelity: Fidelity::Partial, .. } => Fidelity::Partial,
+                _ => Fidelity::Full,
+            };
+            trial.outcome = TrialOutcome::Measured { values: [&values[..], &result.constraints].concat(), fidelity };
         }
         completed.push(trial);
         Ok(())

@@ -5,7 +5,7 @@
 
 use std::io::{BufRead, Write};
 
-use tunesmith_algorithms::problem::{CompletedTrial, ProblemStatement, TrialId, TrialOutcome};
+use tunesmith_algorithms::problem::{CompletedTrial, Fidelity, ProblemStatement, TrialId, TrialOutcome};
 use tunesmith_benchmark::optimizer::{Optimizer, OptimizerError, StudyRequest, TrialReport, TrialResult};
 
 use super::algorithm::OwnAlgorithm;
@@ -68,7 +68,8 @@ impl Server {
                     problem.metrics().iter().map(|metric| metrics.get(&metric.name).copied()).collect();
                 let outcome = match &values {
                     Some(values) if infeasible.is_none() => {
-                        TrialOutcome::Measured { values: values.clone(), stopped_early }
+                        let fidelity = if stopped_early { Fidelity::Partial } else { Fidelity::Full };
+                        TrialOutcome::Measured { values: values.clone(), fidelity }
                     }
                     _ => TrialOutcome::Infeasible,
                 };

@@ -1,6 +1,7 @@
 //! Creation and changes of trials, as values. Not here: the rules for legal changes.
 
 use jiff::Timestamp;
+use tunesmith_algorithms::early_stopping::FinalPrediction;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
 use super::{AttemptLocation, Lease, RequestKey};
@@ -126,8 +127,8 @@ pub enum TrialChange {
     Locate(AttemptLocation),
     /// Requests an early stop. No effect on a trial that is stopping or has its result.
     Stop {
-        /// Final value of the objective that a stopping rule predicts; finite.
-        predicted_final: Option<f64>,
+        /// Final value of the objective that a stopping rule predicts; ignored if not finite.
+        predicted_final: Option<FinalPrediction>,
     },
     /// Sets the result.
     Complete {

@@ -10,6 +10,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tunesmith_algorithms::early_stopping::FinalPrediction;
 use tunesmith_algorithms::problem::{Origin, ParameterValues, TrialId};
 
 use super::{Measurement, Metadata, MetricFolders};
@@ -120,7 +121,7 @@ pub struct TrialFields {
     pub stopped_early: bool,
     /// Final value of the objective predicted by the rule that stopped the trial. Algorithms learn from it in place of the
     /// last measurement.
-    pub predicted_final: Option<f64>,
+    pub predicted_final: Option<FinalPrediction>,
     /// Error of the study's algorithm, if random search stepped in.
     pub fallback_reason: Option<String>,
     /// Names of the parameters whose values the caller fixed; the algorithm chose the others.

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tunesmith_algorithms::early_stopping::FinalPrediction;
 
 use super::location::note;
 use super::{
@@ -269,11 +270,11 @@ impl Trial {
         Ok(())
     }
 
-    fn stop(&mut self, predicted_final: Option<f64>) -> Result<(), TransitionError> {
+    fn stop(&mut self, predicted_final: Option<FinalPrediction>) -> Result<(), TransitionError> {
         match self.state {
             TrialState::Active => {
                 self.0.state = TrialState::Stopping;
-                self.0.predicted_final = predicted_final.filter(|value| value.is_finite());
+                self.0.predicted_final = predicted_final.filter(FinalPrediction::is_finite);
                 Ok(())
             }
             TrialState::Requested | TrialState::Deleted => Err(self.wrong_state("stop")),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use tunesmith_algorithms::early_stopping::FinalPrediction;
 use tunesmith_algorithms::problem::{Origin, ParameterValues};
 
 use super::form::{As, Float, SharedText, Text, forms, is_default};
@@ -76,8 +77,8 @@ struct TrialRecord {
     infeasible_reason: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     stopped_early: bool,
-    #[serde(default, skip_serializing_if = "is_default")]
-    predicted_final: Option<f64>,
+    #[serde(default, skip_serializing_if = "is_default", with = "As::<Option<FinalPredictionRecord>>")]
+    predicted_final: Option<FinalPrediction>,
     #[serde(default, skip_serializing_if = "is_default")]
     fallback_reason: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -87,6 +88,13 @@ struct TrialRecord {
     #[serde(default, skip_serializing_if = "is_default", with = "As::<MetadataRecord>")]
     metadata: Metadata,
     revision: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "FinalPrediction", deny_unknown_fields)]
+struct FinalPredictionRecord {
+    value: f64,
+    deviation: f64,
 }
 
 #[derive(Serialize, Deserialize)]

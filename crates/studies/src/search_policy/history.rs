@@ -10,6 +10,7 @@ use std::pin::pin;
 use futures::TryStreamExt;
 use tunesmith_algorithms::designer::{Designer, DesignerError, SuggestRequest};
 use tunesmith_algorithms::designers::{NumberedPoints, UsedPoints};
+use tunesmith_algorithms::early_stopping::FinalPrediction;
 use tunesmith_algorithms::encoding::{Encoding, EncodingError};
 use tunesmith_algorithms::interruption::Interruption;
 use tunesmith_algorithms::problem::{
@@ -432,10 +433,15 @@ pub fn outcome(trial: &Trial, problem: &ProblemStatement) -> TrialOutcome {
     });
     match (trial.state, values) {
         (TrialState::Succeeded, Some(mut values)) => {
-            if let (true, Some(predicted)) = (trial.stopped_early, trial.predicted_final) {
-                values[0] = predicted;
-            }
-            TrialOutcome::Measured { values, stopped_early: trial.stopped_early }
+            let fidelity = match (trial.stopped_early, trial.predicted_final) {
+                (false, _) => Fidelity::Full,
+                (true, None) => Fidelity::Partial,
+                (true, Some(FinalPrediction { value, deviation })) => {
+                    values[0] = value;
+                    Fidelity::Predicted { deviation }
+                }
+            };
+            TrialOutcome::Measured { values, fidelity }
         }
         _ => TrialOutcome::Infeasible,
     }

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     fn outcome(value: f64) -> TrialOutcome {
-        TrialOutcome::Measured { values: vec![value, -value], stopped_early: false }
+        TrialOutcome::measured(vec![value, -value])
     }
 
     /// Retained ones among `numbers`, completed in this order with values from `value`.

@@ -153,7 +153,8 @@ async fn decay_curve_rule_stops_after_one_report_and_keeps_its_prediction() {
     assert!(studies.should_stop(&key).await.unwrap());
     let done = studies.complete(&key, ReportedOutcome::FromCurve).await.unwrap().trial;
     // All others ended 2 below their first report.
-    assert!((done.predicted_final.unwrap() - 50.0).abs() < 1e-9, "{:?}", done.predicted_final);
+    let predicted = done.predicted_final.unwrap();
+    assert!((predicted.value - 50.0).abs() < 1e-9 && predicted.deviation < 1e-6, "{predicted:?}");
     assert!(done.final_measurement.as_ref().unwrap().metrics.iter().all(|metric| metric.value == 52.0));
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Medium, assert_not_found, assert_refused, reopen, samples};
 use tunesmith_domain::{
-    AttemptLocation, CompletedStart, Completion, LossCause, Metadata, MetadataKey, MetadataValue, NewTrial,
-    ReplicaNode, StudyChange, StudyId, TransitionError, TrialChange, TrialId, TrialStart, TrialState,
+    AttemptLocation, CompletedStart, Completion, FinalPrediction, LossCause, Metadata, MetadataKey, MetadataValue,
+    NewTrial, ReplicaNode, StudyChange, StudyId, TransitionError, TrialChange, TrialId, TrialStart, TrialState,
 };
 use tunesmith_store::{Store, StoreError};
 
@@ -117,15 +117,16 @@ pub(super) async fn pass_through_all_states(medium: &impl Medium) {
     let reported =
         store.change_trial(&study, id, samples::report(1, vec![samples::measurement(1, 0.5)])).await.unwrap();
     assert_eq!(reported.measurement_count, 1);
-    let stop = |predicted| TrialChange::Stop { predicted_final: Some(predicted) };
-    let stopping = store.change_trial(&study, id, stop(0.25)).await.unwrap();
-    assert_eq!((stopping.state, stopping.predicted_final), (TrialState::Stopping, Some(0.25)));
-    assert_eq!(store.change_trial(&study, id, stop(0.5)).await.unwrap(), stopping, "the first stop counts");
+    let predicted_final = Some(FinalPrediction { value: 0.25, deviation: 0.125 });
+    let stopping = store.change_trial(&study, id, TrialChange::Stop { predicted_final }).await.unwrap();
+    assert_eq!((stopping.state, stopping.predicted_final), (TrialState::Stopping, predicted_final));
+    let later = TrialChange::Stop { predicted_final: None };
+    assert_eq!(store.change_trial(&study, id, later).await.unwrap(), stopping, "the first stop counts");
     let store = reopen(medium, store).await;
     assert_eq!(store.trial(&study, id).await.unwrap(), stopping);
     let done = store.change_trial(&study, id, samples::succeed(1, 0.75)).await.unwrap();
     assert_eq!((done.state, done.stopped_early, done.measurement_count), (TrialState::Succeeded, true, 2));
-    assert_eq!(done.predicted_final, Some(0.25));
+    assert_eq!(done.predicted_final, predicted_final);
     assert_eq!(done.final_measurement, Some(samples::measurement(100, 0.75)));
     let store = reopen(medium, store).await;
     assert_eq!(store.trial(&study, id).await.unwrap(), done);

@@ -71,7 +71,7 @@ fn study(seed: u64, trials: u64) -> Vec<CompletedTrial> {
         let history = History { completed: &completed, pending: &[] };
         let suggestions = bandit.suggest(history, SuggestRequest::one(TrialId(id))).unwrap();
         let parameters = suggestions[0].parameters.clone();
-        let outcome = TrialOutcome::Measured { values: vec![quality(&parameters)], stopped_early: false };
+        let outcome = TrialOutcome::measured(vec![quality(&parameters)]);
         completed.push(CompletedTrial { id: TrialId(id), parameters, outcome });
     }
     completed
@@ -216,7 +216,7 @@ fn branch_that_looks_worse_at_first_is_still_explored() {
     for id in 1..=40 {
         let history = History { completed: &completed, pending: &[] };
         let parameters = bandit.suggest(history, SuggestRequest::one(TrialId(id))).unwrap().remove(0).parameters;
-        let outcome = TrialOutcome::Measured { values: vec![value(&parameters)], stopped_early: false };
+        let outcome = TrialOutcome::measured(vec![value(&parameters)]);
         completed.push(CompletedTrial { id: TrialId(id), parameters, outcome });
     }
     let best = completed.iter().map(|trial| value(&trial.parameters)).fold(f64::INFINITY, f64::min);
@@ -257,7 +257,7 @@ fn parents_too_long_to_list_are_searched() {
         let history = History { completed: &completed, pending: &[] };
         let suggestions = bandit.suggest(history, SuggestRequest::one(TrialId(id))).unwrap();
         let parameters = suggestions[0].parameters.clone();
-        let outcome = TrialOutcome::Measured { values: vec![value(&parameters)], stopped_early: false };
+        let outcome = TrialOutcome::measured(vec![value(&parameters)]);
         completed.push(CompletedTrial { id: TrialId(id), parameters, outcome });
     }
     let best = completed.iter().map(|trial| value(&trial.parameters)).fold(f64::INFINITY, f64::min);

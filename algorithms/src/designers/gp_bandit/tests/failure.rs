@@ -17,7 +17,7 @@ fn search(bandit: &GpBandit, trials: u64, f: impl Fn(TrialId, &ParameterValues) 
     for id in (1..=trials).map(TrialId) {
         let parameters = next(bandit, &completed);
         let outcome = match f(id, &parameters) {
-            Some(value) => TrialOutcome::Measured { values: vec![value], stopped_early: false },
+            Some(value) => TrialOutcome::measured(vec![value]),
             None => TrialOutcome::Infeasible,
         };
         completed.push(CompletedTrial { id, parameters, outcome });
@@ -74,7 +74,7 @@ fn design_leaves_the_neighbourhood_of_failures() {
     assert!(distance(&after) > 0.5, "{after:?}");
     // One point was measured: the next ones are nearer to it than to the centre.
     let mut trials = centre.clone();
-    let outcome = TrialOutcome::Measured { values: vec![1.0], stopped_early: false };
+    let outcome = TrialOutcome::measured(vec![1.0]);
     trials.push(CompletedTrial { id: TrialId(2), parameters: after.clone(), outcome });
     let third = next(&bandit, &trials);
     let to_measured: f64 = third.keys().map(|name| (number(&third, name) - number(&after, name)).powi(2)).sum();

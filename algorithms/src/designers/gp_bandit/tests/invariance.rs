@@ -22,7 +22,7 @@ fn double(min: f64, max: f64, scale: ScaleType) -> ParameterKind {
 }
 
 fn measured(id: u64, parameters: ParameterValues, value: f64) -> CompletedTrial {
-    let outcome = TrialOutcome::Measured { values: vec![value], stopped_early: false };
+    let outcome = TrialOutcome::measured(vec![value]);
     CompletedTrial { id: TrialId(id), parameters, outcome }
 }
 

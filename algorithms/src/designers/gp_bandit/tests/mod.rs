@@ -13,8 +13,8 @@ use super::fitting::{Fitting, Output};
 use super::*;
 use crate::gp::Posterior;
 use crate::problem::{
-    CompletedTrial, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues, PendingTrial,
-    ScaleType, SearchSpace, TrialOutcome,
+    CompletedTrial, Fidelity, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ParameterValues,
+    PendingTrial, ScaleType, SearchSpace, TrialOutcome,
 };
 
 pub(super) fn double(name: &str, min: f64, max: f64) -> ParameterSpec {
@@ -41,7 +41,7 @@ pub(super) fn cube(dimensions: usize) -> Vec<ParameterSpec> {
 pub(super) fn trial(id: u64, values: &[(&str, f64)], value: Option<f64>) -> CompletedTrial {
     let parameters = values.iter().map(|(name, x)| ((*name).to_owned(), ParameterValue::Double(*x))).collect();
     let outcome = match value {
-        Some(value) => TrialOutcome::Measured { values: vec![value], stopped_early: false },
+        Some(value) => TrialOutcome::measured(vec![value]),
         None => TrialOutcome::Infeasible,
     };
     CompletedTrial { id: TrialId(id), parameters, outcome }
@@ -185,7 +185,7 @@ fn plateau_away_from_the_bounds_is_left() {
         let is_found = (1..=32).any(|id| {
             let parameters = next(&bandit, &trials);
             let place = coordinates(&parameters)[0];
-            let outcome = TrialOutcome::Measured { values: vec![3.0], stopped_early: false };
+            let outcome = TrialOutcome::measured(vec![3.0]);
             trials.push(CompletedTrial { id: TrialId(id), parameters, outcome });
             (0.23..0.37).contains(&place)
         });
@@ -208,7 +208,7 @@ fn failures_are_never_the_incumbent_and_repel_the_search() {
     let mut not_a_number = trials.clone();
     for trial in &mut not_a_number {
         if trial.outcome == TrialOutcome::Infeasible {
-            trial.outcome = TrialOutcome::Measured { values: vec![f64::NAN], stopped_early: false };
+            trial.outcome = TrialOutcome::measured(vec![f64::NAN]);
         }
     }
     assert_eq!(coordinates(&next(&bandit, &not_a_number)), point);
@@ -287,7 +287,7 @@ fn finite_space_is_exhausted_without_repeats() {
         let parameters = next(&bandit, &completed);
         assert!(completed.iter().all(|trial| trial.parameters != parameters));
         let values = vec![coordinates(&parameters).iter().sum()];
-        let outcome = TrialOutcome::Measured { values, stopped_early: false };
+        let outcome = TrialOutcome::measured(values);
         completed.push(CompletedTrial { id: TrialId(id), parameters, outcome });
     }
     assert!(suggest(&bandit, &completed, &[], 1).is_empty());
@@ -298,7 +298,7 @@ fn finite_space_is_exhausted_without_repeats() {
 fn trial_stopped_early_is_not_the_incumbent() {
     let encoding = Encoding::new(&SearchSpace::new(square()).unwrap());
     let mut trials = history(1.0, bowl);
-    let early = TrialOutcome::Measured { values: vec![1e3], stopped_early: true };
+    let early = TrialOutcome::Measured { values: vec![1e3], fidelity: Fidelity::Partial };
     trials[2].outcome = early;
     let outputs = Outputs::new(&problem(square(), Goal::Maximize));
     let outcomes = Outcomes::new(&encoding, &outputs, History { completed: &trials, pending: &[] }).unwrap();

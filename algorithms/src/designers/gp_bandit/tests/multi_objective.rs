@@ -23,7 +23,7 @@ fn at_most(name: &str, threshold: f64) -> ConstraintSpec {
 
 fn trial(id: u64, a: f64, b: f64, values: Vec<f64>) -> CompletedTrial {
     let parameters = [("a", a), ("b", b)].map(|(name, x)| (name.to_owned(), ParameterValue::Double(x)));
-    let outcome = TrialOutcome::Measured { values, stopped_early: false };
+    let outcome = TrialOutcome::measured(values);
     CompletedTrial { id: TrialId(id), parameters: ParameterValues::from(parameters), outcome }
 }
 

@@ -90,7 +90,7 @@ fn only_with_high_noise_points_are_tried_again() {
     };
     let values = [0.1, 0.2, 0.9, 0.3];
     let measured = |id: u64| {
-        let outcome = TrialOutcome::Measured { values: vec![values[(id - 1) as usize]], stopped_early: false };
+        let outcome = TrialOutcome::measured(vec![values[(id - 1) as usize]]);
         trial(id, outcome)
     };
     let completed: Vec<CompletedTrial> = (1..=4).map(measured).collect();

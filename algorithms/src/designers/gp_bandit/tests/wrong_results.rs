@@ -5,7 +5,7 @@ use super::*;
 /// Square with a bowl; trial 6 has the result `wrong`.
 fn with_wrong_result(wrong: f64) -> Vec<CompletedTrial> {
     let mut completed = history(1.0, bowl);
-    completed[5].outcome = TrialOutcome::Measured { values: vec![wrong], stopped_early: false };
+    completed[5].outcome = TrialOutcome::measured(vec![wrong]);
     completed
 }
 
@@ -42,7 +42,7 @@ fn refuted_result_has_no_influence_and_a_confirmed_one_is_the_incumbent() {
     completed.push(trial(9, &neighbour, Some(bowl(neighbour[0].1, neighbour[1].1))));
     let after_refutation = next(&bandit, &completed);
     let mut far_worse = completed.clone();
-    far_worse[5].outcome = TrialOutcome::Measured { values: vec![1e9], stopped_early: false };
+    far_worse[5].outcome = TrialOutcome::measured(vec![1e9]);
     assert_eq!(after_refutation, next(&bandit, &far_worse));
 
     completed[8] = trial(9, &neighbour, Some(0.99e6));

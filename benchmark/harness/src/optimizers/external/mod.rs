@@ -114,7 +114,7 @@ impl Optimizer for External {
             metrics: names.zip(result.values.iter().flatten().copied()).collect(),
             constraints: result.constraints.clone(),
             infeasible,
-            stopped_early: matches!(result.trial.outcome, TrialOutcome::Measured { stopped_early: true, .. }),
+            stopped_early: matches!(&result.trial.outcome, TrialOutcome::Measured { fidelity, .. } if !fidelity.is_full()),
         })?;
         Ok(())
     }

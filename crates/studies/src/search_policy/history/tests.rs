@@ -67,7 +67,8 @@ async fn stopped_trial_counts_with_its_predicted_end_and_an_unpredicted_one_with
     let store = MemoryStore::new();
     let study = create(&store, "p/l/s", DOUBLE, Algorithm::GaussianProcessBandit).await;
     let mut outcomes = Vec::new();
-    for (number, predicted_final) in [(1, Some(0.25)), (2, None), (3, Some(f64::NAN))] {
+    let prediction = |value| Some(FinalPrediction { value, deviation: 0.05 });
+    for (number, predicted_final) in [(1, prediction(0.25)), (2, None), (3, prediction(f64::NAN))] {
         let id = TrialId(number);
         let parameters = BTreeMap::from([("x".to_owned(), ParameterValue::Double(0.1 * number as f64))]);
         store.create_trial(&study.id, NewTrial { parameters, ..samples::new_trial(number) }).await.unwrap();
@@ -77,8 +78,9 @@ async fn stopped_trial_counts_with_its_predicted_end_and_an_unpredicted_one_with
         assert_eq!(trial.final_measurement.as_ref().unwrap().value("accuracy"), Some(0.75), "people see this value");
         outcomes.push(outcome(&trial, &study.problem));
     }
-    let expected = |value| TrialOutcome::Measured { values: vec![value], stopped_early: true };
-    assert_eq!(outcomes, [expected(0.25), expected(0.75), expected(0.75)]);
+    let expected = |value, fidelity| TrialOutcome::Measured { values: vec![value], fidelity };
+    let last = expected(0.75, Fidelity::Partial);
+    assert_eq!(outcomes, [expected(0.25, Fidelity::Predicted { deviation: 0.05 }), last.clone(), last]);
 }
 
 #[tokio::test]
