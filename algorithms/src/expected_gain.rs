@@ -87,7 +87,8 @@ pub fn expected_gain(problem: &ProblemStatement, history: History<'_>) -> Option
 mod tests {
     use super::*;
     use crate::problem::{
-        CompletedTrial, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ScaleType, SearchSpace, TrialId,
+        CompletedTrial, Fidelity, Goal, MetricSpec, ParameterKind, ParameterSpec, ParameterValue, ScaleType,
+        SearchSpace, TrialId,
     };
 
     fn problem(goal: Goal) -> ProblemStatement {

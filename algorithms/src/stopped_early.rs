@@ -7,7 +7,7 @@
 //!
 //! | use | variance of the observation |
 //! |---|---|
-//! | suggestions: `GpBandit`, source studies | [`NOISE_FACTOR`] times that of a result, and [`prediction_noise`] for a predicted value: the noise of a deterministic program is almost 0, so a factor alone would take predictions for results (docs/experiments/101, 102). Corrections by a line and censored values gained nothing, see 044 |
+//! | suggestions: `GpBandit`, source studies | [`NOISE_FACTOR`] times that of a result, and [`prediction_noise`] for a predicted value: the noise of a deterministic program is almost 0, so a factor alone would take predictions for results (docs/experiments/102). Corrections by a line and censored values gained nothing, see 044 |
 //! | statements about results: [`insight`](crate::insight), [`expected_gain`](crate::expected_gain) | [`NOISE_FACTOR`] times that of a result, and [`ADDED_NOISE`] |
 //!
 //! `Tpe` ranks the value among the others, and keeps one finished trial among the good ones.
@@ -25,9 +25,9 @@ pub(crate) const NOISE_FACTOR: f64 = 4.0;
 /// half of their deviation).
 pub(crate) const ADDED_NOISE: f64 = 0.25;
 
-/// Standard deviation of a predicted value in a model, relative to that stated by the rule (measured, see docs/experiments/101
-/// and 102): the rule takes the errors of all trials for equal, and the errors of predictions for near points are alike.
-const DEVIATION_FACTOR: f64 = 4.0;
+/// Standard deviation of a predicted value in a model, relative to that stated by the rule (measured, see docs/experiments/102):
+/// predictions for near points err alike, so together they are less exact than the model assumes.
+const DEVIATION_FACTOR: f64 = 2.0;
 
 /// Variance of the target of a predicted final value with the standard deviation `deviation`, both in the units of the values that
 /// `warp` was fitted to; 0 for a deviation of 0.

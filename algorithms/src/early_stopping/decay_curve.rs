@@ -33,9 +33,6 @@ const EXPONENTS: [f64; 4] = [0.25, 0.5, 1.0, 2.0];
 const FEWEST_FINISHED: usize = 2;
 /// Default number of reports before a decision (measured, see docs/experiments/048).
 const USUAL_REPORTS: usize = 1;
-/// Progress from which no trial is stopped: a later stop saves little and is a prediction short of a result (measured, see
-/// docs/experiments/101 and 102).
-const LATEST_PROGRESS: f64 = 0.75;
 /// Smallest deviation relative to the range of all values; below it rounding errors would decide.
 const DEVIATION_FLOOR: f64 = 1e-9;
 
@@ -49,10 +46,10 @@ pub struct DecayCurveRule {
 }
 
 impl Default for DecayCurveRule {
-    /// 5 finished trials, 1 report, a tenth of the usual length, and a probability below 0.05: measured, see
-    /// docs/experiments/044 and 048.
+    /// 3 finished trials, 1 report, a tenth of the usual length, and a probability below 0.05: measured, see
+    /// docs/experiments/044, 048 and 102.
     fn default() -> Self {
-        Self { min_finished: 5, min_reports: None, min_progress: 0.1, probability: 0.05 }
+        Self { min_finished: 3, min_reports: None, min_progress: 0.1, probability: 0.05 }
     }
 }
 
@@ -181,7 +178,8 @@ impl PreparedDecayCurveRule {
         let Some(length) = self.length else { return EarlyStopDecision::TooEarly };
         let curve = progress(self.goal, &candidate, self.origin, Some(length));
         let Some(last) = curve.last().copied() else { return EarlyStopDecision::TooEarly };
-        if last.t < self.rule.min_progress || last.t >= LATEST_PROGRESS {
+        // After the usual end there is nothing to predict and little time to save.
+        if last.t < self.rule.min_progress || last.t >= 1.0 {
             return EarlyStopDecision::TooEarly;
         }
         let cut = |curve: &'_ Vec<Progress>| curve.partition_point(|point| point.t <= last.t);

@@ -131,6 +131,33 @@ mod tests {
     }
 
     #[test]
+    fn deviation_is_that_of_a_linear_map_where_the_warp_is_one() {
+        // Two values are only standardised, to -1 and 1.
+        let (warp, _) = Warp::fit(&[2.0, 6.0], false);
+        assert!((warp.deviation(5.0, 0.5) - 0.25).abs() < 1e-12);
+        assert_eq!((warp.deviation(5.0, 0.0), warp.deviation(-1e9, 1.0)), (0.0, 0.0));
+        assert_eq!(Warp::fit(&[4.2; 5], false).0.deviation(4.2, 1.0), 0.0);
+    }
+
+    #[test]
+    fn deviation_is_finite_and_grows_with_that_of_the_value() {
+        let with_outlier: Vec<f64> = VALUES.iter().copied().chain([-1e6, -1e12]).collect();
+        for values in [&VALUES[..], &with_outlier, &[1e308, -1e308, 0.0]] {
+            let (warp, targets) = Warp::fit(values, false);
+            let fitted: Vec<f64> =
+                values.iter().map(|value| warp.inverse(warp.steps.as_ref().unwrap().target(*value))).collect();
+            assert!(
+                fitted.iter().zip(values).all(|(one, other)| (one - other).abs() <= 1e-9 * range(values)),
+                "{targets:?}"
+            );
+            for value in values {
+                let deviations = [0.0, 0.1, 1.0, 1e3, f64::MAX].map(|deviation| warp.deviation(*value, deviation));
+                assert!(deviations.is_sorted() && deviations.iter().all(|one| one.is_finite()), "{deviations:?}");
+            }
+        }
+    }
+
+    #[test]
     fn inverse_is_monotone_and_finite_everywhere() {
         let exponential: Vec<f64> = (0..40).map(|i| (f64::from(i) / 4.0).exp()).collect();
         let mirrored: Vec<f64> = exponential.iter().map(|value| -value).collect();

@@ -12,7 +12,7 @@ use crate::designer::{Capabilities, Designer, DesignerError, SuggestRequest};
 use crate::encoding::{Encoding, Key};
 use crate::interruption::Interruption;
 use crate::problem::{
-    CompletedTrial, ParameterKind, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
+    CompletedTrial, Fidelity, ParameterKind, PendingTrial, ProblemStatement, TrialId, TrialOutcome, TrialSuggestion,
 };
 
 /// Builds the designer under test for a problem and a seed.

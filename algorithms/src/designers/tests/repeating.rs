@@ -1,7 +1,7 @@
 //! Repetition of leaders.
 
 use super::*;
-use crate::problem::{ConstraintSpec, ParameterValues, Repeats, RepeatsError};
+use crate::problem::{ConstraintSpec, Fidelity, ParameterValues, Repeats, RepeatsError};
 
 const SEEDS: [i64; 2] = [11, 15];
 

@@ -33,7 +33,7 @@ fn exact_power_laws_are_extrapolated_exactly() {
     let rule = prepared(Goal::Maximize, &curves);
     let candidate = power(0.7, 0.5, 1.0);
     let end = candidate[49].value;
-    let EarlyStopDecision::Stop(StopEvidence::DecayCurve { probability, predicted, best }) =
+    let EarlyStopDecision::Stop(StopEvidence::DecayCurve { probability, predicted, best, .. }) =
         rule.decide(&candidate[..10])
     else {
         panic!("expected a stop")
@@ -68,10 +68,12 @@ fn probability_follows_the_distribution_of_one_more_error() {
     let at = |t: f64| power(0.53 - mean - t * deviation, 0.0, 1.0);
     assert!(rule.decide(&at(2.72)[..20]).is_stop());
     let decision = rule.decide(&at(2.71)[..20]);
-    let EarlyStopDecision::Continue(StopEvidence::DecayCurve { probability, .. }) = decision else {
-        panic!("{decision:?}")
-    };
+    let EarlyStopDecision::Continue(evidence) = decision else { panic!("{decision:?}") };
+    let StopEvidence::DecayCurve { probability, .. } = evidence else { panic!("{evidence:?}") };
     assert!((probability - 0.010_1).abs() < 1e-4, "{probability}");
+    let predicted = evidence.predicted_final().unwrap();
+    assert!((predicted.value - (0.53 - 2.71 * deviation)).abs() < 1e-12, "{predicted:?}");
+    assert!((predicted.deviation - deviation).abs() < 1e-12, "{predicted:?}");
 }
 
 #[test]
@@ -113,16 +115,16 @@ fn too_little_evidence_does_not_stop() {
 }
 
 #[test]
-fn five_trials_and_one_report_are_enough_by_default() {
+fn three_trials_and_one_report_are_enough_by_default() {
     let curves = twelve();
     let after = |count: usize| {
         let completed = curves[..count].iter().map(|points| CompletedCurve { points, stopped_early: false });
         DecayCurveRule::default().prepare(Goal::Maximize, completed)
     };
     let bad: Vec<CurvePoint> = power(0.1, 0.1, 1.0).into_iter().filter(|point| point.step % 10 == 0).collect();
-    assert_eq!(after(4).decide(&bad[..2]), EarlyStopDecision::TooEarly);
-    assert_eq!(after(5).decide(&bad[..0]), EarlyStopDecision::TooEarly);
-    assert!(after(5).decide(&bad[..1]).is_stop());
+    assert_eq!(after(2).decide(&bad[..2]), EarlyStopDecision::TooEarly);
+    assert_eq!(after(3).decide(&bad[..0]), EarlyStopDecision::TooEarly);
+    assert!(after(3).decide(&bad[..1]).is_stop());
 }
 
 #[test]
@@ -158,7 +160,7 @@ fn settings_out_of_range_are_rejected() {
     assert_eq!(DecayCurveRule::new(10, None, 2.0, 0.01), Err(StoppingRuleError::Progress { min_progress: 2.0 }));
     assert_eq!(DecayCurveRule::new(10, None, 0.1, 0.0), Err(StoppingRuleError::Probability { probability: 0.0 }));
     assert!(DecayCurveRule::new(10, None, 0.1, f64::NAN).is_err());
-    assert_eq!(DecayCurveRule::new(5, None, 0.1, 0.05), Ok(DecayCurveRule::default()));
+    assert_eq!(DecayCurveRule::new(3, None, 0.1, 0.05), Ok(DecayCurveRule::default()));
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn reasons_state_the_compared_values() {
         reason.explain("accuracy").to_string(),
         "its best accuracy 0.5 is not among the best at step 9, where 7 trials needed 0.75"
     );
-    let reason = StopEvidence::DecayCurve { probability: 0.001_5, predicted: 0.5, best: 0.75 };
+    let reason = StopEvidence::DecayCurve { probability: 0.001_5, predicted: 0.5, deviation: 0.1, best: 0.75 };
     assert_eq!(
         reason.explain("loss").to_string(),
         "its loss is expected to end at 0.5, with a chance of 0.15% to beat the best, 0.75"

@@ -307,6 +307,32 @@ fn trial_stopped_early_is_not_the_incumbent() {
     assert_eq!(evidence.data.noise_weights[2], 4.0);
 }
 
+#[test]
+fn predicted_value_has_the_deviation_of_its_prediction_as_noise() {
+    let encoding = Encoding::new(&SearchSpace::new(square()).unwrap());
+    let outputs = Outputs::new(&problem(square(), Goal::Minimize));
+    let noise = |deviation: f64, values: [f64; 2]| {
+        let trials = [
+            trial(1, &[("a", 0.2), ("b", 0.2)], Some(values[0])),
+            CompletedTrial {
+                outcome: TrialOutcome::Measured {
+                    values: vec![values[1]],
+                    fidelity: Fidelity::Predicted { deviation },
+                },
+                ..trial(2, &[("a", 0.7), ("b", 0.4)], None)
+            },
+        ];
+        let outcomes = Outcomes::new(&encoding, &outputs, History { completed: &trials, pending: &[] }).unwrap();
+        outcomes.objectives[0].evidence(&encoding).data.added_noise
+    };
+    // Two values are standardised to -1 and 1, and the deviation counts twice.
+    let added = noise(0.25, [2.0, 6.0]);
+    assert!(added[0] == 0.0 && (added[1] - 0.0625).abs() < 1e-12, "{added:?}");
+    assert_eq!(noise(0.0, [2.0, 6.0]), [0.0, 0.0]);
+    // In other units.
+    assert!((noise(250.0, [-2e3, 2e3])[1] - added[1]).abs() < 1e-12);
+}
+
 /// Many trials without improvement after the first, at (0.31, 0.59), which shrink the box.
 pub(super) fn shrunk_box() -> Vec<CompletedTrial> {
     let mut trials = vec![trial(1, &[("a", 0.31), ("b", 0.59)], Some(1.0))];
