@@ -25,7 +25,7 @@ const UID_DIGITS: usize = 32;
 #[derive(Default)]
 struct Rounds {
     /// Whether one was complete.
-    has_begun: bool,
+    has_started: bool,
     /// Start of the next read of operations.
     cursor: Option<u64>,
     /// Running operations by project and ID, with the time since which none has shown a sign of life.
@@ -39,7 +39,7 @@ impl Models {
         let interval = INTERVAL.min(self.0.services.lease / RENEWALS);
         loop {
             match self.round(&mut rounds).await {
-                Ok(()) => rounds.has_begun = true,
+                Ok(()) => rounds.has_started = true,
                 Err(refusal) => tracing::warn!(error = refusal.message, "models cannot be looked after"),
             }
             tokio::time::sleep(interval).await;
@@ -52,7 +52,7 @@ impl Models {
         let pools: Vec<String> = self.0.pools.lock().keys().cloned().collect();
         let models = self.0.index.all(Duration::ZERO).await?;
         for model in &models {
-            if let Err(refusal) = self.look_after(model, rounds.has_begun).await {
+            if let Err(refusal) = self.look_after(model, rounds.has_started).await {
                 let error = refusal.message;
                 tracing::warn!(model = model.resource_name(), error, "a model cannot be looked after");
             }
@@ -70,7 +70,7 @@ impl Models {
             // A failure is in the log, and the next round tries again.
             let _ = self.remove_folder(project, uid).await;
         }
-        if !rounds.has_begun {
+        if !rounds.has_started {
             for project in self.projects().await? {
                 self.0.remove_old_operations(&project).await?;
             }
@@ -92,7 +92,7 @@ impl Models {
     async fn continue_operations(&self, rounds: &mut Rounds) -> Result<(), Refusal> {
         let (now, lease) = (Instant::now(), self.0.services.lease);
         let changed = self.0.changed_operations(rounds.cursor).await?;
-        if rounds.cursor.is_none() && (self.0.services.is_shared || !rounds.has_begun) {
+        if rounds.cursor.is_none() && (self.0.services.is_shared || !rounds.has_started) {
             for project in self.projects().await? {
                 for (operation, age) in self.0.running_operations(&project).await? {
                     // The operations of an only server are those of a former process.
@@ -123,12 +123,12 @@ impl Models {
         Ok(())
     }
 
-    async fn look_after(&self, model: &Model, has_begun: bool) -> Result<(), Refusal> {
+    async fn look_after(&self, model: &Model, has_started: bool) -> Result<(), Refusal> {
         if model.is_deleted {
             // The deletion was interrupted.
             return self.0.forget(&model.project, &model.name).await;
         }
-        if !has_begun && model.versions.iter().any(|version| version.spec.container.is_some()) {
+        if !has_started && model.versions.iter().any(|version| version.spec.container.is_some()) {
             // Finding the engine removes the containers of a former process.
             if let Err(reason) = self.0.engines.engine().await {
                 tracing::warn!(model = model.resource_name(), "its containers cannot run: {reason}");
