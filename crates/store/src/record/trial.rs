@@ -29,6 +29,7 @@ pub(crate) fn decode_trial(bytes: &[u8]) -> Result<Trial, RecordError> {
 
 forms! {
     TrialRecord => TrialFields,
+    FinalPredictionRecord => FinalPrediction,
     LeaseRecord => Lease,
     LocationRecord => AttemptLocation,
     NodeRecord => ReplicaNode,

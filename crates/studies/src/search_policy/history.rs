@@ -14,7 +14,7 @@ use tunesmith_algorithms::early_stopping::FinalPrediction;
 use tunesmith_algorithms::encoding::{Encoding, EncodingError};
 use tunesmith_algorithms::interruption::Interruption;
 use tunesmith_algorithms::problem::{
-    Origin, ParameterValues, ProblemStatement, Step, TrialId, TrialOutcome, TrialSuggestion,
+    Fidelity, Origin, ParameterValues, ProblemStatement, Step, TrialId, TrialOutcome, TrialSuggestion,
 };
 use tunesmith_algorithms::transfer::SourceStudy;
 
