@@ -138,11 +138,11 @@ mod tests {
         for rule in ["", ", earlyStopping: MEDIAN", ", earlyStopping: ASHA"] {
             assert_eq!(of(stopping, REAL, rule, 2, None), Vec::<String>::new());
         }
-        let stopping = ", maxTrials: 5, enableTrialEarlyStopping: true";
-        for (rule, name) in [("", "DECAY_CURVE"), (", earlyStopping: MEDIAN", "MEDIAN")] {
-            let expected =
-                format!("enableTrialEarlyStopping has no effect with maxTrials 5: {name} stops nothing before 5 ");
-            one(of(stopping, REAL, rule, 2, None), &expected);
+        for (rule, name, trials) in [("", "DECAY_CURVE", 3), (", earlyStopping: MEDIAN", "MEDIAN", 5)] {
+            let stopping = format!(", maxTrials: {trials}, enableTrialEarlyStopping: true");
+            let reason = format!("{name} stops nothing before {trials} trials have completed");
+            let expected = format!("enableTrialEarlyStopping has no effect with maxTrials {trials}: {reason}");
+            one(of(&stopping, REAL, rule, 2, None), &expected);
         }
     }
 
