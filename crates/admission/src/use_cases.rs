@@ -231,6 +231,11 @@ use_cases! {
          hyperparameters. Repeating a report has no further effect.";
     GET_RUN_PACKAGE = reads("tunesmith.jobs.runs.packages.get", TrialToken, Run)
         "Returns a Python package of a job to the agent that installs it for one run of the job's program.".slower(10);
+    EXCHANGE_WITH_WORKER = reads("tunesmith.projects.models.workers.exchange", TrialToken, Model)
+        "Receives a message of a worker of a model in a pod, such as its predictions, and answers with the next request for \
+         it. Both are a line of JSON, followed by the content. Without a request, the status is 204 after a while.";
+    GET_WORKER_FILE = reads("tunesmith.projects.models.workers.files.get", TrialToken, Model)
+        "Returns a file of a version to its worker in a pod.".slower(10);
     CREATE_MODEL = changing("ml.projects.models.create", Of(ModelsCreate), Project)
         "Creates a model without versions.";
     LIST_MODELS = reads("ml.projects.models.list", Of(ModelsList), Project)

@@ -12,6 +12,9 @@ use crate::records::{Model, Operation, OperationKind, VersionState, failed};
 /// Interval of the server's rounds.
 const INTERVAL: Duration = Duration::from_secs(10);
 
+/// Rounds from one sweep of the cluster to the next.
+const ROUNDS_PER_SWEEP: u32 = 30;
+
 /// Age without renewal after which another server continues an operation. A guess: three renewals.
 const ABANDONED_AFTER: Duration = RENEWAL.saturating_mul(3);
 
@@ -19,7 +22,12 @@ impl Models {
     /// Continues interrupted changes, starts the workers of versions, and keeps both going. Never ends.
     pub async fn run(&self) {
         let mut is_first = true;
+        let mut rounds = 0_u32;
         loop {
+            if rounds.is_multiple_of(ROUNDS_PER_SWEEP) {
+                self.0.sweep_pods().await;
+            }
+            rounds = rounds.wrapping_add(1);
             if let Err(refusal) = self.round(is_first).await {
                 tracing::warn!(error = refusal.message, "models cannot be looked after");
             } else {
@@ -55,7 +63,7 @@ impl Models {
     }
 
     async fn look_after(&self, project: &str, model: &Model, is_first: bool) -> Result<(), Refusal> {
-        if is_first && model.versions.iter().any(|version| version.spec.container.is_some()) {
+        if is_first && !self.runs_in_pods() && model.versions.iter().any(|version| version.spec.container.is_some()) {
             // Finding the engine removes the containers of a former process.
             if let Err(reason) = self.0.engines.engine().await {
                 tracing::warn!(model = model.resource_name(), "its containers cannot run: {reason}");

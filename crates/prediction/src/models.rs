@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -22,6 +22,7 @@ use tunesmith_studies::clock::Clock;
 use crate::engines::{EngineOptions, Engines};
 use crate::limits::WorkerLimits;
 use crate::nodes::{Nodes, PredictionTimes};
+use crate::pods::{Group, PodPlatform};
 use crate::pool::Pool;
 use crate::records::Model;
 
@@ -54,6 +55,8 @@ pub struct ModelServices {
     /// Variables that workers inherit from this process.
     pub environment: PassedEnvironment,
     pub engine: EngineOptions,
+    /// Cluster whose pods are the workers; `None` for processes of this machine.
+    pub pods: Option<PodPlatform>,
     /// Limits of workers without a machine type.
     pub limits: WorkerLimits,
     /// Whether new versions are refused: workers would have rights that programs do not have.
@@ -75,6 +78,10 @@ pub(crate) struct Inner {
     pub(crate) server: String,
     /// Pools by the UID of their version.
     pub(crate) pools: Mutex<HashMap<String, Arc<OnceCell<Arc<Pool>>>>>,
+    /// Groups of pods by their ID.
+    pub(crate) worker_groups: Mutex<HashMap<String, Weak<Group>>>,
+    /// Whether the server ends.
+    pub(crate) is_closing: watch::Sender<bool>,
     /// Operations that this process runs, by project and ID; the value requests their cancellation.
     pub(crate) running: Mutex<HashMap<(String, String), watch::Sender<bool>>>,
     /// By project and name, with the time of the last read.
@@ -96,6 +103,8 @@ impl Models {
             engines: Arc::new(engines),
             server: hex::encode(rand::random::<[u8; 8]>()),
             pools: Mutex::default(),
+            worker_groups: Mutex::default(),
+            is_closing: watch::channel(false).0,
             running: Mutex::default(),
             cache: Mutex::default(),
             changes: AtomicU64::new(0),
@@ -169,6 +178,16 @@ impl Models {
         });
         let changes = self.0.changes.load(Ordering::Acquire);
         Some(workers.fold(hashed(&|hasher| changes.hash(hasher)), u64::wrapping_add))
+    }
+
+    /// Whether workers run in the pods of a cluster, from images.
+    pub fn runs_in_pods(&self) -> bool {
+        self.0.services.pods.is_some()
+    }
+
+    /// Ends what outlives the server otherwise, such as pods, within `limit`.
+    pub async fn close(&self, limit: Duration) {
+        self.0.close_pods(limit).await;
     }
 
     /// Maximum number of workers of all versions on this server.

@@ -13,6 +13,7 @@ use tunesmith_telemetry::telemetry;
 
 use self::serving::{Reason, Unusable};
 use crate::nodes::{Nodes, PredictionTimes, Use};
+use crate::pods::WorkerGroup;
 use crate::pool_status::{Counts, PoolStatus, PredictError};
 use crate::runner::LoadReport;
 use crate::worker::{Content, Reply, StartError, Worker, WorkerSettings};
@@ -206,6 +207,14 @@ impl Pool {
 
     pub(crate) fn log(&self) -> &crate::worker_log::WorkerLog {
         self.settings.log()
+    }
+
+    /// Pods of its workers, if they are no processes of this machine.
+    pub(crate) fn pods(&self) -> Option<&WorkerGroup> {
+        match &self.settings {
+            WorkerSettings::Python(settings) => settings.pods.as_deref(),
+            WorkerSettings::Container(_) => None,
+        }
     }
 
     fn start(self: &Arc<Self>, state: &mut State) {
