@@ -180,7 +180,9 @@ async fn packages_and_files_come_from_the_server_and_output_is_read_from_the_pod
         assert!(status == 200 && text.contains("printed by the model") && text.contains("==> ts-m-v1-"), "{read}");
         assert!(text.contains("Successfully installed words-1.0"), "{text}");
         // The archives are not installed on the server.
-        assert!(!workspace.path().join("data/environments").exists());
+        let versions = fs::read_dir(workspace.path().join("data/models/files/p")).unwrap();
+        let folders: Vec<std::path::PathBuf> = versions.map(|entry| entry.unwrap().path()).collect();
+        assert!(folders.len() == 1 && folders[0].join("archives").exists() && !folders[0].join("packages").exists());
         // A response of some megabytes, and a request near the limit.
         let long = "x".repeat(1 << 20);
         let (status, reply) = ask(&server, &json!([long, long.len().to_string()]));

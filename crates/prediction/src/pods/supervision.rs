@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_secs(10);
 /// Time without contact after which an idle worker is replaced: three of its requests.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Time after which the list of pods has a pod that has contacted this server.
+/// Time after which the cluster shows a new object.
 const UNLISTED: Duration = Duration::from_secs(30);
 
 /// Failures that no start has waited for are dropped above this number.
@@ -35,6 +35,8 @@ const REMOVALS: u32 = 5;
 struct Applied {
     pods: usize,
     since: Instant,
+    /// Whether the cluster has shown the group since then.
+    is_shown: bool,
     retry: Option<Instant>,
     pause: Duration,
     /// Since when fewer pods are needed.
@@ -45,8 +47,14 @@ impl Group {
     /// Runs until the group is closed.
     pub(super) async fn supervise(self: Arc<Self>) {
         let (mut changed, mut seen) = (self.changed.subscribe(), self.engine.changes(&self.spec.id));
-        let mut applied =
-            Applied { pods: 0, since: Instant::now(), retry: None, pause: FIRST_PAUSE, lower_since: None };
+        let mut applied = Applied {
+            pods: 0,
+            since: Instant::now(),
+            is_shown: false,
+            retry: None,
+            pause: FIRST_PAUSE,
+            lower_since: None,
+        };
         let mut is_used = false;
         loop {
             changed.mark_unchanged();
@@ -149,13 +157,14 @@ impl Group {
         let seen = self.seen();
         let Some(pods) = seen.pods else { return };
         let now = Instant::now();
-        if applied.pods > 0 && !seen.exists && now > applied.since + UNLISTED {
+        applied.is_shown |= seen.exists;
+        if applied.pods > 0 && !seen.exists && (applied.is_shown || now > applied.since + UNLISTED) {
             // Someone else has removed it.
             tracing::warn!(
                 version = self.spec.title,
                 "the workers of a version were removed from the cluster; creating them again"
             );
-            (applied.pods, applied.since) = (0, now);
+            (applied.pods, applied.since, applied.is_shown) = (0, now, false);
         }
         let mut guard = self.state.lock();
         let (state, mut is_changed) = (&mut *guard, false);
