@@ -135,7 +135,8 @@ impl Models {
     pub(crate) fn check_runs_here(&self) -> Result<(), Refusal> {
         if self.0.services.refuses_versions {
             let text = "the programs of this server run on other machines, but the workers of models would run on the server, \
-                        as its user; its operator accepts this with --allow-unisolated-programs";
+                        as its user; its operator runs them in pods with prediction.executor of the server configuration, or accepts this \
+                        with --allow-unisolated-programs";
             return Err(Refusal::new(Code::FailedPrecondition, text));
         }
         Ok(())

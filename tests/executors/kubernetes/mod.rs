@@ -24,6 +24,7 @@ mod served;
 mod survivor;
 mod volumes;
 mod worker_failures;
+mod worker_servers;
 mod workers;
 mod workers_node;
 

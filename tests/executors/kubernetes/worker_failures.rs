@@ -10,7 +10,7 @@ use super::runs::{finish, kubeconfig};
 use super::workers::{ask, blocking, create, deploy, objects, routine, serve};
 
 /// A routine that answers, and can be loaded as `load` does.
-fn answering(load: &str) -> String {
+pub(super) fn answering(load: &str) -> String {
     format!(
         "
 import os, sys
