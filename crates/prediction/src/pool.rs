@@ -196,11 +196,13 @@ impl Pool {
 
     pub(crate) fn status(&self) -> PoolStatus {
         let state = self.state.lock();
+        let starting = state.live - state.ready;
+        let waiting = || self.pods().filter(|_| starting > 0).and_then(WorkerGroup::waiting);
         PoolStatus {
             ready: state.ready,
-            starting: state.live - state.ready,
+            starting,
             waiting: state.queue.len(),
-            failure: state.failure.clone(),
+            failure: state.failure.clone().or_else(waiting),
             ..self.counts.status()
         }
     }

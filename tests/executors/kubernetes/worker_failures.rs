@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tunesmith_testing::Workspace;
-use tunesmith_testing::paced::until;
+use tunesmith_testing::paced::{found, until};
 use tunesmith_testing::server::Server;
 
 use super::InProcess;
@@ -119,6 +119,46 @@ async fn outages_conflicts_and_lost_watches_end_no_prediction() {
         place.api().remove(&deployment);
         until(|| place.api().all("pods").is_empty());
         predicts(5);
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_that_wait_for_a_node_state_the_reason() {
+    let place = InProcess::new();
+    let workspace = Workspace::new("");
+    blocking(|| {
+        let server = serve(&place, &workspace, &[]);
+        place.kubelet().set_capacity(0);
+        server.post("/v1/projects/p/models", &json!({"name": "m"}));
+        let version = routine(&workspace, "fine", &answering("pass"));
+        let (status, operation) = server.post("/v1/projects/p/models/m/versions", &version);
+        assert_eq!(status, 200, "{operation}");
+        let reason = found(|| {
+            let (_, version) = server.get("/v1/projects/p/models/m/versions/v1");
+            assert_eq!(version["state"], "CREATING", "{version}");
+            version["tunesmith"]["workers"]["failure"].as_str().map(str::to_owned)
+        });
+        assert_eq!(reason, "its pod waits: Unschedulable: 0/1 nodes are available: 1 Too many pods.");
+        place.kubelet().set_capacity(1);
+        assert_eq!(server.wait(operation)["response"]["state"], "READY");
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn predictions_need_no_watch() {
+    let place = InProcess::new();
+    let workspace = Workspace::new("");
+    blocking(|| {
+        let server = serve(&place, &workspace, &[]);
+        place.api().stall_watches();
+        let dying = "os._exit(7) if instances == ['die'] else None\n        return instances";
+        let code = answering("pass").replace("return instances", dying);
+        deploy(&server, &routine(&workspace, "fine", &code));
+        assert_eq!(ask(&server, &json!([1])), (200, json!({"predictions": [1]})));
+        // The next process in the pod tells that the one before has ended.
+        let (status, died) = ask(&server, &json!(["die"]));
+        assert!(status == 503 && died.to_string().contains("its container was restarted"), "{died}");
+        assert_eq!(ask(&server, &json!([2])), (200, json!({"predictions": [2]})));
     });
 }
 

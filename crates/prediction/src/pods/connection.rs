@@ -31,6 +31,8 @@ pub(super) struct ConnectionState {
     pub(super) is_killed: bool,
     pub(super) outstanding: Option<Outstanding>,
     last_request: u64,
+    /// Whether the cluster has listed the pod.
+    pub(super) was_listed: bool,
     /// Requests of the worker that wait.
     pub(super) waiting: usize,
     pub(super) last_contact: Instant,
@@ -63,6 +65,7 @@ impl Connection {
             is_killed: false,
             outstanding: None,
             last_request: 0,
+            was_listed: false,
             waiting: 0,
             last_contact: Instant::now(),
         };

@@ -179,6 +179,11 @@ impl Inner {
 }
 
 impl WorkerGroup {
+    /// Why a pod has not started yet.
+    pub(crate) fn waiting(&self) -> Option<String> {
+        self.0.seen().waiting
+    }
+
     /// What the workers have printed.
     pub(crate) async fn log(&self, limit: u64) -> Result<String, WorkerPodsError> {
         self.0.engine.log(&self.0.spec.id, limit).await

@@ -173,19 +173,23 @@ impl Group {
         }
         let connections: Vec<Arc<Connection>> = state.connections.values().cloned().collect();
         for connection in connections {
-            let (last_contact, is_waiting, is_idle) = {
-                let state = connection.state.lock();
-                let is_idle = matches!(state.phase, Phase::Ready(_)) && state.outstanding.is_none();
-                (state.last_contact, state.waiting > 0, is_idle)
-            };
             let is_listed = pods.iter().any(|pod| pod.name == connection.pod);
-            if !is_listed && now > last_contact + UNLISTED && !is_waiting {
+            let (last_contact, is_waiting, is_busy, is_ready, was_listed) = {
+                let mut state = connection.state.lock();
+                let was_listed = state.was_listed;
+                state.was_listed |= is_listed;
+                let is_ready = matches!(state.phase, Phase::Ready(_));
+                (state.last_contact, state.waiting > 0, state.outstanding.is_some(), is_ready, was_listed)
+            };
+            // The list may lag behind.
+            let is_gone = !is_listed && (was_listed || (!is_busy && now > last_contact + UNLISTED));
+            if is_gone && !is_waiting {
                 let status = "its pod was removed from the cluster".to_owned();
                 state.note_end(&connection, WorkerEnd { status, output: String::new() });
                 state.connections.remove(&connection.pod);
                 state.noticed_ends.remove(&connection.pod);
                 is_changed = true;
-            } else if is_idle && !is_waiting && now > last_contact + SILENCE {
+            } else if is_ready && !is_busy && !is_waiting && now > last_contact + SILENCE {
                 let status = format!("it has not contacted the server for {} s", SILENCE.as_secs());
                 state.note_end(&connection, WorkerEnd { status, output: String::new() });
                 connection.state.lock().is_condemned = true;
