@@ -118,7 +118,13 @@ async fn outages_conflicts_and_lost_watches_end_no_prediction() {
         let deployment = place.api().all("deployments")[0].0.clone();
         place.api().remove(&deployment);
         until(|| place.api().all("pods").is_empty());
-        predicts(5);
+        // A request may meet the end of its worker.
+        let answered = found(|| {
+            let (status, answer) = ask(&server, &json!([5]));
+            assert!(status == 200 || status == 503, "{answer}");
+            (status == 200).then_some(answer)
+        });
+        assert_eq!(answered, json!({"predictions": [5]}));
     });
 }
 

@@ -122,7 +122,14 @@ impl Node {
         let grace = Duration::from_secs(pod["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap());
         let mut last_end = Value::Null;
         for restarts in 0_u32.. {
-            let mut child = self.start_worker(&key, container, &volumes, &log).await;
+            let Some(mut child) = self.start_worker(&key, container, &volumes, &log).await else {
+                let waiting =
+                    json!({"waiting": {"reason": "CreateContainerConfigError", "message": "secret not found"}});
+                self.set_status(&key, restarts, &waiting, &last_end);
+                self.deleted(&key).await;
+                self.server.remove(&key);
+                return;
+            };
             let process = child.id().unwrap();
             self.processes.lock().unwrap().insert(key.2.clone(), process);
             self.set_status(&key, restarts, &json!({"running": {}}), &last_end);
@@ -141,7 +148,8 @@ impl Node {
             };
             self.processes.lock().unwrap().remove(&key.2);
             let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap());
-            let text = fs::read_to_string(&log).unwrap();
+            // The folder is removed at the end of the test.
+            let text = fs::read_to_string(&log).unwrap_or_default();
             let tail: Vec<&str> = text.lines().rev().take(20).collect();
             let message: String = tail.into_iter().rev().collect::<Vec<_>>().join("\n");
             let reason = if code == 137 { "OOMKilled" } else { "Error" };
@@ -180,9 +188,16 @@ impl Node {
         }
     }
 
-    async fn start_worker(&self, key: &Key, container: &Value, volumes: &[(String, PathBuf)], log: &Path) -> Child {
+    /// Starts the process of a container; `None` if its Secret is missing.
+    async fn start_worker(
+        &self,
+        key: &Key,
+        container: &Value,
+        volumes: &[(String, PathBuf)],
+        log: &Path,
+    ) -> Option<Child> {
         let argv = arguments(container, volumes);
-        let output = fs::File::options().create(true).append(true).open(log).unwrap();
+        let output = fs::File::options().create(true).append(true).open(log).expect("the test goes on");
         let mut path = tunesmith_testing::environment::path().to_owned();
         if container["image"] == "models:1" {
             let python = tokio::task::spawn_blocking(|| interpreter(&MODEL_PACKAGES)).await.unwrap();
@@ -198,7 +213,7 @@ impl Node {
                 assert_eq!(field, "metadata.name");
                 key.2.clone()
             } else if let Some(secret) = source["secretKeyRef"]["name"].as_str() {
-                let secret = self.server.get(&("secrets".to_owned(), key.1.clone(), secret.to_owned())).unwrap();
+                let secret = self.server.get(&("secrets".to_owned(), key.1.clone(), secret.to_owned()))?;
                 let text = secret["data"][source["secretKeyRef"]["key"].as_str().unwrap()].as_str().unwrap();
                 String::from_utf8(BASE64_STANDARD.decode(text).unwrap()).unwrap()
             } else {
@@ -206,7 +221,7 @@ impl Node {
             };
             command.env(variable["name"].as_str().unwrap(), value);
         }
-        command.spawn().unwrap()
+        Some(command.spawn().unwrap())
     }
 }
 

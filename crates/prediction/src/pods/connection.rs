@@ -43,7 +43,7 @@ pub(super) enum Phase {
     Loading,
     Ready(LoadReport),
     Failed,
-    /// How it ended, and its last output.
+    /// How it ended, and its last output. Both are empty until the cluster tells.
     Ended(String, String),
 }
 
@@ -106,6 +106,12 @@ impl Connection {
             state.phase = Phase::Ended(how.to_owned(), output.to_owned());
             state.outstanding = None;
         }
+        self.changed.send_replace(());
+    }
+
+    /// States how a worker has ended whose end was noticed before.
+    pub(super) fn explain(&self, how: &str, output: &str) {
+        self.state.lock().phase = Phase::Ended(how.to_owned(), output.to_owned());
         self.changed.send_replace(());
     }
 

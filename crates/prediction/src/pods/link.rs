@@ -223,8 +223,10 @@ impl Group {
         if let Some(before) = before.filter(|before| before.start < head.start) {
             let noticed = state.noticed_ends.entry(head.pod.clone()).or_default();
             *noticed = (*noticed).max(head.start - 1);
-            let end = self.last_end(&head.pod);
-            state.note_end(&before, end);
+            match self.end_of(&before) {
+                Some(end) => state.note_end(&before, end),
+                None => state.note_unexplained(before),
+            }
         }
         let connection = Arc::new(Connection::new(head.pod.clone(), head.start, phase));
         state.connections.insert(head.pod.clone(), Arc::clone(&connection));
@@ -233,11 +235,11 @@ impl Group {
         Ok(connection)
     }
 
-    /// How the container of `pod` has last ended, as far as the cluster has told.
-    fn last_end(&self, pod: &str) -> WorkerEnd {
-        let seen = self.seen().pods.into_iter().flatten().find(|seen| seen.name == pod);
-        let end = seen.and_then(|seen| seen.last_end);
-        end.unwrap_or_else(|| WorkerEnd { status: "its container was restarted".to_owned(), output: String::new() })
+    /// How a process has ended, if the cluster has told.
+    fn end_of(&self, connection: &Connection) -> Option<WorkerEnd> {
+        let mut pods = self.seen().pods.into_iter().flatten();
+        let pod = pods.find(|pod| pod.name == connection.pod && pod.ends >= connection.start)?;
+        pod.last_end
     }
 
     fn ready(&self, connection: &Connection, report: LoadReport) {

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, watch};
+use tokio::time::Instant;
 use tunesmith_executor::{Resources, WorkerEnd, WorkerPods, WorkerPodsError, WorkerSpec, WorkersState};
 
 pub use self::link::WorkerLink;
@@ -78,9 +79,19 @@ struct GroupState {
     /// Ends of the container that were noticed, by the name of the pod.
     noticed_ends: HashMap<String, u32>,
     failed_starts: VecDeque<FailedStart>,
+    /// Ends that the cluster has not told of yet.
+    unexplained: Vec<UnexplainedEnd>,
     /// Why the cluster does not run the number of pods, and how often in a row.
     refusal: Option<(WorkerPodsError, u32)>,
     is_closed: bool,
+}
+
+/// End of a process that the next process in its pod has told of.
+#[derive(Debug)]
+struct UnexplainedEnd {
+    connection: Arc<Connection>,
+    was_loading: bool,
+    since: Instant,
 }
 
 impl Drop for WorkerGroup {

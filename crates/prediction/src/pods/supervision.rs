@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tunesmith_executor::{WorkerEnd, WorkerPod};
 
 use super::connection::{Connection, Phase};
-use super::{FailedStart, Group, GroupState};
+use super::{FailedStart, Group, GroupState, UnexplainedEnd};
 
 /// Time for which a pod is kept after its lease, since the next lease often follows at once.
 const LINGER: Duration = Duration::from_secs(2);
@@ -24,6 +24,9 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// Time after which the cluster shows a new object.
 const UNLISTED: Duration = Duration::from_secs(30);
+
+/// Time within which the cluster tells how a container has ended.
+const EXPLAINED: Duration = Duration::from_secs(2);
 
 /// Failures that no start has waited for are dropped above this number.
 const MAX_FAILED_STARTS: usize = 64;
@@ -80,7 +83,7 @@ impl Group {
                 self.apply(&mut applied, wanted).await;
                 continue;
             }
-            let tick = Instant::now() + TICK;
+            let tick = self.next_tick();
             tokio::select! {
                 _ = changed.changed() => {}
                 () = seen.changed() => {}
@@ -90,6 +93,13 @@ impl Group {
         if is_used {
             self.remove().await;
         }
+    }
+
+    /// When to look for what nothing tells.
+    fn next_tick(&self) -> Instant {
+        let unexplained = self.state.lock().unexplained.iter().map(|end| end.since + EXPLAINED).min();
+        let tick = Instant::now() + TICK;
+        unexplained.map_or(tick, |explained| explained.min(tick))
     }
 
     async fn remove(&self) {
@@ -154,9 +164,11 @@ impl Group {
 
     /// Compares connections with the pods of the cluster.
     fn observe(&self, applied: &mut Applied) {
-        let seen = self.seen();
+        let (seen, now) = (self.seen(), Instant::now());
+        if self.state.lock().explain_late(now) {
+            self.notify();
+        }
         let Some(pods) = seen.pods else { return };
-        let now = Instant::now();
         applied.is_shown |= seen.exists;
         if applied.pods > 0 && !seen.exists && (applied.is_shown || now > applied.since + UNLISTED) {
             // Someone else has removed it.
@@ -255,6 +267,18 @@ impl Applied {
 impl GroupState {
     /// Notes what the cluster tells about `pod`. Returns whether a worker has ended.
     fn observe(&mut self, pod: &WorkerPod) -> bool {
+        let is_told = |end: &mut UnexplainedEnd| {
+            end.connection.pod == pod.name && pod.ends >= end.connection.start && pod.last_end.is_some()
+        };
+        let told: Vec<UnexplainedEnd> = self.unexplained.extract_if(.., is_told).collect();
+        let is_explained = !told.is_empty();
+        for end in told {
+            self.explain(&end, pod.last_end.clone().unwrap_or_default());
+        }
+        self.observe_end(pod) || is_explained
+    }
+
+    fn observe_end(&mut self, pod: &WorkerPod) -> bool {
         let noticed = self.noticed_ends.entry(pod.name.clone()).or_default();
         let connection = self.connections.get(&pod.name).cloned();
         if pod.ends > *noticed {
@@ -280,6 +304,32 @@ impl GroupState {
                 true
             }
             _ => false,
+        }
+    }
+
+    /// Ends a connection whose reason the cluster is about to tell.
+    pub(super) fn note_unexplained(&mut self, connection: Arc<Connection>) {
+        if connection.ended().is_none() {
+            let was_loading = connection.state.lock().phase == Phase::Loading;
+            connection.end("", "");
+            self.unexplained.push(UnexplainedEnd { connection, was_loading, since: Instant::now() });
+        }
+    }
+
+    /// Gives up waiting for reasons. Returns whether there were some.
+    fn explain_late(&mut self, now: Instant) -> bool {
+        let late: Vec<UnexplainedEnd> = self.unexplained.extract_if(.., |end| now >= end.since + EXPLAINED).collect();
+        for end in &late {
+            let status = "its container was restarted".to_owned();
+            self.explain(end, WorkerEnd { status, output: String::new() });
+        }
+        !late.is_empty()
+    }
+
+    fn explain(&mut self, unexplained: &UnexplainedEnd, end: WorkerEnd) {
+        unexplained.connection.explain(&end.status, &end.output);
+        if unexplained.was_loading {
+            self.failed_starts.push_back(FailedStart::Ended(end));
         }
     }
 

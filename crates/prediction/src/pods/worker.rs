@@ -22,8 +22,8 @@ const CONTACT: Duration = Duration::from_secs(60);
 /// Refusals of the cluster in a row before a start fails: an API server that starts refuses for a moment.
 const REFUSALS: u32 = 3;
 
-/// Longest wait for the end of a worker that no longer answers.
-const END: Duration = Duration::from_secs(1);
+/// Longest wait for the reason of an end, above the time within which the group has one.
+const END: Duration = Duration::from_secs(5);
 
 /// A leased worker. Dropping it gives the pod up.
 #[derive(Debug)]
@@ -146,9 +146,17 @@ impl PodWorker {
             self.lease.group.notify();
             return ("its pod is replaced".to_owned(), String::new());
         }
-        // The cluster tells the reason within moments.
-        let _ = tokio::time::timeout(END, self.ended()).await;
-        self.connection.ended().unwrap_or_default()
+        let mut changed = self.connection.changed.subscribe();
+        let told = async {
+            loop {
+                changed.mark_unchanged();
+                match self.connection.ended() {
+                    Some((how, output)) if !how.is_empty() => return (how, output),
+                    _ => drop(changed.changed().await),
+                }
+            }
+        };
+        tokio::time::timeout(END, told).await.unwrap_or_default()
     }
 }
 
