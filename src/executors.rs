@@ -285,6 +285,7 @@ impl Building<'_> {
 }
 
 /// Subfolder with the identity of the workers of models in a cluster.
+#[cfg(feature = "kubernetes")]
 const WORKERS: &str = "prediction-workers";
 
 /// Pods for the workers of models of the server at `endpoint`; `None` if they are processes of this machine.
