@@ -43,7 +43,7 @@ pub(super) enum Phase {
     Loading,
     Ready(LoadReport),
     Failed,
-    /// How it ended, and its last output. Both are empty until the cluster tells.
+    /// Reason of the end, and the last output. Both are empty until the cluster reports them.
     Ended(String, String),
 }
 
@@ -109,13 +109,13 @@ impl Connection {
         self.changed.send_replace(());
     }
 
-    /// States how a worker has ended whose end was noticed before.
+    /// Adds the reason of an end that was noticed before.
     pub(super) fn explain(&self, how: &str, output: &str) {
         self.state.lock().phase = Phase::Ended(how.to_owned(), output.to_owned());
         self.changed.send_replace(());
     }
 
-    /// How the worker has ended, and its last output.
+    /// Reason for the end of the worker, and its last output; `None` while it runs.
     pub(super) fn ended(&self) -> Option<(String, String)> {
         match &self.state.lock().phase {
             Phase::Ended(how, output) => Some((how.clone(), output.clone())),

@@ -141,7 +141,7 @@ impl WorkerLink {
         self.group.files.get_or_try_init(list).await
     }
 
-    /// What a worker needs to load its model.
+    /// Settings for the load of the model.
     async fn settings(&self) -> Result<Bytes, Refusal> {
         let (files, settings) = (self.files().await?, &self.group.settings);
         Ok(framed(
@@ -235,7 +235,7 @@ impl Group {
         Ok(connection)
     }
 
-    /// How a process has ended, if the cluster has told.
+    /// Reason for the end of a process, if the cluster has reported it.
     fn end_of(&self, connection: &Connection) -> Option<WorkerEnd> {
         let mut pods = self.seen().pods.into_iter().flatten();
         let pod = pods.find(|pod| pod.name == connection.pod && pod.ends >= connection.start)?;

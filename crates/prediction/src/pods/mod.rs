@@ -195,7 +195,7 @@ impl WorkerGroup {
         self.0.seen().waiting
     }
 
-    /// What the workers have printed.
+    /// Output of the workers.
     pub(crate) async fn log(&self, limit: u64) -> Result<String, WorkerPodsError> {
         self.0.engine.log(&self.0.spec.id, limit).await
     }

@@ -95,7 +95,7 @@ impl Group {
         }
     }
 
-    /// When to look for what nothing tells.
+    /// Time of the next look for silent workers and unexplained ends.
     fn next_tick(&self) -> Instant {
         let unexplained = self.state.lock().unexplained.iter().map(|end| end.since + EXPLAINED).min();
         let tick = Instant::now() + TICK;
@@ -265,7 +265,7 @@ impl Applied {
 }
 
 impl GroupState {
-    /// Notes what the cluster tells about `pod`. Returns whether a worker has ended.
+    /// Applies the state of `pod` in the cluster. Returns whether a worker has ended.
     fn observe(&mut self, pod: &WorkerPod) -> bool {
         let is_told = |end: &mut UnexplainedEnd| {
             end.connection.pod == pod.name && pod.ends >= end.connection.start && pod.last_end.is_some()
