@@ -26,7 +26,7 @@ DIALOGS = {
 ERRORS = {
     "unknown-page": ("/console/nothing", 404, "There is no page /console/nothing."),
     "unknown-job": ("/console/projects/p/jobs/none", 404, "Job p/none"),
-    "unknown-trial": (f"{JOB}/trials/99", 404, "trial 99"),
+    "unknown-trial": (f"{JOB}/trials/99", 404, "Trial 99"),
     "bad-address": (f"{JOB}/trials?after=x", 400, "after=x"),
 }
 REFUSED = {"no-permission": ("/console/new", 403, "role"), "no-administrator": ("/console/access", 403, "role")}
