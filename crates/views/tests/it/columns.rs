@@ -88,6 +88,7 @@ proptest! {
 
     #[test]
     fn stored_columns_are_the_same(samples in any_samples(40), cut in any::<proptest::sample::Index>()) {
+        prop_assume!(!samples.is_empty());
         let mut columns = columns(&samples);
         let note = TrialNote { text: "\u{1f642} odd".to_owned(), author: None, time: jiff::Timestamp::UNIX_EPOCH, version: 1 };
         let fields = (*trial(1, &samples[0])).clone();
