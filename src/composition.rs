@@ -134,7 +134,8 @@ pub(crate) async fn compose(
     compose_shared(data_dir, container, isolation, executor, settings, memory, sharing::JOB_LEASE).await
 }
 
-/// Like [`compose`], for a shared store: other servers take over jobs `job_lease` after this server has died.
+/// Like [`compose`], for a shared store: other servers take over jobs and operations `job_lease` after this server
+/// has died.
 pub(crate) async fn compose_shared(
     data_dir: &Arc<DataDir>,
     container: ContainerOptions,
@@ -177,6 +178,7 @@ pub(crate) async fn compose_shared(
     let buckets = Buckets::of_environment();
     let models = Models::new(ModelServices {
         is_shared: documents.is_some(),
+        lease: job_lease,
         documents: match &documents {
             Some(documents) => Arc::clone(documents),
             None => Arc::new(FolderDocuments::new(data_dir.models().join("documents"))),

@@ -6,24 +6,15 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::client::{self, LocationArgs, TargetArgs};
+use super::client::{self, SubjectArgs};
 use super::output::print;
 use super::output_file;
 use super::results::replace_file;
-use tunesmith_domain::JobId;
 
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
-    /// Name of the job, or a unique prefix.
-    #[arg(required_unless_present = "study", conflicts_with = "study")]
-    job: Option<JobId>,
-    /// Name of a study, instead of a job.
-    #[arg(long, value_name = "STUDY")]
-    study: Option<String>,
     #[command(flatten)]
-    target: TargetArgs,
-    #[command(flatten)]
-    location: LocationArgs,
+    subject: SubjectArgs,
     /// HTML file to write, replacing an existing one. By default, NAME.html in the current folder.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     out: Option<PathBuf>,
@@ -36,13 +27,12 @@ pub(super) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     // Requests to a data folder are handled in this process.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let read = async {
-        match (&args.job, &args.study) {
-            (Some(job), _) => {
-                client::job_report(&args.target, &args.location, job).await.map(|(id, page)| ("job", id, page))
-            }
-            (None, study) => {
+        let SubjectArgs { job, study, target, location } = &args.subject;
+        match job {
+            Some(job) => client::job_report(target, location, job).await.map(|(id, page)| ("job", id, page)),
+            None => {
                 let study = study.clone().unwrap_or_default();
-                let page = client::study_report(&args.target, &args.location, &study).await?;
+                let page = client::study_report(target, location, &study).await?;
                 Ok(("study", study, page))
             }
         }

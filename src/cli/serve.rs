@@ -67,7 +67,7 @@ pub(super) struct ServeArgs {
     store: StoreArgs,
     #[command(flatten)]
     copy: CopyArgs,
-    /// Seconds after which another server on the same database takes over the jobs of this one if it has died.
+    /// Seconds after which another server on the same database takes over the jobs and new versions of this one if it has died.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     job_lease: u64,
     /// Number of concurrent jobs with programs on this machine. By default, the number of processors.

@@ -227,6 +227,19 @@ fn poll_without_news_is_not_answered_with_the_view_again() {
         assert_eq!(server.exchange("GET", &path, &known, ""), (304, String::new()), "{name}");
         assert_eq!(server.exchange("GET", &path, "if-none-match: \"other\"\r\n", "").0, 200, "{name}");
     }
+    // A compressed response has the same weak tag.
+    let path = format!("{STUDY}/views/table");
+    let etag = server.header("GET", &path, "etag").unwrap();
+    let gzip = "accept-encoding: gzip\r\n";
+    let (head, body) = server.bytes("GET", &path, gzip);
+    assert!(head.lines().any(|line| line == "content-encoding: gzip") && body.starts_with(&[0x1f, 0x8b]), "{head}");
+    assert!(etag.starts_with("W/") && head.lines().any(|line| line == format!("etag: {etag}")), "{etag} {head}");
+    for headers in ["", gzip] {
+        for known in [&etag, etag.trim_start_matches("W/"), "*"] {
+            let headers = format!("{headers}if-none-match: {known}\r\n");
+            assert_eq!(server.exchange("GET", &path, &headers, ""), (304, String::new()), "{headers}");
+        }
+    }
     let path = format!("{STUDY}/views/history");
     let known = format!("if-none-match: {}\r\n", server.header("GET", &path, "etag").unwrap());
     assert_eq!(server.post(&format!("{STUDY}/trials/40:complete"), &json!({"finalMeasurement": result(40)})).0, 200);

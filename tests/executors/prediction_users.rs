@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 use serde_json::{Value, json};
 use tunesmith_testing::access::{bearer, token};
 use tunesmith_testing::server::Server;
-use tunesmith_testing::{Workspace, program};
+use tunesmith_testing::{Workspace, write_wheel};
 
 /// Answers for each path how it can be used, and for other words who the worker is.
 const PROBE: &str = "
@@ -38,17 +38,6 @@ class Model:
                 return 'reads and writes'
         except OSError as error:
             return 'reads'
-";
-
-/// Writes a wheel with the module `probe`.
-const WHEEL: &str = "
-import sys, zipfile
-with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
-    info = 'probe-1.0.dist-info/'
-    wheel.writestr('probe.py', sys.argv[2])
-    wheel.writestr(info + 'METADATA', 'Metadata-Version: 2.1\\nName: probe\\nVersion: 1.0\\n')
-    wheel.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
-    wheel.writestr(info + 'RECORD', '')
 ";
 
 /// Creates the model `m` of `project`, and returns the folder of its files as its worker sees it.
@@ -97,8 +86,7 @@ fn worker_of_another_user_reads_its_model_and_no_file_of_the_server() {
     let allowed = workspace.path().join("files");
     let (folder, wheel) = (allowed.join("model"), allowed.join("probe-1.0-py3-none-any.whl"));
     fs::create_dir_all(&folder).unwrap();
-    let made = program("python3").args(["-c", WHEEL]).arg(&wheel).arg(PROBE).status().unwrap();
-    assert!(made.success());
+    write_wheel(&wheel, PROBE);
     fs::write(folder.join("weights"), "42").unwrap();
     for (path, mode) in [(&allowed, 0o755), (&folder, 0o755), (&folder.join("weights"), 0o644), (&wheel, 0o644)] {
         fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();

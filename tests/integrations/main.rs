@@ -4,6 +4,7 @@
 mod batch_prediction;
 mod mcp;
 mod prediction;
+mod prediction_deaths;
 mod prediction_stores;
 mod python_client;
 #[cfg(feature = "otlp")]

@@ -1,7 +1,8 @@
 //! Event streams, which notify a page of changes so that it reloads the changed parts.
 //!
 //! Events have no content, so that every stream costs the same: polling the revisions of a job and its study, two reads
-//! by key, once a second. Pages of all jobs and studies share one poll, as do those of all models. Polling also detects changes by other servers.
+//! by key, once a second. Pages of all jobs and studies share one poll. Polling also detects changes by other servers; that of models reads
+//! only what has changed.
 
 use std::collections::hash_map::DefaultHasher;
 use std::convert::Infallible;
@@ -51,8 +52,6 @@ pub(crate) struct Streams {
     ended: watch::Receiver<bool>,
     /// Last poll of all jobs.
     all: LastLook,
-    /// Last poll of all models.
-    models: LastLook,
 }
 
 impl Streams {
@@ -68,13 +67,7 @@ impl Streams {
 
     pub(crate) fn new(ended: watch::Receiver<bool>) -> Self {
         let of_principals = Arc::new(PerPrincipal::new(MOST_OF_PRINCIPAL));
-        Self {
-            slots: Arc::new(Semaphore::new(MOST)),
-            of_principals,
-            ended,
-            all: Arc::default(),
-            models: Arc::default(),
-        }
+        Self { slots: Arc::new(Semaphore::new(MOST)), of_principals, ended, all: Arc::default() }
     }
 }
 
@@ -187,7 +180,7 @@ impl Console {
         let id = match watched {
             Watched::Job(id) => id,
             Watched::Study(id) => return Ok(self.studies.study(id).await?.revision),
-            Watched::Models => return self.look_at_models().await,
+            Watched::Models => return Ok(self.models.state_number().await?),
             Watched::Model(named) => {
                 let mut hasher = DefaultHasher::new();
                 self.hash_model(&self.models.model(&named.project, &named.model).await?, &mut hasher);
@@ -202,26 +195,6 @@ impl Console {
         let mut hasher = DefaultHasher::new();
         (job.revision, study, position, reasons).hash(&mut hasher);
         Ok(hasher.finish())
-    }
-
-    /// Like [`Self::look`], for all models. Concurrent streams share the result.
-    async fn look_at_models(&self) -> Result<u64, PageError> {
-        if let Some(seen) = self.models.state_number() {
-            return Ok(seen);
-        }
-        let mut last = self.streams.models.lock().await;
-        if let Some(seen) = recent(*last) {
-            return Ok(seen);
-        }
-        let mut hasher = DefaultHasher::new();
-        for project in self.models.projects().await? {
-            for model in self.models.models(&project).await? {
-                self.hash_model(&model, &mut hasher);
-            }
-        }
-        let seen = hasher.finish();
-        *last = Some((Instant::now(), seen));
-        Ok(seen)
     }
 
     /// Adds what changes with a model, its workers and its requests.

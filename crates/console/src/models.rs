@@ -1,6 +1,7 @@
 //! List of models with their default versions, workers and requests.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::Query;
@@ -73,6 +74,9 @@ struct DefaultVersion {
     framework: String,
 }
 
+/// A model of the list, with its traffic if that determines the order.
+type Listed = (Arc<Model>, Traffic);
+
 impl ModelsPage {
     fn address(&self, page: usize, order: &str) -> String {
         let Selection { filter, project, .. } = &self.selection;
@@ -130,25 +134,27 @@ pub(crate) async fn show(
         Ok(filter) => (Some(filter), None),
         Err(error) => (None, Some(error.to_string())),
     };
-    let (mut projects, mut rows) = (Vec::new(), Vec::new());
+    let has_traffic = matches!(column, "nodes" | "requests" | "errors" | "latency");
+    let (mut projects, mut found) = (Vec::new(), Vec::new());
     for model in console.visible_models(&visit.visitor).await? {
-        if !projects.contains(&model.project) {
+        if projects.last() != Some(&model.project) {
             projects.push(model.project.clone());
         }
         let is_wanted = selection.project.is_empty() || selection.project == model.project;
         if is_wanted && filter.as_ref().is_some_and(|filter| filter.accepts(&model)) {
-            rows.push(console.model_row(&model));
+            let traffic = if has_traffic { console.traffic_of(&model) } else { Traffic::default() };
+            found.push((model, traffic));
         }
     }
-    rows.sort_by(|a, b| {
+    found.sort_by(|a, b| {
         let order = compare(column, a, b);
         if is_descending { order.reverse() } else { order }
     });
-    let total = rows.len();
+    let total = found.len();
     let first = selection.page.saturating_mul(PAGE_SIZE).min(total);
     let page = ModelsPage {
         frame: visit.frame("Models", Section::Models),
-        rows: rows.into_iter().skip(first).take(PAGE_SIZE).collect(),
+        rows: found[first..].iter().take(PAGE_SIZE).map(|(model, _)| console.model_row(model)).collect(),
         selection,
         error,
         projects,
@@ -158,31 +164,26 @@ pub(crate) async fn show(
     Ok(rendered(&page))
 }
 
-fn compare(column: &str, a: &ModelRow, b: &ModelRow) -> Ordering {
-    let name = |row: &ModelRow| (row.name.clone(), row.project.clone());
-    let default = |row: &ModelRow| row.default.as_ref().map(|version| version.name.clone());
+fn compare(column: &str, (a, a_traffic): &Listed, (b, b_traffic): &Listed) -> Ordering {
     let order = match column {
-        "version" => default(a).cmp(&default(b)),
-        "versions" => a.versions.cmp(&b.versions),
-        "nodes" => a.traffic.ready.cmp(&b.traffic.ready),
-        "requests" => a.traffic.requests.cmp(&b.traffic.requests),
-        "errors" => a.traffic.errors.cmp(&b.traffic.errors),
-        "latency" => a.traffic.p95().cmp(&b.traffic.p95()),
-        "created" => a.create_time.0.cmp(&b.create_time.0),
+        "version" => a.default_version.cmp(&b.default_version),
+        "versions" => a.versions.len().cmp(&b.versions.len()),
+        "nodes" => a_traffic.ready.cmp(&b_traffic.ready),
+        "requests" => a_traffic.requests.cmp(&b_traffic.requests),
+        "errors" => a_traffic.errors.cmp(&b_traffic.errors),
+        "latency" => a_traffic.p95().cmp(&b_traffic.p95()),
+        "created" => a.create_time.cmp(&b.create_time),
         _ => Ordering::Equal,
     };
-    order.then_with(|| name(a).cmp(&name(b)))
+    order.then_with(|| (&a.name, &a.project).cmp(&(&b.name, &b.project)))
 }
 
 impl Console {
     /// Models that `visitor` may see, by project and name.
-    pub(crate) async fn visible_models(&self, visitor: &Visitor) -> Result<Vec<Model>, PageError> {
-        let mut found = Vec::new();
-        for project in self.models.projects().await? {
-            let models = self.models.models(&project).await?;
-            found.extend(models.into_iter().filter(|model| visitor.may_on_model(Permission::ModelsGet, model)));
-        }
-        Ok(found)
+    pub(crate) async fn visible_models(&self, visitor: &Visitor) -> Result<Vec<Arc<Model>>, PageError> {
+        let mut models = self.models.all().await?;
+        models.retain(|model| visitor.may_on_model(Permission::ModelsGet, model));
+        Ok(models)
     }
 
     fn model_row(&self, model: &Model) -> ModelRow {

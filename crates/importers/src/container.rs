@@ -6,6 +6,23 @@ use tunesmith_api::ai_platform::{ReplicaConfig, ScaleTier, TrainingInput};
 use crate::reading::{Fields, Findings};
 use crate::resources::machine_type;
 
+/// `text` with the references between `open` and `close` replaced by what is `known`; an unknown reference.
+pub(crate) fn substituted(
+    text: &str,
+    (open, close): (&str, &str),
+    known: &dyn Fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let (mut result, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once(open) {
+        let Some((reference, after)) = after.split_once(close) else { break };
+        result.push_str(before);
+        result.push_str(&known(reference).ok_or_else(|| format!("{open}{reference}{close}"))?);
+        rest = after;
+    }
+    result.push_str(rest);
+    Ok(result)
+}
+
 /// Reads image, command, arguments, variables and resources of a container into `input`. `substituted` replaces references
 /// to trial parameters, which begin with `reference`, in arguments, or returns an unknown one. `resources` is the name of
 /// the field with requests and limits.

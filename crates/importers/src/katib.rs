@@ -344,20 +344,11 @@ fn container(
 
 /// `text` with `${trialParameters.NAME}` replaced; an unknown reference.
 fn substituted(text: &str, references: &BTreeMap<String, String>) -> Result<String, String> {
-    let (mut result, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some((before, after)) = rest.split_once("${trial") {
-        let Some((reference, after)) = after.split_once('}') else { break };
-        let known = match reference.strip_prefix("Parameters.") {
-            Some(name) => references.get(name).map(String::as_str),
-            None => (reference == "Spec.Name").then_some("{trial}"),
-        };
-        let known = known.ok_or_else(|| format!("${{trial{reference}}}"))?;
-        result.push_str(before);
-        result.push_str(known);
-        rest = after;
-    }
-    result.push_str(rest);
-    Ok(result)
+    let known = |reference: &str| match reference.strip_prefix("Parameters.") {
+        Some(name) => references.get(name).cloned(),
+        None => (reference == "Spec.Name").then(|| "{trial}".to_owned()),
+    };
+    container::substituted(text, ("${trial", "}"), &known)
 }
 
 #[cfg(test)]

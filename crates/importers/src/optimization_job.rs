@@ -168,17 +168,11 @@ fn train_job(spec: &mut Fields<'_>, parameters: &[&str], input: &mut TrainingInp
 
 /// `text` with `{{.NAME}}` replaced; an unknown reference.
 fn substituted(text: &str, parameters: &[&str]) -> Result<String, String> {
-    let (mut result, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some((before, after)) = rest.split_once("{{") {
-        let Some((reference, after)) = after.split_once("}}") else { break };
-        let name = reference.trim().strip_prefix('.').filter(|name| parameters.contains(name));
-        let name = name.ok_or_else(|| format!("{{{{{reference}}}}}"))?;
-        result.push_str(before);
-        result.extend(["{parameters.", name, "}"]);
-        rest = after;
-    }
-    result.push_str(rest);
-    Ok(result)
+    let known = |reference: &str| {
+        let name = reference.trim().strip_prefix('.').filter(|name| parameters.contains(name))?;
+        Some(format!("{{parameters.{name}}}"))
+    };
+    container::substituted(text, ("{{", "}}"), &known)
 }
 
 #[cfg(test)]

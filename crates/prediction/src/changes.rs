@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tunesmith_domain::{Code, Document, Refusal};
 
-use crate::models::Models;
+use crate::models::{Inner, Models};
 use crate::records::{Model, Operation, OperationKind, Outcome, Scaling, Version, VersionState, check_name};
 
 /// A model to create.
@@ -191,8 +191,9 @@ impl Models {
         self.0.begin(OperationKind::DeleteVersion, (project, name), Some(deleted), Some(Outcome::Empty)).await
     }
 
-    /// Removes a version that is marked as being deleted.
+    /// Removes a version that is marked as being deleted, unless this process is removing it already.
     pub(crate) async fn finish_deletion(&self, project: &str, name: &str, version: &Version) -> Result<(), Refusal> {
+        let Some(_deletion) = Deletion::begin(&self.0, &version.uid) else { return Ok(()) };
         self.end_workers(&version.uid).await;
         self.remove_files(project, &version.uid).await?;
         let remove = |model: &mut Model| {
@@ -202,7 +203,30 @@ impl Models {
             }
             Ok(())
         };
-        self.0.change(project, name, remove).await.map(drop)
+        match self.0.change(project, name, remove).await {
+            // Another server has finished the deletion, and the model was deleted since.
+            Err(Refusal { code: Code::NotFound, .. }) => Ok(()),
+            changed => changed.map(drop),
+        }
+    }
+}
+
+/// A version that this process is removing, until dropped.
+struct Deletion<'a> {
+    inner: &'a Inner,
+    uid: &'a str,
+}
+
+impl<'a> Deletion<'a> {
+    /// `None` if the version is being removed.
+    fn begin(inner: &'a Inner, uid: &'a str) -> Option<Self> {
+        inner.deletions.lock().insert(uid.to_owned()).then_some(Self { inner, uid })
+    }
+}
+
+impl Drop for Deletion<'_> {
+    fn drop(&mut self) {
+        self.inner.deletions.lock().remove(self.uid);
     }
 }
 

@@ -87,7 +87,7 @@ impl Models {
             })?;
         }
         // Fails before an operation exists.
-        self.0.recent(project, model).await?;
+        self.model(project, model).await?;
         let now = self.0.services.clock.now();
         let mut version = Version {
             name: name.to_owned(),
@@ -103,6 +103,8 @@ impl Models {
         let mut operation =
             self.0.begin(OperationKind::CreateVersion, (project, model), Some(version.clone()), None).await?;
         version.operation.clone_from(&operation.id);
+        // From here on, it can be cancelled.
+        let running = self.0.note_running(project, &operation.id);
         let add = |model: &mut Model| {
             if model.version(name).is_some() {
                 let text = format!("version {}/versions/{name} already exists", model.resource_name());
@@ -124,7 +126,7 @@ impl Models {
             return Err(refusal);
         }
         operation.version = Some(version);
-        if let Some(running) = self.0.note_running(project, &operation.id) {
+        if let Some(running) = running {
             tokio::spawn(self.clone().create(operation.clone(), running));
         }
         Ok(operation)
@@ -179,7 +181,7 @@ impl Models {
     }
 
     /// Runs the creation of a version to its end.
-    pub(crate) async fn create(self, operation: Operation, mut running: Running) {
+    pub(crate) async fn create(self, mut operation: Operation, mut running: Running) {
         let Some(version) = operation.version.clone() else { return };
         let (project, model) = (operation.project.clone(), operation.model.clone());
         let cancelled = async {
@@ -188,11 +190,14 @@ impl Models {
             }
         };
         let result = tokio::select! {
-            result = self.load(&project, &model, &version) => result,
+            // Nothing starts after a cancellation.
+            biased;
             () = cancelled => {
                 Err(Failure { code: Code::Cancelled, message: "the creation of the version was cancelled".to_owned() })
             }
+            result = self.load(&project, &model, &version) => result,
         };
+        operation.is_cancellation_requested = *running.cancelled.borrow();
         if result.is_err() {
             self.end_workers(&version.uid).await;
             if let Err(refusal) = self.remove_files(&project, &version.uid).await {

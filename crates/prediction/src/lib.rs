@@ -8,6 +8,7 @@ mod copy;
 mod creation;
 mod engines;
 mod filter;
+mod index;
 mod latency;
 mod limits;
 mod maintenance;

@@ -1,15 +1,13 @@
 //! Storage of models: documents, by project.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{OnceCell, watch};
-use tokio::time::Instant;
 use tunesmith_domain::{Code, Refusal};
 use tunesmith_executor::local::{Identities, Identity, PassedEnvironment};
 use tunesmith_jobs::allowed_folders::AllowedFolders;
@@ -20,6 +18,7 @@ use tunesmith_store::Documents;
 use tunesmith_studies::clock::Clock;
 
 use crate::engines::{EngineOptions, Engines};
+use crate::index::{ModelIndex, PAGE, SHARED_FOR};
 use crate::limits::WorkerLimits;
 use crate::nodes::{Nodes, PredictionTimes};
 use crate::pool::Pool;
@@ -28,20 +27,19 @@ use crate::records::Model;
 /// Kind of the documents that name the projects with models.
 pub(crate) const PROJECTS: &str = "model-projects";
 
-/// Age after which a model is read again, if other servers may change it.
-const SHARED_FOR: Duration = Duration::from_secs(1);
+/// Beginning of the kinds of the documents of models, before the project.
+pub(crate) const KINDS: &str = "models/";
 
-/// Models that are read from the store at a time. A guess.
-const PART: usize = 100;
-
-/// Attempts to change a model that others change as well. A guess.
-const CONFLICTS: usize = 20;
+/// Attempts to change a document that others change as well. A guess.
+pub(crate) const CONFLICTS: usize = 20;
 
 /// Services behind the use cases of models.
 pub struct ModelServices {
     pub documents: Arc<dyn Documents>,
     /// Whether other servers share the documents.
     pub is_shared: bool,
+    /// Time without a sign of life after which another server continues the creations of versions.
+    pub lease: Duration,
     /// Folder of the files of versions.
     pub folder: PathBuf,
     pub clock: Arc<dyn Clock>,
@@ -77,13 +75,10 @@ pub(crate) struct Inner {
     pub(crate) pools: Mutex<HashMap<String, Arc<OnceCell<Arc<Pool>>>>>,
     /// Operations that this process runs, by project and ID; the value requests their cancellation.
     pub(crate) running: Mutex<HashMap<(String, String), watch::Sender<bool>>>,
-    /// By project and name, with the time of the last read.
-    cache: Mutex<HashMap<(String, String), Cached>>,
-    /// Counts the changes by this process.
-    changes: AtomicU64,
+    /// UIDs of versions that this process is removing.
+    pub(crate) deletions: Mutex<HashSet<String>>,
+    pub(crate) index: ModelIndex,
 }
-
-type Cached = (Instant, Arc<Model>);
 
 impl Models {
     /// Starts nothing.
@@ -97,8 +92,8 @@ impl Models {
             server: hex::encode(rand::random::<[u8; 8]>()),
             pools: Mutex::default(),
             running: Mutex::default(),
-            cache: Mutex::default(),
-            changes: AtomicU64::new(0),
+            deletions: Mutex::default(),
+            index: ModelIndex::new(Arc::clone(&services.documents), services.is_shared),
             services,
         }))
     }
@@ -111,12 +106,15 @@ impl Models {
         self.0.stored(project, name).await.map(|(_, model)| model)
     }
 
-    /// All models of `project`, by name.
+    /// All models as of at most a second ago, by project and name, without error messages of versions. Reads only what has
+    /// changed.
     ///
     /// # Errors
     /// Failures of the store.
-    pub async fn models(&self, project: &str) -> Result<Vec<Model>, Refusal> {
-        self.models_after(project, "", usize::MAX, |_| true).await
+    pub async fn all(&self) -> Result<Vec<Arc<Model>>, Refusal> {
+        let mut models = self.0.index.all(SHARED_FOR).await?;
+        models.retain(|model| !model.is_deleted);
+        Ok(models)
     }
 
     /// The first `limit` models of `project` whose names follow `after` and that `accepts` selects, by name. Reads the
@@ -133,8 +131,8 @@ impl Models {
     ) -> Result<Vec<Model>, Refusal> {
         let (mut found, mut after, kind) = (Vec::new(), after.to_owned(), kind(project));
         while found.len() < limit {
-            let part = self.0.services.documents.list_after(&kind, &after, PART).await?;
-            let is_last = part.len() < PART;
+            let part = self.0.services.documents.list_after(&kind, &after, PAGE).await?;
+            let is_last = part.len() < PAGE;
             for (name, body) in part {
                 let model = decoded(project, &name, &body)?;
                 after = name;
@@ -149,12 +147,12 @@ impl Models {
         Ok(found)
     }
 
-    /// Number that changes with the models, their workers and their requests, without a read of the store; `None` if other
-    /// servers may change the models.
-    pub fn state_number(&self) -> Option<u64> {
-        if self.0.services.is_shared {
-            return None;
-        }
+    /// Number that changes with the models, their workers and their requests to this server. Reads only what has changed.
+    ///
+    /// # Errors
+    /// Failures of the store.
+    pub async fn state_number(&self) -> Result<u64, Refusal> {
+        let changes = self.0.index.changes().await?;
         let hashed = |value: &dyn Fn(&mut DefaultHasher)| {
             let mut hasher = DefaultHasher::new();
             value(&mut hasher);
@@ -167,8 +165,7 @@ impl Models {
             let numbers = (status.ready, status.starting, status.waiting, status.requests, status.failures);
             hashed(&|hasher| (uid, numbers).hash(hasher))
         });
-        let changes = self.0.changes.load(Ordering::Acquire);
-        Some(workers.fold(hashed(&|hasher| changes.hash(hasher)), u64::wrapping_add))
+        Ok(workers.fold(hashed(&|hasher| changes.hash(hasher)), u64::wrapping_add))
     }
 
     /// Maximum number of workers of all versions on this server.
@@ -177,10 +174,7 @@ impl Models {
     }
 
     /// Projects that have, or had, models.
-    ///
-    /// # Errors
-    /// Failures of the store.
-    pub async fn projects(&self) -> Result<Vec<String>, Refusal> {
+    pub(crate) async fn projects(&self) -> Result<Vec<String>, Refusal> {
         Ok(self.0.services.documents.list(PROJECTS).await?.into_iter().map(|(name, ..)| name).collect())
     }
 }
@@ -206,41 +200,19 @@ impl Inner {
         Ok((body, model))
     }
 
-    /// A model that was current at most [`SHARED_FOR`] ago.
-    pub(crate) async fn recent(&self, project: &str, name: &str) -> Result<Arc<Model>, Refusal> {
-        let key = (project.to_owned(), name.to_owned());
-        let is_shared = self.services.is_shared;
-        if let Some((read, model)) = self.cache.lock().get(&key)
-            && (!is_shared || read.elapsed() < SHARED_FOR)
-        {
-            return Ok(Arc::clone(model));
-        }
-        let changes = self.changes.load(Ordering::Acquire);
-        let model = match self.stored(project, name).await {
-            Ok((_, model)) => Arc::new(model),
-            Err(error) => {
-                self.cache.lock().remove(&key);
-                return Err(error);
-            }
-        };
-        let mut cache = self.cache.lock();
-        // A change since then has a newer model.
-        if self.changes.load(Ordering::Acquire) == changes {
-            cache.insert(key, (Instant::now(), Arc::clone(&model)));
-        }
-        Ok(model)
-    }
-
     /// Stores a new model.
     pub(crate) async fn add(&self, model: Model) -> Result<Model, Refusal> {
         let documents = &self.services.documents;
         documents.get_or_put(PROJECTS, &model.project, b"{}".to_vec()).await?;
+        // A deletion of a namesake may have been interrupted.
+        self.forget(&model.project, &model.name).await?;
         let body = encoded(&model)?;
+        let _change = self.index.changing().await;
         if !documents.replace(&kind(&model.project), &model.name, None, body).await? {
             let text = format!("model {} already exists", model.resource_name());
             return Err(Refusal::new(Code::AlreadyExists, text));
         }
-        self.changed(&model);
+        self.index.changed(&model);
         Ok(model)
     }
 
@@ -255,8 +227,9 @@ impl Inner {
             let (before, mut model) = self.stored(project, name).await?;
             change(&mut model)?;
             model.revision += 1;
+            let _change = self.index.changing().await;
             if self.services.documents.replace(&kind(project), name, Some(before), encoded(&model)?).await? {
-                self.changed(&model);
+                self.index.changed(&model);
                 return Ok(model);
             }
         }
@@ -265,30 +238,21 @@ impl Inner {
         Err(Refusal::new(Code::Aborted, text))
     }
 
-    /// Removes a model that was marked as deleted.
+    /// Removes a model that is marked as deleted, if it is.
     pub(crate) async fn forget(&self, project: &str, name: &str) -> Result<(), Refusal> {
-        Ok(self.services.documents.remove(&kind(project), name).await?)
-    }
-
-    fn changed(&self, model: &Model) {
-        let key = (model.project.clone(), model.name.clone());
-        let mut cache = self.cache.lock();
-        self.changes.fetch_add(1, Ordering::AcqRel);
-        if model.is_deleted {
-            cache.remove(&key);
-            return;
+        let (documents, kind) = (&self.services.documents, kind(project));
+        let Some(body) = documents.part(&kind, name, 0).await? else { return Ok(()) };
+        let model = decoded(project, name, &body)?;
+        let _change = self.index.changing().await;
+        if model.is_deleted && documents.remove_exactly(&kind, name, body).await? {
+            self.index.removed(&model);
         }
-        let is_newer = cache
-            .get(&key)
-            .is_none_or(|(_, cached)| cached.create_time != model.create_time || cached.revision < model.revision);
-        if is_newer {
-            cache.insert(key, (Instant::now(), Arc::new(model.clone())));
-        }
+        Ok(())
     }
 }
 
 pub(crate) fn kind(project: &str) -> String {
-    format!("models/{project}")
+    format!("{KINDS}{project}")
 }
 
 fn encoded(model: &Model) -> Result<Vec<u8>, Refusal> {
@@ -301,13 +265,14 @@ fn encoded(model: &Model) -> Result<Vec<u8>, Refusal> {
 pub(crate) fn decoded(project: &str, name: &str, body: &[u8]) -> Result<Model, Refusal> {
     serde_json::from_slice(body).map_err(|error| {
         tracing::error!(model = name, project, %error, "a stored model cannot be read");
-        Refusal::new(
-            Code::Internal,
-            format!("model projects/{project}/models/{name} cannot be read; see the server's log"),
-        )
+        unreadable(project, name)
     })
 }
 
-fn not_found(project: &str, name: &str) -> Refusal {
+pub(crate) fn unreadable(project: &str, name: &str) -> Refusal {
+    Refusal::new(Code::Internal, format!("model projects/{project}/models/{name} cannot be read; see the server's log"))
+}
+
+pub(crate) fn not_found(project: &str, name: &str) -> Refusal {
     Refusal::new(Code::NotFound, format!("model projects/{project}/models/{name} does not exist"))
 }

@@ -4,16 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tunesmith_domain::{Code, Refusal};
+use tunesmith_store::DocumentChanges;
 
-use crate::models::{Inner, Models};
+use crate::models::{CONFLICTS, Inner, Models};
 use crate::records::{Operation, OperationKind, Outcome, Version};
+
+/// Beginning of the kinds of the documents of operations, before the project.
+const KINDS: &str = "model-operations/";
 
 /// Time after its last change for which an operation is kept. A guess.
 pub(crate) const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// Interval at which a server shows that it runs an operation.
-pub(crate) const RENEWAL: Duration = Duration::from_secs(10);
+/// Interval at which the server of an operation looks for requests of other servers to cancel it.
+const CANCELLATION_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Renewals of an operation within the time after which another server continues it. A guess.
+pub(crate) const RENEWALS: u32 = 3;
 
 impl Models {
     /// The operation `id` of `project`.
@@ -33,25 +41,31 @@ impl Models {
         listed.into_iter().map(|(id, body)| decoded(&id, &body)).collect()
     }
 
-    /// Requests the cancellation of an operation, which may end in another way. Only creations of versions are cancelled.
+    /// Requests the cancellation of an operation, which may end in another way. Only creations of versions are cancelled. The
+    /// server that runs it, or the one that takes it over, reads the request from the store.
     ///
     /// # Errors
-    /// [`Code::NotFound`]; [`Code::Unimplemented`] if another server runs it; failures of the store.
+    /// [`Code::NotFound`]; failures of the store.
     pub async fn cancel_operation(&self, project: &str, id: &str) -> Result<(), Refusal> {
-        let operation = self.operation(project, id).await?;
-        if operation.outcome.is_some() {
+        for _ in 0..CONFLICTS {
+            let (before, mut operation) = self.0.stored_operation(project, id).await?;
+            if operation.outcome.is_some() {
+                return Ok(());
+            }
+            if !operation.is_cancellation_requested {
+                operation.is_cancellation_requested = true;
+                let body = encoded(&operation)?;
+                if !self.0.services.documents.replace(&kind(project), id, Some(before), body).await? {
+                    continue;
+                }
+            }
+            if let Some(cancel) = self.0.running.lock().get(&(project.to_owned(), id.to_owned())) {
+                cancel.send_replace(true);
+            }
             return Ok(());
         }
-        match self.0.running.lock().get(&(project.to_owned(), id.to_owned())) {
-            Some(cancel) => {
-                cancel.send_replace(true);
-                Ok(())
-            }
-            None => {
-                let text = format!("operation {id} runs on another server, which must cancel it");
-                Err(Refusal::new(Code::Unimplemented, text))
-            }
-        }
+        let text = format!("gave up after {CONFLICTS} conflicting changes of operation {id}; retry");
+        Err(Refusal::new(Code::Aborted, text))
     }
 }
 
@@ -116,12 +130,24 @@ impl Inner {
         Ok(taken.then_some(operation))
     }
 
-    /// Ages of the operations of a project, for those of dead servers.
-    pub(crate) async fn idle_operations(&self, project: &str) -> Result<Vec<(Operation, Duration)>, Refusal> {
+    /// Running operations of a project, with the time since each was stored or renewed.
+    pub(crate) async fn running_operations(&self, project: &str) -> Result<Vec<(Operation, Duration)>, Refusal> {
         let listed = self.services.documents.list(&kind(project)).await?;
         let read = listed.into_iter().map(|(id, body, age)| Ok((decoded(&id, &body)?, age)));
         let all = read.collect::<Result<Vec<(Operation, Duration)>, Refusal>>()?;
         Ok(all.into_iter().filter(|(operation, _)| operation.outcome.is_none()).collect())
+    }
+
+    /// Operations of all projects that were stored or renewed since the read that returned `cursor`, and the next cursor.
+    /// `None` if this process is the only server.
+    pub(crate) async fn changed_operations(
+        &self,
+        cursor: Option<u64>,
+    ) -> Result<Option<(u64, Vec<Operation>)>, Refusal> {
+        let changes = self.services.documents.changes(KINDS, cursor, usize::MAX).await?;
+        let Some(DocumentChanges { cursor, documents, .. }) = changes else { return Ok(None) };
+        let changed: Result<_, Refusal> = documents.into_iter().map(|(_, id, body)| decoded(&id, &body)).collect();
+        Ok(Some((cursor, changed?)))
     }
 
     pub(crate) async fn remove_old_operations(&self, project: &str) -> Result<(), Refusal> {
@@ -137,19 +163,32 @@ impl Inner {
         if running.contains_key(&key) {
             return None;
         }
-        running.insert(key.clone(), cancel);
-        let renewing = Arc::clone(self);
+        running.insert(key.clone(), cancel.clone());
         let (project, id) = key.clone();
-        let renewal = tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(RENEWAL).await;
-                if let Err(error) = renewing.services.documents.touch(&kind(&project), &id).await {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(operation = id, error, "another server may run an operation as well");
+        let renewal = tokio::spawn(Arc::clone(self).renew(project, id, cancel.clone()));
+        Some(Running { inner: Arc::clone(self), key, cancel, cancelled, renewal: renewal.abort_handle() })
+    }
+
+    /// Shows other servers that this one runs an operation, and takes their requests to cancel it. Never ends.
+    async fn renew(self: Arc<Self>, project: String, id: String, cancel: watch::Sender<bool>) {
+        let (interval, mut renewed) = (self.services.lease / RENEWALS, Instant::now());
+        loop {
+            tokio::time::sleep(CANCELLATION_INTERVAL.min(interval)).await;
+            let read = async {
+                let (_, operation) = self.stored_operation(&project, &id).await?;
+                if operation.is_cancellation_requested {
+                    cancel.send_replace(true);
                 }
+                if renewed.elapsed() >= interval {
+                    renewed = Instant::now();
+                    self.services.documents.touch(&kind(&project), &id).await?;
+                }
+                Ok::<_, Refusal>(())
+            };
+            if let Err(refusal) = read.await {
+                tracing::warn!(operation = id, error = refusal.message, "another server may run an operation as well");
             }
-        });
-        Some(Running { inner: Arc::clone(self), key, cancelled, renewal: renewal.abort_handle() })
+        }
     }
 }
 
@@ -157,7 +196,8 @@ impl Inner {
 pub(crate) struct Running {
     inner: Arc<Inner>,
     key: (String, String),
-    /// Whether its cancellation is requested.
+    pub(crate) cancel: watch::Sender<bool>,
+    /// Whether its cancellation was requested.
     pub(crate) cancelled: watch::Receiver<bool>,
     renewal: tokio::task::AbortHandle,
 }
@@ -170,7 +210,7 @@ impl Drop for Running {
 }
 
 pub(crate) fn kind(project: &str) -> String {
-    format!("model-operations/{project}")
+    format!("{KINDS}{project}")
 }
 
 fn encoded(operation: &Operation) -> Result<Vec<u8>, Refusal> {

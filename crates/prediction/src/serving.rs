@@ -40,21 +40,10 @@ impl Models {
         version: Option<&str>,
         content: Content,
     ) -> Result<Reply, Refusal> {
-        let model = self.0.recent(project, name).await?;
-        let named = match (version, &model.default_version) {
-            (Some(version), _) => version,
-            (None, Some(default)) => default,
-            (None, None) => {
-                let text = format!("model {} has no default version: create a version first", model.resource_name());
-                return Err(Refusal::new(Code::FailedPrecondition, text));
-            }
-        };
-        let version = found(&model, named)?;
+        let look = |model: Arc<Model>| Ok((served(&model, version)?.name.clone(), model));
+        let (named, model) = self.0.index.look(project, name, look).await?;
+        let version = found(&model, &named)?;
         let full_name = || format!("version {}/versions/{named}", model.resource_name());
-        if version.state != VersionState::Ready {
-            let text = format!("{} is {}, not READY", full_name(), version.state.as_str());
-            return Err(Refusal::new(Code::FailedPrecondition, text));
-        }
         if let (None, Some(kind)) = (&version.spec.container, &content.content_type)
             && !is_json(kind)
         {
@@ -141,6 +130,11 @@ impl Models {
 
     pub(crate) async fn remove_files(&self, project: &str, uid: &str) -> Result<(), Refusal> {
         shared_files::remove(self.0.services.documents.as_ref(), uid).await?;
+        self.remove_folder(project, uid).await
+    }
+
+    /// Removes the files of a version on this server.
+    pub(crate) async fn remove_folder(&self, project: &str, uid: &str) -> Result<(), Refusal> {
         let folder = self.0.folder(project, uid);
         let removed = tokio::task::spawn_blocking(move || folder.remove()).await;
         removed.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(|error| {
@@ -232,6 +226,20 @@ impl Inner {
         let finished = tokio::task::spawn_blocking(move || folder.finish(identity.as_ref(), is_public)).await;
         finished.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(failed)
     }
+}
+
+/// The version `name` of `model`, or its default, which is ready.
+fn served<'a>(model: &'a Model, name: Option<&str>) -> Result<&'a Version, Refusal> {
+    let refused = |text| Err(Refusal::new(Code::FailedPrecondition, text));
+    let Some(name) = name.or(model.default_version.as_deref()) else {
+        return refused(format!("model {} has no default version: create a version first", model.resource_name()));
+    };
+    let version = found(model, name)?;
+    if version.state != VersionState::Ready {
+        let (model, state) = (model.resource_name(), version.state.as_str());
+        return refused(format!("version {model}/versions/{name} is {state}, not READY"));
+    }
+    Ok(version)
 }
 
 fn is_json(content_type: &str) -> bool {

@@ -1,5 +1,7 @@
 //! Use cases with workers of the system's Python and models of its standard library.
 
+mod interruptions;
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,6 +38,7 @@ fn services(folder: &std::path::Path, times: PredictionTimes) -> ModelServices {
     ModelServices {
         documents: Arc::new(FolderDocuments::new(folder.join("documents"))),
         is_shared: false,
+        lease: Duration::from_secs(30),
         folder: folder.join("models"),
         clock: Arc::new(SystemClock),
         environments: Arc::new(Environments::new(folder.join("environments"))),
@@ -305,86 +308,6 @@ async fn defaults_and_deletions_follow_the_published_rules() {
     assert!(fs::read_dir(fixture.folder.path().join("models/p")).unwrap().next().is_none());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn next_process_serves_versions_and_finishes_creations() {
-    let fixture = Fixture::new(TIMES);
-    fixture.create("v1", fixture.routine("words", WORDS)).await;
-    let spec = fixture.routine("words", WORDS);
-    // An operation without its task, as after the end of a process.
-    let mut version = fixture.version("v1").await;
-    (version.name, version.uid, version.state) = ("v2".to_owned(), "b".to_owned(), VersionState::Creating);
-    let inner = &fixture.models.0;
-    let operation = inner.begin(OperationKind::CreateVersion, ("p", "m"), Some(version.clone()), None).await.unwrap();
-    let add = |model: &mut Model| {
-        model.versions.push(version.clone());
-        Ok(())
-    };
-    inner.change("p", "m", add).await.unwrap();
-    // The copy is independent of its source.
-    fs::remove_file(PathBuf::from(&spec.deployment_uri).join("code.py")).unwrap();
-    fs::write(PathBuf::from(&spec.deployment_uri).join("other"), "").unwrap();
-    let fixture = fixture.reopened();
-    let models = fixture.models.clone();
-    let running = tokio::spawn(async move { models.run().await });
-    let ended = fixture.ended(&operation.id).await;
-    assert!(matches!(ended, Outcome::Version(_)), "{ended:?}");
-    let files = async |version| fixture.predict(Some(version), json!({"instances": ["files"]})).await.unwrap();
-    assert_eq!(files("v1").await, json!({"predictions": [["code.py"]]}));
-    assert_eq!(files("v2").await, json!({"predictions": [["other"]]}));
-    running.abort();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn creation_is_cancelled() {
-    let fixture = Fixture::new(TIMES);
-    let slow = "import time\nwhile True:\n    time.sleep(1)\n";
-    fixture.models.create_model("p", NewModel { name: "m".to_owned(), ..NewModel::default() }).await.unwrap();
-    let operation = fixture.models.create_version("p", "m", "v1", fixture.routine("slow", slow)).await.unwrap();
-    fixture.models.cancel_operation("p", &operation.id).await.unwrap();
-    let outcome = fixture.ended(&operation.id).await;
-    assert!(matches!(outcome, Outcome::Failed { code: 1, .. }), "{outcome:?}");
-    assert_eq!(fixture.version("v1").await.state, VersionState::Failed);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn deletion_cancels_the_start_of_a_worker() {
-    let fixture = Fixture::new(TIMES);
-    let marker = fixture.folder.path().join("loaded");
-    // The second load does not end.
-    let code = format!(
-        "
-import os, time
-class Model:
-    @classmethod
-    def from_path(cls, model_dir):
-        if os.path.exists({marker:?}):
-            print('loading again as', os.getpid(), flush=True)
-            time.sleep(600)
-        open({marker:?}, 'w').close()
-        return cls()
-    def predict(self, instances):
-        return instances
-"
-    );
-    let created = fixture.create("v1", fixture.routine("slow", &code)).await;
-    assert!(matches!(created, Outcome::Version(_)), "{created:?}");
-    let version = fixture.version("v1").await;
-    let change = VersionChange { min_nodes: Some(2), ..VersionChange::default() };
-    fixture.models.change_version("p", "m", "v1", change).await.unwrap();
-    let process = loop {
-        let log = fixture.models.log("p", &version, 1000).await.unwrap();
-        if let Some((_, process)) = log.trim_end().split_once("loading again as ") {
-            break process.parse().unwrap();
-        }
-        tokio::task::yield_now().await;
-    };
-    let deletion = fixture.models.delete_version("p", "m", "v1");
-    let deleted = tokio::time::timeout(TIMES.load / 2, deletion).await.expect("the load is not waited for");
-    assert_eq!(deleted.unwrap().outcome, Some(Outcome::Empty));
-    let process = rustix::process::Pid::from_raw(process).unwrap();
-    assert!(rustix::process::test_kill_process(process).is_err(), "the process has ended");
-}
-
 /// Uses up what its process may have.
 const GREEDY: &str = "
 import os, subprocess, sys, time
@@ -437,29 +360,4 @@ async fn worker_that_exceeds_its_limits_fails_its_request_only() {
         }
         assert_eq!(after.unwrap(), json!({"predictions": ["3"]}), "{word}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn creation_is_cancelled_while_the_model_is_loaded() {
-    let fixture = Fixture::new(TIMES);
-    let slow = "
-import time
-class Model:
-    @classmethod
-    def from_path(cls, model_dir):
-        print('loading', flush=True)
-        while True:
-            time.sleep(1)
-    def predict(self, instances):
-        pass
-";
-    fixture.models.create_model("p", NewModel { name: "m".to_owned(), ..NewModel::default() }).await.unwrap();
-    let operation = fixture.models.create_version("p", "m", "v1", fixture.routine("slow", slow)).await.unwrap();
-    let version = fixture.version("v1").await;
-    while !fixture.models.log("p", &version, 100).await.unwrap().contains("loading") {
-        tokio::task::yield_now().await;
-    }
-    fixture.models.cancel_operation("p", &operation.id).await.unwrap();
-    let outcome = fixture.ended(&operation.id).await;
-    assert!(matches!(outcome, Outcome::Failed { code: 1, .. }), "{outcome:?}");
 }

@@ -251,6 +251,19 @@ impl Documents for FolderDocuments {
         .await
     }
 
+    async fn remove_exactly(&self, kind: &str, name: &str, expected: Vec<u8>) -> Result<bool, StoreError> {
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        self.run("remove a document", move |folder| {
+            let _changing = folder.changes.lock();
+            let is_expected = folder.read(&kind, &name, 0)? == Some(expected);
+            if is_expected {
+                folder.remove(&kind, &name)?;
+            }
+            Ok(is_expected)
+        })
+        .await
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         Ok(Timestamp::now())
     }
@@ -287,6 +300,10 @@ mod tests {
         assert_eq!(documents.remove_unused(kind, Duration::ZERO).await.unwrap(), [name]);
         assert_eq!(documents.part(kind, name, 1).await.unwrap(), None);
         assert!(!documents.touch(kind, name).await.unwrap());
+        documents.put(kind, name, 0, b"1".to_vec()).await.unwrap();
+        assert!(!documents.remove_exactly(kind, name, b"2".to_vec()).await.unwrap());
+        assert!(documents.remove_exactly(kind, name, b"1".to_vec()).await.unwrap());
+        assert_eq!(documents.part(kind, name, 0).await.unwrap(), None);
         documents.remove(kind, name).await.unwrap();
         fs::remove_dir_all(root).unwrap();
     }

@@ -50,8 +50,8 @@ pub use observed::{Changed, Observer, observed, observed_claims};
 #[cfg(feature = "postgres")]
 pub use postgres::{DatabaseAddress, DatabaseAddressError, PostgresClaims, PostgresDocuments, PostgresStore};
 pub use sharing::{
-    Admission, Admits, Asked, Claim, Documents, JobClaims, JobOwner, Notice, OnlyServer, QueuedJobs, Relay, Renewal,
-    RunningTrial, RunningTrials,
+    Admission, Admits, Asked, Claim, DocumentChanges, Documents, JobClaims, JobOwner, Notice, OnlyServer, QueuedJobs,
+    Relay, Renewal, RunningTrial, RunningTrials,
 };
 #[cfg(feature = "sled")]
 pub use sled::SledStore;

@@ -243,6 +243,17 @@ impl JobClaims for OnlyServer {
     }
 }
 
+/// Changes of documents since a former read, all of one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DocumentChanges {
+    /// Number of all documents of the kinds, changed or not.
+    pub total: usize,
+    /// Start of the next read.
+    pub cursor: u64,
+    /// Kinds, names and first parts.
+    pub documents: Vec<(String, String, Vec<u8>)>,
+}
+
 /// Named documents by kind, shared by servers. Parts are read one by one.
 #[async_trait]
 pub trait Documents: Send + Sync + 'static {
@@ -270,6 +281,19 @@ pub trait Documents: Send + Sync + 'static {
     /// First parts of the first `limit` documents of `kind` whose names follow `after`, by name in the order of bytes.
     async fn list_after(&self, kind: &str, after: &str, limit: usize) -> Result<Vec<(String, Vec<u8>)>, StoreError>;
 
+    /// Changes of the documents whose kinds begin with `prefix` since the read that returned `cursor`: at most `limit`
+    /// documents that were written or touched, none without a cursor. A write in progress at that read is among them.
+    /// `None` if only this process changes the documents.
+    async fn changes(
+        &self,
+        prefix: &str,
+        cursor: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<DocumentChanges>, StoreError> {
+        let _ = (prefix, cursor, limit);
+        Ok(None)
+    }
+
     /// Marks a document as in use; returns whether it exists.
     async fn touch(&self, kind: &str, name: &str) -> Result<bool, StoreError>;
 
@@ -278,6 +302,9 @@ pub trait Documents: Send + Sync + 'static {
     async fn remove_unused(&self, kind: &str, unused_for: Duration) -> Result<Vec<String>, StoreError>;
 
     async fn remove(&self, kind: &str, name: &str) -> Result<(), StoreError>;
+
+    /// Removes a single-part document that still is `expected`; returns whether it was.
+    async fn remove_exactly(&self, kind: &str, name: &str, expected: Vec<u8>) -> Result<bool, StoreError>;
 
     /// Current time of the shared clock.
     async fn now(&self) -> Result<Timestamp, StoreError>;

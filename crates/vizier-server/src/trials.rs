@@ -1,6 +1,6 @@
 //! Trials: what the services of both protocols do with them.
 
-use tunesmith_api::ai_platform::optimizer::PublishedNames;
+use tunesmith_api::ai_platform::optimizer::{PublishedNames, infeasible_outcome};
 use tunesmith_domain::{Code, GivenResult, Measurement, Refusal, ReportedOutcome, Study, StudyId, Trial, TrialId};
 use tunesmith_store::StoreError;
 use tunesmith_studies::{Studies, StudiesError, TrialOfStudy, TrialRef};
@@ -136,12 +136,8 @@ pub(crate) fn outcome(
     is_infeasible: bool,
     reason: String,
 ) -> Result<Option<ReportedOutcome>, Refusal> {
-    if is_infeasible {
-        let reason = if reason.is_empty() { "declared infeasible".to_owned() } else { reason };
-        return Ok(Some(ReportedOutcome::Infeasible(reason)));
-    }
-    if !reason.is_empty() {
-        return Err(Refusal::invalid("infeasibleReason", "only with trialInfeasible"));
+    if let Some(infeasible) = infeasible_outcome(is_infeasible, reason).map_err(violation)? {
+        return Ok(Some(infeasible));
     }
     let Some(measurement) = final_measurement else { return Ok(None) };
     let measurement = tunesmith_vizier::measurement(measurement, "finalMeasurement").map_err(violation)?;

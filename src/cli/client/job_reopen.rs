@@ -8,11 +8,10 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::folder::Purpose;
-use super::format::{Format, show};
+use super::format::show;
 use super::job_name::{find_job, find_job_id};
 use super::job_state::state_line;
-use super::log_stream::SelectionArgs;
-use super::submit::{follow_to_end, print_next_commands};
+use super::submit::FollowArgs;
 use super::target::{Service, TargetArgs};
 use crate::cli::output::{notice, print};
 use crate::cli::trial_count::TrialCount;
@@ -44,19 +43,6 @@ pub(in crate::cli) struct ExtendArgs {
     trials: TrialCount,
     #[command(flatten)]
     follow: FollowArgs,
-}
-
-/// Behaviour after the job is queued.
-#[derive(Debug, Args)]
-struct FollowArgs {
-    /// Print the output of the job until it ends; exit code 0 if it succeeded. With a data folder, also run the job.
-    #[arg(long)]
-    stream_logs: bool,
-    #[command(flatten)]
-    selection: SelectionArgs,
-    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
-    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
-    format: Format,
 }
 
 #[derive(Debug, Args)]
@@ -115,8 +101,7 @@ pub(super) async fn extend(args: &ExtendArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn open(target: &TargetArgs, job: &JobId, follow: &FollowArgs) -> anyhow::Result<Service> {
-    let purpose = if follow.stream_logs { Purpose::RunJob } else { Purpose::Change };
-    target.service_of(job, purpose).await
+    target.service_of(job, follow.purpose(Purpose::Change)).await
 }
 
 async fn finish(
@@ -126,11 +111,7 @@ async fn finish(
     follow: &FollowArgs,
 ) -> anyhow::Result<ExitCode> {
     show(&follow.format, &job.json, || state_line(job))?;
-    if follow.stream_logs {
-        return follow_to_end(service, &job.job_id, &follow.selection).await;
-    }
-    print_next_commands(target, service, &job.job_id);
-    Ok(ExitCode::SUCCESS)
+    follow.conclude(target, service, &job.job_id).await
 }
 
 pub(super) async fn delete(args: &DeleteArgs) -> anyhow::Result<ExitCode> {

@@ -49,7 +49,7 @@ pub(super) use self::jobs::JobsCommand;
 pub(super) use self::models::ModelsCommand;
 pub(super) use self::studies::StudiesCommand;
 pub(super) use self::submit_flags::{FLAGS as TRAINING_FLAGS, TrainingFlags};
-pub(super) use self::target::{LocationArgs, TargetArgs};
+pub(super) use self::target::{LocationArgs, SubjectArgs, TargetArgs};
 pub(super) use self::trials::TrialsCommand;
 pub(super) use self::versions::{PredictArgs, VersionsCommand};
 use super::results::Results;

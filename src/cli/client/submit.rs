@@ -88,25 +88,48 @@ pub(in crate::cli) struct TrainingArgs {
     /// Seed of all random choices. By default, drawn at random and stored.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Print the output of the job until it ends; exit code 0 if it succeeded. With a data folder, also run the job.
-    #[arg(long, conflicts_with = "async_")]
-    stream_logs: bool,
+    #[command(flatten)]
+    follow: FollowArgs,
     /// Return once the job is submitted. The default without --stream-logs.
-    #[arg(long = "async")]
+    #[arg(long = "async", conflicts_with = "stream_logs")]
     async_: bool,
     /// Accepted without effect: packages are uploaded to the service.
     #[arg(long, value_name = "BUCKET")]
     staging_bucket: Option<String>,
     #[command(flatten)]
     flags: TrainingFlags,
+    /// Arguments for the trainer. Without a package or image: the command of the trainer on the server's machine.
+    #[arg(last = true, value_name = "ARGS")]
+    user_args: Vec<String>,
+}
+
+/// Behaviour after a job is queued.
+#[derive(Debug, Args)]
+pub(super) struct FollowArgs {
+    /// Print the output of the job until it ends; exit code 0 if it succeeded. With a data folder, also run the job.
+    #[arg(long)]
+    stream_logs: bool,
     #[command(flatten)]
     selection: SelectionArgs,
     /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
     #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
-    format: Format,
-    /// Arguments for the trainer. Without a package or image: the command of the trainer on the server's machine.
-    #[arg(last = true, value_name = "ARGS")]
-    user_args: Vec<String>,
+    pub(super) format: Format,
+}
+
+impl FollowArgs {
+    /// Purpose of the service: to run the job, or `otherwise`.
+    pub(super) fn purpose(&self, otherwise: Purpose) -> Purpose {
+        if self.stream_logs { Purpose::RunJob } else { otherwise }
+    }
+
+    /// Streams the output of the queued job `id` if requested, and prints the next commands otherwise.
+    pub(super) async fn conclude(&self, target: &TargetArgs, service: &Service, id: &str) -> anyhow::Result<ExitCode> {
+        if self.stream_logs {
+            return follow_to_end(service, id, &self.selection).await;
+        }
+        print_next_commands(target, service, id);
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 impl TrainingArgs {
@@ -136,8 +159,7 @@ pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
     let job = args.job.clone().or_else(|| config.as_ref().and_then(|config| config.job_id.clone()));
     let job = job.context("the job has no name: give it as the first argument, or as jobId in the configuration")?;
     let id = job.parts().1;
-    let purpose = if args.stream_logs { Purpose::RunJob } else { Purpose::Add };
-    let service = args.target.service_of(&job, purpose).await?;
+    let service = args.target.service_of(&job, args.follow.purpose(Purpose::Add)).await?;
     let input = training_input(args, config.as_ref(), completion, &service).await?;
     let mut labels = config.as_ref().map(|config| config.labels.clone()).unwrap_or_default();
     labels.extend(args.labels.iter().cloned());
@@ -148,16 +170,12 @@ pub(super) async fn training(args: &TrainingArgs) -> anyhow::Result<ExitCode> {
     let created = service.create_job(&request).await?;
     let arguments: &[&str] = if args.staging_bucket.is_some() { &["--staging-bucket"] } else { &[] };
     print_notices(created.notices(), config.as_ref(), arguments);
-    show(&args.format, &created.json, || format!("jobId: {id}\nstate: {}\n", created.state))?;
-    if args.stream_logs {
-        return follow_to_end(&service, id, &args.selection).await;
-    }
-    print_next_commands(&args.target, &service, id);
-    Ok(ExitCode::SUCCESS)
+    show(&args.follow.format, &created.json, || format!("jobId: {id}\nstate: {}\n", created.state))?;
+    args.follow.conclude(&args.target, &service, id).await
 }
 
 /// Streams a queued job's output until it ends. In a data folder, also runs it.
-pub(super) async fn follow_to_end(service: &Service, id: &str, selection: &SelectionArgs) -> anyhow::Result<ExitCode> {
+async fn follow_to_end(service: &Service, id: &str, selection: &SelectionArgs) -> anyhow::Result<ExitCode> {
     if let Some(folder) = service.folder() {
         return run_job(selection, service, folder, id).await;
     }
@@ -229,7 +247,7 @@ async fn training_input(
 }
 
 /// Prints the commands that run or show the queued job `id`.
-pub(super) fn print_next_commands(target: &TargetArgs, service: &Service, id: &str) {
+fn print_next_commands(target: &TargetArgs, service: &Service, id: &str) {
     if let Some(folder) = service.folder() {
         return notice(&format!("the job waits in the data folder; to run it: {}", folder.serve_command()));
     }

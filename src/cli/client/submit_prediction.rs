@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use super::folder::Purpose;
-use super::format::{Format, show};
+use super::format::show;
 use super::job_update::label;
-use super::log_stream::SelectionArgs;
 use super::notices::print_notices;
-use super::submit::{follow_to_end, print_next_commands};
+use super::submit::FollowArgs;
 use super::target::{Service, TargetArgs};
 use tunesmith_api::ai_platform::Int64;
 use tunesmith_api::ai_platform::job::JobRequest;
@@ -61,14 +60,8 @@ pub(in crate::cli) struct PredictionArgs {
     /// Labels of the job.
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
     labels: Vec<(String, String)>,
-    /// Print the output of the job until it ends; exit code 0 if it succeeded. With a data folder, also run the job.
-    #[arg(long)]
-    stream_logs: bool,
     #[command(flatten)]
-    selection: SelectionArgs,
-    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
-    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
-    format: Format,
+    follow: FollowArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -86,8 +79,7 @@ enum OutputFormatArg {
 }
 
 pub(super) async fn prediction(args: &PredictionArgs) -> anyhow::Result<ExitCode> {
-    let purpose = if args.stream_logs { Purpose::RunJob } else { Purpose::Add };
-    let service = args.target.service_of(&args.job, purpose).await?;
+    let service = args.target.service_of(&args.job, args.follow.purpose(Purpose::Add)).await?;
     let id = args.job.parts().1;
     let mut request = JobRequest::default();
     request.job_id = id.to_owned();
@@ -95,12 +87,8 @@ pub(super) async fn prediction(args: &PredictionArgs) -> anyhow::Result<ExitCode
     request.prediction_input = Some(input(args, &service)?);
     let created = service.create_job(&request).await?;
     print_notices(created.notices(), None, &[]);
-    show(&args.format, &created.json, || format!("jobId: {id}\nstate: {}\n", created.state))?;
-    if args.stream_logs {
-        return follow_to_end(&service, id, &args.selection).await;
-    }
-    print_next_commands(&args.target, &service, id);
-    Ok(ExitCode::SUCCESS)
+    show(&args.follow.format, &created.json, || format!("jobId: {id}\nstate: {}\n", created.state))?;
+    args.follow.conclude(&args.target, &service, id).await
 }
 
 fn input(args: &PredictionArgs, service: &Service) -> anyhow::Result<PredictionInput> {

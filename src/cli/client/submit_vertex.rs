@@ -9,12 +9,11 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::folder::Purpose;
-use super::format::{Format, show};
+use super::format::show;
 use super::job_update::label;
-use super::log_stream::SelectionArgs;
 use super::notices::print_notices;
 use super::packages::{upload_file, upload_folder};
-use super::submit::{follow_to_end, print_next_commands};
+use super::submit::FollowArgs;
 use super::submit_flags::constant;
 use super::target::{Service, TargetArgs};
 use crate::cli::BAD_INPUT;
@@ -49,14 +48,8 @@ pub(in crate::cli) struct VertexArgs {
     /// Enable access to the dashboard of the job. No effect.
     #[arg(long)]
     enable_dashboard_access: bool,
-    /// Print the output of the job until it ends; exit code 0 if it succeeded. With a data folder, also run the job.
-    #[arg(long)]
-    stream_logs: bool,
     #[command(flatten)]
-    selection: SelectionArgs,
-    /// Output format: table, yaml, json, or a gcloud format such as "value(state)".
-    #[arg(long, value_name = "FORMAT", default_value_t = Format::Table)]
-    format: Format,
+    follow: FollowArgs,
 }
 
 #[derive(Debug, Args)]
@@ -207,8 +200,7 @@ fn read(
 
 impl VertexArgs {
     async fn service(&self) -> anyhow::Result<Service> {
-        let purpose = if self.stream_logs { Purpose::RunJob } else { Purpose::Add };
-        self.target.service(purpose).await
+        self.target.service(self.follow.purpose(Purpose::Add)).await
     }
 
     /// Submits `job`, whose programs are in `spec`, with the flags applied.
@@ -246,12 +238,8 @@ impl VertexArgs {
         let id = id.parts().1;
         print_notices(service.job(id).await?.notices(), None, &[]);
         let state = created["state"].as_str().unwrap_or_default();
-        show(&self.format, &created, || format!("name: {name}\njobId: {id}\nstate: {state}\n"))?;
-        if self.stream_logs {
-            return follow_to_end(service, id, &self.selection).await;
-        }
-        print_next_commands(&self.target, service, id);
-        Ok(ExitCode::SUCCESS)
+        show(&self.follow.format, &created, || format!("name: {name}\njobId: {id}\nstate: {state}\n"))?;
+        self.follow.conclude(&self.target, service, id).await
     }
 }
 

@@ -55,6 +55,21 @@ pub(in crate::cli) struct LocationArgs {
     pub(super) region: String,
 }
 
+/// Job or study that a command is about.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct SubjectArgs {
+    /// Name of the job, or a unique prefix.
+    #[arg(required_unless_present = "study", conflicts_with = "study")]
+    pub(in crate::cli) job: Option<JobId>,
+    /// Name of a study, instead of a job.
+    #[arg(long, value_name = "STUDY")]
+    pub(in crate::cli) study: Option<String>,
+    #[command(flatten)]
+    pub(in crate::cli) target: TargetArgs,
+    #[command(flatten)]
+    pub(in crate::cli) location: LocationArgs,
+}
+
 impl TargetArgs {
     /// The data folder, unless a server is selected.
     pub(super) fn folder(&self) -> Option<PathBuf> {

@@ -15,27 +15,19 @@ use tunesmith_algorithms::designers::choose_algorithm;
 use tunesmith_algorithms::insight::{InsightError, MetricInsight, TrialCounts, explain};
 
 use self::analysis::{Choice, Explanation, OriginCount, Subject};
-use super::client::{self, LocationArgs, TargetArgs};
+use super::client::{self, SubjectArgs};
 use super::output::print;
 use super::results::Results;
 use super::study_view::StudyView;
 use super::table::Layout;
 use super::trial_view::TrialView;
-use tunesmith_domain::{Algorithm, JobId, best_at_bounds};
+use tunesmith_domain::{Algorithm, best_at_bounds};
 use tunesmith_views::SourceStudy;
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
-    /// Name of the job, or a unique prefix.
-    #[arg(required_unless_present = "study", conflicts_with = "study")]
-    job: Option<JobId>,
-    /// Name of a study, instead of a job.
-    #[arg(long, value_name = "STUDY")]
-    study: Option<String>,
     #[command(flatten)]
-    target: TargetArgs,
-    #[command(flatten)]
-    location: LocationArgs,
+    subject: SubjectArgs,
     /// Also print the predicted metric along each parameter, through the best trial.
     #[arg(long, conflicts_with = "json")]
     slices: bool,
@@ -74,12 +66,13 @@ struct Explained {
 }
 
 async fn read(args: &ExplainArgs) -> anyhow::Result<Explained> {
-    let Some(job) = &args.job else {
-        let name = args.study.clone().unwrap_or_default();
-        let (study, sources) = client::explained_study(&args.target, &args.location, &name).await?;
+    let SubjectArgs { job, study, target, location } = &args.subject;
+    let Some(job) = job else {
+        let name = study.clone().unwrap_or_default();
+        let (study, sources) = client::explained_study(target, location, &name).await?;
         return Ok(Explained { subject: Subject::Study(name), state: study.state.to_string(), study, sources });
     };
-    let (Results { id, job, study, .. }, sources) = client::explained_job(&args.target, &args.location, job).await?;
+    let (Results { id, job, study, .. }, sources) = client::explained_job(target, location, job).await?;
     let Some(study) = study else { bail!("job {id} has no hyperparameters, so there is nothing to explain") };
     Ok(Explained { subject: Subject::Job(id.to_string()), state: job.state.to_string(), study, sources })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tunesmith_contract::samples;
 use tunesmith_domain::{NewTrial, StudyChange, StudyState, TrialId, TrialStart};
-use tunesmith_store::{FEW, OpenMode, PostgresStore, Store, StoreError};
+use tunesmith_store::{DocumentChanges, Documents, FEW, OpenMode, PostgresDocuments, PostgresStore, Store, StoreError};
 use tunesmith_testing::paced::until;
 use tunesmith_testing::postgres::Cluster;
 
@@ -105,6 +105,43 @@ async fn change_is_computed_again_if_another_server_changed_its_study_meanwhile(
     let refused = creation.await.unwrap().unwrap_err();
     assert!(matches!(refused, StoreError::NotFound { .. }), "{refused:?}");
     assert_eq!(cluster.query("tuning", "SELECT max(id) FROM trials"), "3");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_documents_include_a_write_that_was_in_progress_at_the_last_read() {
+    // Vacuuming has transactions of its own.
+    let cluster = Cluster::with_options(&["fsync=off", "autovacuum=off"]);
+    let address = cluster.create_database("tuning");
+    let store = PostgresStore::open(&address.parse().unwrap(), OpenMode::Create).await.unwrap();
+    let documents = PostgresDocuments::new(Arc::new(store));
+    for (kind, name) in [("models/p", "a"), ("models/q", "b"), ("model-files", "a")] {
+        documents.put(kind, name, 0, b"1".to_vec()).await.unwrap();
+        documents.put(kind, name, 1, b"part".to_vec()).await.unwrap();
+    }
+    let changes = async |cursor| documents.changes("models/", cursor, 10).await.unwrap().unwrap();
+    let names = |changes: &DocumentChanges| {
+        let name = |(kind, name, body): &(String, String, Vec<u8>)| format!("{kind} {name} {}", body.escape_ascii());
+        changes.documents.iter().map(name).collect::<Vec<_>>()
+    };
+    let first = changes(None).await;
+    assert_eq!((first.total, first.documents.len()), (2, 0));
+    assert_eq!(changes(Some(first.cursor)).await.documents, []);
+    let written = "UPDATE documents SET body = '2' WHERE kind = 'models/p' AND part = 0";
+    let written = OpenTransaction::begin(&cluster, &address, written);
+    assert!(documents.touch("models/q", "b").await.unwrap());
+    let second = changes(Some(first.cursor)).await;
+    assert_eq!(names(&second), ["models/q b 1"]);
+    written.commit();
+    let third = changes(Some(second.cursor)).await;
+    assert_eq!(names(&third), ["models/p a 2", "models/q b 1"]);
+    assert_eq!(documents.changes("models/", Some(second.cursor), 1).await.unwrap().unwrap().documents.len(), 1);
+    assert!(!documents.remove_exactly("models/p", "a", b"1".to_vec()).await.unwrap());
+    assert!(documents.remove_exactly("models/p", "a", b"2".to_vec()).await.unwrap());
+    let last = changes(Some(third.cursor)).await;
+    assert_eq!((last.total, last.documents.len()), (1, 0));
+    // Numbers of rows have 32 bits.
+    let wrapped = changes(Some(last.cursor + (3 << 32))).await;
+    assert_eq!(wrapped.documents, []);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

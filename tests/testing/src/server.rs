@@ -20,17 +20,26 @@ pub fn exchange_with(address: SocketAddr, method: &str, path: &str, headers: &st
 }
 
 /// Sends one request over `stream`, and returns head and body of the response.
-fn ask(mut stream: TcpStream, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
+fn ask(stream: TcpStream, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
+    let (head, body) = ask_bytes(stream, method, path, headers, body);
+    let body = String::from_utf8(body).unwrap();
+    let is_chunked = head.lines().any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"));
+    (head, if is_chunked { whole(&body) } else { body })
+}
+
+/// As [`ask`], with the body as it was sent.
+fn ask_bytes(mut stream: TcpStream, method: &str, path: &str, headers: &str, body: &str) -> (String, Vec<u8>) {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let length = body.len();
     write!(stream, "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n")
         .unwrap();
     write!(stream, "{headers}\r\n{body}").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let is_chunked = head.lines().any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"));
-    (head.to_owned(), if is_chunked { whole(body) } else { body.to_owned() })
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
+    let body = answer.split_off(end + 4);
+    answer.truncate(end);
+    (String::from_utf8(answer).unwrap(), body)
 }
 
 /// A server on a free port, with its data in a workspace.
@@ -142,6 +151,11 @@ impl Server {
     /// Sends one request, and returns head and body of the response.
     pub fn parts(&self, method: &str, path: &str, headers: &str, body: &str) -> (String, String) {
         ask(self.connect(), method, path, headers, body)
+    }
+
+    /// Sends one request without a body, and returns head and body of the response, which may be compressed.
+    pub fn bytes(&self, method: &str, path: &str, headers: &str) -> (String, Vec<u8>) {
+        ask_bytes(self.connect(), method, path, headers, "")
     }
 
     /// Panics with the state of the process if it accepts no connection.

@@ -244,19 +244,24 @@ pub fn end_processes_with(text: &str) {
     }
 }
 
-/// Writes a wheel with the module `probe`, which prints a metric and the folder of its environment.
+/// Writes a wheel with the module `probe`.
 const MAKE_WHEEL: &str = r#"
 import sys, zipfile
 info = "probe-1.0.dist-info"
 with zipfile.ZipFile(sys.argv[1], "w") as wheel:
-    wheel.writestr("probe.py", "import sys\nprint('acc=0.25')\nprint('from', sys.prefix)\n")
+    wheel.writestr("probe.py", sys.argv[2])
     wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: probe\nVersion: 1.0\n")
     wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
     wheel.writestr(f"{info}/RECORD", f"probe.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
 "#;
 
-/// Writes the wheel of the module `probe`, which reports `acc=0.25`, to `path`.
+/// Writes the wheel of the module `probe`, which reports `acc=0.25` and prints the folder of its environment, to `path`.
 pub fn write_probe_wheel(path: &Path) {
-    let made = program("python3").args(["-c", MAKE_WHEEL]).arg(path).status().unwrap();
+    write_wheel(path, "import sys\nprint('acc=0.25')\nprint('from', sys.prefix)\n");
+}
+
+/// Writes the wheel of a module `probe` with this `code` to `path`, a name that begins with `probe-1.0`.
+pub fn write_wheel(path: &Path, code: &str) {
+    let made = program("python3").args(["-c", MAKE_WHEEL]).arg(path).arg(code).status().unwrap();
     assert!(made.success());
 }

@@ -158,7 +158,7 @@ fn check_value(field: String, parameter: &ParameterSpec, written: &ParentValue, 
     );
 }
 
-fn unknown(spec: &HyperparameterSpec, field: impl fmt::Display, name: &str, violations: &mut Violations) {
+pub(super) fn unknown(spec: &HyperparameterSpec, field: impl fmt::Display, name: &str, violations: &mut Violations) {
     let names: Vec<&str> = spec.params.iter().map(|parameter| parameter.parameter_name.as_str()).collect();
     violations.error_with_help(
         field,
@@ -168,7 +168,7 @@ fn unknown(spec: &HyperparameterSpec, field: impl fmt::Display, name: &str, viol
     );
 }
 
-fn find<'a>(spec: &'a HyperparameterSpec, name: &str) -> Option<&'a ParameterSpec> {
+pub(super) fn find<'a>(spec: &'a HyperparameterSpec, name: &str) -> Option<&'a ParameterSpec> {
     spec.params.iter().find(|parameter| parameter.parameter_name == name)
 }
 

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tunesmith_algorithms::problem::{self, ProblemStatement, RepeatsError};
 
+use super::prior_knowledge_rules::{find, unknown};
 use super::violations::Violations;
-use super::{HyperparameterSpec, ParameterCondition, ParameterType, nearest};
+use super::{HyperparameterSpec, ParameterCondition, ParameterType};
 
 /// Repetition of the best trials with other values of one parameter: the seed of the training, or the fold of the data.
 /// The best of many noisy results is also the luckiest; a mean over seeds or folds is not. The search proposes all
@@ -82,16 +83,7 @@ impl Repeats {
         }
         let field = format!("{FIELD}.parameter");
         let name = self.parameter.as_str();
-        let Some(parameter) = spec.params.iter().find(|parameter| parameter.parameter_name == name) else {
-            let names: Vec<&str> = spec.params.iter().map(|parameter| parameter.parameter_name.as_str()).collect();
-            violations.error_with_help(
-                field,
-                format_args!("{name:?} is not a parameter of this config"),
-                format_args!("names of parameters: {}", names.join(", ")),
-                nearest(name, names.iter().copied()).map(|name| format!("did you mean `{name}`?")),
-            );
-            return;
-        };
+        let Some(parameter) = find(spec, name) else { return unknown(spec, field, name, violations) };
         if spec.params.len() == 1 {
             violations.error(&field, "is the only parameter, and nothing is searched", "another parameter");
         }

@@ -13,7 +13,18 @@ pub(crate) struct Page<T> {
     pub(crate) after: Option<T>,
 }
 
+/// Default and maximum size of a page, unless a list states others.
+const SIZES: (usize, usize) = (20, 100);
+
 impl<T: FromStr> Page<T> {
+    /// Parses `pageSize` and `pageToken` of a list with the usual sizes.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn of(page_size: i32, page_token: &str) -> Result<Self, ApiError> {
+        Self::read(page_size, page_token, SIZES.0, SIZES.1)
+    }
+
     /// Parses `pageSize` and `pageToken`. A size of 0 means `default`; `most` is the maximum.
     ///
     /// # Errors

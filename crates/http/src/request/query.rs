@@ -1,3 +1,5 @@
+use std::str::FromStr;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
@@ -6,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::request::names::decode;
 use crate::response::error::{ApiError, Code};
 use tunesmith_api::ai_platform::proto_json::{self, MessageError};
+use tunesmith_filter::FilterError;
 
 /// Standard parameters of Google services that have no effect. The response lists those in the request.
 pub(crate) const WITHOUT_EFFECT: [&str; 8] =
@@ -30,6 +33,18 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
             other => ApiError::new(Code::InvalidArgument, format!("invalid query: {other}")),
         })
     }
+}
+
+/// Parses the parameter `filter`.
+///
+/// # Errors
+/// Names the field, and the error in `text`.
+pub(crate) fn filter<F: FromStr<Err = FilterError>>(text: &str) -> Result<F, ApiError> {
+    text.parse().map_err(refused_filter)
+}
+
+pub(crate) fn refused_filter(error: FilterError) -> ApiError {
+    ApiError::invalid("filter", error.to_string())
 }
 
 /// Parses Booleans, which are words in a query. Numbers may remain text, as in a message.

@@ -1,20 +1,21 @@
 //! Calls of the model with batches: a failed batch is split until the failing instances are known.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use tunesmith_domain::Refusal;
+use tunesmith_domain::{Code, Refusal};
 use tunesmith_jobs::BatchError;
 use tunesmith_telemetry::telemetry;
 
 use super::BatchPlan;
 use super::plan::PlannedModel;
-use crate::models::Models;
+use crate::models::{Models, not_found};
 use crate::nodes::BatchNode;
 use crate::python_worker::{PythonSettings, PythonWorker};
-use crate::records::VersionState;
+use crate::records::{Model, Version, VersionState};
 use crate::worker::Reply;
 
 /// Time for which a worker is kept although an online prediction waits for one. A guess, above the time of most loads.
@@ -205,14 +206,13 @@ impl Predictor {
             );
             BatchError::Failed(text)
         };
-        match self.models.0.recent(&self.project, model).await {
-            Ok(model) => {
-                let is_ready = |version: &crate::records::Version| version.state == VersionState::Ready;
-                let found = model.versions.iter().find(|version| version.uid == *uid);
-                if found.is_some_and(is_ready) { Ok(()) } else { Err(deleted()) }
-            }
-            Err(Refusal { code: tunesmith_domain::Code::NotFound, .. }) => Err(deleted()),
-            Err(refusal) => Err(refusal.into()),
+        let look = |model: Arc<Model>| {
+            let is_ready = |version: &&Version| version.state == VersionState::Ready && version.uid == *uid;
+            model.versions.iter().find(is_ready).map(drop).ok_or_else(|| not_found(&self.project, &model.name))
+        };
+        match self.models.0.index.look(&self.project, model, look).await {
+            Err(Refusal { code: Code::NotFound, .. }) => Err(deleted()),
+            looked => Ok(looked?),
         }
     }
 }

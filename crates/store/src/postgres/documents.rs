@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::PostgresStore;
 use crate::StoreError;
-use crate::sharing::Documents;
+use crate::sharing::{DocumentChanges, Documents};
 use crate::sql::{Row, values};
 
 /// Database time in microseconds since 1970.
@@ -89,6 +89,39 @@ impl Documents for PostgresDocuments {
         read.await
     }
 
+    async fn changes(
+        &self,
+        prefix: &str,
+        cursor: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<DocumentChanges>, StoreError> {
+        // A row has the number of the transaction that wrote it. The next read includes those that are in progress, whose numbers
+        // are not below the snapshot's. Numbers of rows have 32 bits: half of them follow any other.
+        let sql = "SELECT '', '', ''::bytea, count(*), pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+                   FROM documents WHERE kind >= $1 AND kind < $2 AND part = 0
+                   UNION ALL
+                   (SELECT kind, name, body, 0, 0 FROM documents
+                   WHERE kind >= $1 AND kind < $2 AND part = 0
+                   AND (xmin::text::bigint - $3::bigint % 4294967296 + 4294967296) % 4294967296 < 2147483648
+                   ORDER BY kind, name LIMIT $4)";
+        let limit = cursor.map_or(0, |_| i64::try_from(limit).unwrap_or(i64::MAX));
+        let values = values![prefix, format!("{prefix}\u{10ffff}"), cursor.unwrap_or_default(), limit];
+        let rows = self.0.core.rows("read changed documents", sql, values, |row| {
+            let (total, cursor) = (row.number(3)?, row.number(4)?);
+            Ok((row.text(0)?, row.text(1)?, row.bytes(2)?, total, cursor))
+        });
+        let mut changes = DocumentChanges { total: 0, cursor: 0, documents: Vec::new() };
+        for (kind, name, body, total, cursor) in rows.await? {
+            if kind.is_empty() {
+                changes.total = usize::try_from(total).unwrap_or_default();
+                changes.cursor = cursor.cast_unsigned();
+            } else {
+                changes.documents.push((kind, name, body));
+            }
+        }
+        Ok(Some(changes))
+    }
+
     async fn touch(&self, kind: &str, name: &str) -> Result<bool, StoreError> {
         let sql = "UPDATE documents SET changed = now() WHERE kind = $1 AND name = $2 AND part = 0";
         Ok(self.0.core.execute("note the use of a document", sql, values![kind, name]).await? > 0)
@@ -112,6 +145,11 @@ impl Documents for PostgresDocuments {
     async fn remove(&self, kind: &str, name: &str) -> Result<(), StoreError> {
         let sql = "DELETE FROM documents WHERE kind = $1 AND name = $2";
         self.0.core.execute("remove a document", sql, values![kind, name]).await.map(drop)
+    }
+
+    async fn remove_exactly(&self, kind: &str, name: &str, expected: Vec<u8>) -> Result<bool, StoreError> {
+        let sql = "DELETE FROM documents WHERE kind = $1 AND name = $2 AND part = 0 AND body = $3";
+        Ok(self.0.core.execute("remove a document", sql, values![kind, name, expected]).await? > 0)
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {

@@ -66,6 +66,10 @@ impl Documents for SharedDocuments {
         unreachable!()
     }
 
+    async fn remove_exactly(&self, _: &str, _: &str, _: Vec<u8>) -> Result<bool, StoreError> {
+        unreachable!()
+    }
+
     async fn remove_unused(&self, _: &str, _: Duration) -> Result<Vec<String>, StoreError> {
         unreachable!()
     }

@@ -163,27 +163,19 @@ impl DefaultReading<'_> {
             None
         };
         match spec {
-            ParameterValueSpec::DoubleValueSpec(value_spec::DoubleValueSpec {
-                min_value,
-                max_value,
-                default_value,
-            }) => {
-                let value = (*default_value)?;
-                if (*min_value..=*max_value).contains(&value) {
-                    return Some(DefaultValue::Number(value));
+            ParameterValueSpec::DoubleValueSpec(range) => {
+                let value = range.default_value?;
+                match check_range(value, range.min_value, range.max_value) {
+                    Ok(()) => Some(DefaultValue::Number(value)),
+                    Err(allowed) => refuse("doubleValueSpec", &value, allowed),
                 }
-                refuse("doubleValueSpec", &value, format!("from {min_value} to {max_value}"))
             }
-            ParameterValueSpec::IntegerValueSpec(value_spec::IntegerValueSpec {
-                min_value,
-                max_value,
-                default_value,
-            }) => {
-                let value = (*default_value)?;
-                if (*min_value..=*max_value).contains(&value) {
-                    return Some(DefaultValue::Integer(value));
+            ParameterValueSpec::IntegerValueSpec(range) => {
+                let value = range.default_value?;
+                match check_range(value, range.min_value, range.max_value) {
+                    Ok(()) => Some(DefaultValue::Integer(value)),
+                    Err(allowed) => refuse("integerValueSpec", &value, allowed),
                 }
-                refuse("integerValueSpec", &value, format!("from {min_value} to {max_value}"))
             }
             ParameterValueSpec::CategoricalValueSpec(levels) => {
                 let value = levels.default_value.as_ref()?;
@@ -323,4 +315,9 @@ pub(super) fn algorithm_message(algorithm: Algorithm) -> crate::messages::vertex
         | Algorithm::Tpe
         | Algorithm::CmaEs => Message::Unspecified,
     }
+}
+
+/// Fails with the allowed range for a value outside of it.
+fn check_range<T: PartialOrd + std::fmt::Display>(value: T, min: T, max: T) -> Result<(), String> {
+    if min <= value && value <= max { Ok(()) } else { Err(format!("from {min} to {max}")) }
 }

@@ -29,7 +29,7 @@ pub use operation_name::OperationName;
 pub use parameter_names::{ParameterNames, PublishedNames};
 pub use requests::{
     AddMeasurementRequest, CompleteTrialRequest, MAX_SUGGESTIONS, SuggestAdditions, SuggestTrialsRequest,
-    trial_and_attempt,
+    infeasible_outcome, trial_and_attempt,
 };
 pub use study::{
     StudyConfigMessage, StudyList, StudyMessage, StudyRequest, StudyStateName, display_name, study_name,

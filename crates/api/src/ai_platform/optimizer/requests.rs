@@ -140,15 +140,23 @@ fn outcome(
     is_infeasible: bool,
     reason: String,
 ) -> Result<Option<ReportedOutcome>, FieldViolation> {
-    if is_infeasible {
-        let reason = if reason.is_empty() { "declared infeasible".to_owned() } else { reason };
-        return Ok(Some(ReportedOutcome::Infeasible(reason)));
-    }
-    if !reason.is_empty() {
-        return Err(FieldViolation::new("infeasibleReason", "only with trialInfeasible"));
+    if let Some(infeasible) = infeasible_outcome(is_infeasible, reason)? {
+        return Ok(Some(infeasible));
     }
     let measurement = measurement.map(|measurement| measurement.into_measurement("finalMeasurement")).transpose()?;
     Ok(measurement.map(ReportedOutcome::Measured))
+}
+
+/// The outcome of an infeasible trial; `None` for others.
+///
+/// # Errors
+/// If another trial has a reason.
+pub fn infeasible_outcome(is_infeasible: bool, reason: String) -> Result<Option<ReportedOutcome>, FieldViolation> {
+    if !is_infeasible && !reason.is_empty() {
+        return Err(FieldViolation::new("infeasibleReason", "only with trialInfeasible"));
+    }
+    let reason = if reason.is_empty() { "declared infeasible".to_owned() } else { reason };
+    Ok(is_infeasible.then_some(ReportedOutcome::Infeasible(reason)))
 }
 
 /// Parses the trial number in a resource name: `7`, or `7~2` with its attempt.

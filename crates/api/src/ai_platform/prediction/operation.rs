@@ -40,6 +40,9 @@ pub struct ModelOperationMetadata {
     /// End time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_time: Option<Timestamp>,
+    /// Whether its cancellation was requested.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cancellation_requested: bool,
     /// Kind of the change.
     pub operation_type: ModelOperationKind,
     /// Resource name of the model.

@@ -82,14 +82,18 @@ pub(super) fn stored_policy(policy: &Document, resource: &str) -> Result<IamPoli
     })
 }
 
-/// Bytes of an etag of a policy.
-pub(super) fn bytes_of(etag: &str) -> Result<Vec<u8>, ApiError> {
-    proto_json::bytes(etag).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"))
+/// Whether the client has read another policy than `stored`.
+pub(super) fn is_outdated(policy: &IamPolicy, stored: &IamPolicy) -> Result<bool, ApiError> {
+    let bytes = |etag: &str| proto_json::bytes(etag).ok_or_else(|| ApiError::invalid("policy.etag", "is not base64"));
+    Ok(!policy.etag.is_empty() && bytes(&policy.etag)? != bytes(&stored.etag)?)
 }
 
-/// Etag of a policy that is set on a resource with `revision`.
-pub(super) fn new_etag(revision: u64) -> String {
-    STANDARD.encode((revision + 1).to_be_bytes())
+/// `policy` with the etag that it gets on a resource with `revision`, and its stored form.
+pub(super) fn new_policy(policy: &IamPolicy, revision: u64) -> Result<(IamPolicy, Document), ApiError> {
+    let policy = IamPolicy { etag: STANDARD.encode((revision + 1).to_be_bytes()), ..policy.clone() };
+    let document = serde_json::to_value(&policy)
+        .map_err(|error| ApiError::invalid("policy", format!("cannot be stored: {error}")))?;
+    Ok((policy, document))
 }
 
 async fn set(
@@ -101,13 +105,11 @@ async fn set(
     let policy = request.into_policy()?;
     loop {
         let job = api.jobs.job(&id).await?;
-        if !policy.etag.is_empty() && bytes_of(&policy.etag)? != bytes_of(&stored(&job)?.etag)? {
+        if is_outdated(&policy, &stored(&job)?)? {
             let resource = format!("the policy of job {id}");
             return Err(StoreError::Refused(TransitionError::Outdated { resource }).into());
         }
-        let policy = IamPolicy { etag: new_etag(job.revision), ..policy.clone() };
-        let document = serde_json::to_value(&policy)
-            .map_err(|error| ApiError::invalid("policy", format!("cannot be stored: {error}")))?;
+        let (policy, document) = new_policy(&policy, job.revision)?;
         // Applies only to the revision read; after a concurrent change, the etag is compared again.
         match api.jobs.change(&id, JobChange::SetPolicy { policy: document, revision: job.revision }).await {
             Err(JobsError::Store(StoreError::Refused(TransitionError::Outdated { .. }))) => {}

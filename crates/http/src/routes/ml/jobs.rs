@@ -20,7 +20,7 @@ use crate::openapi::{Created, Operation};
 use crate::request::body::Body;
 use crate::request::names::{self, Names, job_id};
 use crate::request::paging::{self, Page};
-use crate::request::query::Query;
+use crate::request::query::{self, Query};
 use crate::response::error::{ApiError, Code};
 use crate::response::rendered::Rendered;
 use crate::routes::state::Api;
@@ -34,14 +34,10 @@ use tunesmith_api::ai_platform::{
     proto_json,
 };
 use tunesmith_domain::{Job, JobChange, JobId, JobPlan};
-use tunesmith_filter::FilterError;
 use tunesmith_jobs::JobFilter;
 use tunesmith_jobs::{JobReport, JobsError, TrackingStatus};
 use tunesmith_jobs::{Submission, SubmitError};
 use tunesmith_store::StoreError;
-
-const DEFAULT_PAGE_SIZE: usize = 20;
-const MAX_PAGE_SIZE: usize = 100;
 
 const JOBS: &str = "/v1/projects/{project}/jobs";
 pub(crate) const JOB: &str = "/v1/projects/{project}/jobs/{job}";
@@ -244,9 +240,8 @@ async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Rendered<JobList>, ApiError> {
     names::project(&project)?;
-    let filter: JobFilter =
-        query.filter.parse().map_err(|error: FilterError| ApiError::invalid("filter", error.to_string()))?;
-    let Page { limit, after } = Page::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
+    let filter: JobFilter = query::filter(&query.filter)?;
+    let Page { limit, after } = Page::of(query.page_size, &query.page_token)?;
     let wanted = move |job: &Job| filter.accepts(job);
     let (jobs, has_more) = api.jobs.list(&project, wanted, after, limit).await?;
     let mut reports = Vec::with_capacity(jobs.len());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Extension, State};
 
-use super::job_iam::{GetQuery, bytes_of, may, new_etag, stored_policy};
+use super::job_iam::{GetQuery, is_outdated, may, new_policy, stored_policy};
 use crate::openapi::Operation;
 use crate::openapi::examples;
 use crate::request::body::Body;
@@ -64,13 +64,11 @@ async fn set(
     loop {
         let model = api.models.model(&project, &name).await?;
         let stored = stored_policy(&model.policy, &model.resource_name())?;
-        if !policy.etag.is_empty() && bytes_of(&policy.etag)? != bytes_of(&stored.etag)? {
+        if is_outdated(&policy, &stored)? {
             let text = format!("the policy of model {} was changed meanwhile: read it again", model.resource_name());
             return Err(ApiError::new(Code::Aborted, text));
         }
-        let policy = IamPolicy { etag: new_etag(model.revision), ..policy.clone() };
-        let document = serde_json::to_value(&policy)
-            .map_err(|error| ApiError::invalid("policy", format!("cannot be stored: {error}")))?;
+        let (policy, document) = new_policy(&policy, model.revision)?;
         // Applies only to the revision read; after a concurrent change, the etag is compared again.
         match api.models.set_policy(&project, &name, &document, model.revision).await {
             Err(refusal) if refusal.code == Code::Aborted => {}

@@ -166,6 +166,7 @@ pub(super) fn operation(api: &Api, operation: &Operation) -> ModelOperation {
             create_time: operation.create_time,
             start_time: operation.create_time,
             end_time: operation.end_time,
+            is_cancellation_requested: operation.is_cancellation_requested,
             operation_type: match operation.kind {
                 OperationKind::CreateVersion => ModelOperationKind::CreateVersion,
                 OperationKind::DeleteVersion => ModelOperationKind::DeleteVersion,

@@ -15,18 +15,14 @@ use crate::openapi::{Created, Operation};
 use crate::request::body::Body;
 use crate::request::names::{self, Names};
 use crate::request::paging::{self, Page};
-use crate::request::query::Query;
+use crate::request::query::{self, Query};
 use crate::response::error::ApiError;
 use crate::routes::state::Api;
 use crate::routes::table::Routes;
 use tunesmith_admission::{Admission, use_cases};
 use tunesmith_api::ai_platform::Notice;
 use tunesmith_api::ai_platform::prediction::{ModelList, ModelMessage, ModelOperation, ModelRequest};
-use tunesmith_filter::FilterError;
 use tunesmith_prediction::{ModelChange, ModelFilter, NewModel};
-
-pub(super) const DEFAULT_PAGE_SIZE: usize = 20;
-pub(super) const MAX_PAGE_SIZE: usize = 100;
 
 const MODELS: &str = "/v1/projects/{project}/models";
 const MODEL: &str = "/v1/projects/{project}/models/{model}";
@@ -121,10 +117,8 @@ async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<ModelList>, ApiError> {
     names::project(&project)?;
-    let filter: ModelFilter =
-        query.filter.parse().map_err(|error: FilterError| ApiError::invalid("filter", error.to_string()))?;
-    let Page { limit, after } =
-        Page::<String>::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
+    let filter: ModelFilter = query::filter(&query.filter)?;
+    let Page { limit, after } = Page::<String>::of(query.page_size, &query.page_token)?;
     let after = after.unwrap_or_default();
     // One more than the page tells whether another one follows.
     let mut models = api.models.models_after(&project, &after, limit + 1, |model| filter.accepts(model)).await?;

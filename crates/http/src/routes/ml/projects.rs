@@ -111,7 +111,7 @@ async fn list_operations(
     if !query.filter.is_empty() {
         return Err(ApiError::invalid("filter", "is not supported for operations, which are listed by name"));
     }
-    let Page { limit, after } = Page::<String>::read(query.page_size, &query.page_token, 20, 100)?;
+    let Page { limit, after } = Page::<String>::of(query.page_size, &query.page_token)?;
     let after = after.unwrap_or_default();
     let mut page = api.models.operations_after(&project, &after, limit + 1).await?;
     let next_page_token = paging::cut(&mut page, limit, |operation| &operation.id);

@@ -13,7 +13,7 @@ use crate::openapi::Operation;
 use crate::openapi::examples;
 use crate::request::body::Body;
 use crate::request::names::{self, Names, study_id};
-use crate::request::query::Query;
+use crate::request::query::{self, Query};
 use crate::response::error::ApiError;
 use crate::response::rendered::Rendered;
 use crate::routes::state::Api;
@@ -25,7 +25,6 @@ use tunesmith_api::ai_platform::optimizer::{
 };
 use tunesmith_api::ai_platform::rpc::Empty;
 use tunesmith_domain::{Metadata, NewStudy, Study, StudyId};
-use tunesmith_filter::FilterError;
 use tunesmith_studies::{NamedStudies, StudyFilter};
 
 const STUDIES: &str = "/v1/projects/{project}/locations/{location}/studies";
@@ -126,8 +125,7 @@ async fn list(
     if !is_of_all {
         names::location(&project, &location)?;
     }
-    let filter: StudyFilter =
-        query.filter.parse().map_err(|error: FilterError| ApiError::invalid("filter", error.to_string()))?;
+    let filter: StudyFilter = query::filter(&query.filter)?;
     let parent = (!is_of_all).then_some((project.as_str(), location.as_str()));
     let is_listed = |study: &Study| study.id.parts().0 == project && filter.accepts(study);
     let studies = api.studies.pick(parent, |study| is_listed(&study).then_some(study)).await?;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::jobs::check_labels;
 use super::model_messages;
-use super::models::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, check_description, mask};
+use super::models::{check_description, mask};
 use super::version_of_job;
 use super::version_requests::{nodes, spec};
 use crate::openapi::examples;
@@ -18,14 +18,13 @@ use crate::openapi::{Created, Operation};
 use crate::request::body::Body;
 use crate::request::names::Names;
 use crate::request::paging::{self, Page};
-use crate::request::query::Query;
+use crate::request::query::{self, Query};
 use crate::response::error::{ApiError, Code};
 use crate::routes::state::Api;
 use crate::routes::table::Routes;
 use tunesmith_admission::{Admission, use_cases};
 use tunesmith_api::ai_platform::prediction::{ModelOperation, VersionList, VersionMessage, VersionRequest};
 use tunesmith_api::ai_platform::rpc::Empty;
-use tunesmith_filter::FilterError;
 use tunesmith_prediction::{Model, Version, VersionChange, VersionFilter};
 
 const VERSIONS: &str = "/v1/projects/{project}/models/{model}/versions";
@@ -105,10 +104,8 @@ async fn list(
     Names([project, model]): Names<2>,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<VersionList>, ApiError> {
-    let filter: VersionFilter =
-        query.filter.parse().map_err(|error: FilterError| ApiError::invalid("filter", error.to_string()))?;
-    let Page { limit, after } =
-        Page::<String>::read(query.page_size, &query.page_token, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)?;
+    let filter: VersionFilter = query::filter(&query.filter)?;
+    let Page { limit, after } = Page::<String>::of(query.page_size, &query.page_token)?;
     let model = api.models.model(&project, &model).await?;
     let is_listed =
         |version: &&Version| after.as_ref().is_none_or(|after| version.name > *after) && filter.accepts(version);

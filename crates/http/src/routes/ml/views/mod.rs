@@ -9,15 +9,17 @@ use axum::Json;
 use axum::extract::State;
 
 use self::queries::{FrontQuery, MetricQuery, PairQuery, SliceQuery, TableQuery, TimelineQuery};
-use self::view::{ViewRequest, Viewed, parsed, refused};
+use self::view::{ViewRequest, Viewed};
 use crate::openapi::Operation;
 use crate::request::names::{Names, study_id};
+use crate::request::query::{self, refused_filter};
 use crate::response::error::ApiError;
 use crate::routes::state::Api;
 use crate::routes::table::Routes;
 use tunesmith_admission::long_work::off_the_runtime;
 use tunesmith_admission::use_cases;
 use tunesmith_domain::{Study, TrialId};
+use tunesmith_filter::Filter;
 use tunesmith_studies::Studies;
 use tunesmith_views::{self as views, Columns, ViewError};
 
@@ -57,10 +59,10 @@ pub(crate) fn routes(routes: Routes<Arc<Api>>) -> Routes<Arc<Api>> {
 
 /// Numbers of the trials that match `filter`.
 pub(crate) async fn selected_trials(studies: &Studies, study: &Study, filter: &str) -> Result<Vec<TrialId>, ApiError> {
-    let filter = parsed(filter)?;
+    let filter: Filter = query::filter(filter)?;
     let columns = studies.columns(study).await?;
     off_the_runtime(move || {
-        let rows = columns.select(&filter).map_err(refused)?;
+        let rows = columns.select(&filter).map_err(refused_filter)?;
         Ok(rows.iter().map(|row| TrialId(columns.number(row))).collect())
     })
     .await?
@@ -71,7 +73,7 @@ pub(crate) async fn selected_trials(studies: &Studies, study: &Study, filter: &s
 /// # Errors
 /// [`Code::FailedPrecondition`](tunesmith_domain::Code::FailedPrecondition) if the results are too few for a model.
 pub(super) async fn recommended_trial(api: &Api, study: &Study) -> Result<Option<TrialId>, ApiError> {
-    let all = parsed("")?;
+    let all = query::filter("")?;
     let insight = view::insight_of(api, study, all, "", tunesmith_views::DEFAULT_POINTS).await?.0;
     let optimum = &insight.optimum;
     Ok(optimum.is_recommended.then_some(optimum.best_measured_by_model.trial).flatten())

@@ -16,14 +16,14 @@ use serde::de::DeserializeOwned;
 use tunesmith_admission::long_work::{self, off_the_runtime};
 use tunesmith_algorithms::insight::MetricInsight;
 use tunesmith_domain::Study;
-use tunesmith_filter::{Filter, FilterError};
+use tunesmith_filter::Filter;
 use tunesmith_studies::ViewedColumns;
 use tunesmith_views::{self as views, Columns, Rows, ViewError};
 
 use super::queries::{MetricQuery, ViewQuery};
 use crate::openapi::{Input, Operation, Output};
 use crate::request::names::{Names, study_id};
-use crate::request::query::Query;
+use crate::request::query::{self, Query, refused_filter};
 use crate::response::error::{ApiError, Code};
 use crate::response::rendered::render;
 use crate::routes::state::Api;
@@ -101,6 +101,14 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     })
 }
 
+/// Whether a value of `If-None-Match` in `headers` has `etag`, by the weak comparison of RFC 9110, 8.8.3.2.
+fn is_known(etag: &str, headers: &HeaderMap) -> bool {
+    let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let opaque = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
+    let mut known = values.flat_map(|value| value.split(',')).map(str::trim);
+    known.any(|known| known == "*" || opaque(known) == opaque(etag))
+}
+
 impl<T: JsonSchema> Output for Viewed<T> {
     fn describe(operation: &mut Operation) {
         axum::Json::<View<T>>::describe(operation);
@@ -146,14 +154,13 @@ impl<Q: ViewQuery> ViewRequest<Q> {
     /// Loads the study; its etag instead if the client has this version and the filter is not relative.
     async fn viewing(&self) -> Result<Result<Viewing, String>, ApiError> {
         let limit = self.query.limit()?;
-        let filter = parsed(self.query.filter())?;
+        let filter: Filter = query::filter(self.query.filter())?;
         let [project, location, study] = &self.names;
         let study = self.api.studies.study(&study_id(project, location, study)?).await?;
         let (created, revision) = (study.create_time.as_microsecond(), study.revision);
+        // Weak, since a compressed response has the same.
         let etag = format!("W/\"{}-{created:x}-{revision:x}\"", env!("CARGO_PKG_VERSION"));
-        let known = self.headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-        let is_known =
-            !filter.is_relative() && known.flat_map(|value| value.split(',')).any(|known| known.trim() == etag);
+        let is_known = !filter.is_relative() && is_known(&etag, &self.headers);
         let accepts_gzip = accepts_gzip(&self.headers);
         Ok(if is_known { Err(etag) } else { Ok(Viewing { study, filter, etag, limit, accepts_gzip }) })
     }
@@ -175,7 +182,7 @@ impl<Q: ViewQuery> ViewRequest<Q> {
         let is_small = columns.len().saturating_mul(parameters.max(1)) <= MANY;
         let query = self.query;
         let work = move || {
-            let rows = columns.select(&filter).map_err(refused)?;
+            let rows = columns.select(&filter).map_err(refused_filter)?;
             let view = compute(&query, &columns, &rows, limit).map_err(unknown_field)?;
             enveloped(&columns, &rows, view).map(|json| Content::of(json, accepts_gzip))
         };
@@ -256,16 +263,8 @@ pub(super) async fn insight_of(
 
 /// Rows that match `filter`, and the metric named `metric`.
 fn selected(columns: &ViewedColumns, filter: &Filter, metric: &str) -> Result<(Rows, usize), ApiError> {
-    let rows = columns.select(filter).map_err(refused)?;
+    let rows = columns.select(filter).map_err(refused_filter)?;
     Ok((rows, columns.metric_named(metric, "metric").map_err(unknown_field)?))
-}
-
-pub(super) fn parsed(filter: &str) -> Result<Filter, ApiError> {
-    filter.parse().map_err(refused)
-}
-
-pub(super) fn refused(error: FilterError) -> ApiError {
-    ApiError::invalid("filter", error.to_string())
 }
 
 fn unknown_field(error: ViewError) -> ApiError {
@@ -296,6 +295,16 @@ mod tests {
         for (json, accepts_gzip) in [(large, false), (Bytes::from_static(b"{}"), true)] {
             let content = Content::of(json.clone(), accepts_gzip);
             assert!(!content.is_compressed && content.bytes == json);
+        }
+    }
+
+    #[test]
+    fn etags_are_compared_weakly() {
+        for (value, expected) in
+            [("W/\"0.1-a\"", true), ("\"other\", \"0.1-a\"", true), ("*", true), ("\"0.1-b\"", false), ("0.1-a", false)]
+        {
+            let headers = HeaderMap::from_iter([(IF_NONE_MATCH, HeaderValue::from_static(value))]);
+            assert_eq!(is_known("W/\"0.1-a\"", &headers), expected, "{value}");
         }
     }
 
