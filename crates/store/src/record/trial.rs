@@ -13,7 +13,7 @@ use super::metadata::MetadataRecord;
 use super::{RecordError, from_json, to_json};
 use tunesmith_domain::{
     AttemptLocation, Lease, Measurement, Metadata, MetricFolders, MetricValue, RecordedRequest, ReplicaNode, ReportKey,
-    Trial, TrialFields, TrialId, TrialState,
+    Trial, TrialFields, TrialId, TrialNote, TrialState,
 };
 
 /// The stored form of `trial`.
@@ -30,6 +30,7 @@ forms! {
     TrialRecord => TrialFields,
     LeaseRecord => Lease,
     LocationRecord => AttemptLocation,
+    NoteRecord => TrialNote,
     NodeRecord => ReplicaNode,
     MeasurementRecord => Measurement,
     MetricRecord => MetricValue,
@@ -86,6 +87,8 @@ struct TrialRecord {
     request_keys: Vec<RecordedRequest>,
     #[serde(default, skip_serializing_if = "is_default", with = "As::<MetadataRecord>")]
     metadata: Metadata,
+    #[serde(default, skip_serializing_if = "is_default", with = "As::<Option<NoteRecord>>")]
+    last_note: Option<TrialNote>,
     revision: u64,
 }
 
@@ -124,6 +127,16 @@ struct NodeRecord {
     #[serde(default, skip_serializing_if = "is_default")]
     task: Option<String>,
     node: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TrialNote", deny_unknown_fields)]
+struct NoteRecord {
+    text: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    author: Option<String>,
+    time: Timestamp,
+    version: u64,
 }
 
 #[derive(Serialize, Deserialize)]
